@@ -1,0 +1,110 @@
+//! The text of an access token.
+//!
+//! `galley_`, 43 characters of base 62 that hold 256 random bits, and a CRC-32 of these in six
+//! more, so that a secret scanner knows a token when it sees one and a mistyped one is refused
+//! without a look-up. A store keeps a hash of the text only.
+
+use std::fmt;
+
+const PREFIX: &str = "galley_";
+const SECRET_DIGITS: usize = 43;
+const CHECKSUM_DIGITS: usize = 6;
+const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// A well-formed access token. `Debug` doesn't show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AccessToken(String);
+
+/// A text that is no access token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an access token")]
+pub struct MalformedAccessToken;
+
+impl AccessToken {
+    /// The token that holds these random bits.
+    pub fn from_random(bits: [u8; 32]) -> Self {
+        let mut text = String::with_capacity(PREFIX.len() + SECRET_DIGITS + CHECKSUM_DIGITS);
+        text.push_str(PREFIX);
+        text.push_str(&base62(bits));
+        let checksum = checksum(&text);
+        text.push_str(&checksum);
+        Self(text)
+    }
+
+    /// Takes a text that has the shape of a token and the right checksum.
+    pub fn parse(text: &str) -> Result<Self, MalformedAccessToken> {
+        let secret = text.strip_prefix(PREFIX).ok_or(MalformedAccessToken)?;
+        let digits = secret.bytes().all(|digit| digit.is_ascii_alphanumeric());
+        if !digits || secret.len() != SECRET_DIGITS + CHECKSUM_DIGITS {
+            return Err(MalformedAccessToken);
+        }
+        let (signed, sum) = text.split_at(text.len() - CHECKSUM_DIGITS);
+        if checksum(signed) == sum { Ok(Self(text.to_owned())) } else { Err(MalformedAccessToken) }
+    }
+
+    /// The token itself: shown once, to whom it was made for.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for AccessToken {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("AccessToken(…)")
+    }
+}
+
+fn base62(mut number: [u8; 32]) -> String {
+    let mut digits = [0_u8; SECRET_DIGITS];
+    for digit in digits.iter_mut().rev() {
+        let mut remainder = 0_u16;
+        for byte in &mut number {
+            let value = (remainder << 8) | u16::from(*byte);
+            *byte = u8::try_from(value / 62).expect("the remainder is below 62");
+            remainder = value % 62;
+        }
+        *digit = BASE62[usize::from(remainder)];
+    }
+    digits.iter().map(|&digit| char::from(digit)).collect()
+}
+
+fn checksum(text: &str) -> String {
+    let mut sum = crc32fast::hash(text.as_bytes());
+    let mut digits = [b'0'; CHECKSUM_DIGITS];
+    for digit in digits.iter_mut().rev() {
+        *digit = BASE62[(sum % 62) as usize];
+        sum /= 62;
+    }
+    digits.iter().map(|&digit| char::from(digit)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_has_the_published_shape() {
+        for bits in [[0; 32], [255; 32], [7; 32]] {
+            let token = AccessToken::from_random(bits);
+            assert_eq!(token.reveal().len(), 7 + 43 + 6);
+            assert_eq!(AccessToken::parse(token.reveal()), Ok(token.clone()));
+            assert!(!format!("{token:?}").contains(token.reveal()));
+        }
+        assert_ne!(AccessToken::from_random([0; 32]), AccessToken::from_random([255; 32]));
+    }
+
+    #[test]
+    fn a_mistyped_token_is_refused() {
+        let token = AccessToken::from_random([42; 32]);
+        let text = token.reveal();
+        for position in 7..text.len() {
+            let mut other = text.as_bytes().to_vec();
+            other[position] = if other[position] == b'x' { b'y' } else { b'x' };
+            let other = String::from_utf8(other).unwrap();
+            assert_eq!(AccessToken::parse(&other), Err(MalformedAccessToken), "{other}");
+        }
+        for other in ["", "galley_", &text[1..], &format!("{text}0"), "galley_é"] {
+            assert_eq!(AccessToken::parse(other), Err(MalformedAccessToken), "{other}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What happened, and what of it somebody sees who watches a part of the workspace.
+//!
+//! A change of one resource is one event. Its type depends on the window through which it is
+//! seen: a piece moved from one group to another was removed for whoever watches the first, added
+//! for whoever watches the second, and updated for the workspace.
+
+use crate::content_group::GroupPath;
+use crate::id::ContentGroupId;
+
+macro_rules! event_types {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// The type of an event, as clients know it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum EventType {$($(#[$doc])* $name,)*}
+
+        impl EventType {
+            /// Every type.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// Its name in the interface.
+            pub const fn as_str(self) -> &'static str {
+                match self {$(Self::$name => $text,)*}
+            }
+        }
+    };
+}
+
+event_types! {
+    /// A piece was changed within the window.
+    ContentPieceUpdated = "contentPieceUpdated",
+    /// A piece was made in, or moved into, the window.
+    ContentPieceAdded = "contentPieceAdded",
+    /// A piece was deleted from, or moved out of, the window.
+    ContentPieceRemoved = "contentPieceRemoved",
+    /// A group was made.
+    ContentGroupAdded = "contentGroupAdded",
+    /// A group was deleted.
+    ContentGroupRemoved = "contentGroupRemoved",
+    /// A group was moved under another parent.
+    ContentGroupMoved = "contentGroupMoved",
+    /// An invite was made.
+    MemberInvited = "memberInvited",
+    /// An invite was accepted, or a member added by the operator.
+    MemberAdded = "memberAdded",
+    /// A member or an invite was removed.
+    MemberRemoved = "memberRemoved",
+}
+
+/// The part of a workspace that somebody watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Window {
+    /// All of it.
+    Workspace,
+    /// A group and all groups under it.
+    Group(ContentGroupId),
+}
+
+impl Window {
+    fn holds(self, path: &GroupPath) -> bool {
+        match self {
+            Self::Workspace => true,
+            Self::Group(group) => path.contains(group),
+        }
+    }
+}
+
+/// A change of one resource. A path is that of the groups which hold a piece, or of a group
+/// including itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Occurrence {
+    /// A piece is there now, in the last group of the path.
+    PieceAdded(GroupPath),
+    /// A piece changed in itself or moved.
+    PieceUpdated {
+        /// Where it was.
+        before: GroupPath,
+        /// Where it is.
+        after: GroupPath,
+    },
+    /// A piece is gone.
+    PieceRemoved(GroupPath),
+    /// A group is there now.
+    GroupAdded(GroupPath),
+    /// A group has another parent now.
+    GroupMoved {
+        /// Where it was.
+        before: GroupPath,
+        /// Where it is.
+        after: GroupPath,
+    },
+    /// A group is gone.
+    GroupRemoved(GroupPath),
+}
+
+impl Occurrence {
+    /// What `window` sees of it.
+    pub fn seen_through(&self, window: Window) -> Option<EventType> {
+        use EventType as T;
+        let seen = |path, event_type| window.holds(path).then_some(event_type);
+        match self {
+            Self::PieceAdded(path) => seen(path, T::ContentPieceAdded),
+            Self::PieceRemoved(path) => seen(path, T::ContentPieceRemoved),
+            Self::PieceUpdated { before, after } => {
+                match (window.holds(before), window.holds(after)) {
+                    (true, true) => Some(T::ContentPieceUpdated),
+                    (false, true) => Some(T::ContentPieceAdded),
+                    (true, false) => Some(T::ContentPieceRemoved),
+                    (false, false) => None,
+                }
+            }
+            Self::GroupAdded(path) => seen(path, T::ContentGroupAdded),
+            Self::GroupRemoved(path) => seen(path, T::ContentGroupRemoved),
+            Self::GroupMoved { before, after } => {
+                (window.holds(before) || window.holds(after)).then_some(T::ContentGroupMoved)
+            }
+        }
+    }
+
+    /// Where the resource was, if it was there.
+    pub fn path_before(&self) -> Option<&GroupPath> {
+        match self {
+            Self::PieceAdded(_) | Self::GroupAdded(_) => None,
+            Self::PieceUpdated { before: path, .. }
+            | Self::GroupMoved { before: path, .. }
+            | Self::PieceRemoved(path)
+            | Self::GroupRemoved(path) => Some(path),
+        }
+    }
+
+    /// Where the resource is, if it is there.
+    pub fn path_after(&self) -> Option<&GroupPath> {
+        match self {
+            Self::PieceRemoved(_) | Self::GroupRemoved(_) => None,
+            Self::PieceUpdated { after: path, .. }
+            | Self::GroupMoved { after: path, .. }
+            | Self::PieceAdded(path)
+            | Self::GroupAdded(path) => Some(path),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(ids: &[u128]) -> GroupPath {
+        GroupPath::new(ids.iter().map(|&id| ContentGroupId::new(id)).collect())
+    }
+
+    #[test]
+    fn a_moved_piece_is_seen_as_the_window_sees_it() {
+        let moved = Occurrence::PieceUpdated { before: path(&[1, 2]), after: path(&[1, 3]) };
+        let seen = |window| moved.seen_through(window);
+        assert_eq!(seen(Window::Workspace), Some(EventType::ContentPieceUpdated));
+        let group = |id| Window::Group(ContentGroupId::new(id));
+        assert_eq!(seen(group(1)), Some(EventType::ContentPieceUpdated));
+        assert_eq!(seen(group(2)), Some(EventType::ContentPieceRemoved));
+        assert_eq!(seen(group(3)), Some(EventType::ContentPieceAdded));
+        assert_eq!(seen(group(4)), None);
+    }
+
+    #[test]
+    fn a_moved_group_is_seen_where_it_left_and_where_it_came() {
+        let moved = Occurrence::GroupMoved { before: path(&[1, 9]), after: path(&[2, 9]) };
+        for (window, sees) in [(1, true), (2, true), (9, true), (3, false)] {
+            let seen = moved.seen_through(Window::Group(ContentGroupId::new(window)));
+            assert_eq!(seen.is_some(), sees, "{window}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Identifiers: a type prefix, `_`, and a time-ordered 128-bit value in lower-case Crockford
+//! base 32.
+//!
+//! The value has the layout of a ULID: 48 bits of Unix milliseconds, then 80 bits that are random
+//! at first and counted up within a millisecond, so that one generator's identifiers sort in the
+//! order in which they were made. Clients treat them as opaque.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+/// Crockford's alphabet, lower case: no `i`, `l`, `o` or `u`.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// How many base-32 digits hold 128 bits.
+const DIGITS: usize = 26;
+
+const RANDOM_BITS: u32 = 80;
+
+/// A text that is not an identifier of the expected kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an identifier of this kind")]
+pub struct MalformedId;
+
+/// Makes the 128-bit values of identifiers, each greater than the one before.
+#[derive(Debug, Default)]
+pub struct IdSequence {
+    last: u128,
+}
+
+impl IdSequence {
+    /// The next value for the time `now_ms`; `random` fills the bits below the time when the
+    /// millisecond is new.
+    ///
+    /// When the clock stands still or went back, the last value is counted up instead.
+    pub fn next(&mut self, now_ms: i64, random: u128) -> u128 {
+        let time = u128::from(now_ms.max(0).unsigned_abs()) & ((1 << 48) - 1);
+        // The top random bit stays clear, so that counting up has room within a millisecond.
+        let fresh = (time << RANDOM_BITS) | (random & ((1 << (RANDOM_BITS - 1)) - 1));
+        self.last =
+            if fresh >> RANDOM_BITS > self.last >> RANDOM_BITS { fresh } else { self.last + 1 };
+        self.last
+    }
+}
+
+fn encode(value: u128, prefix: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut digits = [0_u8; DIGITS];
+    let mut rest = value;
+    for digit in digits.iter_mut().rev() {
+        *digit = ALPHABET[(rest & 31) as usize];
+        rest >>= 5;
+    }
+    out.write_str(prefix)?;
+    out.write_str(std::str::from_utf8(&digits).expect("the alphabet is ASCII"))
+}
+
+fn decode(text: &str, prefix: &str) -> Result<u128, MalformedId> {
+    let digits = text.strip_prefix(prefix).ok_or(MalformedId)?.as_bytes();
+    // 26 digits hold 130 bits: the first one may use only three of its five.
+    if digits.len() != DIGITS || digits[0] > b'7' {
+        return Err(MalformedId);
+    }
+    digits.iter().try_fold(0_u128, |value, digit| {
+        let position = ALPHABET.iter().position(|known| known == digit).ok_or(MalformedId)?;
+        Ok((value << 5) | position as u128)
+    })
+}
+
+macro_rules! identifiers {
+    ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(u128);
+
+        impl $name {
+            /// What every identifier of this kind starts with.
+            pub const PREFIX: &'static str = concat!($prefix, "_");
+
+            /// The identifier with this value, as made by an [`IdSequence`].
+            pub const fn new(value: u128) -> Self {
+                Self(value)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                encode(self.0, Self::PREFIX, out)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = MalformedId;
+
+            fn from_str(text: &str) -> Result<Self, MalformedId> {
+                decode(text, Self::PREFIX).map(Self)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+    )*};
+}
+
+identifiers! {
+    /// Identifies a workspace.
+    WorkspaceId = "ws";
+    /// Identifies a user of the installation.
+    UserId = "usr";
+    /// Identifies a membership: a user, or a pending invite, in one workspace.
+    WorkspaceMemberId = "wm";
+    /// Identifies a role of a workspace.
+    RoleId = "role";
+    /// Identifies a tag.
+    TagId = "tag";
+    /// Identifies a content group.
+    ContentGroupId = "cg";
+    /// Identifies a content piece.
+    ContentPieceId = "cp";
+    /// Identifies an event.
+    EventId = "evt";
+    /// Identifies an access token (it is not the token).
+    TokenId = "tok";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_value_are_the_same_thing() {
+        for value in [0, 1, u128::MAX, 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef] {
+            let id = TagId::new(value);
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
+        assert_eq!(TagId::new(0).to_string(), "tag_00000000000000000000000000");
+    }
+
+    #[test]
+    fn anything_else_is_malformed() {
+        let good = TagId::new(77).to_string();
+        let upper = good.to_uppercase();
+        let too_large = "tag_8zzzzzzzzzzzzzzzzzzzzzzzzz";
+        for text in ["", "tag_", &good[..29], &format!("{good}0"), &upper, too_large, "tag_é"] {
+            assert_eq!(text.parse::<TagId>(), Err(MalformedId), "{text:?}");
+        }
+        assert_eq!(good.parse::<RoleId>(), Err(MalformedId));
+    }
+
+    #[test]
+    fn a_sequence_rises_even_when_the_clock_goes_back() {
+        let mut ids = IdSequence::default();
+        let made: Vec<_> = [5, 5, 4, 6, 6, 1].map(|now| ids.next(now, u128::MAX)).to_vec();
+        assert!(made.windows(2).all(|pair| pair[0] < pair[1]), "{made:?}");
+    }
+}

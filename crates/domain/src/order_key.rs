@@ -1,0 +1,233 @@
+//! Fractional indexes: texts whose bytewise order is the order of a list.
+//!
+//! A key is a fraction in base 62⁵, written as groups of five digits (`0-9A-Za-z`), without a last
+//! group of zeros. Between any two keys there is room for more, and nothing else moves. New keys
+//! step away from the neighbour that was put there last by a small random step: appending, or
+//! inserting again and again after one piece, then uses a group up in millions of inserts rather
+//! than in thirty halvings, and writers who choose at the same time seldom choose the same.
+
+use serde::Serialize;
+
+const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// How many digits one group has.
+const GROUP: usize = 5;
+
+/// How many values one group has: 62⁵.
+const BASE: u32 = 916_132_832;
+
+/// The greatest step away from a neighbour.
+const STEP_MAX: u32 = 256;
+
+/// A key's place in a list.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct OrderKey(String);
+
+/// A text that is not an order key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an order key")]
+pub struct MalformedOrderKey;
+
+/// Which of the two neighbours is the one that the next insert will find elsewhere: the one put
+/// there last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moving {
+    /// The neighbour before, as when every insert goes after the one just made.
+    Before,
+    /// The neighbour after, as when every insert goes after the same piece.
+    After,
+}
+
+impl OrderKey {
+    /// Keys longer than this are spread out anew together with their neighbours.
+    pub const LENGTH_MAX: usize = 200;
+
+    /// Reads a key as a client sends it.
+    pub fn parse(text: &str) -> Result<Self, MalformedOrderKey> {
+        let whole_groups = !text.is_empty() && text.len().is_multiple_of(GROUP);
+        let known_digits = text.bytes().all(|digit| digit.is_ascii_alphanumeric());
+        let ends_in_zeros = text.ends_with("00000");
+        if whole_groups && known_digits && !ends_in_zeros {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(MalformedOrderKey)
+        }
+    }
+
+    /// What a database holds was a key when it was written.
+    pub fn from_stored(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The key's text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A key after `before` and before `after`, where `None` is the list's start or end; `random`
+    /// chooses the step. `before` must be smaller than `after`.
+    pub fn between(
+        before: Option<&Self>,
+        after: Option<&Self>,
+        moving: Moving,
+        random: u32,
+    ) -> Self {
+        let (mut key, low, high) = room(before, after, 1);
+        let step = (1 + random % STEP_MAX).min((high - low).div_ceil(2)).max(1);
+        let group = match (before, after, moving) {
+            (None, None, _) => BASE / 2,
+            (None, ..) | (Some(_), Some(_), Moving::After) => high - step.min(high - low - 1),
+            (_, None, _) | (_, _, Moving::Before) => low + step.min(high - low - 1),
+        };
+        push_group(&mut key, group);
+        Self(key)
+    }
+
+    /// `count` keys between `before` and `after`, far from one another.
+    pub fn spread(before: Option<&Self>, after: Option<&Self>, count: u32) -> Vec<Self> {
+        let (prefix, low, high) = room(before, after, count.saturating_mul(STEP_MAX).min(BASE / 2));
+        let width = u64::from(high - low);
+        (1..=count)
+            .map(|index| {
+                let offset = width * u64::from(index) / (u64::from(count) + 1);
+                let mut key = prefix.clone();
+                push_group(&mut key, low + u32::try_from(offset).expect("less than the width"));
+                Self(key)
+            })
+            .collect()
+    }
+}
+
+/// The shortest prefix under which at least `needed` group values lie strictly between the two
+/// keys, with the values just outside of them.
+fn room(before: Option<&OrderKey>, after: Option<&OrderKey>, needed: u32) -> (String, u32, u32) {
+    let mut prefix = String::new();
+    let mut after = after;
+    for index in 0.. {
+        let low = before.map_or(0, |key| group_at(&key.0, index));
+        let high = after.map_or(BASE, |key| group_at(&key.0, index));
+        if high > low && high - low > needed {
+            return (prefix, low, high);
+        }
+        push_group(&mut prefix, low);
+        if high > low {
+            // What follows under this prefix is smaller than `after` whatever its next groups are.
+            after = None;
+        }
+    }
+    unreachable!("beyond both keys every group is free")
+}
+
+/// The group's value; zero beyond the key's end.
+fn group_at(key: &str, index: usize) -> u32 {
+    let Some(digits) = key.as_bytes().get(index * GROUP..(index + 1) * GROUP) else { return 0 };
+    digits.iter().fold(0, |value, digit| {
+        let value_of_digit = match digit {
+            b'0'..=b'9' => digit - b'0',
+            b'A'..=b'Z' => digit - b'A' + 10,
+            _ => digit.saturating_sub(b'a') + 36,
+        };
+        value * 62 + u32::from(value_of_digit)
+    })
+}
+
+fn push_group(key: &mut String, value: u32) {
+    let mut divisor = BASE / 62;
+    for _ in 0..GROUP {
+        key.push(char::from(DIGITS[(value / divisor % 62) as usize]));
+        divisor = (divisor / 62).max(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A small generator, so that every run makes the same keys.
+    fn next(random: &mut u32) -> u32 {
+        *random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        *random >> 8
+    }
+
+    #[test]
+    fn appends_stay_short() {
+        let mut random = 1;
+        let mut last = OrderKey::between(None, None, Moving::Before, 0);
+        for _ in 0..100_000 {
+            let key = OrderKey::between(Some(&last), None, Moving::Before, next(&mut random));
+            assert!(key > last);
+            last = key;
+        }
+        assert!(last.as_str().len() <= 10, "{last:?}");
+    }
+
+    #[test]
+    fn inserts_after_one_reference_stay_short() {
+        let mut random = 2;
+        let reference = OrderKey::between(None, None, Moving::Before, 0);
+        let mut after = OrderKey::between(Some(&reference), None, Moving::Before, 7);
+        for _ in 0..100_000 {
+            let key =
+                OrderKey::between(Some(&reference), Some(&after), Moving::After, next(&mut random));
+            assert!(reference < key && key < after);
+            after = key;
+        }
+        assert!(after.as_str().len() < 64, "{after:?}");
+    }
+
+    #[test]
+    fn a_chain_of_inserts_before_one_piece_stays_short() {
+        let mut random = 3;
+        let end = OrderKey::between(None, None, Moving::Before, 0);
+        let mut before = OrderKey::between(None, Some(&end), Moving::After, 9);
+        for _ in 0..100_000 {
+            let key =
+                OrderKey::between(Some(&before), Some(&end), Moving::Before, next(&mut random));
+            assert!(before < key && key < end);
+            before = key;
+        }
+        assert!(before.as_str().len() < 64, "{before:?}");
+    }
+
+    #[test]
+    fn malformed_keys_are_refused() {
+        for text in ["", "abcd", "abcdef", "abc-e", "abcde00000", "äbcd"] {
+            assert_eq!(OrderKey::parse(text), Err(MalformedOrderKey), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_place_has_room(places in prop::collection::vec((any::<u16>(), any::<u32>(), any::<bool>()), 1..300)) {
+            let mut keys: Vec<OrderKey> = Vec::new();
+            for (place, random, before) in places {
+                let place = usize::from(place) % (keys.len() + 1);
+                let moving = if before { Moving::Before } else { Moving::After };
+                let key = OrderKey::between(
+                    place.checked_sub(1).map(|index| &keys[index]), keys.get(place), moving, random);
+                prop_assert_eq!(OrderKey::parse(key.as_str()), Ok(key.clone()));
+                keys.insert(place, key);
+            }
+            prop_assert!(keys.windows(2).all(|pair| pair[0] < pair[1]));
+        }
+
+        #[test]
+        fn spread_keys_lie_in_order_between_their_bounds(count in 1_u32..500, random in any::<u32>(), tight in any::<bool>()) {
+            let before = OrderKey::between(None, None, Moving::Before, 0);
+            let mut after = OrderKey::between(Some(&before), None, Moving::Before, random);
+            if tight {
+                for _ in 0..40 {
+                    after = OrderKey::between(Some(&before), Some(&after), Moving::After, 0);
+                }
+            }
+            let keys = OrderKey::spread(Some(&before), Some(&after), count);
+            prop_assert_eq!(keys.len(), count as usize);
+            let all: Vec<_> = [before].into_iter().chain(keys).chain([after]).collect();
+            prop_assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", all);
+            prop_assert!(all.iter().all(|key| OrderKey::parse(key.as_str()).is_ok()), "{:?}", all);
+        }
+    }
+}

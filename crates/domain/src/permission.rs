@@ -1,0 +1,191 @@
+//! What a role or token may do: one vocabulary, `<what>:read` and `<what>:write`.
+//!
+//! Write includes read. What a request may do is the meet of its token's permissions and its
+//! user's role.
+
+use std::fmt;
+use std::str::FromStr;
+
+macro_rules! resources {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// What a permission is about.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Resource {$($(#[$doc])* $name,)*}
+
+        impl Resource {
+            /// Every resource, in the order in which permissions are listed.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The resource's name in a permission's text.
+            pub const fn as_str(self) -> &'static str {
+                match self {$(Self::$name => $text,)*}
+            }
+        }
+    };
+}
+
+resources! {
+    /// Content pieces and their variants' overrides.
+    ContentPieces = "contentPieces",
+    /// Content groups.
+    ContentGroups = "contentGroups",
+    /// Tags.
+    Tags = "tags",
+    /// Variants.
+    Variants = "variants",
+    /// Roles.
+    Roles = "roles",
+    /// Members and invites.
+    WorkspaceMemberships = "workspaceMemberships",
+    /// The workspace itself.
+    Workspace = "workspace",
+    /// Webhooks, deliveries and the event feed.
+    Webhooks = "webhooks",
+    /// Access tokens.
+    Tokens = "tokens",
+    /// The token's own user.
+    Profile = "profile",
+}
+
+/// The right to read, or to read and write, one resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Permission {
+    /// What it is about.
+    pub resource: Resource,
+    /// Whether it allows changes as well.
+    pub write: bool,
+}
+
+impl Permission {
+    /// The right to read `resource`.
+    pub const fn read(resource: Resource) -> Self {
+        Self { resource, write: false }
+    }
+
+    /// The right to read and write `resource`.
+    pub const fn write(resource: Resource) -> Self {
+        Self { resource, write: true }
+    }
+
+    /// Its own bit and those of what it includes.
+    const fn bits(self) -> u32 {
+        let read = 1 << (self.resource as u32 * 2);
+        if self.write { read | (read << 1) } else { read }
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}", self.resource.as_str(), if self.write { "write" } else { "read" })
+    }
+}
+
+/// A text that names no permission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a permission")]
+pub struct UnknownPermission;
+
+impl FromStr for Permission {
+    type Err = UnknownPermission;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPermission> {
+        let (what, access) = text.split_once(':').ok_or(UnknownPermission)?;
+        let resource = Resource::ALL.iter().find(|known| known.as_str() == what);
+        let write = match access {
+            "read" => false,
+            "write" => true,
+            _ => return Err(UnknownPermission),
+        };
+        Ok(Self { resource: *resource.ok_or(UnknownPermission)?, write })
+    }
+}
+
+/// A set of permissions in which write includes read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PermissionSet(u32);
+
+impl PermissionSet {
+    /// Everything.
+    pub const ALL: Self = Self((1 << (Resource::ALL.len() * 2)) - 1);
+
+    /// Whether `permission` is in it.
+    pub const fn allows(self, permission: Permission) -> bool {
+        self.0 & permission.bits() == permission.bits()
+    }
+
+    /// What both sets allow.
+    pub const fn meet(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Whether `other` allows nothing that this set does not.
+    pub const fn includes(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The permissions that describe the set, without those that another of them includes.
+    pub fn iter(self) -> impl Iterator<Item = Permission> {
+        Resource::ALL.iter().filter_map(move |&resource| {
+            [Permission::write(resource), Permission::read(resource)]
+                .into_iter()
+                .find(|&permission| self.allows(permission))
+        })
+    }
+}
+
+impl FromIterator<Permission> for PermissionSet {
+    fn from_iter<I: IntoIterator<Item = Permission>>(permissions: I) -> Self {
+        Self(permissions.into_iter().fold(0, |bits, permission| bits | permission.bits()))
+    }
+}
+
+/// The stored form: the describing permissions, separated by spaces.
+impl fmt::Display for PermissionSet {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, permission) in self.iter().enumerate() {
+            if index > 0 {
+                out.write_str(" ")?;
+            }
+            permission.fmt(out)?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for PermissionSet {
+    type Err = UnknownPermission;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPermission> {
+        text.split_ascii_whitespace().map(str::parse::<Permission>).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn write_includes_read_and_nothing_else() {
+        let set: PermissionSet = [Permission::write(Resource::Tags)].into_iter().collect();
+        assert!(set.allows(Permission::read(Resource::Tags)));
+        assert!(!set.allows(Permission::read(Resource::ContentPieces)));
+        let read: PermissionSet = [Permission::read(Resource::Tags)].into_iter().collect();
+        assert!(!read.allows(Permission::write(Resource::Tags)));
+        assert!(set.includes(read) && !read.includes(set));
+        assert_eq!(set.meet(read), read);
+    }
+
+    #[test]
+    fn text_and_set_are_the_same_thing() {
+        assert_eq!(PermissionSet::ALL.to_string().parse(), Ok(PermissionSet::ALL));
+        assert_eq!(PermissionSet::default().to_string(), "");
+        assert_eq!("".parse(), Ok(PermissionSet::default()));
+        assert_eq!(
+            "tags:write profile:read".parse::<PermissionSet>().unwrap().to_string(),
+            "tags:write profile:read"
+        );
+        for text in ["tags", "tags:", "tags:delete", "Tags:read", "users:read"] {
+            assert_eq!(text.parse::<Permission>(), Err(UnknownPermission), "{text}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Texts with rules: what makes one valid is checked once, when it comes in.
+
+use std::fmt;
+
+/// Why a value was refused: a stable code, and a message that reads on after the field's name
+/// (`must not be empty`).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Invalid {
+    /// For programs.
+    pub code: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+impl Invalid {
+    /// A refusal with this code and message.
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// A text over its greatest length.
+    pub fn too_long(max: usize, unit: &str) -> Self {
+        Self::new("too_long", format!("must have at most {max} {unit}"))
+    }
+}
+
+/// Refuses a text of fewer or more characters than `min` to `max`.
+pub fn check_length(text: &str, min: usize, max: usize) -> Result<(), Invalid> {
+    // A character is one byte or more, so that most texts need no count.
+    if text.len() > max && text.chars().count() > max {
+        return Err(Invalid::too_long(max, "characters"));
+    }
+    if text.len() < min {
+        return Err(Invalid::new(
+            "too_short",
+            if min == 1 {
+                "must not be empty".to_owned()
+            } else {
+                format!("must have at least {min} characters")
+            },
+        ));
+    }
+    Ok(())
+}
+
+/// Declares a string type whose values passed a check.
+macro_rules! checked_text {
+    ($(#[$doc:meta])* $name:ident, $check:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Takes `text` if it keeps the rules of this type.
+            pub fn parse(text: impl Into<String>) -> Result<Self, $crate::text::Invalid> {
+                let text = text.into();
+                let check: fn(&str) -> Result<(), $crate::text::Invalid> = $check;
+                check(&text)?;
+                Ok(Self(text))
+            }
+
+            /// What a database holds passed the check when it was written.
+            pub fn from_stored(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(text: $name) -> String {
+                text.0
+            }
+        }
+    };
+}
+pub(crate) use checked_text;
+
+/// Declares a string type for names and the like: a length and no control characters.
+macro_rules! line_of_text {
+    ($(#[$doc:meta])* $name:ident($min:literal..=$max:literal)) => {
+        $crate::text::checked_text! {
+            $(#[$doc])* $name, |text| {
+                $crate::text::check_length(text, $min, $max)?;
+                $crate::text::check_no_control_characters(text)
+            }
+        }
+    };
+}
+pub(crate) use line_of_text;
+
+/// Refuses control characters, which no name on a line has a use for.
+pub fn check_no_control_characters(text: &str) -> Result<(), Invalid> {
+    if text.chars().any(char::is_control) {
+        return Err(Invalid::new("invalid_string", "must not contain control characters"));
+    }
+    Ok(())
+}
+
+checked_text! {
+    /// An absolute http(s) URL or a relative reference, to 2,048 characters; may be empty.
+    WebReference, |text| {
+        check_length(text, 0, 2_048)?;
+        if text.is_empty() || is_web_reference(text) {
+            return Ok(());
+        }
+        Err(Invalid::new(
+            "invalid_url",
+            "must be an absolute http or https URL, or a relative reference",
+        ))
+    }
+}
+
+fn is_web_reference(text: &str) -> bool {
+    // The URL standard strips these in odd places; a reference that needs it is a mistake or a trick.
+    if text.contains(|c: char| c.is_control()) || text.trim() != text {
+        return false;
+    }
+    match url::Url::parse(text) {
+        Ok(url) => matches!(url.scheme(), "http" | "https") && url.has_host(),
+        Err(url::ParseError::RelativeUrlWithoutBase) => {
+            url::Url::parse("http://base.invalid/").is_ok_and(|base| base.join(text).is_ok())
+        }
+        Err(_) => false,
+    }
+}
+
+checked_text! {
+    /// A text of at most 1,024 characters; may be empty.
+    ShortText, |text| check_length(text, 0, 1_024)
+}
+
+impl fmt::Display for WebReference {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn web_references_are_http_or_relative() {
+        for good in [
+            "",
+            "https://example.org/a?b#c",
+            "/a.png",
+            "a b.png",
+            "../x",
+            "//cdn.example/x",
+            "?q=1",
+            "http://[::1]/",
+        ] {
+            assert!(WebReference::parse(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "javascript:alert(1)",
+            "data:,x",
+            "ftp://example.org/",
+            " /a",
+            "ja\nvascript:x",
+            "http://",
+            "mailto:a@b",
+            "https://exa mple.org",
+        ] {
+            assert!(WebReference::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn lengths_count_characters() {
+        assert!(ShortText::parse("é".repeat(1_024)).is_ok());
+        assert_eq!(ShortText::parse("é".repeat(1_025)).unwrap_err().code, "too_long");
+    }
+}

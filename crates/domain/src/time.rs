@@ -1,0 +1,120 @@
+//! Points in time, to the millisecond, in UTC.
+
+use std::fmt;
+
+use jiff::fmt::temporal::Pieces;
+use jiff::tz::{Offset, TimeZone};
+use serde::{Serialize, Serializer};
+
+/// A point in time as milliseconds since the Unix epoch, written as RFC 3339 in UTC with
+/// milliseconds (`2026-11-20T09:30:00.000Z`). The years 0000 to 9999 can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+/// A text that is not a date or a date-time that ISO 8601 writers commonly make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an ISO 8601 date or date-time")]
+pub struct MalformedTime;
+
+impl Timestamp {
+    /// The point `ms` milliseconds after the Unix epoch.
+    pub const fn from_ms(ms: i64) -> Self {
+        Self(ms)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub const fn ms(self) -> i64 {
+        self.0
+    }
+
+    /// Reads a date, or a date-time with or without seconds, fraction and offset (`Z`, `+01:00`,
+    /// `+0100`; none means UTC). A fraction finer than milliseconds is cut off.
+    pub fn parse_iso8601(text: &str) -> Result<Self, MalformedTime> {
+        let pieces = Pieces::parse(text).map_err(|_| MalformedTime)?;
+        if pieces.time_zone_annotation().is_some() || pieces.date().year() < 0 {
+            return Err(MalformedTime);
+        }
+        let local = pieces.date().to_datetime(pieces.time().unwrap_or_default());
+        let offset = pieces.to_numeric_offset().unwrap_or(Offset::UTC);
+        let point = TimeZone::fixed(offset).to_timestamp(local).map_err(|_| MalformedTime)?;
+        let year = Offset::UTC.to_datetime(point).year();
+        if year < 0 {
+            return Err(MalformedTime);
+        }
+        Ok(Self(point.as_millisecond()))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let point = jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::MAX);
+        let utc = Offset::UTC.to_datetime(point);
+        write!(
+            out,
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+            utc.year(),
+            utc.month(),
+            utc.day(),
+            utc.hour(),
+            utc.minute(),
+            utc.second(),
+            utc.millisecond()
+        )
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_iso_8601_writers_make_is_read() {
+        let cases = [
+            ("2026-11-20", "2026-11-20T00:00:00.000Z"),
+            ("2026-11-20T09:30", "2026-11-20T09:30:00.000Z"),
+            ("2026-11-20T09:30:15", "2026-11-20T09:30:15.000Z"),
+            ("2026-11-20T09:30:15.5", "2026-11-20T09:30:15.500Z"),
+            ("2026-11-20T09:30:15.123456789Z", "2026-11-20T09:30:15.123Z"),
+            ("2026-11-20T09:30:15+01:00", "2026-11-20T08:30:15.000Z"),
+            ("2026-11-20T09:30:15+0100", "2026-11-20T08:30:15.000Z"),
+            ("2026-11-20T00:30:15.000-05:30", "2026-11-20T06:00:15.000Z"),
+            ("1969-12-31T23:59:59.999Z", "1969-12-31T23:59:59.999Z"),
+        ];
+        for (text, expected) in cases {
+            let read = Timestamp::parse_iso8601(text).map(|time| time.to_string());
+            assert_eq!(read.as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        for text in [
+            "",
+            "yesterday",
+            "2026-13-01",
+            "2026-02-30",
+            "2026-11-20T25:00",
+            "20:30",
+            "-000001-01-01",
+            "2026-11-20T09:30[Europe/Berlin]",
+            "1763631000",
+            "2026-11-20T09:30:15+99:00",
+        ] {
+            assert_eq!(Timestamp::parse_iso8601(text), Err(MalformedTime), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for ms in [0, -1, 1_763_631_000_123, 253_402_207_200_999] {
+            let time = Timestamp::from_ms(ms);
+            assert_eq!(Timestamp::parse_iso8601(&time.to_string()), Ok(time));
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! galley
+fn main() {}
