@@ -1,0 +1,229 @@
+//! Lists of pieces: by group, subtree, slug or tag, in any order, from a page or a position.
+//!
+//! One statement gives the rows of a page, whatever its size; the tags and members that they name
+//! are two more ([`crate::tags::find_all`], [`crate::members::profiles`]).
+
+use galley_domain::content_piece::ContentPiece;
+use galley_domain::{ContentGroupId, OrderKey, TagId, Timestamp, WorkspaceId};
+
+use crate::content_pieces::{COLUMNS, COLUMNS_END, in_list, read};
+use crate::error::Result;
+use crate::tx::Tx;
+use crate::value::{Value, params};
+
+/// What a list is sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SortKey {
+    /// The pieces' own order.
+    Order,
+    /// The author's date; pieces without one count as the earliest.
+    Date,
+    /// When they were made.
+    CreatedAt,
+    /// When they last changed.
+    UpdatedAt,
+    /// Their title, byte by byte.
+    Title,
+}
+
+/// How a list is sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sort {
+    /// By what.
+    pub key: SortKey,
+    /// From the greatest to the smallest.
+    pub descending: bool,
+}
+
+/// A place in a sorted list: the values by which one of its pieces is sorted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Position {
+    /// In the pieces' own order.
+    Order(String),
+    /// At a time, and a piece's id within it.
+    Time(i64, String),
+    /// At a piece's id.
+    Id(String),
+    /// At a title, and a piece's id within it.
+    Title(String, String),
+}
+
+/// Which pieces a list has, and from where on.
+#[derive(Debug, Clone)]
+pub struct ListQuery {
+    /// Directly in one of these groups; `None`: in any.
+    pub groups: Option<Vec<ContentGroupId>>,
+    /// In the groups under those, too.
+    pub subtree: bool,
+    /// Only what lies in the subtree of one of these; `None`: everything.
+    pub within: Option<Vec<ContentGroupId>>,
+    /// With this slug.
+    pub slug: Option<String>,
+    /// With this tag.
+    pub tag: Option<TagId>,
+    /// In this order.
+    pub sort: Sort,
+    /// After this place.
+    pub after: Option<Position>,
+    /// At most so many.
+    pub limit: i64,
+    /// Without the first so many.
+    pub offset: i64,
+    /// With their content.
+    pub content: bool,
+}
+
+/// A piece of a list, with its content as JSON text where asked for.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// The piece.
+    pub piece: ContentPiece,
+    /// The JSON text of its tree.
+    pub content: Option<String>,
+}
+
+/// No date sorts before every date.
+const NO_DATE: i64 = -9_223_372_036_854_775_807;
+
+impl Sort {
+    /// The place of `piece` in a list that is sorted so.
+    pub fn position(self, piece: &ContentPiece) -> Position {
+        let id = piece.id.to_string();
+        match self.key {
+            SortKey::Order => Position::Order(piece.order.as_str().to_owned()),
+            SortKey::Date => Position::Time(piece.fields.date.map_or(NO_DATE, Timestamp::ms), id),
+            SortKey::CreatedAt => Position::Id(id),
+            SortKey::UpdatedAt => Position::Time(piece.updated_at.ms(), id),
+            SortKey::Title => Position::Title(piece.fields.title.as_str().to_owned(), id),
+        }
+    }
+
+    /// The expressions that make the order, as the indexes have them.
+    fn expressions(self) -> &'static [&'static str] {
+        match self.key {
+            SortKey::Order => &["p.order_key"],
+            SortKey::Date => &["COALESCE(p.date_ms, -9223372036854775807)", "p.id"],
+            SortKey::CreatedAt => &["p.id"],
+            SortKey::UpdatedAt => &["p.updated_at_ms", "p.id"],
+            SortKey::Title => &["substr(p.title, 1, 200)", "p.title", "p.id"],
+        }
+    }
+}
+
+/// The position of the piece that has this `order`, if it is still there.
+pub async fn find_position(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    order: &OrderKey,
+    sort: Sort,
+) -> Result<Option<Position>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM content_pieces p WHERE p.workspace_id = ?1 AND p.order_key = ?2"
+    );
+    tx.find(&sql, params![workspace, order], |row| Ok(sort.position(&read(row)?))).await
+}
+
+/// Lists pieces.
+pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, query: &ListQuery) -> Result<Vec<Listed>> {
+    let (sql, params) = statement(workspace, query);
+    tx.query(&sql, &params, |row| {
+        let content = if query.content { Some(row.text(COLUMNS_END)?.to_owned()) } else { None };
+        Ok(Listed { piece: read(row)?, content })
+    })
+    .await
+}
+
+fn statement(workspace: WorkspaceId, query: &ListQuery) -> (String, Vec<Value<'_>>) {
+    let mut params = vec![Value::from(workspace), query.limit.into(), query.offset.into()];
+    let mut sql = format!("SELECT {COLUMNS}");
+    if query.content {
+        sql.push_str(", c.tree");
+    }
+    sql.push_str(" FROM content_pieces p");
+    if query.content {
+        sql.push_str(
+            " JOIN content_piece_contents c
+                ON c.workspace_id = p.workspace_id AND c.content_piece_id = p.id",
+        );
+    }
+    // The tag's own rows are in the pieces' order, so that a page of them needs no sorting.
+    if let Some(tag) = query.tag {
+        params.push(tag.into());
+        sql.push_str(&format!(
+            " JOIN content_piece_tags t ON t.workspace_id = ?1 AND t.tag_id = ?{}
+                AND t.content_piece_id = p.id",
+            params.len()
+        ));
+    }
+    sql.push_str(" WHERE p.workspace_id = ?1");
+    sql.push_str(&group_filter(query, &mut params));
+    if let Some(slug) = &query.slug {
+        params.push(slug.into());
+        sql.push_str(&format!(" AND p.slug = ?{}", params.len()));
+    }
+    let sort = sort_expressions(query);
+    if let Some(position) = &query.after {
+        sql.push_str(&after_filter(position, &sort, query.sort.descending, &mut params));
+    }
+    let direction = if query.sort.descending { " DESC" } else { "" };
+    let order: Vec<_> = sort.iter().map(|column| format!("{column}{direction}")).collect();
+    sql.push_str(&format!(" ORDER BY {} LIMIT ?2 OFFSET ?3", order.join(", ")));
+    (sql, params)
+}
+
+fn sort_expressions(query: &ListQuery) -> Vec<&'static str> {
+    if query.tag.is_some() && query.sort.key == SortKey::Order {
+        vec!["t.order_key"]
+    } else {
+        query.sort.expressions().to_vec()
+    }
+}
+
+fn group_filter(query: &ListQuery, params: &mut Vec<Value<'_>>) -> String {
+    let mut sql = String::new();
+    match &query.groups {
+        Some(groups) if query.subtree => sql.push_str(&under_filter(groups, params)),
+        Some(groups) => {
+            sql.push_str(&in_list("p.content_group_id", groups.iter().copied(), params));
+        }
+        None => {}
+    }
+    if let Some(roots) = &query.within {
+        sql.push_str(&under_filter(roots, params));
+    }
+    sql
+}
+
+/// In the subtree of one of `roots`.
+fn under_filter(roots: &[ContentGroupId], params: &mut Vec<Value<'_>>) -> String {
+    let list = in_list("g.ancestor_id", roots.iter().copied(), params);
+    format!(
+        " AND p.content_group_id IN (SELECT g.group_id FROM content_group_paths g
+            WHERE g.workspace_id = ?1{list})"
+    )
+}
+
+/// Beyond `position`, as a row value that the index on the same expressions serves.
+fn after_filter<'q>(
+    position: &'q Position,
+    sort: &[&str],
+    descending: bool,
+    params: &mut Vec<Value<'q>>,
+) -> String {
+    let mut push = |value: Value<'q>| {
+        params.push(value);
+        params.len()
+    };
+    let values = match position {
+        Position::Order(key) | Position::Id(key) => format!("?{}", push(key.into())),
+        Position::Time(time, id) => {
+            format!("?{}, ?{}", push((*time).into()), push(id.into()))
+        }
+        Position::Title(title, id) => {
+            let title = push(title.into());
+            format!("substr(CAST(?{title} AS TEXT), 1, 200), ?{title}, ?{}", push(id.into()))
+        }
+    };
+    let comparison = if descending { "<" } else { ">" };
+    format!(" AND ({}) {comparison} ({values})", sort.join(", "))
+}

@@ -1,0 +1,298 @@
+//! Content pieces: one row each, their content in a table beside it, and rows by which tags and
+//! members find them. Lists are in [`crate::content_piece_list`], places in [`crate::ordering`].
+
+use std::fmt::Display;
+
+use galley_domain::content_piece::{
+    ContentPiece, ContentPieceFields, CustomData, Description, Slug, Title,
+};
+use galley_domain::text::{ShortText, WebReference};
+use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, WorkspaceId};
+
+use crate::error::Result;
+use crate::row::Row;
+use crate::tx::{Tx, WriteTx};
+use crate::value::{Value, params};
+
+/// The columns that [`read`] reads, of the table `p`.
+pub(crate) const COLUMNS: &str = "p.id, p.content_group_id, p.order_key, p.version, \
+    p.created_at_ms, p.updated_at_ms, p.date_ms, p.title, p.description, p.slug, p.cover_url, \
+    p.cover_alt, p.cover_width, p.canonical_link, p.filename, p.custom_data, p.tag_ids, \
+    p.member_ids";
+
+/// The first column after those.
+pub(crate) const COLUMNS_END: usize = 18;
+
+pub(crate) fn read(row: &Row<'_>) -> Result<ContentPiece> {
+    let owned = |column| Ok::<_, crate::Error>(row.opt_text(column)?.map(ToOwned::to_owned));
+    Ok(ContentPiece {
+        id: row.parse(0)?,
+        content_group_id: row.parse(1)?,
+        order: OrderKey::from_stored(row.text(2)?),
+        version: row.int(3)?,
+        created_at: row.time(4)?,
+        updated_at: row.time(5)?,
+        fields: ContentPieceFields {
+            date: row.opt_time(6)?,
+            title: Title::from_stored(row.text(7)?),
+            description: owned(8)?.map(Description::from_stored),
+            slug: Slug::from_stored(row.text(9)?),
+            cover_url: owned(10)?.map(WebReference::from_stored),
+            cover_alt: owned(11)?.map(ShortText::from_stored),
+            cover_width: owned(12)?.map(ShortText::from_stored),
+            canonical_link: owned(13)?.map(WebReference::from_stored),
+            filename: owned(14)?.map(ShortText::from_stored),
+            custom_data: owned(15)?.map(CustomData::from_stored),
+            tags: row.parse_list(16)?,
+            members: row.parse_list(17)?,
+        },
+    })
+}
+
+/// Finds a piece.
+pub async fn find(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: ContentPieceId,
+) -> Result<Option<ContentPiece>> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM content_pieces p WHERE p.workspace_id = ?1 AND p.id = ?2");
+    tx.find(&sql, params![workspace, id], read).await
+}
+
+/// Finds a piece to change it: nobody else does until this transaction ends.
+pub async fn find_to_change(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: ContentPieceId,
+) -> Result<Option<ContentPiece>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM content_pieces p WHERE p.workspace_id = ?1 AND p.id = ?2{}",
+        tx.for_update()
+    );
+    tx.find(&sql, params![workspace, id], read).await
+}
+
+/// Finds a piece and its content, as the JSON text of the tree, in one statement.
+pub async fn find_with_content(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: ContentPieceId,
+) -> Result<Option<(ContentPiece, String)>> {
+    let sql = format!(
+        "SELECT {COLUMNS}, c.tree FROM content_pieces p
+         JOIN content_piece_contents c
+            ON c.workspace_id = p.workspace_id AND c.content_piece_id = p.id
+         WHERE p.workspace_id = ?1 AND p.id = ?2"
+    );
+    tx.find(&sql, params![workspace, id], |row| Ok((read(row)?, row.text(COLUMNS_END)?.to_owned())))
+        .await
+}
+
+/// Keeps a new piece and its content, the JSON text of the tree.
+pub async fn insert(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    piece: &ContentPiece,
+    tree: &str,
+) -> Result<()> {
+    let mut params = vec![Value::from(workspace), Value::from(piece.id)];
+    push_columns(piece, &mut params);
+    params.push(Value::from(piece.created_at));
+    tx.execute(
+        "INSERT INTO content_pieces (workspace_id, id, content_group_id, order_key, version,
+            updated_at_ms, date_ms, title, description, slug, cover_url, cover_alt, cover_width,
+            canonical_link, filename, custom_data, tag_ids, member_ids, created_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+            ?19)",
+        &params,
+    )
+    .await?;
+    tx.execute(
+        "INSERT INTO content_piece_contents (workspace_id, content_piece_id, tree)
+         VALUES (?1, ?2, ?3)",
+        params![workspace, piece.id, tree],
+    )
+    .await?;
+    insert_tags(tx, workspace, piece).await?;
+    insert_members(tx, workspace, piece).await
+}
+
+/// Keeps a changed piece. `before` is what the database holds of it.
+pub async fn update(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    before: &ContentPiece,
+    piece: &ContentPiece,
+) -> Result<()> {
+    let mut params = vec![Value::from(workspace), Value::from(piece.id)];
+    push_columns(piece, &mut params);
+    tx.execute(
+        "UPDATE content_pieces SET content_group_id = ?3, order_key = ?4, version = ?5,
+            updated_at_ms = ?6, date_ms = ?7, title = ?8, description = ?9, slug = ?10,
+            cover_url = ?11, cover_alt = ?12, cover_width = ?13, canonical_link = ?14,
+            filename = ?15, custom_data = ?16, tag_ids = ?17, member_ids = ?18
+         WHERE workspace_id = ?1 AND id = ?2",
+        &params,
+    )
+    .await?;
+    if before.fields.tags != piece.fields.tags || before.order != piece.order {
+        delete_tags(tx, workspace, before).await?;
+        insert_tags(tx, workspace, piece).await?;
+    }
+    if before.fields.members != piece.fields.members {
+        delete_members(tx, workspace, before).await?;
+        insert_members(tx, workspace, piece).await?;
+    }
+    Ok(())
+}
+
+/// Keeps changed content; says whether it differs from what was there.
+pub async fn update_content(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: ContentPieceId,
+    tree: &str,
+) -> Result<bool> {
+    let sql = "UPDATE content_piece_contents SET tree = ?3
+        WHERE workspace_id = ?1 AND content_piece_id = ?2 AND tree <> ?3";
+    Ok(tx.execute(sql, params![workspace, id, tree]).await? > 0)
+}
+
+/// Deletes a piece and all that belongs to it.
+pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
+    delete_tags(tx, workspace, piece).await?;
+    delete_members(tx, workspace, piece).await?;
+    let sql =
+        "DELETE FROM content_piece_contents WHERE workspace_id = ?1 AND content_piece_id = ?2";
+    tx.execute(sql, params![workspace, piece.id]).await?;
+    let sql = "DELETE FROM content_pieces WHERE workspace_id = ?1 AND id = ?2";
+    tx.execute(sql, params![workspace, piece.id]).await?;
+    Ok(())
+}
+
+/// The pieces directly in `groups`, by `order`, at most `limit` of them.
+pub async fn in_groups(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    groups: &[ContentGroupId],
+    limit: i64,
+) -> Result<Vec<ContentPiece>> {
+    if groups.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut params = vec![Value::from(workspace), Value::from(limit)];
+    let filter = in_list("p.content_group_id", groups.iter().copied(), &mut params);
+    let sql = format!(
+        "SELECT {COLUMNS} FROM content_pieces p WHERE p.workspace_id = ?1{filter}
+         ORDER BY p.order_key LIMIT ?2"
+    );
+    tx.query(&sql, &params, read).await
+}
+
+/// From the group to the members, in the order of the columns.
+fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
+    let fields = &piece.fields;
+    params.extend([
+        Value::from(piece.content_group_id),
+        Value::from(&piece.order),
+        Value::from(piece.version),
+        Value::from(piece.updated_at),
+        Value::from(fields.date),
+        Value::from(fields.title.as_str()),
+        Value::from(fields.description.as_ref().map(Description::as_str)),
+        Value::from(fields.slug.as_str()),
+        Value::from(fields.cover_url.as_ref().map(WebReference::as_str)),
+        Value::from(fields.cover_alt.as_ref().map(ShortText::as_str)),
+        Value::from(fields.cover_width.as_ref().map(ShortText::as_str)),
+        Value::from(fields.canonical_link.as_ref().map(WebReference::as_str)),
+        Value::from(fields.filename.as_ref().map(ShortText::as_str)),
+        Value::from(fields.custom_data.as_ref().map(CustomData::as_str)),
+        Value::from(comma_separated(&fields.tags)),
+        Value::from(comma_separated(&fields.members)),
+    ]);
+}
+
+async fn insert_tags(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
+    let row = |tag: &_| params![workspace, *tag, &piece.order, piece.id].to_vec();
+    tx.execute_each(
+        "INSERT INTO content_piece_tags (workspace_id, tag_id, order_key, content_piece_id)
+         VALUES (?1, ?2, ?3, ?4)",
+        &piece.fields.tags.iter().map(row).collect::<Vec<_>>(),
+    )
+    .await
+}
+
+async fn delete_tags(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
+    let row = |tag: &_| params![workspace, *tag, &piece.order, piece.id].to_vec();
+    tx.execute_each(
+        "DELETE FROM content_piece_tags WHERE workspace_id = ?1 AND tag_id = ?2
+         AND order_key = ?3 AND content_piece_id = ?4",
+        &piece.fields.tags.iter().map(row).collect::<Vec<_>>(),
+    )
+    .await
+}
+
+async fn insert_members(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    piece: &ContentPiece,
+) -> Result<()> {
+    let row = |member: &_| params![workspace, *member, piece.id].to_vec();
+    tx.execute_each(
+        "INSERT INTO content_piece_members (workspace_id, member_id, content_piece_id)
+         VALUES (?1, ?2, ?3)",
+        &piece.fields.members.iter().map(row).collect::<Vec<_>>(),
+    )
+    .await
+}
+
+async fn delete_members(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    piece: &ContentPiece,
+) -> Result<()> {
+    let row = |member: &_| params![workspace, *member, piece.id].to_vec();
+    tx.execute_each(
+        "DELETE FROM content_piece_members WHERE workspace_id = ?1 AND member_id = ?2
+         AND content_piece_id = ?3",
+        &piece.fields.members.iter().map(row).collect::<Vec<_>>(),
+    )
+    .await
+}
+
+/// The stored form of a list of ids.
+pub(crate) fn comma_separated<T: Display>(items: &[T]) -> String {
+    let mut text = String::with_capacity(items.len() * 32);
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        text.push_str(&item.to_string());
+    }
+    text
+}
+
+/// How many items a list in a statement has at the most; more are filtered by the caller.
+const IN_LIST_MAX: usize = 4_096;
+
+/// The condition ` AND column IN (…)`, its items added to `params`; nothing when there are so many
+/// that looking at all of the workspace's rows costs less.
+///
+/// The list is filled up with the last item to a power of two, so that few statements are prepared.
+pub(crate) fn in_list<'v, T: Into<Value<'v>> + Clone>(
+    column: &str,
+    items: impl ExactSizeIterator<Item = T> + Clone,
+    params: &mut Vec<Value<'v>>,
+) -> String {
+    let count = items.len();
+    if count > IN_LIST_MAX {
+        return String::new();
+    }
+    let Some(last) = items.clone().last() else { return " AND 1 = 0".to_owned() };
+    let padding = std::iter::repeat_n(last, count.next_power_of_two() - count);
+    let first = params.len() + 1;
+    params.extend(items.chain(padding).map(Into::into));
+    let numbers: Vec<_> = (first..=params.len()).map(|number| format!("?{number}")).collect();
+    format!(" AND {column} IN ({})", numbers.join(", "))
+}

@@ -1,0 +1,181 @@
+//! A database of either engine, and its named transactions.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use galley_domain::Timestamp;
+
+use crate::error::{Error, Failure, Result};
+use crate::postgres::Postgres;
+use crate::sqlite::Sqlite;
+use crate::statement_log::StatementLog;
+use crate::tx::{Tx, WriteTx};
+
+/// Where a database is.
+#[derive(Clone, PartialEq, Eq)]
+pub enum DatabaseUrl {
+    /// The SQLite file of this path.
+    Sqlite(PathBuf),
+    /// A PostgreSQL connection string (`postgres://…`).
+    Postgres(String),
+}
+
+/// Without the password.
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => write!(out, "sqlite:{}", path.display()),
+            Self::Postgres(_) => out.write_str("postgres://…"),
+        }
+    }
+}
+
+/// What the program does with the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It serves it: alone, on SQLite.
+    Server,
+    /// It is a command that may work beside a running server.
+    Command,
+}
+
+/// How to open a database.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where it is.
+    pub url: DatabaseUrl,
+    /// What for.
+    pub role: Role,
+    /// The version of the program, for the schema's record of who may use it.
+    pub program_version: &'static str,
+    /// The time, for the record of schema changes.
+    pub now: Timestamp,
+    /// How many connections there are to PostgreSQL, or how many threads read heavy lists on
+    /// SQLite.
+    pub connections: usize,
+    /// How long a write may wait for its turn.
+    pub write_wait_max: Duration,
+    /// Counts every statement, for tests.
+    pub statement_log: Option<Arc<StatementLog>>,
+}
+
+/// An open database. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct Database(Arc<Engine>);
+
+#[derive(Debug)]
+enum Engine {
+    Sqlite(Sqlite),
+    Postgres(Postgres),
+}
+
+/// How often a write is run again when concurrent ones come in between.
+const TRIES: u32 = 20;
+
+impl Database {
+    /// Opens the database, makes it where it is not there, and brings its schema up to date.
+    ///
+    /// Refuses a schema that this program is too old for, a PostgreSQL server that doesn't sync,
+    /// and, for a server, a SQLite file that another one serves.
+    pub async fn open(options: Options) -> Result<Self> {
+        let engine = match &options.url {
+            DatabaseUrl::Sqlite(path) => Engine::Sqlite(Sqlite::open(path, &options)?),
+            DatabaseUrl::Postgres(url) => Engine::Postgres(Postgres::open(url, &options).await?),
+        };
+        Ok(Self(Arc::new(engine)))
+    }
+
+    /// Runs `operation` in a transaction that reads. It may be run twice.
+    ///
+    /// On SQLite it runs on the calling thread as long as it is quick, and then again on a thread
+    /// of its own.
+    pub async fn read<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
+    {
+        match &*self.0 {
+            Engine::Sqlite(sqlite) => match sqlite.read_inline(name, &operation) {
+                Err(error) if matches!(error.storage_error(), Some(Error::TimedOut)) => {
+                    sqlite.read_on_thread(name, operation).await
+                }
+                result => result,
+            },
+            Engine::Postgres(postgres) => {
+                let session = postgres.reader().await?;
+                operation(&session.tx()).await
+            }
+        }
+    }
+
+    /// Like [`Database::read`], for what is known to take long: on SQLite it goes to a thread of
+    /// its own at once.
+    pub async fn read_much<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
+    {
+        match &*self.0 {
+            Engine::Sqlite(sqlite) => sqlite.read_on_thread(name, operation).await,
+            Engine::Postgres(_) => self.read(name, operation).await,
+        }
+    }
+
+    /// Runs `operation` in a transaction that writes; when this returns `Ok`, it is on disk.
+    ///
+    /// The closure may run more than once, and awaits nothing but the transaction. On an error
+    /// nothing of it is kept. Dropping the future doesn't undo a write that is under way on SQLite;
+    /// on PostgreSQL it does, so whoever must finish spawns it.
+    pub async fn write<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
+    {
+        let postgres = match &*self.0 {
+            Engine::Sqlite(sqlite) => return sqlite.write(name, operation).await,
+            Engine::Postgres(postgres) => postgres,
+        };
+        let mut tries = 1;
+        loop {
+            let session = postgres.writer().await?;
+            let result = operation(&WriteTx::new(session.tx())).await;
+            let error = match session.finish(result).await {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            let again = error.storage_error().is_some_and(Error::is_worth_another_try);
+            if !again || tries == TRIES {
+                return Err(error);
+            }
+            tracing::debug!(operation = name, tries, "a concurrent write came in between");
+            tokio::time::sleep(postgres.pause_before_try(tries)).await;
+            tries += 1;
+        }
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<()> {
+        self.read("ping", async |tx: &Tx<'_>| tx.exists("SELECT 1", &[]).await.map(drop)).await
+    }
+
+    /// The engine's name.
+    pub fn engine(&self) -> &'static str {
+        match &*self.0 {
+            Engine::Sqlite(_) => "SQLite",
+            Engine::Postgres(_) => "PostgreSQL",
+        }
+    }
+
+    /// Waits for the writes under way and leaves the file tidy. Later calls fail.
+    pub async fn close(&self) {
+        match &*self.0 {
+            Engine::Sqlite(sqlite) => sqlite.close().await,
+            Engine::Postgres(postgres) => postgres.close(),
+        }
+    }
+}

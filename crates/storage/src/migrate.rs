@@ -1,0 +1,213 @@
+//! Schema changes, applied at start, each once, in order, in one transaction.
+//!
+//! The table `schema_migrations` says which were applied, with a checksum of each and the oldest
+//! program that may use the schema after it: a program that finds a change that it doesn't know
+//! serves on if the record says that it may, and refuses if not.
+
+use deadpool_postgres::ClientWrapper;
+use rusqlite::Connection;
+use sha2::{Digest, Sha256};
+
+use crate::database::Options;
+use crate::error::{Error, Result};
+
+struct Migration {
+    version: i64,
+    name: &'static str,
+    sql: &'static str,
+}
+
+const MIGRATIONS: &[Migration] = &[Migration {
+    version: 1,
+    name: "initial",
+    sql: include_str!("../migrations/0001_initial.sql"),
+}];
+
+const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
+    version BIGINT NOT NULL PRIMARY KEY,
+    name TEXT NOT NULL,
+    checksum TEXT NOT NULL,
+    oldest_program TEXT NOT NULL,
+    applied_at_ms BIGINT NOT NULL
+)";
+const SELECT_RECORD: &str =
+    "SELECT version, name, checksum, oldest_program FROM schema_migrations ORDER BY version";
+const INSERT_RECORD: &str = "INSERT INTO schema_migrations
+    (version, name, checksum, oldest_program, applied_at_ms) VALUES ($1, $2, $3, $4, $5)";
+
+/// Any number, the same in every program of this name: who holds it changes the schema.
+const POSTGRES_LOCK: i64 = 0x0067_616c_6c65_7901;
+
+/// A line of the record.
+struct Applied {
+    version: i64,
+    name: String,
+    checksum: String,
+    oldest_program: String,
+}
+
+/// Brings the SQLite file's schema up to date.
+pub(crate) fn sqlite(connection: &mut Connection, options: &Options) -> Result<()> {
+    // Taking the write lock first keeps a command that starts at the same time waiting.
+    let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    tx.execute_batch(CREATE_RECORD)?;
+    let applied = tx
+        .prepare(SELECT_RECORD)?
+        .query_map([], |row| {
+            Ok(Applied {
+                version: row.get(0)?,
+                name: row.get(1)?,
+                checksum: row.get(2)?,
+                oldest_program: row.get(3)?,
+            })
+        })?
+        .collect::<Result<Vec<_>, _>>()?;
+    for migration in missing(&applied, options.program_version)? {
+        tx.execute_batch(&for_sqlite(migration.sql))?;
+        let (checksum, oldest) = (checksum(migration.sql), oldest_program(migration.sql));
+        let record = (migration.version, migration.name, checksum, oldest, options.now.ms());
+        tx.execute(INSERT_RECORD, record)?;
+        tracing::info!(version = migration.version, name = migration.name, "schema changed");
+    }
+    Ok(tx.commit()?)
+}
+
+/// Brings the PostgreSQL database's schema up to date; one node at a time does.
+pub(crate) async fn postgres(client: &ClientWrapper, options: &Options) -> Result<()> {
+    let begin = format!(
+        "BEGIN; SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0;
+         SELECT pg_advisory_xact_lock({POSTGRES_LOCK}); {CREATE_RECORD}"
+    );
+    client.batch_execute(&begin).await?;
+    let changed = postgres_in_transaction(client, options).await;
+    let end = if changed.is_ok() { "COMMIT" } else { "ROLLBACK" };
+    client.batch_execute(end).await?;
+    changed
+}
+
+async fn postgres_in_transaction(client: &ClientWrapper, options: &Options) -> Result<()> {
+    let rows = client.query(SELECT_RECORD, &[]).await?;
+    let applied = rows.iter().map(|row| {
+        Ok(Applied {
+            version: row.try_get(0)?,
+            name: row.try_get(1)?,
+            checksum: row.try_get(2)?,
+            oldest_program: row.try_get(3)?,
+        })
+    });
+    let applied = applied.collect::<Result<Vec<_>, tokio_postgres::Error>>()?;
+    for migration in missing(&applied, options.program_version)? {
+        client.batch_execute(&for_postgres(migration.sql)).await?;
+        let (checksum, oldest) = (checksum(migration.sql), oldest_program(migration.sql));
+        client
+            .execute(
+                INSERT_RECORD,
+                &[&migration.version, &migration.name, &checksum, &oldest, &options.now.ms()],
+            )
+            .await?;
+        tracing::info!(version = migration.version, name = migration.name, "schema changed");
+    }
+    Ok(())
+}
+
+/// The changes that are still to be made, or why this program must keep its hands off.
+fn missing<'m>(
+    applied: &[Applied],
+    program_version: &str,
+) -> Result<impl Iterator<Item = &'m Migration> + use<'m>> {
+    for record in applied {
+        let known = MIGRATIONS.iter().find(|migration| migration.version == record.version);
+        match known {
+            Some(migration) if checksum(migration.sql) != record.checksum => {
+                return Err(Error::Schema(format!(
+                    "schema change {} ({}) of the database is not the one that this program \
+                     knows: it was made by another build",
+                    record.version, record.name
+                )));
+            }
+            None if version_parts(program_version) < version_parts(&record.oldest_program) => {
+                return Err(Error::Schema(format!(
+                    "the database is too new: it was changed for galley {} or later ({}), and \
+                     this is galley {program_version}; start the newer program",
+                    record.oldest_program, record.name
+                )));
+            }
+            _ => {}
+        }
+    }
+    let last = applied.last().map_or(0, |record| record.version);
+    Ok(MIGRATIONS.iter().filter(move |migration| migration.version > last))
+}
+
+fn version_parts(version: &str) -> Vec<u64> {
+    version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
+}
+
+fn checksum(sql: &str) -> String {
+    use std::fmt::Write;
+    Sha256::digest(sql.as_bytes()).iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a String takes everything");
+        text
+    })
+}
+
+/// What the head of a schema change says of the programs that may use what it leaves.
+fn oldest_program(sql: &str) -> &str {
+    let line = sql.lines().find_map(|line| line.strip_prefix("-- oldest-program: "));
+    line.expect("every schema change names the oldest program that may use it")
+}
+
+/// Takes in what is meant for SQLite only.
+fn for_sqlite(sql: &str) -> String {
+    let mut out = String::with_capacity(sql.len());
+    let mut rest = sql;
+    while let Some((before, after)) = rest.split_once("/*sqlite:") {
+        let (only, after) = after.split_once("*/").expect("the comment ends");
+        out.push_str(before);
+        out.push_str(only);
+        rest = after;
+    }
+    out + rest
+}
+
+/// Makes PostgreSQL compare texts byte by byte, as SQLite does.
+fn for_postgres(sql: &str) -> String {
+    sql.replace(" TEXT", " TEXT COLLATE \"C\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(version: i64, checksum: &str, oldest: &str) -> Applied {
+        Applied {
+            version,
+            name: "some change".to_owned(),
+            checksum: checksum.to_owned(),
+            oldest_program: oldest.to_owned(),
+        }
+    }
+
+    #[test]
+    fn changes_are_numbered_without_a_gap_and_name_the_oldest_program() {
+        for (index, migration) in (1..).zip(MIGRATIONS) {
+            assert_eq!(migration.version, index);
+            assert!(!oldest_program(migration.sql).is_empty());
+        }
+    }
+
+    #[test]
+    fn an_unknown_change_is_refused_unless_this_program_may_use_it() {
+        let all = || MIGRATIONS.iter().map(|m| applied(m.version, &checksum(m.sql), "0.1.0"));
+        let newer = |oldest| all().chain([applied(99, "x", oldest)]).collect::<Vec<_>>();
+        assert_eq!(missing(&newer("0.1.0"), "0.1.0").unwrap().count(), 0);
+        assert!(matches!(missing(&newer("0.10.0"), "0.9.1").map(drop), Err(Error::Schema(_))));
+    }
+
+    #[test]
+    fn a_change_that_was_edited_later_is_refused() {
+        let edited = [applied(1, "another", "0.1.0")];
+        assert!(matches!(missing(&edited, "0.1.0").map(drop), Err(Error::Schema(_))));
+        assert_eq!(missing(&[], "0.1.0").unwrap().count(), MIGRATIONS.len());
+    }
+}

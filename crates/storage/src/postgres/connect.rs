@@ -1,0 +1,76 @@
+//! How connections to PostgreSQL are made and set up.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{
+    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime,
+};
+use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::database::Options;
+use crate::error::{Error, Result};
+
+/// How long to wait for a free connection, and for a new one.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Set on every new connection: limits on what one statement, lock or idle transaction may take,
+/// and a commit that is on disk when it is answered, whatever the server's default.
+const SETTINGS: &str = "
+    SET statement_timeout = '30s';
+    SET lock_timeout = '10s';
+    SET idle_in_transaction_session_timeout = '15s';
+    SELECT set_config('synchronous_commit',
+        CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply'
+        ELSE 'on' END, false);
+";
+
+pub(super) fn pool(url: &str, options: &Options) -> Result<Pool> {
+    let mut config = tokio_postgres::Config::from_str(url)
+        .map_err(|error| Error::Settings(format!("the database URL is not valid: {error}")))?;
+    if config.get_application_name().is_none() {
+        config.application_name("galley");
+    }
+    config.connect_timeout(WAIT_MAX);
+    let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let manager = Manager::from_config(config, MakeRustlsConnect::new(tls()?), recycling);
+    Pool::builder(manager)
+        .max_size(options.connections.max(1))
+        .runtime(Runtime::Tokio1)
+        .wait_timeout(Some(WAIT_MAX))
+        .create_timeout(Some(WAIT_MAX))
+        .post_create(Hook::async_fn(|client: &mut ClientWrapper, _| {
+            Box::pin(
+                async move { client.batch_execute(SETTINGS).await.map_err(HookError::Backend) },
+            )
+        }))
+        .build()
+        .map_err(|error| Error::Settings(error.to_string()))
+}
+
+/// Certificates are checked against the system's roots (`SSL_CERT_FILE` names others).
+fn tls() -> Result<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    for certificate in rustls_native_certs::load_native_certs().certs {
+        // A root that can't be read is one that nothing will be trusted by.
+        drop(roots.add(certificate));
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::Settings(error.to_string()))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// An answered write is on disk; a server that doesn't sync can't promise that.
+pub(super) async fn refuse_unsynced(client: &ClientWrapper) -> Result<()> {
+    let fsync: String = client.query_one("SHOW fsync", &[]).await?.try_get(0)?;
+    if fsync == "on" {
+        return Ok(());
+    }
+    Err(Error::Settings(
+        "PostgreSQL runs with fsync=off and would lose answered writes: set fsync=on".to_owned(),
+    ))
+}

@@ -1,0 +1,60 @@
+//! PostgreSQL: a pool of connections, reads without a transaction, writes in one each.
+//!
+//! A read's statements each see what was committed when they began, so that what must be
+//! consistent is read by one statement. Writes run at READ COMMITTED; where two could cross,
+//! the operation locks a row, or a unique index makes one of them try again.
+
+mod connect;
+mod session;
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::Pool;
+
+use crate::database::Options;
+use crate::error::Result;
+use crate::migrate;
+use crate::statement_log::StatementLog;
+use session::{Reading, Writing};
+
+/// A pool of connections to one PostgreSQL database.
+#[derive(Debug)]
+pub(crate) struct Postgres {
+    pool: Pool,
+    log: Option<Arc<StatementLog>>,
+    jitter: RandomState,
+}
+
+impl Postgres {
+    pub(crate) async fn open(url: &str, options: &Options) -> Result<Self> {
+        let pool = connect::pool(url, options)?;
+        let client = pool.get().await?;
+        connect::refuse_unsynced(&client).await?;
+        migrate::postgres(&client, options).await?;
+        drop(client);
+        Ok(Self { pool, log: options.statement_log.clone(), jitter: RandomState::new() })
+    }
+
+    /// A connection to read with.
+    pub(crate) async fn reader(&self) -> Result<Reading> {
+        Ok(Reading::new(self.pool.get().await?, self.log.clone()))
+    }
+
+    /// A connection within a new transaction.
+    pub(crate) async fn writer(&self) -> Result<Writing> {
+        Writing::begin(self.pool.get().await?, self.log.clone()).await
+    }
+
+    /// How long to wait before a write is tried again: a little longer each time, and not in step
+    /// with whoever else tries again.
+    pub(crate) fn pause_before_try(&self, tries: u32) -> Duration {
+        let jitter = self.jitter.hash_one((tries, std::thread::current().id())) % 8;
+        Duration::from_millis(u64::from(tries) + jitter)
+    }
+
+    pub(crate) fn close(&self) {
+        self.pool.close();
+    }
+}

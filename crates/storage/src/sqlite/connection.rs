@@ -1,0 +1,56 @@
+//! How connections to the SQLite file are set up.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::{Error, Result};
+
+/// How long a connection waits for another process that writes the same file.
+const BUSY_WAIT: Duration = Duration::from_secs(5);
+
+/// How many prepared statements a connection keeps.
+const STATEMENTS_MAX: usize = 256;
+
+/// Opens the connection that writes, making the file if it isn't there.
+pub(super) fn open_writer(path: &Path) -> Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY_WAIT)?;
+    let mode: String = connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(Error::Settings(format!(
+            "SQLite can't keep a write-ahead log beside {}: use a local disk",
+            path.display()
+        )));
+    }
+    connection.execute_batch(
+        "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=0;",
+    )?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    Ok(connection)
+}
+
+/// Opens a connection that can only read.
+pub(super) fn open_reader(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_WAIT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    Ok(connection)
+}
+
+/// Says so when SQLite was built to count its memory, which makes readers wait for one another.
+pub(super) fn warn_of_memory_statistics(connection: &Connection) {
+    let counts = connection.query_row(
+        "SELECT NOT sqlite_compileoption_used('DEFAULT_MEMSTATUS=0')",
+        [],
+        |row| row.get::<_, bool>(0),
+    );
+    if counts.unwrap_or(true) {
+        tracing::warn!(
+            "SQLite was built with memory statistics, which slow concurrent reads: build in the \
+             repository, or with LIBSQLITE3_FLAGS=-DSQLITE_DEFAULT_MEMSTATUS=0"
+        );
+    }
+}

@@ -1,0 +1,33 @@
+//! One server for one SQLite file.
+//!
+//! The lock is the operating system's, on a file beside the database, so that it ends with the
+//! process however that ends.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::Path;
+
+use crate::error::{Cause, Error, Result};
+
+/// Held as long as this process serves the file.
+#[derive(Debug)]
+pub(super) struct ServerLock {
+    _file: File,
+}
+
+impl ServerLock {
+    /// Takes the lock, or says who has it.
+    pub(super) fn take(database: &Path) -> Result<Self> {
+        let path = database.with_extension("lock");
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(|error| Error::Unavailable(Cause::new(error)))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(Error::Locked(database.display().to_string())),
+            Err(TryLockError::Error(error)) => Err(Error::Unavailable(Cause::new(error))),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! SQLite: one writer thread that commits in groups, readers that run where they are called.
+//!
+//! Every commit is synced (`synchronous=FULL`) before anybody is told of it. Checkpoints happen on
+//! a thread of their own, so that no write waits for one.
+
+mod checkpoint;
+mod connection;
+mod inline;
+mod lock;
+mod readers;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::database::{Options, Role};
+use crate::error::{Failure, Result};
+use crate::migrate;
+use crate::statement_log::StatementLog;
+use crate::tx::{Tx, WriteTx};
+use checkpoint::Checkpointer;
+use lock::ServerLock;
+use readers::Readers;
+use writer::Writer;
+
+/// An open SQLite file.
+#[derive(Debug)]
+pub(crate) struct Sqlite {
+    readers: Arc<Readers>,
+    writer: Writer,
+    checkpointer: Checkpointer,
+    log: Option<Arc<StatementLog>>,
+    _lock: Option<ServerLock>,
+}
+
+impl Sqlite {
+    pub(crate) fn open(path: &Path, options: &Options) -> Result<Self> {
+        let lock = match options.role {
+            Role::Server => Some(ServerLock::take(path)?),
+            Role::Command => None,
+        };
+        let mut connection = connection::open_writer(path)?;
+        connection::warn_of_memory_statistics(&connection);
+        migrate::sqlite(&mut connection, options)?;
+        let checkpointer = Checkpointer::start(path)?;
+        let log = options.statement_log.clone();
+        Ok(Self {
+            readers: Arc::new(Readers::new(path, options.connections, log.clone())),
+            writer: Writer::start(connection, checkpointer.signal(), options),
+            checkpointer,
+            log,
+            _lock: lock,
+        })
+    }
+
+    /// Runs `operation` on this thread, within the time that an inline read may take.
+    pub(crate) fn read_inline<T, E, F>(&self, name: &'static str, operation: &F) -> Result<T, E>
+    where
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E>,
+    {
+        self.readers.run(name, readers::INLINE_TIME_MAX, operation)
+    }
+
+    /// Runs `operation` on a thread of its own, when one is free.
+    pub(crate) async fn read_on_thread<T, E, F>(
+        &self,
+        name: &'static str,
+        operation: F,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        Readers::run_on_thread(&self.readers, name, operation).await
+    }
+
+    pub(crate) async fn write<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        self.writer.write(name, operation, self.log.clone()).await
+    }
+
+    pub(crate) async fn close(&self) {
+        self.writer.close().await;
+        self.readers.close();
+        self.checkpointer.stop();
+    }
+}

@@ -1,0 +1,146 @@
+//! Reading connections, and the threads for reads that take long.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use super::{connection, inline};
+use crate::error::{Error, Failure, Result};
+use crate::statement_log::StatementLog;
+use crate::tx::Tx;
+
+/// How long a read may keep the thread that serves requests.
+pub(super) const INLINE_TIME_MAX: Duration = Duration::from_millis(20);
+
+/// How long a read on a thread of its own may take.
+const THREAD_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How many steps of SQLite's machine pass between two looks at the clock.
+const STEPS_BETWEEN_LOOKS: i32 = 1_000;
+
+/// The connections that read.
+#[derive(Debug)]
+pub(super) struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Reader>>,
+    threads: Semaphore,
+    log: Option<Arc<StatementLog>>,
+}
+
+/// A connection whose statements are interrupted at its deadline.
+#[derive(Debug)]
+struct Reader {
+    connection: Connection,
+    deadline: Deadline,
+}
+
+impl Readers {
+    pub(super) fn new(path: &Path, threads: usize, log: Option<Arc<StatementLog>>) -> Self {
+        let threads = Semaphore::new(threads.max(1));
+        Self { path: path.to_owned(), idle: Mutex::default(), threads, log }
+    }
+
+    /// Runs `operation` in one snapshot on this thread; past `time_max` it is [`Error::TimedOut`].
+    pub(super) fn run<T, E, F>(
+        &self,
+        name: &'static str,
+        time_max: Duration,
+        operation: &F,
+    ) -> Result<T, E>
+    where
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E>,
+    {
+        let mut reader = self.take()?;
+        reader.deadline.set(time_max);
+        begin(&reader.connection)?;
+        let result = {
+            let tx = Tx::sqlite(&mut reader.connection, self.log.as_deref());
+            inline::finish_at_once(name, operation(&tx))
+        };
+        reader.deadline.clear();
+        // A connection that can't leave its snapshot is dropped with it.
+        if end(&reader.connection).is_ok() {
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+        }
+        result
+    }
+
+    /// Runs `operation` on a blocking thread; few of them run at a time.
+    pub(super) async fn run_on_thread<T, E, F>(
+        readers: &Arc<Self>,
+        name: &'static str,
+        operation: F,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        let _permit = readers.threads.acquire().await.map_err(|_| Error::Overloaded)?;
+        let readers = Arc::clone(readers);
+        let run = move || readers.run(name, THREAD_TIME_MAX, &operation);
+        tokio::task::spawn_blocking(run).await.unwrap_or_else(|_| Err(Error::Panicked.into()))
+    }
+
+    /// Closes the idle connections.
+    pub(super) fn close(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn take(&self) -> Result<Reader> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(|| Reader::open(&self.path), Ok)
+    }
+}
+
+impl Reader {
+    fn open(path: &Path) -> Result<Self> {
+        let mut connection = connection::open_reader(path)?;
+        let deadline = Deadline::default();
+        let watched = deadline.clone();
+        connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || watched.has_passed()))?;
+        Ok(Self { connection, deadline })
+    }
+}
+
+fn begin(connection: &Connection) -> Result<()> {
+    Ok(connection.prepare_cached("BEGIN")?.raw_execute().map(drop)?)
+}
+
+fn end(connection: &Connection) -> Result<()> {
+    Ok(connection.prepare_cached("COMMIT")?.raw_execute().map(drop)?)
+}
+
+/// A point in time that the connection's progress handler watches.
+#[derive(Debug, Clone, Default)]
+struct Deadline(Arc<AtomicU64>);
+
+impl Deadline {
+    fn set(&self, time_max: Duration) {
+        self.0.store(now_us() + micros(time_max), Ordering::Relaxed);
+    }
+
+    fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    fn has_passed(&self) -> bool {
+        let deadline = self.0.load(Ordering::Relaxed);
+        deadline != 0 && now_us() > deadline
+    }
+}
+
+/// Microseconds on a clock that only goes forward.
+fn now_us() -> u64 {
+    static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
+    micros(START.elapsed()) + 1
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,237 @@
+//! The thread that writes: it drains its queue and commits what it found as one group.
+//!
+//! Each closure runs in a savepoint, so that one that fails, or panics, undoes itself alone. One
+//! `COMMIT` makes the whole group durable, and only then is anybody answered. Where SQLite itself
+//! rolled the group back (a full disk, an I/O error), everybody in it is told so.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::checkpoint::CheckpointSignal;
+use super::inline;
+use crate::database::Options;
+use crate::error::{Error, Failure, Result};
+use crate::statement_log::StatementLog;
+use crate::tx::{Tx, WriteTx};
+
+/// How many writes may wait.
+const QUEUE_MAX: usize = 1_024;
+
+/// How many writes are committed together at the most.
+const GROUP_MAX: usize = 128;
+
+/// How long a group may grow before it is committed.
+const GROUP_TIME_MAX: Duration = Duration::from_millis(20);
+
+/// The writer thread's handle.
+#[derive(Debug)]
+pub(super) struct Writer {
+    queue: Mutex<Option<mpsc::Sender<Waiting>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    wait_max: Duration,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    job: Box<dyn Job>,
+    deadline: Instant,
+}
+
+/// One write, its closure's types erased.
+trait Job: Send + std::fmt::Debug {
+    /// Runs the closure and keeps its outcome; says whether its changes stand.
+    fn run(&mut self, connection: &mut Connection) -> Result<(), Option<Error>>;
+
+    /// Answers with the outcome, or with `failure` if there is one.
+    fn answer(self: Box<Self>, failure: Option<&Error>);
+}
+
+struct Write<T, E, F> {
+    name: &'static str,
+    operation: F,
+    outcome: Option<Result<T, E>>,
+    reply: oneshot::Sender<Result<T, E>>,
+    log: Option<Arc<StatementLog>>,
+}
+
+impl Writer {
+    pub(super) fn start(
+        connection: Connection,
+        checkpoint: CheckpointSignal,
+        options: &Options,
+    ) -> Self {
+        let (queue, waiting) = mpsc::channel(QUEUE_MAX);
+        let thread = std::thread::Builder::new()
+            .name("writer".to_owned())
+            .spawn(move || Loop { connection, checkpoint, waiting }.run())
+            .expect("the system starts a thread at the program's start");
+        Self {
+            queue: Mutex::new(Some(queue)),
+            thread: Mutex::new(Some(thread)),
+            wait_max: options.write_wait_max,
+        }
+    }
+
+    /// Queues the write and waits for its group's commit.
+    pub(super) async fn write<T, E, F>(
+        &self,
+        name: &'static str,
+        operation: F,
+        log: Option<Arc<StatementLog>>,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job = Box::new(Write { name, operation, outcome: None, reply, log });
+        let waiting = Waiting { job, deadline: Instant::now() + self.wait_max };
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let queue = queue.ok_or(Error::Overloaded)?;
+        let sent = tokio::time::timeout(self.wait_max, queue.send(waiting)).await;
+        if !matches!(sent, Ok(Ok(()))) {
+            return Err(Error::Overloaded.into());
+        }
+        drop(queue);
+        answer.await.unwrap_or_else(|_| Err(Error::Panicked.into()))
+    }
+
+    /// Lets the thread finish what is queued, and waits for it.
+    pub(super) async fn close(&self) {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let joined = tokio::task::spawn_blocking(move || thread.map(JoinHandle::join)).await;
+        if !matches!(joined, Ok(None | Some(Ok(())))) {
+            tracing::error!("the writer thread panicked");
+        }
+    }
+}
+
+impl<T, E, F> Job for Write<T, E, F>
+where
+    T: Send,
+    E: Failure,
+    F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send,
+{
+    fn run(&mut self, connection: &mut Connection) -> Result<(), Option<Error>> {
+        let run = || {
+            let tx = WriteTx::new(Tx::sqlite(connection, self.log.as_deref()));
+            inline::finish_at_once(self.name, (self.operation)(&tx))
+        };
+        // The connection's savepoint is rolled back after a panic, so that nothing broken is seen.
+        let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+            tracing::error!(operation = self.name, "a write panicked; it was undone");
+            Err(Error::Panicked.into())
+        });
+        let verdict = match &outcome {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.storage_error().cloned()),
+        };
+        self.outcome = Some(outcome);
+        verdict
+    }
+
+    fn answer(self: Box<Self>, failure: Option<&Error>) {
+        let outcome = match failure {
+            Some(error) => Err(error.clone().into()),
+            None => self.outcome.unwrap_or_else(|| Err(Error::Overloaded.into())),
+        };
+        // Whoever asked may have gone; the write stands all the same.
+        drop(self.reply.send(outcome));
+    }
+}
+
+impl<T, E, F> std::fmt::Debug for Write<T, E, F> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Write").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+struct Loop {
+    connection: Connection,
+    checkpoint: CheckpointSignal,
+    waiting: mpsc::Receiver<Waiting>,
+}
+
+impl Loop {
+    fn run(mut self) {
+        while let Some(first) = self.waiting.blocking_recv() {
+            self.run_group(first);
+        }
+    }
+
+    /// Runs `first` and what waits behind it, and commits all of it as one group.
+    fn run_group(&mut self, first: Waiting) {
+        if let Err(error) = execute(&self.connection, "BEGIN IMMEDIATE") {
+            self.recover();
+            first.job.answer(Some(&error));
+            return;
+        }
+        let started = Instant::now();
+        let mut done: Vec<Box<dyn Job>> = Vec::new();
+        let mut next = Some(first);
+        while let Some(Waiting { mut job, deadline }) = next.take() {
+            if Instant::now() > deadline {
+                job.answer(Some(&Error::Overloaded));
+            } else {
+                let ended = self.run_one(&mut *job);
+                done.push(job);
+                if let Err(error) = ended {
+                    self.recover();
+                    answer_all(done, Some(&error));
+                    return;
+                }
+            }
+            if done.len() < GROUP_MAX && started.elapsed() < GROUP_TIME_MAX {
+                next = self.waiting.try_recv().ok();
+            }
+        }
+        let failure = execute(&self.connection, "COMMIT").err();
+        if failure.is_some() {
+            self.recover();
+        } else {
+            self.checkpoint.committed();
+        }
+        answer_all(done, failure.as_ref());
+    }
+
+    /// Runs one closure in a savepoint. An error means that the whole group is gone.
+    fn run_one(&mut self, job: &mut dyn Job) -> Result<()> {
+        execute(&self.connection, "SAVEPOINT one_write")?;
+        let verdict = job.run(&mut self.connection);
+        if self.connection.is_autocommit() {
+            // SQLite rolled everything back by itself; going on would commit each statement alone.
+            let cause = verdict.err().flatten();
+            return Err(cause.unwrap_or(Error::StorageFull));
+        }
+        if verdict.is_err() {
+            execute(&self.connection, "ROLLBACK TO one_write")?;
+        }
+        execute(&self.connection, "RELEASE one_write")
+    }
+
+    /// Ends a transaction that could not be committed.
+    fn recover(&mut self) {
+        if !self.connection.is_autocommit()
+            && let Err(error) = execute(&self.connection, "ROLLBACK")
+        {
+            tracing::error!(%error, "a failed transaction could not be rolled back");
+        }
+    }
+}
+
+fn answer_all(jobs: Vec<Box<dyn Job>>, failure: Option<&Error>) {
+    for job in jobs {
+        job.answer(failure);
+    }
+}
+
+fn execute(connection: &Connection, sql: &str) -> Result<()> {
+    Ok(connection.prepare_cached(sql)?.raw_execute().map(drop)?)
+}

@@ -1,0 +1,177 @@
+//! What a transaction's closure works with: the few calls that both engines answer alike.
+//!
+//! Statements are written with numbered parameters (`?1`), which SQLite binds by number as they
+//! are; for PostgreSQL they become `$1`. Calls take `&self`, so that reads can be joined: on
+//! PostgreSQL joined reads share one round trip, on SQLite each is done at its first poll.
+
+use std::ops::Deref;
+use std::sync::{Mutex, PoisonError};
+
+use deadpool_postgres::ClientWrapper;
+use futures_util::future::try_join_all;
+use futures_util::{TryStreamExt, pin_mut};
+use tokio_postgres::types::ToSql;
+
+use crate::error::{Error, Result};
+use crate::row::Row;
+use crate::statement_log::StatementLog;
+use crate::value::Value;
+
+/// A transaction that reads.
+#[derive(Debug)]
+pub struct Tx<'a> {
+    engine: Engine<'a>,
+    log: Option<&'a StatementLog>,
+}
+
+/// A transaction that reads and writes.
+#[derive(Debug)]
+pub struct WriteTx<'a>(Tx<'a>);
+
+#[derive(Debug)]
+enum Engine<'a> {
+    /// Behind a lock that is never contended, so that the transaction can be shared by joined calls.
+    Sqlite(Mutex<&'a mut rusqlite::Connection>),
+    Postgres(&'a ClientWrapper),
+}
+
+impl<'a> Tx<'a> {
+    pub(crate) fn sqlite(
+        connection: &'a mut rusqlite::Connection,
+        log: Option<&'a StatementLog>,
+    ) -> Self {
+        Self { engine: Engine::Sqlite(Mutex::new(connection)), log }
+    }
+
+    pub(crate) fn postgres(client: &'a ClientWrapper, log: Option<&'a StatementLog>) -> Self {
+        Self { engine: Engine::Postgres(client), log }
+    }
+
+    /// What `read` makes of each row of the result, in its order.
+    pub async fn query<T: Send>(
+        &self,
+        sql: &str,
+        params: &[Value<'_>],
+        mut read: impl FnMut(&Row<'_>) -> Result<T> + Send,
+    ) -> Result<Vec<T>> {
+        self.record(sql);
+        match &self.engine {
+            Engine::Sqlite(connection) => {
+                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut statement = connection.prepare_cached(sql)?;
+                bind(&mut statement, params)?;
+                let mut rows = statement.raw_query();
+                let mut items = Vec::new();
+                while let Some(row) = rows.next()? {
+                    items.push(read(&Row::sqlite(row))?);
+                }
+                Ok(items)
+            }
+            Engine::Postgres(client) => {
+                let statement = client.prepare_cached(&for_postgres(sql)).await?;
+                let rows = client.query_raw(&statement, as_postgres(params)).await?;
+                pin_mut!(rows);
+                let mut items = Vec::new();
+                while let Some(row) = rows.try_next().await? {
+                    items.push(read(&Row::postgres(&row))?);
+                }
+                Ok(items)
+            }
+        }
+    }
+
+    /// What `read` makes of the first row, if there is one.
+    pub async fn find<T: Send>(
+        &self,
+        sql: &str,
+        params: &[Value<'_>],
+        read: impl FnMut(&Row<'_>) -> Result<T> + Send,
+    ) -> Result<Option<T>> {
+        Ok(self.query(sql, params, read).await?.into_iter().next())
+    }
+
+    /// What `read` makes of the first row of a statement that always gives one.
+    pub async fn get<T: Send>(
+        &self,
+        sql: &str,
+        params: &[Value<'_>],
+        read: impl FnMut(&Row<'_>) -> Result<T> + Send,
+    ) -> Result<T> {
+        self.find(sql, params, read).await?.ok_or_else(|| Error::corrupt("a row is missing"))
+    }
+
+    /// Whether the statement gives a row.
+    pub async fn exists(&self, sql: &str, params: &[Value<'_>]) -> Result<bool> {
+        Ok(self.find(sql, params, |_| Ok(())).await?.is_some())
+    }
+
+    fn record(&self, sql: &str) {
+        if let Some(log) = self.log {
+            log.record(sql);
+        }
+    }
+
+    /// What ends a SELECT that locks the rows it gives until the transaction ends. On SQLite
+    /// there is one writer, so that nothing needs a lock.
+    pub(crate) fn for_update(&self) -> &'static str {
+        match self.engine {
+            Engine::Sqlite(_) => "",
+            Engine::Postgres(_) => " FOR UPDATE",
+        }
+    }
+}
+
+impl<'a> Deref for WriteTx<'a> {
+    type Target = Tx<'a>;
+
+    fn deref(&self) -> &Tx<'a> {
+        &self.0
+    }
+}
+
+impl<'a> WriteTx<'a> {
+    pub(crate) fn new(tx: Tx<'a>) -> Self {
+        Self(tx)
+    }
+
+    /// Runs a statement that changes rows, and says how many.
+    pub async fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<u64> {
+        self.record(sql);
+        match &self.engine {
+            Engine::Sqlite(connection) => {
+                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut statement = connection.prepare_cached(sql)?;
+                bind(&mut statement, params)?;
+                Ok(statement.raw_execute()? as u64)
+            }
+            Engine::Postgres(client) => {
+                let statement = client.prepare_cached(&for_postgres(sql)).await?;
+                Ok(client.execute_raw(&statement, as_postgres(params)).await?)
+            }
+        }
+    }
+
+    /// Runs one statement for each set of parameters, in one round trip where that saves any.
+    pub async fn execute_each(&self, sql: &str, params: &[Vec<Value<'_>>]) -> Result<()> {
+        try_join_all(params.iter().map(|params| self.execute(sql, params))).await?;
+        Ok(())
+    }
+}
+
+fn bind(statement: &mut rusqlite::CachedStatement<'_>, params: &[Value<'_>]) -> Result<()> {
+    for (index, value) in params.iter().enumerate() {
+        statement.raw_bind_parameter(index + 1, value)?;
+    }
+    Ok(())
+}
+
+fn as_postgres<'p>(
+    params: &'p [Value<'p>],
+) -> impl ExactSizeIterator<Item = &'p (dyn ToSql + Sync)> + Send {
+    params.iter().map(|value| value as &(dyn ToSql + Sync))
+}
+
+/// No text of a statement holds a question mark but in front of a parameter's number.
+fn for_postgres(sql: &str) -> String {
+    sql.replace('?', "$")
+}
