@@ -1,2 +1,51 @@
-//! galley
-fn main() {}
+//! `galley`: the program. One file for each subcommand.
+
+mod check;
+mod cli;
+mod config;
+mod first_start;
+mod import;
+mod init;
+mod logging;
+mod serve;
+mod settings;
+mod store;
+mod token;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+use cli::{Cli, Command};
+
+/// The version in the schema's record, on the command line and in the log.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+fn main() -> ExitCode {
+    // Wrong usage ends here, with status 2.
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match run(cli) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("galley: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let settings = settings::load(cli.settings)?;
+    let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match cli.command.unwrap_or(Command::Serve) {
+            Command::Serve => done(serve::run(&settings).await),
+            Command::Init(arguments) => done(init::run(&settings, &arguments).await),
+            Command::Token(command) => done(token::run(&settings, &command).await),
+            Command::Import(arguments) => import::run(&settings, &arguments).await,
+            Command::Config => done(config::run(&settings)),
+            Command::Check => check::run(&settings).await,
+        }
+    })
+}

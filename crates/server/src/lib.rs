@@ -1,1 +1,18 @@
-//! server
+//! Galley over HTTP, and the operations behind it.
+//!
+//! [`http`] is what every request goes through, with every route in `http/router.rs`; `routes` has
+//! a file for each endpoint, which reads in the order of a request; [`operations`] are the changes
+//! themselves, each in one transaction with its events, used by the endpoints and by the program's
+//! commands alike; `representation` is how resources look in JSON.
+
+mod environment;
+pub mod http;
+pub mod operations;
+mod representation;
+mod routes;
+mod sanitize;
+
+pub use environment::{Clock, Environment, SystemClock};
+pub use http::app::{App, Limits};
+pub use http::error::Error;
+pub use http::serve::{Server, serve_metrics};

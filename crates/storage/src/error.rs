@@ -90,7 +90,7 @@ impl Failure for Error {
 
 impl Error {
     /// What this program didn't write.
-    pub(crate) fn corrupt(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub fn corrupt(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Corrupt(Cause::new(cause))
     }
 

@@ -1,0 +1,105 @@
+//! What can be said on the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::settings::Given;
+
+/// A self-hosted service for content-management and publishing workspaces.
+///
+/// Without a command it serves. Settings come from galley.toml, GALLEY_* variables and flags, each
+/// over the one before; `galley config` prints what is in force.
+#[derive(Debug, Parser)]
+#[command(name = "galley", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) settings: Given,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve the API (on an empty database, make a first workspace and token before)
+    Serve,
+    /// Make the first workspace and its token, without serving
+    Init(InitArguments),
+    /// Make, list and revoke access tokens
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Import Markdown files with front matter, or whole folders of them
+    Import(ImportArguments),
+    /// Print the settings in force and where each comes from
+    Config,
+    /// Look for trouble: settings, data directory, database
+    Check,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArguments {
+    /// The workspace's name
+    #[arg(long, value_name = "NAME", default_value = "My workspace")]
+    pub(crate) workspace: String,
+    /// The owner's e-mail address
+    #[arg(long, value_name = "EMAIL", default_value = "owner@localhost")]
+    pub(crate) email: String,
+    /// Print the ids and the token as one JSON object, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token for the workspace's first Admin, and print it once
+    Create {
+        /// What people call it
+        #[arg(long, default_value = "command line")]
+        name: String,
+        /// What it allows, such as contentPieces:read (repeatable; default: everything)
+        #[arg(long = "permission", value_name = "PERMISSION")]
+        permissions: Vec<String>,
+        /// A content group to which its view is limited (repeatable; default: none)
+        #[arg(long = "group", value_name = "ID")]
+        groups: Vec<String>,
+        /// After how many days it ends (default: never)
+        #[arg(long, value_name = "DAYS")]
+        expires_in_days: Option<u32>,
+        /// The workspace's id (needed where there are several)
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
+    },
+    /// List the workspace's tokens
+    List {
+        /// The workspace's id (needed where there are several)
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
+    },
+    /// Revoke a token: it stops working at once
+    Revoke {
+        /// The token's id, as `galley token list` shows it
+        id: String,
+        /// The workspace's id (needed where there are several)
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArguments {
+    /// Markdown files, or folders to look for them in
+    #[arg(required = true, value_name = "DIR|FILE")]
+    pub(crate) sources: Vec<PathBuf>,
+    /// The id or name of the content group for the pieces
+    #[arg(long, value_name = "ID|NAME", default_value = "Posts")]
+    pub(crate) group: String,
+    /// A tag for every imported piece, made if it isn't there (repeatable)
+    #[arg(long = "tag", value_name = "LABEL")]
+    pub(crate) tags: Vec<String>,
+    /// The workspace's id (needed where there are several)
+    #[arg(long, value_name = "ID")]
+    pub(crate) workspace: Option<String>,
+    /// Read and check everything, but change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}

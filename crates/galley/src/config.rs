@@ -1,0 +1,38 @@
+//! `galley config`
+
+use std::fmt::Display;
+
+use crate::settings::{Setting, Settings, Source};
+
+pub(crate) fn run(settings: &Settings) -> anyhow::Result<()> {
+    let database = format!("{:?}", settings.database()?);
+    match &settings.file {
+        Some(path) => println!("# with {}", path.display()),
+        None => println!("# without a galley.toml"),
+    }
+    print("listen", &settings.listen, settings.listen.value);
+    print("data-dir", &settings.data_dir, settings.data_dir.value.display());
+    print("database-url", &settings.database_url, database);
+    print(
+        "database-connections",
+        &settings.database_connections,
+        settings.database_connections.value,
+    );
+    print("public-url", &settings.public_url, settings.public_url(settings.listen.value));
+    let metrics =
+        settings.metrics_addr.value.map_or_else(String::new, |address| address.to_string());
+    print("metrics-addr", &settings.metrics_addr, metrics);
+    print("log", &settings.log, &settings.log.value);
+    print("body-max", &settings.body_max, settings.body_max.value);
+    print("content-max", &settings.content_max, settings.content_max.value);
+    Ok(())
+}
+
+fn print<T>(name: &str, setting: &Setting<T>, shown: impl Display) {
+    let source = match setting.source {
+        Source::Default => "default",
+        Source::File => "file",
+        Source::Command => "variable or flag",
+    };
+    println!("{name:<22}{:<44}# {source}", shown.to_string());
+}

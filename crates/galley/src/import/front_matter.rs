@@ -1,0 +1,139 @@
+//! Splitting a file into its front matter and its text.
+//!
+//! TOML stands between lines of `+++` (Zola, Hugo), YAML between lines of `---` (Jekyll and most
+//! others). Both become the same JSON object.
+
+use serde_json::{Map, Value};
+
+/// A file's parts.
+#[derive(Debug, PartialEq)]
+pub(super) struct Parts<'t> {
+    pub(super) fields: Map<String, Value>,
+    pub(super) body: &'t str,
+}
+
+/// Why a file's front matter can't be read, and the line of the file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Malformed {
+    pub(super) line: usize,
+    pub(super) message: String,
+}
+
+/// Splits a file's text.
+pub(super) fn split(text: &str) -> Result<Parts<'_>, Malformed> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    for (fence, parse) in [("+++", toml as Parser), ("---", yaml as Parser)] {
+        let Some(rest) = after_fence(text, fence) else { continue };
+        let Some((front, body)) = until_fence(rest, fence) else {
+            let message = format!("the front matter has no {fence} at its end");
+            return Err(Malformed { line: 1, message });
+        };
+        let fields = parse(front).map_err(|malformed| Malformed {
+            // The fence is the first line.
+            line: malformed.line + 1,
+            ..malformed
+        })?;
+        return Ok(Parts { fields, body });
+    }
+    Ok(Parts { fields: Map::new(), body: text })
+}
+
+type Parser = fn(&str) -> Result<Map<String, Value>, Malformed>;
+
+/// What follows a first line that is the fence and nothing else.
+fn after_fence<'t>(text: &'t str, fence: &str) -> Option<&'t str> {
+    let (line, rest) = text.split_once('\n')?;
+    (line.trim_end() == fence).then_some(rest)
+}
+
+/// What stands before, and what after, the line that is the fence.
+fn until_fence<'t>(text: &'t str, fence: &str) -> Option<(&'t str, &'t str)> {
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let end = start + line.len();
+        if line.trim_end() == fence {
+            return Some((&text[..start], &text[end..]));
+        }
+        start = end;
+    }
+    None
+}
+
+fn toml(front: &str) -> Result<Map<String, Value>, Malformed> {
+    let table: toml::Table = front.parse().map_err(|error: toml::de::Error| Malformed {
+        line: error.span().map_or(1, |span| front[..span.start].matches('\n').count() + 1),
+        message: error.message().to_owned(),
+    })?;
+    Ok(table.into_iter().map(|(key, value)| (key, toml_to_json(value))).collect())
+}
+
+fn toml_to_json(value: toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => Value::String(text),
+        toml::Value::Integer(number) => Value::from(number),
+        toml::Value::Float(number) => Value::from(number),
+        toml::Value::Boolean(value) => Value::Bool(value),
+        toml::Value::Datetime(time) => Value::String(time.to_string()),
+        toml::Value::Array(items) => items.into_iter().map(toml_to_json).collect(),
+        toml::Value::Table(table) => {
+            table.into_iter().map(|(key, value)| (key, toml_to_json(value))).collect()
+        }
+    }
+}
+
+fn yaml(front: &str) -> Result<Map<String, Value>, Malformed> {
+    if front.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    let read: Result<Value, _> = serde_saphyr::from_str(front);
+    match read {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(Value::Null) => Ok(Map::new()),
+        Ok(_) => {
+            Err(Malformed { line: 1, message: "the front matter is not a mapping".to_owned() })
+        }
+        Err(error) => Err(Malformed {
+            line: error.location().map_or(1, |at| usize::try_from(at.line()).unwrap_or(1)),
+            message: first_line(&error.without_snippet().to_string()),
+        }),
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn toml_and_yaml_say_the_same() {
+        let toml =
+            "+++\ntitle = \"A\"\ndate = 2024-05-06\ntags = [\"x\"]\n[extra]\nn = 1\n+++\nBody\n";
+        let yaml =
+            "---\r\ntitle: A\r\ndate: 2024-05-06\r\ntags: [x]\r\nextra:\r\n  n: 1\r\n---\r\nBody\n";
+        let toml = split(toml).unwrap();
+        assert_eq!(toml.body, "Body\n");
+        assert_eq!(toml, split(yaml).unwrap());
+    }
+
+    #[test]
+    fn a_file_without_front_matter_is_all_text() {
+        for text in ["# Hello\n\n---\nx", "", "--- \nnot closed is different", "text\n+++\n"] {
+            if !text.starts_with("---") {
+                assert_eq!(split(text).unwrap().body, text);
+            }
+        }
+        assert_eq!(split("---\n---\nx").unwrap().body, "x");
+    }
+
+    #[test]
+    fn what_does_not_parse_is_named_by_its_line() {
+        let line = |text| split(text).unwrap_err().line;
+        assert_eq!(line("+++\ntitle = \"A\"\nslug = \n+++\n"), 3);
+        assert_eq!(line("---\ntitle: A\nslug: [\n---\n"), 4);
+        assert_eq!(line("+++\ntitle = \"A\"\n"), 1);
+        assert_eq!(line("---\n- a\n- b\n---\n"), 2);
+    }
+}

@@ -1,0 +1,128 @@
+//! `galley import`: Markdown files with front matter become content pieces.
+//!
+//! A piece is known by the file's path below its source, kept as its `filename`: importing again
+//! updates what changed and repeats nothing. A file that can't be read is named, with the line,
+//! and the others are imported all the same.
+
+mod document;
+mod front_matter;
+mod load;
+mod sources;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use galley_domain::{ContentGroupId, WorkspaceId};
+use galley_server::operations::Scope;
+use galley_server::{Environment, Error};
+use galley_storage::{Database, Role, Tx, content_groups};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::cli::ImportArguments;
+use crate::settings::Settings;
+use crate::store;
+use load::{Loader, Outcome};
+
+/// What came of the files.
+#[derive(Debug, Default)]
+struct Report {
+    created: usize,
+    updated: usize,
+    unchanged: usize,
+    problems: Vec<String>,
+}
+
+pub(crate) async fn run(
+    settings: &Settings,
+    arguments: &ImportArguments,
+) -> anyhow::Result<ExitCode> {
+    let found = sources::find(&arguments.sources)?;
+    let environment = Environment::default();
+    let database = store::open(settings, &environment, Role::Command).await?;
+    let workspace = store::workspace(&database, arguments.workspace.as_deref()).await?;
+    let group = find_group(&database, workspace, &arguments.group).await?;
+    let scope = Scope::whole(workspace);
+    let mut loader =
+        Loader::new(database.clone(), environment, scope, group, arguments.tags.clone()).await?;
+    let mut report = Report { problems: found.problems, ..Report::default() };
+    let bar = progress_bar(found.files.len())?;
+    for files in found.files.chunks(load::BATCH) {
+        let (documents, problems) = document::read_all(files).await;
+        report.problems.extend(problems);
+        let outcomes = if arguments.dry_run {
+            loader.compare(documents)
+        } else {
+            loader.load(documents).await?
+        };
+        report.count(outcomes);
+        bar.inc(files.len() as u64);
+    }
+    bar.finish_and_clear();
+    database.close().await;
+    Ok(report.print(arguments.dry_run))
+}
+
+/// The group of this id, or the oldest one at the top of this name.
+async fn find_group(
+    database: &Database,
+    workspace: WorkspaceId,
+    wanted: &str,
+) -> anyhow::Result<ContentGroupId> {
+    let read = async move |tx: &Tx<'_>| {
+        let most = 10_000;
+        Ok::<_, Error>(content_groups::list_children(tx, workspace, None, None, most, 0).await?)
+    };
+    let top = database.read("content_groups.list_children", read).await?;
+    if let Ok(id) = wanted.parse::<ContentGroupId>() {
+        let find = async move |tx: &Tx<'_>| {
+            Ok::<_, Error>(content_groups::existing(tx, workspace, &[id]).await?)
+        };
+        let found = database.read("content_groups.existing", find).await?;
+        return found.first().copied().with_context(|| format!("there is no content group {id}"));
+    }
+    if let Some(group) = top.iter().find(|group| group.name.as_str() == wanted) {
+        return Ok(group.id);
+    }
+    let names: Vec<_> = top.iter().map(|group| group.name.as_str()).collect();
+    bail!("there is no content group {wanted:?} at the top; there are {names:?}")
+}
+
+/// Shown on a terminal only.
+fn progress_bar(files: usize) -> anyhow::Result<ProgressBar> {
+    let target = ProgressDrawTarget::stderr_with_hz(10);
+    let bar = ProgressBar::with_draw_target(Some(files as u64), target);
+    let template = "{bar:40} {pos}/{len} files  {per_sec}  {eta} left";
+    bar.set_style(ProgressStyle::with_template(template)?);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    Ok(bar)
+}
+
+impl Report {
+    fn count(&mut self, outcomes: Vec<Outcome>) {
+        for outcome in outcomes {
+            match outcome {
+                Outcome::Created => self.created += 1,
+                Outcome::Updated => self.updated += 1,
+                Outcome::Unchanged => self.unchanged += 1,
+                Outcome::Refused(problem) => self.problems.push(problem),
+            }
+        }
+    }
+
+    /// Says what was done, and what could not be; the exit status tells, too.
+    fn print(&self, dry_run: bool) -> ExitCode {
+        let would = if dry_run { "would be " } else { "" };
+        println!(
+            "{} {would}imported, {} {would}updated, {} unchanged, {} with problems",
+            self.created,
+            self.updated,
+            self.unchanged,
+            self.problems.len()
+        );
+        for problem in &self.problems {
+            eprintln!("{problem}");
+        }
+        if self.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}

@@ -1,0 +1,63 @@
+//! `galley init`
+
+use anyhow::bail;
+use galley_server::Environment;
+use galley_storage::Role;
+use serde::Serialize;
+
+use crate::cli::InitArguments;
+use crate::settings::Settings;
+use crate::{first_start, store};
+
+/// The first workspace's name when nobody says.
+pub(crate) const WORKSPACE_DEFAULT: &str = "My workspace";
+
+/// The first owner's address when nobody says.
+pub(crate) const EMAIL_DEFAULT: &str = "owner@localhost";
+
+/// What `--json` prints.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Made<'a> {
+    workspace_id: String,
+    user_id: String,
+    member_id: String,
+    content_group_id: String,
+    roles: Roles,
+    token: &'a str,
+}
+
+#[derive(Serialize)]
+struct Roles {
+    admin: String,
+    editor: String,
+    viewer: String,
+}
+
+pub(crate) async fn run(settings: &Settings, arguments: &InitArguments) -> anyhow::Result<()> {
+    let environment = Environment::default();
+    let database = store::open(settings, &environment, Role::Command).await?;
+    let (name, email) = (&arguments.workspace, &arguments.email);
+    let init_token = settings.init_token.as_deref();
+    let made = first_start::make(&database, &environment, name, email, init_token).await?;
+    database.close().await;
+    let Some(first) = made else {
+        bail!("the database has a workspace already: `galley token create` makes another token");
+    };
+    let token = first.token.reveal();
+    if !arguments.json {
+        println!("Made the workspace {name:?}. This is its access token, shown once:\n\n  {token}");
+        return Ok(());
+    }
+    let [admin, editor, viewer] = first.made.roles.map(|role| role.to_string());
+    let made = Made {
+        workspace_id: first.made.workspace.to_string(),
+        user_id: first.made.user.to_string(),
+        member_id: first.made.member.to_string(),
+        content_group_id: first.made.content_group.to_string(),
+        roles: Roles { admin, editor, viewer },
+        token,
+    };
+    println!("{}", serde_json::to_string(&made)?);
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! Settings: from defaults, `galley.toml`, `GALLEY_*` variables and flags, each over the one before.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use galley_storage::DatabaseUrl;
+use serde::Deserialize;
+
+/// Settings as they are given, by flag or variable, or in the file.
+#[derive(Debug, Default, Args, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Given {
+    /// The settings file
+    #[arg(long, global = true, env = "GALLEY_CONFIG", value_name = "FILE")]
+    #[serde(skip)]
+    config: Option<PathBuf>,
+    /// The address to listen on [default: 127.0.0.1:8080]
+    #[arg(long, global = true, env = "GALLEY_LISTEN", value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Where the SQLite file and the like are kept [default: ./galley-data]
+    #[arg(long, global = true, env = "GALLEY_DATA_DIR", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// postgres://… [default: SQLite in the data directory]
+    #[arg(long, global = true, env = "GALLEY_DATABASE_URL", value_name = "URL")]
+    #[arg(hide_env_values = true)]
+    database_url: Option<String>,
+    /// How many connections to PostgreSQL, or threads for heavy reads on SQLite [default: 8]
+    #[arg(long, global = true, env = "GALLEY_DATABASE_CONNECTIONS", value_name = "COUNT")]
+    database_connections: Option<usize>,
+    /// The address that others reach the service at [default: http:// and the listen address]
+    #[arg(long, global = true, env = "GALLEY_PUBLIC_URL", value_name = "URL")]
+    public_url: Option<String>,
+    /// The address to serve /metrics on [default: none]
+    #[arg(long, global = true, env = "GALLEY_METRICS_ADDR", value_name = "ADDRESS")]
+    metrics_addr: Option<SocketAddr>,
+    /// What to log: a level, or levels by module [default: info]
+    #[arg(long, global = true, env = "GALLEY_LOG", value_name = "FILTER")]
+    log: Option<String>,
+    /// The most bytes of a request's body [default: 8388608]
+    #[arg(long, global = true, env = "GALLEY_BODY_MAX", value_name = "BYTES")]
+    body_max: Option<usize>,
+    /// The most bytes of HTML as a piece's content [default: 2097152]
+    #[arg(long, global = true, env = "GALLEY_CONTENT_MAX", value_name = "BYTES")]
+    content_max: Option<usize>,
+    /// The first token's text, for a first start without anybody watching
+    #[arg(long, global = true, env = "GALLEY_INIT_TOKEN", value_name = "TOKEN")]
+    #[arg(hide_env_values = true)]
+    #[serde(skip)]
+    init_token: Option<String>,
+}
+
+/// A setting in force, and where it comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting<T> {
+    pub(crate) value: T,
+    pub(crate) source: Source,
+}
+
+/// Where a setting comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Default,
+    File,
+    /// A variable or a flag.
+    Command,
+}
+
+/// The settings in force.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) listen: Setting<SocketAddr>,
+    pub(crate) data_dir: Setting<PathBuf>,
+    pub(crate) database_url: Setting<Option<String>>,
+    pub(crate) database_connections: Setting<usize>,
+    pub(crate) public_url: Setting<Option<String>>,
+    pub(crate) metrics_addr: Setting<Option<SocketAddr>>,
+    pub(crate) log: Setting<String>,
+    pub(crate) body_max: Setting<usize>,
+    pub(crate) content_max: Setting<usize>,
+    pub(crate) init_token: Option<String>,
+}
+
+/// The file that is read when none is named and it is there.
+const DEFAULT_FILE: &str = "galley.toml";
+
+/// Puts the settings together.
+pub(crate) fn load(given: Given) -> anyhow::Result<Settings> {
+    let file = match &given.config {
+        Some(path) => Some(path.clone()),
+        None => Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists()),
+    };
+    let in_file = match &file {
+        Some(path) => read_file(path)?,
+        None => Given::default(),
+    };
+    let limits = galley_server::Limits::default();
+    let limits = (limits.body_max, limits.content_max);
+    Ok(Settings {
+        listen: pick(given.listen, in_file.listen, SocketAddr::from(([127, 0, 0, 1], 8080))),
+        data_dir: pick(given.data_dir, in_file.data_dir, PathBuf::from("galley-data")),
+        database_url: pick_optional(given.database_url, in_file.database_url),
+        database_connections: pick(given.database_connections, in_file.database_connections, 8),
+        public_url: pick_optional(given.public_url, in_file.public_url),
+        metrics_addr: pick_optional(given.metrics_addr, in_file.metrics_addr),
+        log: pick(given.log, in_file.log, "info".to_owned()),
+        body_max: pick(given.body_max, in_file.body_max, limits.0),
+        content_max: pick(given.content_max, in_file.content_max, limits.1),
+        init_token: given.init_token,
+        file,
+    })
+}
+
+fn read_file(path: &Path) -> anyhow::Result<Given> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("the settings file {} can't be read", path.display()))?;
+    toml::from_str(&text).map_err(|error| {
+        let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+        anyhow::anyhow!("{}:{line}: {}", path.display(), error.message())
+    })
+}
+
+fn pick<T>(given: Option<T>, in_file: Option<T>, default: T) -> Setting<T> {
+    match (given, in_file) {
+        (Some(value), _) => Setting { value, source: Source::Command },
+        (None, Some(value)) => Setting { value, source: Source::File },
+        (None, None) => Setting { value: default, source: Source::Default },
+    }
+}
+
+fn pick_optional<T>(given: Option<T>, in_file: Option<T>) -> Setting<Option<T>> {
+    pick(given.map(Some), in_file.map(Some), None)
+}
+
+impl Settings {
+    /// Where the database is.
+    pub(crate) fn database(&self) -> anyhow::Result<DatabaseUrl> {
+        match self.database_url.value.as_deref() {
+            None => Ok(DatabaseUrl::Sqlite(self.data_dir.value.join("galley.db"))),
+            Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+                Ok(DatabaseUrl::Postgres(url.to_owned()))
+            }
+            Some(_) => anyhow::bail!(
+                "the database URL must start with postgres://; for SQLite leave it out and set \
+                 the data directory"
+            ),
+        }
+    }
+
+    /// The address that others reach the service at, if it listens at `address`.
+    pub(crate) fn public_url(&self, address: SocketAddr) -> String {
+        self.public_url.value.clone().unwrap_or_else(|| format!("http://{address}"))
+    }
+}

@@ -1,0 +1,79 @@
+//! Opening the database, and finding the workspace that a command is about.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use galley_domain::WorkspaceId;
+use galley_server::{Environment, Error};
+use galley_storage::{Database, DatabaseUrl, Options, Role, Tx, workspaces};
+
+use crate::VERSION;
+use crate::settings::Settings;
+
+/// How long a write of the server waits for its turn before the client is told to come again.
+const WRITE_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Opens the database of the settings, making it and the data directory if they aren't there.
+pub(crate) async fn open(
+    settings: &Settings,
+    environment: &Environment,
+    role: Role,
+) -> anyhow::Result<Database> {
+    make_data_dir(&settings.data_dir.value)?;
+    open_database(settings.database()?, settings, environment, role).await
+}
+
+async fn open_database(
+    url: DatabaseUrl,
+    settings: &Settings,
+    environment: &Environment,
+    role: Role,
+) -> anyhow::Result<Database> {
+    let shown = format!("{url:?}");
+    let options = Options {
+        url,
+        role,
+        program_version: VERSION,
+        now: environment.now(),
+        connections: settings.database_connections.value,
+        write_wait_max: WRITE_WAIT_MAX,
+        statement_log: None,
+    };
+    Database::open(options).await.with_context(|| format!("the database {shown} can't be opened"))
+}
+
+/// Makes the data directory, for its owner alone.
+fn make_data_dir(path: &Path) -> anyhow::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+        .create(path)
+        .with_context(|| format!("the data directory {} can't be made", path.display()))
+}
+
+/// The workspace of this id, or the only one.
+pub(crate) async fn workspace(
+    database: &Database,
+    id: Option<&str>,
+) -> anyhow::Result<WorkspaceId> {
+    let read = async |tx: &Tx<'_>| Ok::<_, Error>(workspaces::list(tx).await?);
+    let known = database.read("workspaces.list", read).await?;
+    if let Some(id) = id {
+        let named = known.iter().find(|(known, _)| known.to_string() == id);
+        return match named {
+            Some((workspace, _)) => Ok(*workspace),
+            None => bail!("there is no workspace {id}"),
+        };
+    }
+    match &known[..] {
+        [] => bail!("the database has no workspace yet: run `galley init` or start the server"),
+        [(workspace, _)] => Ok(*workspace),
+        several => {
+            let list: Vec<_> = several.iter().map(|(id, name)| format!("{id} ({name})")).collect();
+            bail!("there are several workspaces: name one by --workspace: {}", list.join(", "))
+        }
+    }
+}

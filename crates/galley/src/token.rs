@@ -1,0 +1,128 @@
+//! `galley token create|list|revoke`
+
+use anyhow::{Context, bail};
+use galley_domain::{ContentGroupId, Permission, PermissionSet, Timestamp, TokenId, WorkspaceId};
+use galley_server::operations::tokens::{self, TokenRequest};
+use galley_server::{Environment, Error};
+use galley_storage::{Database, Role, Tx, WriteTx, content_groups, members};
+
+use crate::cli::TokenCommand;
+use crate::settings::Settings;
+use crate::store;
+
+const MS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
+
+pub(crate) async fn run(settings: &Settings, command: &TokenCommand) -> anyhow::Result<()> {
+    let environment = Environment::default();
+    let database = store::open(settings, &environment, Role::Command).await?;
+    let done = match command {
+        TokenCommand::Create { name, permissions, groups, expires_in_days, workspace } => {
+            let workspace = store::workspace(&database, workspace.as_deref()).await?;
+            let permissions = read_permissions(permissions)?;
+            let groups = read_groups(&database, workspace, groups).await?;
+            let days = expires_in_days.map(i64::from);
+            let end = days.map(|days| environment.now().ms() + days * MS_PER_DAY);
+            let token = environment.new_access_token();
+            let request = TokenRequest {
+                user: first_admin(&database, workspace).await?,
+                token: token.clone(),
+                name: name.clone(),
+                permissions,
+                content_groups: groups,
+                expires_at: end.map(Timestamp::from_ms),
+            };
+            let write = async move |tx: &WriteTx<'_>| {
+                tokens::create(tx, &environment, workspace, &request).await
+            };
+            let id = database.write("tokens.create", write).await?;
+            eprintln!("Made {id}. This is the token, shown once:");
+            println!("{}", token.reveal());
+            Ok(())
+        }
+        TokenCommand::List { workspace } => {
+            let workspace = store::workspace(&database, workspace.as_deref()).await?;
+            list(&database, workspace).await
+        }
+        TokenCommand::Revoke { id, workspace } => {
+            let workspace = store::workspace(&database, workspace.as_deref()).await?;
+            revoke(&database, workspace, id).await
+        }
+    };
+    database.close().await;
+    done
+}
+
+fn read_permissions(texts: &[String]) -> anyhow::Result<PermissionSet> {
+    if texts.is_empty() {
+        return Ok(PermissionSet::ALL);
+    }
+    let read = |text: &String| {
+        text.parse::<Permission>().with_context(|| {
+            let known: Vec<_> = PermissionSet::ALL.iter().map(|known| known.to_string()).collect();
+            format!(
+                "{text:?} is no permission; there are {} and the same with :read",
+                known.join(", ")
+            )
+        })
+    };
+    texts.iter().map(read).collect()
+}
+
+async fn read_groups(
+    database: &Database,
+    workspace: WorkspaceId,
+    texts: &[String],
+) -> anyhow::Result<Option<Vec<ContentGroupId>>> {
+    if texts.is_empty() {
+        return Ok(None);
+    }
+    let read = |text: &String| {
+        text.parse::<ContentGroupId>().with_context(|| format!("{text:?} is no content group's id"))
+    };
+    let ids = texts.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    let wanted = ids.clone();
+    let find = async move |tx: &Tx<'_>| {
+        Ok::<_, Error>(content_groups::existing(tx, workspace, &wanted).await?)
+    };
+    let found = database.read("content_groups.existing", find).await?;
+    match ids.iter().find(|id| !found.contains(id)) {
+        Some(id) => bail!("there is no content group {id} in the workspace"),
+        None => Ok(Some(ids)),
+    }
+}
+
+async fn first_admin(
+    database: &Database,
+    workspace: WorkspaceId,
+) -> anyhow::Result<galley_domain::UserId> {
+    let find =
+        async move |tx: &Tx<'_>| Ok::<_, Error>(members::find_first_admin(tx, workspace).await?);
+    let found = database.read("members.find_first_admin", find).await?;
+    found.map(|(_, user)| user).context("the workspace has no Admin")
+}
+
+async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()> {
+    let read =
+        async move |tx: &Tx<'_>| Ok::<_, Error>(galley_storage::tokens::list(tx, workspace).await?);
+    for token in database.read("tokens.list", read).await? {
+        let end = token.expires_at.map_or_else(|| "never".to_owned(), |end| end.to_string());
+        println!("{}  {}", token.id, token.name);
+        println!("    of {}, made {}, ends {end}", token.username, token.created_at);
+        println!("    {}", token.permissions);
+    }
+    Ok(())
+}
+
+async fn revoke(database: &Database, workspace: WorkspaceId, id: &str) -> anyhow::Result<()> {
+    let token = id.parse::<TokenId>().with_context(|| {
+        format!("{id:?} is no token's id (tok_…); `galley token list` shows them")
+    })?;
+    let write = async move |tx: &WriteTx<'_>| {
+        Ok::<_, Error>(galley_storage::tokens::delete(tx, workspace, token).await?)
+    };
+    if !database.write("tokens.delete", write).await? {
+        bail!("there is no token {id} in the workspace");
+    }
+    eprintln!("Revoked {id}.");
+    Ok(())
+}

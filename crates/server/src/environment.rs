@@ -1,0 +1,68 @@
+//! Time and randomness, handed to whatever needs them.
+
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use galley_domain::Timestamp;
+use galley_domain::access_token::AccessToken;
+use galley_domain::id::IdSequence;
+
+/// Tells the time.
+pub trait Clock: Debug + Send + Sync {
+    /// What time it is.
+    fn now(&self) -> Timestamp;
+}
+
+/// The system's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the system")]
+    fn now(&self) -> Timestamp {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_ms(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+/// Where operations get the time, identifiers and random numbers from. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    clock: Arc<dyn Clock>,
+    ids: Arc<Mutex<IdSequence>>,
+}
+
+impl Default for Environment {
+    fn default() -> Self {
+        Self::with_clock(Arc::new(SystemClock))
+    }
+}
+
+impl Environment {
+    /// An environment in which `clock` tells the time.
+    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ids: Arc::default() }
+    }
+
+    /// What time it is.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The value of a new identifier, greater than every earlier one.
+    pub fn new_id(&self) -> u128 {
+        let now = self.now().ms();
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, rand::random())
+    }
+
+    /// A random number that need not be unpredictable.
+    pub fn random(&self) -> u32 {
+        rand::random()
+    }
+
+    /// A new access token.
+    pub fn new_access_token(&self) -> AccessToken {
+        AccessToken::from_random(rand::random())
+    }
+}

@@ -1,0 +1,126 @@
+//! Who asks, and that they may.
+//!
+//! A handler takes an [`Actor`] of the permission that it needs as its first argument; without one
+//! it has no workspace to work in.
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use axum::extract::FromRequestParts;
+use axum::http::HeaderValue;
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::request::Parts;
+use galley_domain::Permission;
+use galley_domain::access_token::AccessToken;
+use galley_domain::permission::Resource;
+use galley_storage::tokens::{self, Authentication};
+use galley_storage::{Error as StorageError, Tx};
+use sha2::{Digest, Sha256};
+
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::problem::{Problem, Reason};
+use crate::operations::Scope;
+
+/// A permission as a type.
+pub(crate) trait Needs: Send {
+    /// The permission.
+    const PERMISSION: Permission;
+}
+
+macro_rules! permissions {
+    ($($name:ident = $access:ident $resource:ident;)*) => {$(
+        /// The permission of this name.
+        #[derive(Debug)]
+        pub(crate) struct $name;
+
+        impl Needs for $name {
+            const PERMISSION: Permission = Permission::$access(Resource::$resource);
+        }
+    )*};
+}
+
+permissions! {
+    ReadContentPieces = read ContentPieces;
+    WriteContentPieces = write ContentPieces;
+    ReadContentGroups = read ContentGroups;
+    WriteContentGroups = write ContentGroups;
+    ReadTags = read Tags;
+    WriteTags = write Tags;
+}
+
+/// The holder of a valid token with permission `P`.
+#[derive(Debug)]
+pub(crate) struct Actor<P> {
+    authentication: Authentication,
+    permission: PhantomData<P>,
+}
+
+impl<P> Actor<P> {
+    /// What of the workspace it sees.
+    pub(crate) fn scope(&self) -> Scope {
+        Scope {
+            workspace: self.authentication.workspace,
+            content_groups: self.authentication.content_groups.clone(),
+        }
+    }
+}
+
+impl<P> Deref for Actor<P> {
+    type Target = Authentication;
+
+    fn deref(&self) -> &Authentication {
+        &self.authentication
+    }
+}
+
+impl<P: Needs> FromRequestParts<App> for Actor<P> {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Error> {
+        let authentication = authenticate(parts, app).await?;
+        if !authentication.permissions.allows(P::PERMISSION) {
+            return Err(Problem::new(
+                Reason::InsufficientPermissions,
+                format!("the permission {} is missing", P::PERMISSION),
+            )
+            .into());
+        }
+        Ok(Self { authentication, permission: PhantomData })
+    }
+}
+
+async fn authenticate(parts: &Parts, app: &App) -> Result<Authentication, Error> {
+    let token = bearer(parts).ok_or_else(|| {
+        unauthorized("send the header Authorization: Bearer <ACCESS_TOKEN> with a valid token")
+    })?;
+    let hash = hash(&token);
+    let read = async move |tx: &Tx<'_>| tokens::find_by_hash(tx, &hash).await;
+    let found = app.database().read::<_, StorageError, _>("tokens.find_by_hash", read).await?;
+    let now = app.environment().now();
+    match found {
+        Some(found) if found.expires_at.is_none_or(|end| end > now) => Ok(found),
+        _ => Err(unauthorized("the access token is unknown, was revoked, or has expired")),
+    }
+}
+
+/// The well-formed token of the `Authorization` header, which must be the only one.
+fn bearer(parts: &Parts) -> Option<AccessToken> {
+    let mut values = parts.headers.get_all(AUTHORIZATION).iter();
+    let (value, None) = (values.next()?, values.next()) else { return None };
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return None;
+    }
+    AccessToken::parse(token.trim()).ok()
+}
+
+/// What the store knows a token by.
+pub(crate) fn hash(token: &AccessToken) -> [u8; 32] {
+    Sha256::digest(token.reveal().as_bytes()).into()
+}
+
+fn unauthorized(detail: &str) -> Error {
+    let problem = Problem::new(Reason::Unauthorized, detail);
+    problem.with_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")).into()
+}

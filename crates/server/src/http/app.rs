@@ -1,0 +1,111 @@
+//! What every handler has at hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use galley_content::{ContentError, Tree};
+use galley_domain::Invalid;
+use galley_storage::Database;
+use tokio::sync::Semaphore;
+
+use crate::environment::Environment;
+
+/// Bounds on what a client may send.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes of a request's body.
+    pub body_max: usize,
+    /// Bytes of HTML as content.
+    pub content_max: usize,
+    /// How long a client may take to send its head, or its body.
+    pub receive_time_max: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_max: 8 * 1024 * 1024,
+            content_max: 2 * 1024 * 1024,
+            receive_time_max: Duration::from_secs(30),
+        }
+    }
+}
+
+/// The running service. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct App(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    database: Database,
+    environment: Environment,
+    limits: Limits,
+    /// Documents that are worked on at the same time; the others wait.
+    processors: Semaphore,
+}
+
+/// From this size on a document is worked on beside the threads that serve requests.
+const INLINE_CONTENT_MAX: usize = 32 * 1024;
+
+impl App {
+    /// A service on `database`.
+    pub fn new(database: Database, environment: Environment, limits: Limits) -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = Semaphore::new(threads);
+        Self(Arc::new(Parts { database, environment, limits, processors }))
+    }
+
+    /// Where everything is kept.
+    pub fn database(&self) -> &Database {
+        &self.0.database
+    }
+
+    /// Time and randomness.
+    pub fn environment(&self) -> &Environment {
+        &self.0.environment
+    }
+
+    /// Bounds on what a client may send.
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    /// Runs `work` on a document of `size` bytes where it holds up nobody.
+    pub(crate) async fn process<T: Send + 'static>(
+        &self,
+        size: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        if size <= INLINE_CONTENT_MAX {
+            return work();
+        }
+        let _permit = self.0.processors.acquire().await.expect("the semaphore is never closed");
+        match tokio::task::spawn_blocking(work).await {
+            Ok(result) => result,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+
+    /// The JSON text of the tree that `html` says.
+    pub(crate) async fn content_from_html(&self, html: String) -> Result<String, Invalid> {
+        let max = self.limits().content_max;
+        if html.len() > max {
+            return Err(Invalid::too_long(max, "bytes of HTML"));
+        }
+        let size = html.len();
+        let parse =
+            move || content_json(Tree::from_html(&html, &galley_content::Limits::default()));
+        self.process(size, parse).await
+    }
+}
+
+/// The JSON text of a tree, or why there is none.
+pub(crate) fn content_json(tree: Result<Tree, ContentError>) -> Result<String, Invalid> {
+    match tree {
+        Ok(tree) => Ok(tree.to_json()),
+        Err(error @ ContentError::TooComplex) => {
+            Err(Invalid::new("content_too_complex", format!("is not accepted: {error}")))
+        }
+        Err(error) => Err(Invalid::new("content_too_deep", format!("is not accepted: {error}"))),
+    }
+}

@@ -1,0 +1,159 @@
+//! The outermost layer: what is done for every request, and for every answer.
+//!
+//! Gives the request its id, finds its route with or without a trailing slash, lets writes finish
+//! when their client goes away, turns panics and problems into bodies, and logs and counts.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request};
+use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::uri::{PathAndQuery, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use tower::ServiceExt;
+use tracing::Instrument;
+
+use crate::environment::Environment;
+use crate::http::problem::{Problem, Reason};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The route that answered, for metrics and the log.
+#[derive(Debug, Clone)]
+struct Route(MatchedPath);
+
+/// Answers a request by `router`.
+pub(crate) async fn handle(
+    router: Router,
+    environment: &Environment,
+    request: Request,
+) -> Response {
+    let started = Instant::now();
+    let request_id = request_id(request.headers(), environment);
+    let method = request.method().clone();
+    let path = request.uri().path().to_owned();
+    let span = tracing::info_span!("request", id = %request_id);
+    let response = answer(router, request).instrument(span.clone()).await;
+    let response = finish(response, &request_id, &method);
+    span.in_scope(|| report(&method, &path, &response, started));
+    response
+}
+
+async fn answer(router: Router, mut request: Request) -> Response {
+    *request.uri_mut() = without_trailing_slash(request.uri());
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let answer = AssertUnwindSafe(router.oneshot(request)).catch_unwind();
+    let answered = if reads {
+        answer.await
+    } else {
+        // A client that goes away drops the future it waits for; this one goes on to its end.
+        let task = tokio::spawn(answer.in_current_span());
+        task.await.unwrap_or_else(|error| Err(error.into_panic()))
+    };
+    match answered {
+        Ok(Ok(response)) => response,
+        Err(_) => {
+            tracing::error!("a handler panicked");
+            Problem::new(Reason::Internal, "the log has the cause under this request's id")
+                .into_response()
+        }
+    }
+}
+
+/// The path without a slash at its end, but for the root's.
+fn without_trailing_slash(uri: &Uri) -> Uri {
+    let path = uri.path();
+    if path.len() < 2 || !path.ends_with('/') {
+        return uri.clone();
+    }
+    let path = path.trim_end_matches('/');
+    let path = if path.is_empty() { "/" } else { path };
+    let text = match uri.query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path.to_owned(),
+    };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = text.parse::<PathAndQuery>().ok();
+    Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
+}
+
+/// The client's id, if it is 1 to 128 visible ASCII characters, else a new one.
+fn request_id(headers: &HeaderMap, environment: &Environment) -> String {
+    let given = headers.get(&REQUEST_ID).and_then(|value| value.to_str().ok());
+    let fits =
+        |id: &&str| (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic());
+    given.filter(fits).map_or_else(|| format!("{:032x}", environment.new_id()), str::to_owned)
+}
+
+/// Writes out a problem, and adds what every answer carries.
+fn finish(mut response: Response, request_id: &str, method: &Method) -> Response {
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        response = written(&problem, request_id, method);
+    }
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::try_from(request_id) {
+        headers.insert(REQUEST_ID, id);
+    }
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("private, no-cache"));
+    headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    response
+}
+
+fn written(problem: &Problem, request_id: &str, method: &Method) -> Response {
+    let body = problem.to_json(request_id);
+    let length = HeaderValue::from(body.len());
+    let body = if *method == Method::HEAD { Body::empty() } else { Body::from(body) };
+    let mut response = Response::new(body);
+    *response.status_mut() = problem.reason.status();
+    let headers = response.headers_mut();
+    headers.extend(problem.headers.clone());
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    headers.insert(CONTENT_LENGTH, length);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn report(method: &Method, path: &str, response: &Response, started: Instant) {
+    let status = response.status();
+    let duration = started.elapsed();
+    let route = response.extensions().get::<Route>().map_or("none", |route| route.0.as_str());
+    let labels = [
+        ("method", known(method).to_owned()),
+        ("route", route.to_owned()),
+        ("status", status.as_u16().to_string()),
+    ];
+    metrics::counter!("galley_http_requests_total", &labels).increment(1);
+    metrics::histogram!("galley_http_request_seconds", "route" => route.to_owned())
+        .record(duration);
+    let (status, ms) = (status.as_u16(), duration.as_secs_f64() * 1_000.0);
+    if status >= StatusCode::INTERNAL_SERVER_ERROR.as_u16() {
+        tracing::warn!(%method, path, status, ms, "answered");
+    } else {
+        tracing::debug!(%method, path, status, ms, "answered");
+    }
+}
+
+/// A client may make up methods; metrics have a bounded number of them.
+fn known(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+/// Hands the route's name on to [`report`].
+pub(crate) async fn remember_route(path: MatchedPath, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    response.extensions_mut().insert(Route(path));
+    response
+}

@@ -1,0 +1,236 @@
+//! Reading the fields of a body, with everything that is wrong gathered.
+//!
+//! Each call takes one field out and gives what it says, or notes an issue and gives nothing; the
+//! request is refused at the end, with all issues at once.
+
+use std::str::FromStr;
+
+use galley_domain::{Invalid, Timestamp};
+use serde_json::{Map, Value};
+
+use crate::http::error::Error;
+use crate::http::problem::{Issue, Step};
+
+/// The fields of a JSON object that are still to be read, and what was wrong so far.
+#[derive(Debug)]
+pub(crate) struct Fields {
+    object: Map<String, Value>,
+    issues: Vec<Issue>,
+}
+
+/// What a list of ids in a body says: items that are no identifiers name nothing.
+pub(crate) type Reference<T> = Option<T>;
+
+impl Fields {
+    pub(crate) fn new(object: Map<String, Value>) -> Self {
+        Self { object, issues: Vec::new() }
+    }
+
+    /// A field that must be there.
+    pub(crate) fn required<T>(&mut self, name: &str, read: impl Read<T>) -> Option<T> {
+        match self.object.remove(name) {
+            None | Some(Value::Null) => {
+                self.refuse(name, &Invalid::new("required", "is required"));
+                None
+            }
+            Some(value) => self.value(name, value, read),
+        }
+    }
+
+    /// A field that may be absent or null.
+    pub(crate) fn optional<T>(&mut self, name: &str, read: impl Read<T>) -> Option<T> {
+        match self.object.remove(name) {
+            None | Some(Value::Null) => None,
+            Some(value) => self.value(name, value, read),
+        }
+    }
+
+    /// A field of an update: absent, it stays as it is; null is an error.
+    pub(crate) fn replacement<T>(&mut self, name: &str, read: impl Read<T>) -> Option<T> {
+        match self.object.remove(name)? {
+            Value::Null => {
+                self.refuse(name, &Invalid::new("invalid_type", "must not be null"));
+                None
+            }
+            value => self.value(name, value, read),
+        }
+    }
+
+    /// A field of an update that null clears.
+    pub(crate) fn clearable<T>(&mut self, name: &str, read: impl Read<T>) -> Option<Option<T>> {
+        match self.object.remove(name)? {
+            Value::Null => Some(None),
+            value => self.value(name, value, read).map(Some),
+        }
+    }
+
+    /// Makes an empty text count as absent.
+    pub(crate) fn drop_empty(&mut self, name: &str) {
+        if self.object.get(name).is_some_and(|value| value.as_str() == Some("")) {
+            self.object.remove(name);
+        }
+    }
+
+    /// Whether the field is there, and not a text.
+    pub(crate) fn is_structured(&self, name: &str) -> bool {
+        self.object.get(name).is_some_and(|value| value.is_object() || value.is_array())
+    }
+
+    /// Puts a text in the place of a field.
+    pub(crate) fn replace(&mut self, name: &str, text: String) {
+        self.object.insert(name.to_owned(), Value::String(text));
+    }
+
+    /// Notes what is wrong with a field.
+    pub(crate) fn refuse(&mut self, name: &str, invalid: &Invalid) {
+        self.issues.push(Issue::new(vec![Step::Field(name.to_owned())], invalid));
+    }
+
+    /// Refuses the request if anything was wrong.
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        Error::refuse(self.issues)
+    }
+
+    fn value<T>(&mut self, name: &str, value: Value, read: impl Read<T>) -> Option<T> {
+        let mut place =
+            Place { path: vec![Step::Field(name.to_owned())], issues: &mut self.issues };
+        read.read(value, &mut place)
+    }
+}
+
+/// Where a value stands, and where what is wrong with it is noted.
+#[derive(Debug)]
+pub(crate) struct Place<'i> {
+    path: Vec<Step>,
+    issues: &'i mut Vec<Issue>,
+}
+
+impl Place<'_> {
+    fn refuse(&mut self, invalid: &Invalid) {
+        self.issues.push(Issue::new(self.path.clone(), invalid));
+    }
+
+    fn item(&mut self, index: usize) -> Place<'_> {
+        let mut path = self.path.clone();
+        path.push(Step::Item(index));
+        Place { path, issues: self.issues }
+    }
+}
+
+/// A way to read a value.
+pub(crate) trait Read<T> {
+    /// What `value` says; nothing after an issue was noted.
+    fn read(self, value: Value, place: &mut Place<'_>) -> Option<T>;
+}
+
+impl<T, F: FnOnce(Value, &mut Place<'_>) -> Option<T>> Read<T> for F {
+    fn read(self, value: Value, place: &mut Place<'_>) -> Option<T> {
+        self(value, place)
+    }
+}
+
+/// Reads a text and what `parse` makes of it.
+pub(crate) fn text<T>(
+    parse: impl FnOnce(String) -> Result<T, Invalid>,
+) -> impl FnOnce(Value, &mut Place<'_>) -> Option<T> {
+    |value, place| match value {
+        Value::String(text) => parse(text).map_err(|invalid| place.refuse(&invalid)).ok(),
+        other => {
+            place.refuse(&wrong_type("a string", &other));
+            None
+        }
+    }
+}
+
+/// Reads a time.
+pub(crate) fn time(text: String) -> Result<Timestamp, Invalid> {
+    Timestamp::parse_iso8601(&text).map_err(|_| {
+        let message = "must be an ISO 8601 date or date-time, such as 2026-11-20T09:30:00Z";
+        Invalid::new("invalid_date", message)
+    })
+}
+
+/// Reads an identifier of a resource that the body names; one that is malformed names nothing.
+pub(crate) fn reference<T: FromStr>(value: Value, place: &mut Place<'_>) -> Option<Reference<T>> {
+    match value {
+        Value::String(text) => Some(text.parse().ok()),
+        other => {
+            place.refuse(&wrong_type("a string", &other));
+            None
+        }
+    }
+}
+
+/// Reads a list of identifiers; an object that has an `id` stands for it.
+pub(crate) fn references<T: FromStr>(
+    value: Value,
+    place: &mut Place<'_>,
+) -> Option<Vec<Reference<T>>> {
+    let Value::Array(items) = value else {
+        place.refuse(&wrong_type("an array", &value));
+        return None;
+    };
+    let read = items.into_iter().enumerate().map(|(index, item)| {
+        let id = match item {
+            Value::Object(mut object) => object.remove("id").unwrap_or(Value::Null),
+            other => other,
+        };
+        match id {
+            Value::String(text) => Some(text.parse().ok()),
+            other => {
+                let wanted = "a string, or an object with an id";
+                place.item(index).refuse(&wrong_type(wanted, &other));
+                None
+            }
+        }
+    });
+    // Every item is looked at, so that all issues are noted.
+    read.collect::<Vec<_>>().into_iter().collect()
+}
+
+fn wrong_type(wanted: &str, found: &Value) -> Invalid {
+    let found = match found {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    };
+    Invalid::new("invalid_type", format!("must be {wanted}, not {found}"))
+}
+
+/// Reads an identifier of a resource that must be there; one that is malformed names nothing.
+pub(crate) fn known_reference<T: FromStr>(
+    what: &'static str,
+) -> impl FnOnce(Value, &mut Place<'_>) -> Option<T> {
+    move |value, place| {
+        let found: Reference<T> = reference(value, place)?;
+        if found.is_none() {
+            place.issues.push(Issue::unknown_reference(place.path.clone(), what));
+        }
+        found
+    }
+}
+
+/// Reads a list of up to `max` identifiers of resources that must be there.
+pub(crate) fn known_references<T: FromStr>(
+    what: &'static str,
+    max: usize,
+) -> impl FnOnce(Value, &mut Place<'_>) -> Option<Vec<T>> {
+    move |value, place| {
+        let items: Vec<Reference<T>> = references(value, place)?;
+        if items.len() > max {
+            place.refuse(&Invalid::new("too_long", format!("must have at most {max} items")));
+            return None;
+        }
+        let checked = items.into_iter().enumerate().map(|(index, item)| {
+            if item.is_none() {
+                let at = place.item(index);
+                at.issues.push(Issue::unknown_reference(at.path.clone(), what));
+            }
+            item
+        });
+        checked.collect::<Vec<_>>().into_iter().collect()
+    }
+}

@@ -1,0 +1,168 @@
+//! JSON as it is accepted: no duplicate keys, nested to 128, no NUL in any string.
+//!
+//! serde_json keeps the last of two equal keys and has a fixed depth; this reads into its `Value`
+//! through a visitor of its own, so that every refusal says line and column.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::value::{RawValue, Value};
+use serde_json::{Map, Number};
+
+/// How deep arrays and objects may nest.
+const DEPTH_MAX: usize = 128;
+
+/// Reads one JSON text, and nothing after it. The message says line and column.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    deserializer.disable_recursion_limit();
+    Nested { depth: 0 }
+        .deserialize(&mut deserializer)
+        .and_then(|value| deserializer.end().map(|()| value))
+        .map_err(|error| error.to_string())
+}
+
+/// The value of a top-level field as compact JSON text, its numbers as they were written.
+pub(crate) fn compact_field(bytes: &[u8], name: &str) -> Option<String> {
+    let fields: std::collections::HashMap<String, &RawValue> =
+        serde_json::from_slice(bytes).ok()?;
+    fields.get(name).map(|raw| compact(raw.get()))
+}
+
+/// A valid JSON text without the white space between its tokens.
+fn compact(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let (mut in_string, mut escaped) = (false, false);
+    for c in json.chars() {
+        if in_string {
+            in_string = escaped || c != '"';
+            escaped = c == '\\' && !escaped;
+        } else if c.is_ascii_whitespace() {
+            continue;
+        } else {
+            in_string = c == '"';
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[derive(Clone, Copy)]
+struct Nested {
+    depth: usize,
+}
+
+impl Nested {
+    fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
+        if self.depth == DEPTH_MAX {
+            return Err(E::custom(format!("nested over {DEPTH_MAX} levels")));
+        }
+        Ok(Self { depth: self.depth + 1 })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Nested {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+fn without_nul<E: serde::de::Error>(text: &str) -> Result<(), E> {
+    if text.contains('\0') { Err(E::custom("a NUL character in a string")) } else { Ok(()) }
+}
+
+impl<'de> Visitor<'de> for Nested {
+    type Value = Value;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
+        self.visit_string(value.to_owned())
+    }
+
+    fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Value, E> {
+        without_nul(&value)?;
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let deeper = self.deeper()?;
+        let mut array = Vec::new();
+        while let Some(item) = items.next_element_seed(deeper)? {
+            array.push(item);
+        }
+        Ok(Value::Array(array))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let deeper = self.deeper()?;
+        let mut object = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            without_nul(&key)?;
+            if object.contains_key(&key) {
+                return Err(A::Error::custom(format!("the key {key:?} stands twice")));
+            }
+            object.insert(key, entries.next_value_seed(deeper)?);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_say_where() {
+        for (text, place) in [
+            ("{\"a\":1,\n\"a\":2}", "line 2 column 4"),
+            ("{\"a\":\"\\ud800\"}", "line 1 column"),
+            ("{\"a\":\"\\u0000\"}", "NUL"),
+            ("{\"a\":1} x", "trailing characters"),
+            ("{a:1}", "line 1 column 2"),
+            ("", "EOF"),
+        ] {
+            let error = parse(text.as_bytes()).unwrap_err();
+            assert!(error.contains(place), "{text}: {error}");
+        }
+        assert!(parse(b"{\"a\":\"\xff\"}").unwrap_err().contains("line 1"));
+    }
+
+    #[test]
+    fn a_hundred_and_twenty_eight_levels_are_enough() {
+        let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(parse(nested(128).as_bytes()).is_ok());
+        assert!(parse(nested(129).as_bytes()).unwrap_err().contains("nested over 128"));
+        assert!(parse("[".repeat(1_000_000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn compact_text_keeps_strings_and_numbers() {
+        let text = "{ \"a b\" : [ 1.0 , 12345678901234567890123 ] , \"c\\\" \" : \" x \" }";
+        assert_eq!(compact(text), "{\"a b\":[1.0,12345678901234567890123],\"c\\\" \":\" x \"}");
+    }
+}

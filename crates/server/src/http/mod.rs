@@ -1,0 +1,15 @@
+//! What every request goes through: routing, who asks, reading what they sent, and answers.
+
+pub(crate) mod actor;
+pub mod app;
+pub(crate) mod body;
+pub(crate) mod edge;
+pub mod error;
+pub(crate) mod fields;
+pub(crate) mod json;
+pub(crate) mod page;
+pub(crate) mod problem;
+pub(crate) mod query;
+pub(crate) mod response;
+pub mod router;
+pub mod serve;

@@ -1,0 +1,113 @@
+//! Which part of a list a request asks for, and where it goes on.
+
+use axum::http::HeaderValue;
+use axum::http::header::LINK;
+use axum::response::Response;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use galley_domain::Invalid;
+
+use crate::http::query::Query;
+
+/// How many items a page has when the request doesn't say.
+const PER_PAGE_DEFAULT: i64 = 20;
+
+/// How many items a page has at the most.
+pub(crate) const PER_PAGE_MAX: i64 = 1_000;
+
+/// How many pieces a page has at the most when their content comes with them.
+pub(crate) const PER_PAGE_WITH_CONTENT_MAX: i64 = 100;
+
+/// The furthest page: its first item's number is still a number.
+const PAGE_MAX: i64 = 1_000_000_000_000;
+
+/// From this many skipped items on, a list is read where it holds up nobody.
+const OFFSET_INLINE_MAX: i64 = 1_000;
+
+/// A part of a list.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Page {
+    number: i64,
+    per_page: i64,
+}
+
+impl Page {
+    /// Reads `page` and `perPage`.
+    pub(crate) fn read(query: &mut Query, per_page_max: i64) -> Self {
+        Self {
+            number: query.integer("page", 1, PAGE_MAX).unwrap_or(1),
+            per_page: query.integer("perPage", 1, per_page_max).unwrap_or(PER_PAGE_DEFAULT),
+        }
+    }
+
+    /// How many items to read: one more than are shown, to know whether more follow.
+    pub(crate) fn limit(self) -> i64 {
+        self.per_page + 1
+    }
+
+    /// How many items to skip; none where the list goes on from a cursor.
+    pub(crate) fn offset(self, has_cursor: bool) -> i64 {
+        if has_cursor { 0 } else { (self.number - 1) * self.per_page }
+    }
+
+    /// Whether reading it takes long.
+    pub(crate) fn is_heavy(self, has_cursor: bool) -> bool {
+        self.offset(has_cursor) > OFFSET_INLINE_MAX
+    }
+
+    /// Cuts off the item too many; the last one shown, if more follow.
+    pub(crate) fn cut<T>(self, items: &mut Vec<T>) -> Option<&T> {
+        let shown = usize::try_from(self.per_page).unwrap_or(usize::MAX);
+        let more = items.len() > shown;
+        items.truncate(shown);
+        if more { items.last() } else { None }
+    }
+}
+
+/// Reads `lastId` or the `cursor` of an earlier answer: the id after which a list goes on.
+pub(crate) fn after_id<T: std::str::FromStr>(query: &mut Query) -> Option<String> {
+    let last = query.text("lastId");
+    let cursor = query.text("cursor");
+    let malformed = Invalid::new("invalid_cursor", "is not one that this list gave");
+    if let Some(cursor) = cursor {
+        let id = decode_cursor(&cursor).and_then(|parts| match &parts[..] {
+            [kind, id] if kind == "id" && id.parse::<T>().is_ok() => Some(id.clone()),
+            _ => None,
+        });
+        if id.is_none() {
+            query.refuse("cursor", &malformed);
+        }
+        return id;
+    }
+    let last = last?;
+    if last.parse::<T>().is_err() {
+        query.refuse("lastId", &malformed);
+        return None;
+    }
+    Some(last)
+}
+
+/// The cursor of a list that is sorted by id.
+pub(crate) fn id_cursor(id: impl ToString) -> String {
+    encode_cursor(&["id".to_owned(), id.to_string()])
+}
+
+/// Writes the parts of a cursor as one opaque text.
+pub(crate) fn encode_cursor(parts: &[String]) -> String {
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(parts).expect("texts are JSON"))
+}
+
+/// Reads what [`encode_cursor`] wrote.
+pub(crate) fn decode_cursor(cursor: &str) -> Option<Vec<String>> {
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()
+}
+
+/// Names the list's next part in the answer (RFC 8288).
+pub(crate) fn link_next(response: &mut Response, query: &Query, cursor: Option<&str>) {
+    let Some(cursor) = cursor else { return };
+    let link = format!("<{}>; rel=\"next\"", query.reference_with_cursor(cursor));
+    // What was read from a URI and encoded again is visible ASCII.
+    if let Ok(value) = HeaderValue::try_from(link) {
+        response.headers_mut().insert(LINK, value);
+    }
+}

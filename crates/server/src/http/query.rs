@@ -1,0 +1,147 @@
+//! Reading the query, with everything that is wrong gathered.
+//!
+//! Parameters that nobody asks for are ignored; an empty value counts as absent.
+
+use std::str::FromStr;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use galley_domain::Invalid;
+
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::problem::{Issue, Step};
+
+/// The parameters of a query, and what was wrong so far.
+#[derive(Debug, Clone)]
+pub(crate) struct Query {
+    path: String,
+    pairs: Vec<(String, String)>,
+    issues: Vec<Issue>,
+}
+
+impl FromRequestParts<App> for Query {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Error> {
+        let query = parts.uri.query().unwrap_or_default();
+        let pairs = form_urlencoded::parse(query.as_bytes()).into_owned();
+        let mut read = Self {
+            path: parts.uri.path().to_owned(),
+            pairs: pairs.filter(|(_, value)| !value.is_empty()).collect(),
+            issues: Vec::new(),
+        };
+        let with_nul = read.pairs.iter().filter(|(_, value)| value.contains('\0'));
+        let names: Vec<_> = with_nul.map(|(name, _)| name.clone()).collect();
+        for name in names {
+            read.refuse(&name, &Invalid::new("invalid_string", "must not contain NUL"));
+        }
+        Ok(read)
+    }
+}
+
+impl Query {
+    /// All values of a parameter.
+    pub(crate) fn all(&self, name: &str) -> Vec<&str> {
+        self.pairs.iter().filter(|(known, _)| known == name).map(|(_, value)| &**value).collect()
+    }
+
+    /// The value of a parameter that stands at most once.
+    pub(crate) fn text(&mut self, name: &str) -> Option<String> {
+        let values = self.all(name);
+        match values[..] {
+            [] => None,
+            [value] => Some(value.to_owned()),
+            _ => {
+                self.refuse(name, &Invalid::new("repeated", "must be given only once"));
+                None
+            }
+        }
+    }
+
+    /// A boolean: `true`, `false`, `1` or `0` in any case.
+    pub(crate) fn boolean(&mut self, name: &str) -> bool {
+        let Some(text) = self.text(name) else { return false };
+        match text.to_ascii_lowercase().as_str() {
+            "true" | "1" => true,
+            "false" | "0" => false,
+            _ => {
+                self.refuse(name, &Invalid::new("invalid_type", "must be true or false"));
+                false
+            }
+        }
+    }
+
+    /// A decimal number from `min` to `max`.
+    pub(crate) fn integer(&mut self, name: &str, min: i64, max: i64) -> Option<i64> {
+        let text = self.text(name)?;
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        match text.parse().ok().filter(|number| digits && (min..=max).contains(number)) {
+            Some(number) => Some(number),
+            None => {
+                let message = format!("must be a whole number from {min} to {max}");
+                self.refuse(name, &Invalid::new("invalid_number", message));
+                None
+            }
+        }
+    }
+
+    /// One of the words of `choices`, with what it stands for.
+    pub(crate) fn choice<T: Copy>(&mut self, name: &str, choices: &[(&str, T)]) -> Option<T> {
+        let text = self.text(name)?;
+        let found = choices.iter().find(|(word, _)| *word == text);
+        if found.is_none() {
+            let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
+            let message = format!("must be one of {}", words.join(", "));
+            self.refuse(name, &Invalid::new("invalid_enum_value", message));
+        }
+        found.map(|(_, meaning)| *meaning)
+    }
+
+    /// The `id` that every such request has. A malformed one is like one that doesn't exist.
+    pub(crate) fn id<T: FromStr>(&mut self) -> Id<T> {
+        let text = self.text("id");
+        if text.is_none() && self.issues.is_empty() {
+            self.refuse("id", &Invalid::new("required", "is required"));
+        }
+        Id(text.and_then(|text| text.parse().ok()))
+    }
+
+    /// Notes what is wrong with a parameter.
+    pub(crate) fn refuse(&mut self, name: &str, invalid: &Invalid) {
+        self.issues.push(Issue::new(vec![Step::Field(name.to_owned())], invalid));
+    }
+
+    /// Refuses the request if anything was wrong.
+    pub(crate) fn finish(&mut self) -> Result<(), Error> {
+        Error::refuse(std::mem::take(&mut self.issues))
+    }
+
+    /// The same request from `cursor` on.
+    pub(crate) fn reference_with_cursor(&self, cursor: &str) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in &self.pairs {
+            if !["page", "lastId", "lastOrder", "cursor"].contains(&name.as_str()) {
+                query.append_pair(name, value);
+            }
+        }
+        query.append_pair("cursor", cursor);
+        format!("{}?{}", self.path, query.finish())
+    }
+}
+
+/// The identifier of the resource that a request is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Id<T>(Option<T>);
+
+impl<T> Id<T> {
+    /// From a body's field.
+    pub(crate) fn new(id: Option<T>) -> Self {
+        Self(id)
+    }
+
+    /// The identifier, once everything else about the request was found right.
+    pub(crate) fn get(self) -> Result<T, Error> {
+        self.0.ok_or_else(Error::not_found)
+    }
+}

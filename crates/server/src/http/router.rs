@@ -1,0 +1,47 @@
+//! Every route, in one table.
+
+use axum::Router;
+use axum::middleware::from_fn;
+use axum::routing::get;
+
+use crate::http::app::App;
+use crate::http::edge::remember_route;
+use crate::http::problem::{Problem, Reason};
+use crate::routes::{content_groups, content_pieces, service, tags};
+
+/// The service's routes.
+pub fn router(app: App) -> Router {
+    Router::new()
+        .route(
+            "/content-pieces",
+            get(content_pieces::get::handle)
+                .post(content_pieces::create::handle)
+                .put(content_pieces::update::handle)
+                .delete(content_pieces::delete::handle),
+        )
+        .route("/content-pieces/list", get(content_pieces::list::handle))
+        .route(
+            "/content-groups",
+            get(content_groups::get::handle)
+                .post(content_groups::create::handle)
+                .put(content_groups::update::handle)
+                .delete(content_groups::delete::handle),
+        )
+        .route("/content-groups/list", get(content_groups::list::handle))
+        .route(
+            "/tags",
+            get(tags::get::handle)
+                .post(tags::create::handle)
+                .put(tags::update::handle)
+                .delete(tags::delete::handle),
+        )
+        .route("/tags/list", get(tags::list::handle))
+        .route("/healthz", get(service::health))
+        .route("/readyz", get(service::ready))
+        .route_layer(from_fn(remember_route))
+        .method_not_allowed_fallback(async || {
+            Problem::new(Reason::MethodNotAllowed, "the header Allow names the methods")
+        })
+        .fallback(async || Problem::new(Reason::NotFound, "there is nothing under this path"))
+        .with_state(app)
+}

@@ -1,0 +1,114 @@
+//! Listening: connections, their limits, and a graceful end.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::Response;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::http::app::App;
+use crate::http::edge;
+use crate::http::router::router;
+
+/// How long requests may take to finish once the server is to stop.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// The most bytes of a request's head.
+const HEAD_MAX: usize = 16 * 1024;
+
+/// A server that is bound to its address.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    app: App,
+}
+
+impl Server {
+    /// Takes the address; connections wait until [`Server::run`].
+    pub async fn bind(address: SocketAddr, app: App) -> std::io::Result<Self> {
+        Ok(Self { listener: TcpListener::bind(address).await?, app })
+    }
+
+    /// Where it listens, with the port that the system chose where none was given.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until `stop` is done; then takes no new requests and waits for the running ones.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let router = router(self.app.clone());
+        let connections = GracefulShutdown::new();
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) => serve_connection(stream, &self.app, &router, &connections),
+                    // Out of file descriptors, say: nothing gets better by trying at once.
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection could not be accepted");
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
+                },
+                () = &mut stop => break,
+            }
+        }
+        drop(self.listener);
+        tracing::info!("stopping: waiting for running requests");
+        if tokio::time::timeout(DRAIN_TIME_MAX, connections.shutdown()).await.is_err() {
+            tracing::warn!("stopped with requests still running after {DRAIN_TIME_MAX:?}");
+        }
+    }
+}
+
+fn serve_connection(stream: TcpStream, app: &App, router: &Router, connections: &GracefulShutdown) {
+    // Answers are written whole; waiting for more to send would only delay them.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY could not be set");
+    }
+    let (app, router) = (app.clone(), router.clone());
+    let receive_time_max = app.limits().receive_time_max;
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (app, router) = (app.clone(), router.clone());
+        async move {
+            let request = request.map(Body::new);
+            Ok::<_, Infallible>(edge::handle(router, app.environment(), request).await)
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(receive_time_max)
+        .max_buf_size(HEAD_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    let connection = connections.watch(connection);
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection ended early");
+        }
+    });
+}
+
+/// Serves `/metrics`, and nothing else, to whoever reaches `address`.
+pub async fn serve_metrics(address: SocketAddr, metrics: PrometheusHandle) -> std::io::Result<()> {
+    let listener = TcpListener::bind(address).await?;
+    let router = Router::new().route(
+        "/metrics",
+        axum::routing::get(async move || {
+            let mut response = Response::new(Body::from(metrics.render()));
+            let text = axum::http::HeaderValue::from_static("text/plain; version=0.0.4");
+            response.headers_mut().insert(CONTENT_TYPE, text);
+            response
+        }),
+    );
+    axum::serve(listener, router).await
+}

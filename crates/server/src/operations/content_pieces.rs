@@ -1,0 +1,322 @@
+//! Making, changing and deleting content pieces.
+
+use galley_domain::content_group::GroupPath;
+use galley_domain::content_piece::{ContentPiece, ContentPieceChange, ContentPieceFields};
+use galley_domain::event::Occurrence;
+use galley_domain::{ContentGroupId, ContentPieceId, EventId, Invalid, TagId, WorkspaceMemberId};
+use galley_storage::events::{self, NewEvent};
+use galley_storage::ordering::{self, FreePlace, Place};
+use galley_storage::{WriteTx, content_groups, content_pieces};
+
+use crate::environment::Environment;
+use crate::http::error::Error;
+use crate::http::problem::{Issue, Step};
+use crate::operations::Scope;
+use crate::representation::content_piece::{ContentPieceBody, Referenced};
+
+/// A piece to make.
+#[derive(Debug, Clone)]
+pub struct NewContentPiece {
+    /// What it says about itself.
+    pub fields: ContentPieceFields,
+    /// The group that it is to be in.
+    pub content_group_id: ContentGroupId,
+    /// The piece after which it is ordered; without one it goes last.
+    pub reference_id: Option<ContentPieceId>,
+    /// The JSON text of its content's tree.
+    pub content: String,
+}
+
+/// A piece's change.
+#[derive(Debug, Clone)]
+pub struct ContentPieceUpdate {
+    /// Which piece.
+    pub id: ContentPieceId,
+    /// What it says about itself.
+    pub change: ContentPieceChange,
+    /// The group that it is to be in.
+    pub content_group_id: Option<ContentGroupId>,
+    /// The piece after which it is ordered; `Some(None)`: to the front of its group.
+    pub reference_id: Option<Option<ContentPieceId>>,
+    /// The JSON text of its content's tree.
+    pub content: Option<String>,
+}
+
+/// Makes a piece, and gives it as it is then.
+pub async fn create(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    new: &NewContentPiece,
+) -> Result<ContentPiece, Error> {
+    let path = content_groups::path(tx, scope.workspace, new.content_group_id).await?;
+    let referenced = Referenced::find(tx, scope.workspace, &new.fields.tags, &new.fields.members);
+    let referenced = referenced.await?;
+    let reference = find_reference(tx, scope, new.reference_id).await?;
+    let mut issues = missing_references(&new.fields, &referenced);
+    if !scope.holds(&path) {
+        issues.push(unknown("contentGroupId", "content group"));
+    }
+    if new.reference_id.is_some() {
+        issues.extend(reference_issue(reference.as_ref(), new.content_group_id));
+    }
+    Error::refuse(issues)?;
+    let random = environment.random();
+    let place = match &reference {
+        Some(reference) => {
+            ordering::after(tx, scope.workspace, &place_of(reference), random).await?
+        }
+        None => ordering::at_the_end(tx, scope.workspace, random).await?,
+    };
+    let now = environment.now();
+    let piece = ContentPiece {
+        id: ContentPieceId::new(environment.new_id()),
+        content_group_id: new.content_group_id,
+        order: place.order.clone(),
+        fields: new.fields.clone(),
+        version: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    content_pieces::insert(tx, scope.workspace, &piece, &new.content).await?;
+    let mut happened = neighbours_moved(tx, environment, scope, &place.rewritten).await?;
+    let data = ContentPieceBody::event_data(&piece, &referenced);
+    happened.push(event(environment, Occurrence::PieceAdded(path), data, None));
+    events::append(tx, scope.workspace, &happened, now).await?;
+    Ok(piece)
+}
+
+/// Changes a piece, and gives it as it is then. A change of nothing raises no version.
+pub async fn update(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    update: &ContentPieceUpdate,
+) -> Result<ContentPiece, Error> {
+    let found = content_pieces::find_to_change(tx, scope.workspace, update.id).await?;
+    let before = found.ok_or_else(Error::not_found)?;
+    let path_before = content_groups::path(tx, scope.workspace, before.content_group_id).await?;
+    if !scope.holds(&path_before) {
+        return Err(Error::not_found());
+    }
+    let fields = before.fields.changed(update.change.clone());
+    let group = update.content_group_id.unwrap_or(before.content_group_id);
+    let path = if group == before.content_group_id {
+        path_before.clone()
+    } else {
+        content_groups::path(tx, scope.workspace, group).await?
+    };
+    let referenced = Referenced::find(tx, scope.workspace, &fields.tags, &fields.members).await?;
+    let reference = find_reference(tx, scope, update.reference_id.flatten()).await?;
+    Error::refuse(update_issues(scope, update, &referenced, group, &path, reference.as_ref()))?;
+
+    let place = new_place(tx, environment, scope, &before, group, update, reference).await?;
+    let content_changed = match &update.content {
+        Some(tree) => content_pieces::update_content(tx, scope.workspace, update.id, tree).await?,
+        None => false,
+    };
+    if fields == before.fields && place.is_none() && !content_changed {
+        return Ok(before);
+    }
+    let place =
+        place.unwrap_or_else(|| FreePlace { order: before.order.clone(), rewritten: Vec::new() });
+    // The piece may have been its new place's neighbour, and have been moved for it.
+    let (own, neighbours): (Vec<_>, Vec<_>) =
+        place.rewritten.into_iter().partition(|piece| piece.id == before.id);
+    let stored = own.first().unwrap_or(&before);
+    let now = environment.now();
+    let piece = ContentPiece {
+        content_group_id: group,
+        order: place.order,
+        fields,
+        version: stored.version + 1,
+        updated_at: now.max(before.updated_at),
+        ..before.clone()
+    };
+    content_pieces::update(tx, scope.workspace, stored, &piece).await?;
+    let mut happened = neighbours_moved(tx, environment, scope, &neighbours).await?;
+    let data_before = if path == path_before {
+        None
+    } else {
+        let ids = [&before];
+        let referenced = Referenced::of(tx, scope.workspace, ids.into_iter()).await?;
+        Some(ContentPieceBody::event_data(&before, &referenced))
+    };
+    let data = ContentPieceBody::event_data(&piece, &referenced);
+    let occurrence = Occurrence::PieceUpdated { before: path_before, after: path };
+    happened.push(event(environment, occurrence, data, data_before));
+    events::append(tx, scope.workspace, &happened, now).await?;
+    Ok(piece)
+}
+
+/// Deletes a piece.
+pub async fn delete(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    id: ContentPieceId,
+) -> Result<(), Error> {
+    let found = content_pieces::find_to_change(tx, scope.workspace, id).await?;
+    let piece = found.ok_or_else(Error::not_found)?;
+    let path = content_groups::path(tx, scope.workspace, piece.content_group_id).await?;
+    if !scope.holds(&path) {
+        return Err(Error::not_found());
+    }
+    let removed = removal(tx, environment, scope, &piece, path).await?;
+    content_pieces::delete(tx, scope.workspace, &piece).await?;
+    events::append(tx, scope.workspace, &[removed], environment.now()).await?;
+    Ok(())
+}
+
+/// The event of a piece's removal from the group at the end of `path`.
+pub(crate) async fn removal(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    piece: &ContentPiece,
+    path: GroupPath,
+) -> Result<NewEvent, Error> {
+    let referenced = Referenced::of(tx, scope.workspace, [piece].into_iter()).await?;
+    let data = ContentPieceBody::event_data(piece, &referenced);
+    Ok(event(environment, Occurrence::PieceRemoved(path), data, None))
+}
+
+/// Where the piece goes, if it moves.
+async fn new_place(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    piece: &ContentPiece,
+    group: ContentGroupId,
+    update: &ContentPieceUpdate,
+    reference: Option<ContentPiece>,
+) -> Result<Option<FreePlace>, Error> {
+    let workspace = scope.workspace;
+    let moves_group = group != piece.content_group_id;
+    let random = environment.random();
+    if let Some(reference) = reference {
+        let next = ordering::next_in_group(tx, workspace, group, Some(&reference.order)).await?;
+        if next.is_some_and(|next| next.id == piece.id) {
+            return Ok(None);
+        }
+        return Ok(Some(ordering::after(tx, workspace, &place_of(&reference), random).await?));
+    }
+    if update.reference_id.is_none() {
+        if !moves_group {
+            return Ok(None);
+        }
+        return Ok(Some(ordering::at_the_end(tx, workspace, random).await?));
+    }
+    match ordering::next_in_group(tx, workspace, group, None).await? {
+        Some(first) if first.id == piece.id => Ok(None),
+        Some(first) => Ok(Some(ordering::before(tx, workspace, &first, random).await?)),
+        None => Ok(Some(ordering::at_the_end(tx, workspace, random).await?)),
+    }
+}
+
+fn update_issues(
+    scope: &Scope,
+    update: &ContentPieceUpdate,
+    referenced: &Referenced,
+    group: ContentGroupId,
+    path: &GroupPath,
+    reference: Option<&ContentPiece>,
+) -> Vec<Issue> {
+    let mut issues = Vec::new();
+    if let Some(tags) = &update.change.tags {
+        issues.extend(missing_tags(tags, referenced));
+    }
+    if let Some(members) = &update.change.members {
+        issues.extend(missing_members(members, referenced));
+    }
+    if !scope.holds(path) {
+        issues.push(unknown("contentGroupId", "content group"));
+    }
+    if update.reference_id == Some(Some(update.id)) {
+        let invalid = Invalid::new("invalid_reference", "must name another piece");
+        issues.push(Issue::new(vec![Step::Field("referenceId".to_owned())], &invalid));
+    } else if matches!(update.reference_id, Some(Some(_))) {
+        issues.extend(reference_issue(reference, group));
+    }
+    issues
+}
+
+async fn find_reference(
+    tx: &WriteTx<'_>,
+    scope: &Scope,
+    id: Option<ContentPieceId>,
+) -> Result<Option<ContentPiece>, Error> {
+    match id {
+        Some(id) => Ok(content_pieces::find(tx, scope.workspace, id).await?),
+        None => Ok(None),
+    }
+}
+
+fn place_of(piece: &ContentPiece) -> Place {
+    Place { id: piece.id, order: piece.order.clone() }
+}
+
+/// A reference must be in the group that the piece is, or is to be, in.
+fn reference_issue(reference: Option<&ContentPiece>, group: ContentGroupId) -> Option<Issue> {
+    match reference {
+        Some(piece) if piece.content_group_id == group => None,
+        _ => Some(unknown("referenceId", "content piece in this content group")),
+    }
+}
+
+fn missing_references(fields: &ContentPieceFields, referenced: &Referenced) -> Vec<Issue> {
+    let tags = missing_tags(&fields.tags, referenced);
+    tags.chain(missing_members(&fields.members, referenced)).collect()
+}
+
+fn missing_tags<'r>(
+    tags: &'r [TagId],
+    referenced: &'r Referenced,
+) -> impl Iterator<Item = Issue> + 'r {
+    let missing = |(_, id): &(usize, &TagId)| !referenced.tags.contains_key(*id);
+    tags.iter().enumerate().filter(missing).map(|(index, _)| unknown_item("tags", index, "tag"))
+}
+
+fn missing_members<'r>(
+    members: &'r [WorkspaceMemberId],
+    referenced: &'r Referenced,
+) -> impl Iterator<Item = Issue> + 'r {
+    let missing = |(_, id): &(usize, &WorkspaceMemberId)| !referenced.members.contains_key(*id);
+    let issue = |(index, _)| unknown_item("members", index, "workspace member");
+    members.iter().enumerate().filter(missing).map(issue)
+}
+
+pub(crate) fn unknown(field: &str, what: &str) -> Issue {
+    Issue::unknown_reference(vec![Step::Field(field.to_owned())], what)
+}
+
+pub(crate) fn unknown_item(field: &str, index: usize, what: &str) -> Issue {
+    Issue::unknown_reference(vec![Step::Field(field.to_owned()), Step::Item(index)], what)
+}
+
+/// The events of neighbours that had to move for a new place.
+async fn neighbours_moved(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    neighbours: &[ContentPiece],
+) -> Result<Vec<NewEvent>, Error> {
+    let mut happened = Vec::new();
+    for piece in neighbours {
+        let path = content_groups::path(tx, scope.workspace, piece.content_group_id).await?;
+        let referenced = Referenced::of(tx, scope.workspace, [piece].into_iter()).await?;
+        let occurrence = Occurrence::PieceUpdated { before: path.clone(), after: path };
+        let data = ContentPieceBody::event_data(piece, &referenced);
+        happened.push(event(environment, occurrence, data, None));
+    }
+    Ok(happened)
+}
+
+fn event(
+    environment: &Environment,
+    occurrence: Occurrence,
+    data: String,
+    data_before: Option<String>,
+) -> NewEvent {
+    NewEvent { id: EventId::new(environment.new_id()), occurrence, data, data_before }
+}

@@ -1,0 +1,66 @@
+//! The changes that Galley is made of, each in one transaction with its events.
+//!
+//! Plain functions over a transaction: they check what must be there, let the domain say what
+//! changes, keep it, and append the events last. HTTP endpoints and the program's commands call
+//! them alike. What was sent has been read and checked by then.
+
+pub mod content_groups;
+pub mod content_pieces;
+pub mod setup;
+pub mod tags;
+pub mod tokens;
+
+use galley_domain::{ContentGroupId, WorkspaceId};
+use galley_storage::{Tx, content_groups as groups};
+
+use crate::http::error::Error;
+
+/// Which part of the data an operation sees: one workspace, and of its content perhaps only some
+/// groups with what is under them.
+#[derive(Debug, Clone)]
+pub struct Scope {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// The groups; `None`: all content.
+    pub content_groups: Option<Vec<ContentGroupId>>,
+}
+
+impl Scope {
+    /// All of a workspace.
+    pub fn whole(workspace: WorkspaceId) -> Self {
+        Self { workspace, content_groups: None }
+    }
+
+    /// Whether what stands at the end of `path` is in it. There is nothing at the end of an empty
+    /// path.
+    pub(crate) fn holds(&self, path: &galley_domain::content_group::GroupPath) -> bool {
+        match &self.content_groups {
+            None => !path.groups().is_empty(),
+            Some(limits) => limits.iter().any(|&group| path.contains(group)),
+        }
+    }
+
+    /// The part of `path` that is in it.
+    pub(crate) fn visible<'p>(
+        &self,
+        path: &'p galley_domain::content_group::GroupPath,
+    ) -> &'p [ContentGroupId] {
+        let groups = path.groups();
+        match &self.content_groups {
+            None => groups,
+            Some(limits) => {
+                let first = groups.iter().position(|group| limits.contains(group));
+                first.map_or(&[], |first| &groups[first..])
+            }
+        }
+    }
+
+    /// Refuses with 404 what stands in a group outside of it.
+    pub(crate) async fn check(&self, tx: &Tx<'_>, group: ContentGroupId) -> Result<(), Error> {
+        if self.content_groups.is_none() {
+            return Ok(());
+        }
+        let path = groups::path(tx, self.workspace, group).await?;
+        if self.holds(&path) { Ok(()) } else { Err(Error::not_found()) }
+    }
+}

@@ -1,0 +1,68 @@
+//! A content group in JSON.
+
+use galley_domain::ContentGroupId;
+use galley_domain::content_group::ContentGroup;
+use serde::Serialize;
+
+/// A group. What is under it is named, or stands in it whole.
+#[derive(Debug, Serialize)]
+pub(crate) struct ContentGroupBody<'a> {
+    pub(crate) id: ContentGroupId,
+    pub(crate) name: &'a str,
+    pub(crate) ancestors: &'a [ContentGroupId],
+    pub(crate) descendants: Descendants<'a>,
+}
+
+/// The groups directly under a group.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Descendants<'a> {
+    /// By their ids.
+    Ids(&'a [ContentGroupId]),
+    /// Each with what is under it.
+    Nested(Vec<NestedGroup>),
+}
+
+/// A group within its parent.
+#[derive(Debug, Serialize)]
+pub(crate) struct NestedGroup {
+    id: ContentGroupId,
+    name: String,
+    ancestors: Vec<ContentGroupId>,
+    descendants: Vec<NestedGroup>,
+}
+
+/// The groups under `parent`, whose own path is `path` (itself included), each with what is under
+/// it. Depth is bounded by how deep groups may stand.
+pub(crate) fn nested(
+    groups: &[(ContentGroup, Option<ContentGroupId>)],
+    parent: ContentGroupId,
+    path: &[ContentGroupId],
+) -> Vec<NestedGroup> {
+    let mut by_parent = std::collections::HashMap::<_, Vec<_>>::new();
+    for (group, parent) in groups {
+        by_parent.entry(*parent).or_default().push(group);
+    }
+    nest(&by_parent, parent, path)
+}
+
+fn nest(
+    by_parent: &std::collections::HashMap<Option<ContentGroupId>, Vec<&ContentGroup>>,
+    parent: ContentGroupId,
+    path: &[ContentGroupId],
+) -> Vec<NestedGroup> {
+    let children = by_parent.get(&Some(parent)).map(Vec::as_slice).unwrap_or_default();
+    children
+        .iter()
+        .map(|group| {
+            let mut below = path.to_vec();
+            below.push(group.id);
+            NestedGroup {
+                id: group.id,
+                name: group.name.as_str().to_owned(),
+                ancestors: path.to_vec(),
+                descendants: nest(by_parent, group.id, &below),
+            }
+        })
+        .collect()
+}

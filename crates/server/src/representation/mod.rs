@@ -1,0 +1,5 @@
+//! How resources look in JSON.
+
+pub(crate) mod content_group;
+pub(crate) mod content_piece;
+pub(crate) mod tag;

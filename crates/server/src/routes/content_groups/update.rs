@@ -1,0 +1,34 @@
+//! `PUT /content-groups`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::ContentGroupId;
+use galley_domain::content_group::ContentGroupName;
+use galley_storage::WriteTx;
+
+use crate::http::actor::{Actor, WriteContentGroups};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::{known_reference, reference, text};
+use crate::http::query::Id;
+use crate::http::response;
+use crate::operations::content_groups::{self, ContentGroupUpdate};
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteContentGroups>,
+    JsonBody { mut fields, .. }: JsonBody,
+) -> Result<Response, Error> {
+    let id = Id::new(fields.required("id", reference::<ContentGroupId>).flatten());
+    let name = fields.replacement("name", text(ContentGroupName::parse));
+    let ancestor = fields.clearable("ancestor", known_reference::<ContentGroupId>("content group"));
+    fields.finish()?;
+    let update = ContentGroupUpdate { id: id.get()?, name, ancestor };
+    let (scope, environment) = (actor.scope(), app.environment().clone());
+    let write = async move |tx: &WriteTx<'_>| {
+        content_groups::update(tx, &environment, &scope, &update).await.map(drop)
+    };
+    app.database().write("content_groups.update", write).await?;
+    Ok(response::no_content())
+}

@@ -1,0 +1,75 @@
+//! `POST /content-pieces`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_content::Tree;
+use galley_domain::content_piece::{ContentPieceFields, Slug, Title};
+use galley_domain::text::{ShortText, WebReference};
+use galley_storage::WriteTx;
+
+use super::{PATH, input};
+use crate::http::actor::{Actor, WriteContentPieces};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::{text, time};
+use crate::http::response;
+use crate::operations::content_pieces::{self, NewContentPiece};
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteContentPieces>,
+    body: JsonBody,
+) -> Result<Response, Error> {
+    let new = read(&app, body).await?;
+    let (scope, environment) = (actor.scope(), app.environment().clone());
+    let write =
+        async move |tx: &WriteTx<'_>| content_pieces::create(tx, &environment, &scope, &new).await;
+    let piece = app.database().write("content_pieces.create", write).await?;
+    Ok(response::created(PATH, piece.id))
+}
+
+async fn read(app: &App, body: JsonBody) -> Result<NewContentPiece, Error> {
+    let mut fields = input::normalized(body);
+    let title = fields.required("title", text(Title::parse));
+    let slug = fields.required("slug", text(Slug::parse));
+    let tags = fields.required("tags", input::tags);
+    let members = fields.required("members", input::members);
+    let content_group_id = fields.required("contentGroupId", input::content_group);
+    let date = fields.optional("date", text(time));
+    let description = fields.optional("description", text(input::description));
+    let cover_url = fields.optional("coverUrl", text(WebReference::parse));
+    let cover_alt = fields.optional("coverAlt", text(ShortText::parse));
+    let cover_width = fields.optional("coverWidth", text(ShortText::parse));
+    let canonical_link = fields.optional("canonicalLink", text(WebReference::parse));
+    let filename = fields.optional("filename", text(ShortText::parse));
+    let custom_data = fields.optional("customData", text(input::custom_data));
+    let reference_id = fields.optional("referenceId", input::reference_piece);
+    let html = fields.optional("content", text(Ok));
+    let content = input::content(app, &mut fields, html).await;
+    fields.finish()?;
+    let (Some(title), Some(slug), Some(tags), Some(members), Some(content_group_id)) =
+        (title, slug, tags, members, content_group_id)
+    else {
+        unreachable!("what is required and not there was refused")
+    };
+    Ok(NewContentPiece {
+        fields: ContentPieceFields {
+            date,
+            title,
+            description,
+            slug,
+            cover_url,
+            cover_alt,
+            cover_width,
+            canonical_link,
+            filename,
+            custom_data,
+            tags,
+            members,
+        },
+        content_group_id,
+        reference_id,
+        content: content.unwrap_or_else(|| Tree::empty().to_json()),
+    })
+}

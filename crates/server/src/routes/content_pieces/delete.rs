@@ -1,0 +1,28 @@
+//! `DELETE /content-pieces?id=`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::ContentPieceId;
+use galley_storage::WriteTx;
+
+use crate::http::actor::{Actor, WriteContentPieces};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::query::Query;
+use crate::http::response;
+use crate::operations::content_pieces;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteContentPieces>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let id = query.id::<ContentPieceId>();
+    query.finish()?;
+    let (id, scope) = (id.get()?, actor.scope());
+    let environment = app.environment().clone();
+    let write =
+        async move |tx: &WriteTx<'_>| content_pieces::delete(tx, &environment, &scope, id).await;
+    app.database().write("content_pieces.delete", write).await?;
+    Ok(response::no_content())
+}

@@ -1,0 +1,255 @@
+//! `GET /content-pieces/list`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::{ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId};
+use galley_storage::Tx;
+use galley_storage::content_piece_list::{self, ListQuery, Listed, Position, Sort, SortKey};
+
+use super::format::Format;
+use crate::http::actor::{Actor, ReadContentPieces};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::page::{self, Page};
+use crate::http::problem::{Issue, Problem, Step};
+use crate::http::query::Query;
+use crate::http::response;
+use crate::operations::Scope;
+use crate::representation::content_piece::{ContentPieceBody, Referenced};
+
+/// How many groups one request names at the most.
+const GROUPS_MAX: usize = 100;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<ReadContentPieces>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let format = Format::read(&mut query);
+    let most =
+        if format.content.is_some() { page::PER_PAGE_WITH_CONTENT_MAX } else { page::PER_PAGE_MAX };
+    let page = Page::read(&mut query, most);
+    let asked = Asked::read(&mut query);
+    query.finish()?;
+    if asked.variant {
+        return Err(Error::not_found());
+    }
+    if asked.names_nothing {
+        return Ok(response::ok(&[(); 0]));
+    }
+    let has_cursor = !matches!(asked.start, Start::Beginning);
+    let heavy = page.is_heavy(has_cursor);
+    let scope = actor.scope();
+    let sort = asked.sort;
+    let read = async move |tx: &Tx<'_>| {
+        let list = asked.to_list_query(tx, &scope, page, format).await?;
+        let mut listed = content_piece_list::list(tx, scope.workspace, &list).await?;
+        let next = page.cut(&mut listed).map(|last| cursor(sort, &sort.position(&last.piece)));
+        let pieces = listed.iter().map(|listed| &listed.piece);
+        let referenced = Referenced::of(tx, scope.workspace, pieces).await?;
+        Ok::<_, Error>((listed, next, referenced))
+    };
+    let database = app.database();
+    let (listed, next, referenced) = if heavy {
+        database.read_much("content_pieces.list", read).await?
+    } else {
+        database.read("content_pieces.list", read).await?
+    };
+    let mut response = written(&app, format, listed, &referenced).await?;
+    page::link_next(&mut response, &query, next.as_deref());
+    Ok(response)
+}
+
+async fn written(
+    app: &App,
+    format: Format,
+    listed: Vec<Listed>,
+    referenced: &Referenced,
+) -> Result<Response, Error> {
+    let mut parts = Vec::with_capacity(listed.len());
+    for Listed { piece, content } in listed {
+        let content = format.content(app, content).await?;
+        let description = format.description(&piece);
+        parts.push((piece, description, content));
+    }
+    let bodies: Vec<_> = parts
+        .iter()
+        .map(|(piece, description, content)| {
+            ContentPieceBody::new(piece, referenced, description.as_deref(), content.as_deref())
+        })
+        .collect();
+    Ok(response::ok(&bodies))
+}
+
+/// What of the query says which pieces.
+#[derive(Debug, Clone)]
+struct Asked {
+    groups: Option<Vec<ContentGroupId>>,
+    subtree: bool,
+    slug: Option<String>,
+    tag: Option<TagId>,
+    sort: Sort,
+    start: Start,
+    variant: bool,
+    /// A filter that no piece can match.
+    names_nothing: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Start {
+    Beginning,
+    After(Position),
+    AfterOrder(OrderKey),
+}
+
+impl Asked {
+    fn read(query: &mut Query) -> Self {
+        let sort = read_sort(query);
+        let texts: Vec<String> =
+            query.all("contentGroupId").iter().map(|&value| value.to_owned()).collect();
+        let named: Vec<&str> = texts
+            .iter()
+            .flat_map(|text| text.split(','))
+            .map(str::trim)
+            .filter(|id| !id.is_empty())
+            .collect();
+        if named.len() > GROUPS_MAX {
+            let message = format!("must name at most {GROUPS_MAX} groups");
+            query.refuse("contentGroupId", &Invalid::new("too_long", message));
+        }
+        let groups: Vec<_> = named.iter().filter_map(|id| id.parse().ok()).collect();
+        let tag = query.text("tagId").map(|text| text.parse::<TagId>());
+        Self {
+            names_nothing: (groups.is_empty() && !named.is_empty()) || matches!(tag, Some(Err(_))),
+            groups: (!named.is_empty()).then_some(groups),
+            subtree: query.boolean("subtree"),
+            slug: query.text("slug"),
+            tag: tag.and_then(Result::ok),
+            sort,
+            start: read_start(query, sort),
+            variant: query.text("variant").is_some(),
+        }
+    }
+
+    async fn to_list_query(
+        &self,
+        tx: &Tx<'_>,
+        scope: &Scope,
+        page: Page,
+        format: Format,
+    ) -> Result<ListQuery, Error> {
+        let after = match &self.start {
+            Start::Beginning => None,
+            Start::After(position) => Some(position.clone()),
+            Start::AfterOrder(order) => Some(position_of(tx, scope, order, self.sort).await?),
+        };
+        Ok(ListQuery {
+            groups: self.groups.clone(),
+            subtree: self.subtree,
+            within: scope.content_groups.clone(),
+            slug: self.slug.clone(),
+            tag: self.tag,
+            sort: self.sort,
+            offset: page.offset(after.is_some()),
+            after,
+            limit: page.limit(),
+            content: format.content.is_some(),
+        })
+    }
+}
+
+fn read_sort(query: &mut Query) -> Sort {
+    let keys = [
+        ("order", SortKey::Order),
+        ("date", SortKey::Date),
+        ("createdAt", SortKey::CreatedAt),
+        ("updatedAt", SortKey::UpdatedAt),
+        ("title", SortKey::Title),
+    ];
+    let names: Vec<String> =
+        keys.iter().flat_map(|(name, _)| [(*name).to_owned(), format!("-{name}")]).collect();
+    let choices: Vec<(&str, Sort)> = names
+        .iter()
+        .zip(keys.iter().flat_map(|(_, key)| [(*key, false), (*key, true)]))
+        .map(|(name, (key, descending))| (name.as_str(), Sort { key, descending }))
+        .collect();
+    let default = Sort { key: SortKey::Order, descending: false };
+    query.choice("sort", &choices).unwrap_or(default)
+}
+
+fn read_start(query: &mut Query, sort: Sort) -> Start {
+    let malformed = Invalid::new("invalid_cursor", "is not one that this list gave");
+    let last_order = query.text("lastOrder");
+    if let Some(cursor) = query.text("cursor") {
+        let position = page::decode_cursor(&cursor).and_then(|parts| from_cursor(sort, &parts));
+        return match position {
+            Some(position) => Start::After(position),
+            None => {
+                query.refuse("cursor", &malformed);
+                Start::Beginning
+            }
+        };
+    }
+    let Some(last_order) = last_order else { return Start::Beginning };
+    match OrderKey::parse(&last_order) {
+        Ok(order) => Start::AfterOrder(order),
+        Err(_) => {
+            query.refuse("lastOrder", &malformed);
+            Start::Beginning
+        }
+    }
+}
+
+/// Where the piece with this `order` stands in a list sorted otherwise; in the pieces' own order the
+/// place is known even when its piece is gone.
+async fn position_of(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    order: &OrderKey,
+    sort: Sort,
+) -> Result<Position, Error> {
+    if sort.key == SortKey::Order {
+        return Ok(Position::Order(order.as_str().to_owned()));
+    }
+    let position = content_piece_list::find_position(tx, scope.workspace, order, sort).await?;
+    position.ok_or_else(|| {
+        let message = "names a piece that is gone; with this sort, go on by the Link header";
+        let invalid = Invalid::new("invalid_cursor", message);
+        let issue = Issue::new(vec![Step::Field("lastOrder".to_owned())], &invalid);
+        Problem::of_issues(vec![issue]).into()
+    })
+}
+
+/// The sort's name in a cursor, so that a cursor of one sort isn't used with another.
+fn sort_name(sort: Sort) -> String {
+    format!("{:?}{}", sort.key, if sort.descending { "-" } else { "" })
+}
+
+fn cursor(sort: Sort, position: &Position) -> String {
+    let mut parts = vec![sort_name(sort)];
+    match position {
+        Position::Order(key) | Position::Id(key) => parts.push(key.clone()),
+        Position::Time(time, id) => parts.extend([time.to_string(), id.clone()]),
+        Position::Title(title, id) => parts.extend([title.clone(), id.clone()]),
+    }
+    page::encode_cursor(&parts)
+}
+
+fn from_cursor(sort: Sort, parts: &[String]) -> Option<Position> {
+    let (name, values) = parts.split_first()?;
+    if *name != sort_name(sort) {
+        return None;
+    }
+    let piece_id = |id: &String| id.parse::<ContentPieceId>().is_ok();
+    match (sort.key, values) {
+        (SortKey::Order, [key]) => OrderKey::parse(key).ok().map(|_| Position::Order(key.clone())),
+        (SortKey::CreatedAt, [id]) if piece_id(id) => Some(Position::Id(id.clone())),
+        (SortKey::Date | SortKey::UpdatedAt, [time, id]) if piece_id(id) => {
+            Some(Position::Time(time.parse().ok()?, id.clone()))
+        }
+        (SortKey::Title, [title, id]) if piece_id(id) && !title.contains('\0') => {
+            Some(Position::Title(title.clone(), id.clone()))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,12 @@
+//! `/content-pieces`.
+
+pub(crate) mod create;
+pub(crate) mod delete;
+mod format;
+pub(crate) mod get;
+mod input;
+pub(crate) mod list;
+pub(crate) mod update;
+
+/// The path of the resource.
+pub(crate) const PATH: &str = "/content-pieces";

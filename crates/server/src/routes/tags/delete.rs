@@ -1,0 +1,26 @@
+//! `DELETE /tags?id=`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::TagId;
+use galley_storage::WriteTx;
+
+use crate::http::actor::{Actor, WriteTags};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::query::Query;
+use crate::http::response;
+use crate::operations::tags;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteTags>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let id = query.id::<TagId>();
+    query.finish()?;
+    let (id, scope) = (id.get()?, actor.scope());
+    let write = async move |tx: &WriteTx<'_>| tags::delete(tx, &scope, id).await;
+    app.database().write("tags.delete", write).await?;
+    Ok(response::no_content())
+}

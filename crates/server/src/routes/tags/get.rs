@@ -1,0 +1,26 @@
+//! `GET /tags?id=`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::TagId;
+use galley_storage::{Tx, tags};
+
+use crate::http::actor::{Actor, ReadTags};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::query::Query;
+use crate::http::response;
+use crate::representation::tag::TagBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<ReadTags>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let id = query.id::<TagId>();
+    query.finish()?;
+    let (id, workspace) = (id.get()?, actor.workspace);
+    let read = async move |tx: &Tx<'_>| Ok::<_, Error>(tags::find(tx, workspace, id).await?);
+    let tag = app.database().read("tags.get", read).await?.ok_or_else(Error::not_found)?;
+    Ok(response::ok(&TagBody::from(&tag)))
+}

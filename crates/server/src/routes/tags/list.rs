@@ -1,0 +1,34 @@
+//! `GET /tags/list`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::TagId;
+use galley_storage::{Tx, tags};
+
+use crate::http::actor::{Actor, ReadTags};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::page::{self, Page};
+use crate::http::query::Query;
+use crate::http::response;
+use crate::representation::tag::TagBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<ReadTags>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let page = Page::read(&mut query, page::PER_PAGE_MAX);
+    let after = page::after_id::<TagId>(&mut query);
+    query.finish()?;
+    let workspace = actor.workspace;
+    let offset = page.offset(after.is_some());
+    let read = async move |tx: &Tx<'_>| {
+        Ok::<_, Error>(tags::list(tx, workspace, after.as_deref(), page.limit(), offset).await?)
+    };
+    let mut tags = app.database().read("tags.list", read).await?;
+    let next = page.cut(&mut tags).map(|tag| page::id_cursor(tag.id));
+    let mut response = response::ok(&tags.iter().map(TagBody::from).collect::<Vec<_>>());
+    page::link_next(&mut response, &query, next.as_deref());
+    Ok(response)
+}

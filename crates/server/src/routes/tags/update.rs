@@ -1,0 +1,34 @@
+//! `PUT /tags`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::TagId;
+use galley_domain::tag::TagLabel;
+use galley_storage::WriteTx;
+
+use super::color;
+use crate::http::actor::{Actor, WriteTags};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::{reference, text};
+use crate::http::query::Id;
+use crate::http::response;
+use crate::operations::tags;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteTags>,
+    JsonBody { mut fields, .. }: JsonBody,
+) -> Result<Response, Error> {
+    let id = Id::new(fields.required("id", reference::<TagId>).flatten());
+    let label = fields.replacement("label", text(TagLabel::parse));
+    let color = fields.replacement("color", text(color));
+    fields.finish()?;
+    let (id, scope) = (id.get()?, actor.scope());
+    let write = async move |tx: &WriteTx<'_>| {
+        tags::update(tx, &scope, id, label.as_ref(), color).await.map(drop)
+    };
+    app.database().write("tags.update", write).await?;
+    Ok(response::no_content())
+}

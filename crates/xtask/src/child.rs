@@ -1,0 +1,114 @@
+//! How other programs are run: to their end, whatever signals arrive meanwhile.
+
+use std::{
+    os::unix::process::{CommandExt, ExitStatusExt},
+    process::{Child, Command, ExitCode, ExitStatus},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use crate::signals::{self, Signals};
+
+/// How often a running child is looked at.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// How much an error shows of what a failed program said.
+const ERROR_LINES: usize = 10;
+
+/// Runs a command with this program's own input and output, and waits for its end.
+///
+/// After a signal nothing is started any more: the status is then that of a program killed by it.
+pub(crate) fn run(command: &mut Command, signals: &Signals) -> Result<ExitStatus> {
+    if let Some(signal) = signals.received() {
+        return Ok(ExitStatus::from_raw(signal));
+    }
+    // In a terminal the child must stay in the terminal's own process group, or it could not read
+    // from it. Elsewhere it leads a group, so that its children (Cargo's tests) get the signals as
+    // well.
+    let leads_a_group = !signals::terminal_signals_children();
+    if leads_a_group {
+        command.process_group(0);
+    }
+    let mut child = command.spawn().with_context(|| cannot_start(command))?;
+    let mut told = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if !told && let Some(signal) = signals.to_pass_on() {
+            if leads_a_group {
+                send_to_group(&child, signal);
+            } else {
+                send(&child, signal);
+            }
+            told = true;
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// Runs a command that should succeed, and returns its standard output; an error shows its last
+/// words.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| cannot_start(command))?;
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let program = command.get_program().display();
+        bail!("{program} failed with {}:\n{}", output.status, last_lines(&stderr, ERROR_LINES));
+    }
+    Ok(stdout)
+}
+
+/// Returns the end of a text that may be long.
+pub(crate) fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+/// Sends a signal to a child that has not been waited for yet.
+pub(crate) fn send(child: &Child, signal: Signal) {
+    // It fails only for a child that has ended by itself, which is what was wanted.
+    let _ = pid(child).map(|pid| kill_process(pid, signal));
+}
+
+/// Sends a signal to a child that leads a process group, and to all in the group.
+fn send_to_group(child: &Child, signal: Signal) {
+    let _ = pid(child).map(|pid| kill_process_group(pid, signal));
+}
+
+fn pid(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
+/// Returns the exit code that a shell would give: a death by a signal is 128 and its number.
+pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
+
+fn cannot_start(command: &Command) -> String {
+    format!("{} cannot be started", command.get_program().display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_death_by_a_signal_is_told_as_a_shell_tells_it() {
+        let killed = ExitStatus::from_raw(2);
+        let failed = ExitStatus::from_raw(101 << 8);
+        assert_eq!(format!("{:?}", exit_code(killed)), format!("{:?}", ExitCode::from(130)));
+        assert_eq!(format!("{:?}", exit_code(failed)), format!("{:?}", ExitCode::from(101)));
+    }
+
+    #[test]
+    fn a_failed_command_is_told_with_what_it_said() {
+        let error = output(Command::new("sh").args(["-c", "echo no room >&2; exit 3"]));
+        assert!(error.is_err_and(|error| error.to_string().contains("no room")));
+    }
+}

@@ -1,0 +1,72 @@
+//! The project's own commands, started as `cargo xtask <command>`.
+//!
+//! This file is the command line and nothing else. Each command is a module of its own:
+//! [`test`](mod@test), [`serve`] (`cargo xtask postgres`) and [`openapi`]. What they share is
+//! [`postgres`], the throw-away server, [`child`], how other programs are run, and [`cargo`], how
+//! Cargo is.
+
+mod cargo;
+mod child;
+mod openapi;
+mod postgres;
+mod serve;
+mod signals;
+mod step;
+mod test;
+
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+/// The project's own commands.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs the tests of the whole workspace, on SQLite and on a throw-away PostgreSQL.
+    Test(TestArguments),
+    /// Keeps the same throw-away PostgreSQL up while a command runs, or until Ctrl-C.
+    Postgres {
+        /// The command, which finds the address in GALLEY_TEST_POSTGRES_URL.
+        #[arg(last = true)]
+        command: Vec<OsString>,
+    },
+    /// Writes openapi.json from the code.
+    Openapi {
+        /// Writes nothing, and fails when the committed file differs from the code.
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+/// What `cargo xtask test` was asked for.
+#[derive(clap::Args)]
+struct TestArguments {
+    /// Leaves out the tests that need PostgreSQL.
+    #[arg(long, conflicts_with = "require_postgres")]
+    no_postgres: bool,
+    /// Fails when no PostgreSQL can be had, instead of leaving out the tests that need it.
+    #[arg(long)]
+    require_postgres: bool,
+    /// Handed on to `cargo test`: `-- --package galley-storage some_name -- --nocapture`.
+    #[arg(last = true)]
+    cargo_arguments: Vec<OsString>,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Test(arguments) => test::run(&arguments),
+        Command::Postgres { command } => serve::run(&command),
+        Command::Openapi { check: true } => openapi::check(),
+        Command::Openapi { check: false } => openapi::write(),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

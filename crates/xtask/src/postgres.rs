@@ -1,0 +1,77 @@
+//! A throw-away PostgreSQL server for tests and development.
+//!
+//! [`provide`] is the door: it takes the server that the user names, or finds the programs
+//! ([`find`]), or fetches them ([`install`]), and starts a server of its own ([`server`]) in a
+//! directory of its own ([`scratch`]), as a user other than root ([`privileges`]). A server is
+//! stopped when its [`Server`] is dropped. One that outlived its command, killed with SIGKILL, is
+//! stopped by the next start.
+//!
+//! No server of the machine is ever touched, and no setting outside the directory changed.
+
+mod binaries;
+mod debian_download;
+mod debian_install;
+mod find;
+mod install;
+mod privileges;
+mod scratch;
+mod server;
+
+use std::env;
+
+use anyhow::{Context, Error, Result};
+
+pub(crate) use server::Server;
+
+/// The variable in which the tests look for a server's address.
+pub(crate) const URL_VARIABLE: &str = "GALLEY_TEST_POSTGRES_URL";
+
+const NOT_FOUND: &str = "no PostgreSQL server programs were found; install your system's \
+    PostgreSQL server package, or set GALLEY_POSTGRES_BIN to the directory of initdb and postgres, \
+    or GALLEY_TEST_POSTGRES_URL to the address of a running server";
+
+const UNUSABLE: &str = "PostgreSQL's programs were fetched but do not run, for the reason said \
+    above; install your system's PostgreSQL server package, or set CARGO_TARGET_DIR to a directory \
+    that everybody can enter";
+
+/// Where a server came from, or why there is none.
+pub(crate) enum Provision {
+    /// The user named a server; it is used as it is.
+    Given(String),
+    /// A server of our own, up until this is dropped.
+    Started(Server),
+    /// There is no server, and the error says what to do about it.
+    Missing(Error),
+}
+
+impl Provision {
+    /// Returns the server's address.
+    pub(crate) fn url(&self) -> Option<&str> {
+        match self {
+            Self::Given(url) => Some(url),
+            Self::Started(server) => Some(server.url()),
+            Self::Missing(_) => None,
+        }
+    }
+}
+
+/// Provides a server, and says on standard error which.
+pub(crate) fn provide() -> Provision {
+    if let Some(url) = env::var(URL_VARIABLE).ok().filter(|url| !url.is_empty()) {
+        eprintln!("using the server that {URL_VARIABLE} names");
+        return Provision::Given(url);
+    }
+    start().map_or_else(Provision::Missing, Provision::Started)
+}
+
+fn start() -> Result<Server> {
+    let account = privileges::Account::choose()?;
+    if let Some(binaries) = find::find(&account)? {
+        return Server::start(&binaries, &account);
+    }
+    install::install(&account).context(NOT_FOUND)?;
+    // The packages bring a user of their own, who may not have been there before.
+    let account = privileges::Account::choose()?;
+    let binaries = find::find(&account)?.context(UNUSABLE)?;
+    Server::start(&binaries, &account)
+}

@@ -1,0 +1,79 @@
+//! One set of PostgreSQL's server programs, and how they are run.
+
+use std::{
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::Result;
+
+use super::privileges::Account;
+use crate::child;
+
+/// The programs that a server needs; a directory without one of them is passed over.
+const PROGRAMS: [&str; 3] = ["initdb", "postgres", "pg_ctl"];
+
+/// A directory with PostgreSQL's server programs.
+pub(super) struct Binaries {
+    directory: PathBuf,
+    /// Where their libraries are, for programs that were not installed but unpacked.
+    library_directories: Vec<PathBuf>,
+}
+
+impl Binaries {
+    /// Takes a directory of installed programs.
+    pub(super) fn installed(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into(), library_directories: Vec::new() }
+    }
+
+    /// Takes a directory of unpacked programs, together with those of their libraries.
+    pub(super) fn unpacked(directory: PathBuf, library_directories: Vec<PathBuf>) -> Self {
+        Self { directory, library_directories }
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Tells whether all programs are there.
+    pub(super) fn exist(&self) -> bool {
+        PROGRAMS.iter().all(|program| self.directory.join(program).is_file())
+    }
+
+    /// Runs each program, as the account that will, and returns the server's version.
+    ///
+    /// This is what finds a home directory that the account cannot enter, and missing libraries.
+    pub(super) fn version(&self, account: &Account) -> Result<String> {
+        for program in ["initdb", "pg_ctl"] {
+            child::output(self.command(program, account).arg("--version").current_dir("/"))?;
+        }
+        let mut command = self.command("postgres", account);
+        let version = child::output(command.arg("--version").current_dir("/"))?;
+        Ok(version.trim().to_owned())
+    }
+
+    /// Returns a command for one of the programs, which knows nothing of the user's own settings.
+    pub(super) fn command(&self, program: &str, account: &Account) -> Command {
+        let mut command = account.command(self.directory.join(program));
+        for (name, _) in env::vars_os() {
+            if name.to_str().is_some_and(|name| name.starts_with("PG")) {
+                command.env_remove(name);
+            }
+        }
+        command.env("LC_ALL", "C");
+        if !self.library_directories.is_empty() {
+            command.env("LD_LIBRARY_PATH", self.library_path());
+        }
+        command
+    }
+
+    fn library_path(&self) -> OsString {
+        let inherited = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+        let inherited = env::split_paths(&inherited).filter(|path| !path.as_os_str().is_empty());
+        let paths = self.library_directories.iter().cloned().chain(inherited);
+        // A path with a colon cannot be told to the loader at all; it then says what it misses.
+        env::join_paths(paths).unwrap_or_default()
+    }
+}

@@ -1,0 +1,58 @@
+//! Installs Debian's PostgreSQL server, as root, without the database and the service that come
+//! with it.
+
+use std::{fs, path::Path, process::Command};
+
+use anyhow::{Context, Result, ensure};
+
+/// Where Debian's packages look whether to create a database of their own.
+const SETTINGS: &str = "/etc/postgresql-common/createcluster.conf";
+/// What Debian's packages would put there.
+const SETTINGS_TEMPLATE: &str = "/usr/share/postgresql-common/createcluster.conf";
+
+/// Tells whether installing changes nothing that somebody else has set up.
+pub(super) fn is_harmless() -> bool {
+    !Path::new(SETTINGS).exists()
+}
+
+/// Installs the server's package and what it needs.
+pub(super) fn install() -> Result<()> {
+    eprintln!("installing the package `postgresql` with apt-get");
+    forbid_database()?;
+    let installed = apt_get(&["install", "--yes", "--no-install-recommends", "postgresql"]);
+    let installed = installed.or_else(|_| {
+        // The lists of packages are missing, as in a new container, or name versions that are gone.
+        apt_get(&["update"])?;
+        apt_get(&["install", "--yes", "--no-install-recommends", "postgresql"])
+    });
+    allow_database_again()?;
+    installed
+}
+
+/// Without this the package creates a database in /var/lib and starts a server for it on port 5432.
+fn forbid_database() -> Result<()> {
+    let directory = Path::new(SETTINGS).parent().expect("the path has a directory");
+    fs::create_dir_all(directory)
+        .and_then(|()| fs::write(SETTINGS, "create_main_cluster = false\n"))
+        .with_context(|| format!("cannot write {SETTINGS}"))
+}
+
+/// Leaves the packages' own settings behind, so that a later installation is an ordinary one.
+fn allow_database_again() -> Result<()> {
+    let restored = if Path::new(SETTINGS_TEMPLATE).exists() {
+        fs::copy(SETTINGS_TEMPLATE, SETTINGS).map(drop)
+    } else {
+        fs::remove_file(SETTINGS)
+    };
+    restored.with_context(|| format!("cannot put Debian's own settings back into {SETTINGS}"))
+}
+
+fn apt_get(arguments: &[&str]) -> Result<()> {
+    let status = Command::new("apt-get")
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .status()
+        .context("apt-get cannot be started")?;
+    ensure!(status.success(), "`apt-get {}` failed with {status}", arguments.join(" "));
+    Ok(())
+}

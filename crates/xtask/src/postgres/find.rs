@@ -1,0 +1,92 @@
+//! Where PostgreSQL's server programs may be, in the order in which they are tried.
+//!
+//! Nothing is fetched here; see [`super::install`].
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+
+use super::{binaries::Binaries, debian_download, privileges::Account};
+use crate::child;
+
+/// The variable in which the user names the programs' directory.
+const DIRECTORY_VARIABLE: &str = "GALLEY_POSTGRES_BIN";
+
+/// Finds programs that the account can run.
+///
+/// It is an error when those that the user named cannot be; others are passed over, and it is said
+/// why.
+pub(super) fn find(account: &Account) -> Result<Option<Binaries>> {
+    if let Some(directory) = env::var_os(DIRECTORY_VARIABLE).filter(|value| !value.is_empty()) {
+        return named(Binaries::installed(directory), account).map(Some);
+    }
+    for binaries in candidates().filter(Binaries::exist) {
+        let place = binaries.directory().display();
+        match binaries.version(account) {
+            Ok(version) => {
+                eprintln!("using {version} in {place}");
+                return Ok(Some(binaries));
+            }
+            Err(error) => eprintln!("passing over {place}: {error:#}"),
+        }
+    }
+    Ok(None)
+}
+
+fn named(binaries: Binaries, account: &Account) -> Result<Binaries> {
+    let place = binaries.directory().display();
+    ensure!(
+        binaries.exist(),
+        "{DIRECTORY_VARIABLE} must name a directory with initdb, postgres and pg_ctl, which \
+         {place} is not"
+    );
+    let version = binaries
+        .version(account)
+        .with_context(|| format!("the programs that {DIRECTORY_VARIABLE} names do not run"))?;
+    eprintln!("using {version} in {place}");
+    Ok(binaries)
+}
+
+fn candidates() -> impl Iterator<Item = Binaries> {
+    let installed = on_path().into_iter().chain(beside_pg_config()).chain(in_known_places());
+    installed.map(Binaries::installed).chain(debian_download::unpacked())
+}
+
+fn on_path() -> Vec<PathBuf> {
+    env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default()
+}
+
+fn beside_pg_config() -> Option<PathBuf> {
+    let directory = child::output(Command::new("pg_config").arg("--bindir")).ok()?;
+    Some(PathBuf::from(directory.trim()))
+}
+
+/// Debian and Ubuntu, Red Hat, a build from source, Homebrew on either processor, Postgres.app.
+fn in_known_places() -> Vec<PathBuf> {
+    let mut places = newest_first("/usr/lib/postgresql", "", "bin");
+    places.extend(newest_first("/usr", "pgsql-", "bin"));
+    places.push("/usr/local/pgsql/bin".into());
+    for homebrew in ["/opt/homebrew/opt", "/usr/local/opt", "/home/linuxbrew/.linuxbrew/opt"] {
+        places.extend(newest_first(homebrew, "postgresql@", "bin"));
+        places.push(Path::new(homebrew).join("postgresql/bin"));
+    }
+    places.push("/Applications/Postgres.app/Contents/Versions/latest/bin".into());
+    places
+}
+
+/// Returns `<parent>/<prefix><major version>/<inner>` for every version there is.
+pub(super) fn newest_first(parent: impl AsRef<Path>, prefix: &str, inner: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let mut versions: Vec<(u32, PathBuf)> = entries
+        .filter_map(|entry| {
+            let version = entry.file_name().to_str()?.strip_prefix(prefix)?.parse().ok()?;
+            Some((version, entry.path().join(inner)))
+        })
+        .collect();
+    versions.sort_unstable_by(|left, right| right.cmp(left));
+    versions.into_iter().map(|(_, path)| path).collect()
+}

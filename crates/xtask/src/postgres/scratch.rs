@@ -1,0 +1,120 @@
+//! The directory of one throw-away server, in the system's directory for temporary files.
+//!
+//! Each has a lock file beside it, which its command holds. The kernel gives the lock back when the
+//! command ends in whatever way, so that a directory whose lock is free is left over, and its
+//! server, should it still run, serves nobody.
+
+use std::{
+    env,
+    fs::{self, DirBuilder, File},
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+    process,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::{Context, Result};
+
+use super::{binaries::Binaries, privileges::Account};
+use crate::child;
+
+const NAME_PREFIX: &str = "galley-postgres-";
+
+/// A directory that is removed when this is dropped.
+pub(super) struct Scratch {
+    path: PathBuf,
+    /// Held, and removed last.
+    _lock: File,
+}
+
+impl Scratch {
+    /// Creates a directory that belongs to the account and that nobody else can read.
+    pub(super) fn create(account: &Account) -> Result<Self> {
+        let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos();
+        let name = format!("{NAME_PREFIX}{}-{nanoseconds:09}", process::id());
+        let path = env::temp_dir().join(name);
+        // Locked before the directory is there: whoever tidies up looks for directories.
+        let lock_path = lock_path(&path);
+        let lock = File::create_new(&lock_path)
+            .with_context(|| format!("cannot create {}", lock_path.display()))?;
+        lock.lock().with_context(|| format!("cannot lock {}", lock_path.display()))?;
+        let scratch = Self { path, _lock: lock };
+        let path = &scratch.path;
+        DirBuilder::new()
+            .mode(0o700)
+            .create(path)
+            .with_context(|| format!("cannot create {}", path.display()))?;
+        account.take_over(path)?;
+        Ok(scratch)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the directory of the server's database, which initdb creates.
+    pub(super) fn data(&self) -> PathBuf {
+        data(&self.path)
+    }
+
+    pub(super) fn log(&self) -> PathBuf {
+        self.path.join("server.log")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        remove(&self.path);
+    }
+}
+
+/// Stops the servers and removes the directories of commands that were killed.
+pub(super) fn remove_left_over(binaries: &Binaries, account: &Account) {
+    for entry in fs::read_dir(env::temp_dir()).into_iter().flatten().flatten() {
+        let named_by_us = entry.file_name().to_string_lossy().starts_with(NAME_PREFIX);
+        // Not followed when it is a link: anybody may create one here.
+        let belongs_to_us = named_by_us
+            && entry.metadata().is_ok_and(|data| data.is_dir() && data.uid() == account.uid());
+        if belongs_to_us {
+            remove_when_left_over(&entry.path(), binaries, account);
+        }
+    }
+}
+
+fn remove_when_left_over(path: &Path, binaries: &Binaries, account: &Account) {
+    let lock = File::open(lock_path(path));
+    if lock.is_ok_and(|lock| lock.try_lock().is_err()) {
+        return;
+    }
+    eprintln!("removing {}, which a killed command left over", path.display());
+    // With the account's rights only: it is the account that could have written any number into the
+    // file of which pg_ctl learns whom to stop.
+    let pg_ctl = |action: &[&str]| {
+        let mut command = binaries.command("pg_ctl", account);
+        command.args(action).arg("-D").arg(data(path)).current_dir("/");
+        child::output(&mut command)
+    };
+    let _ = pg_ctl(&["stop", "-m", "immediate", "-t", "20"]);
+    match pg_ctl(&["status"]) {
+        Ok(_) => eprintln!("its server does not stop: {}", path.display()),
+        Err(_) => remove(path),
+    }
+}
+
+fn data(scratch: &Path) -> PathBuf {
+    scratch.join("data")
+}
+
+fn lock_path(scratch: &Path) -> PathBuf {
+    scratch.with_extension("lock")
+}
+
+fn remove(path: &Path) {
+    if path.exists()
+        && let Err(error) = fs::remove_dir_all(path)
+    {
+        eprintln!("cannot remove {}: {error}", path.display());
+        return;
+    }
+    let _ = fs::remove_file(lock_path(path));
+}

@@ -1,0 +1,171 @@
+//! One throw-away server: created, started, waited for, stopped.
+
+use std::{
+    fs::{self, File},
+    net::{Ipv4Addr, TcpListener},
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::Signal;
+
+use super::{
+    binaries::Binaries,
+    privileges::Account,
+    scratch::{self, Scratch},
+};
+use crate::child;
+
+/// How long a server may take to accept connections.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long a server may take to end.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a server is started: its port is free when chosen, but may be taken a moment later.
+const START_ATTEMPTS_MAX: u32 = 3;
+/// How much of the server's log an error shows.
+const LOG_TAIL_LINES: usize = 40;
+
+/// The server's settings: as durable as the product demands, with room for parallel tests.
+const SETTINGS: [&str; 8] = [
+    "fsync=on",
+    "synchronous_commit=on",
+    "max_connections=300",
+    "shared_buffers=64MB",
+    "listen_addresses=127.0.0.1",
+    // Their paths are short by law, and nobody needs one.
+    "unix_socket_directories=",
+    // Compiles long queries, of which tests have none, and needs a library that may be missing.
+    "jit=off",
+    "logging_collector=off",
+];
+
+/// A running server, stopped and removed when this is dropped.
+pub(crate) struct Server {
+    process: Child,
+    url: String,
+    scratch: Scratch,
+}
+
+impl Server {
+    /// Creates a database and starts a server for it.
+    pub(super) fn start(binaries: &Binaries, account: &Account) -> Result<Self> {
+        scratch::remove_left_over(binaries, account);
+        let scratch = Scratch::create(account)?;
+        create_database(binaries, account, &scratch)?;
+        let mut attempt = 1;
+        let (process, port) = loop {
+            match launch(binaries, account, &scratch) {
+                Ok(launched) => break launched,
+                Err(error) if attempt == START_ATTEMPTS_MAX => return Err(error),
+                Err(_) => attempt += 1,
+            }
+        };
+        let url = format!("postgres://galley@127.0.0.1:{port}/postgres");
+        Ok(Self { process, url, scratch })
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Tells whether the server has not ended by itself.
+    pub(crate) fn is_running(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
+    }
+
+    /// Returns the end of the server's log.
+    pub(crate) fn log_tail(&self) -> String {
+        log_tail(&self.scratch.log())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        stop(&mut self.process);
+    }
+}
+
+fn create_database(binaries: &Binaries, account: &Account, scratch: &Scratch) -> Result<()> {
+    let mut command = binaries.command("initdb", account);
+    command.args(["--locale=C", "--encoding=UTF8", "--auth=trust", "--username=galley"]);
+    // The server syncs what it commits; only what initdb itself writes is not waited for.
+    command.arg("--no-sync").arg("--pgdata").arg(scratch.data()).current_dir(scratch.path());
+    child::output(&mut command).map(drop).with_context(|| {
+        let place = scratch.path().display();
+        match account.name() {
+            Some(name) => format!(
+                "no database can be created in {place} as the user {name}; set TMPDIR to a \
+                 directory that this user can reach"
+            ),
+            None => format!("no database can be created in {place}"),
+        }
+    })
+}
+
+/// Starts the server on a free port, and waits until it accepts connections.
+fn launch(binaries: &Binaries, account: &Account, scratch: &Scratch) -> Result<(Child, u16)> {
+    let port = free_port()?;
+    let log = File::create(scratch.log()).context("cannot create the server's log")?;
+    let mut command = binaries.command("postgres", account);
+    command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+    command.arg("-p").arg(port.to_string()).arg("-D").arg(scratch.data());
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    // A process group of its own: a Ctrl-C in the terminal must reach the tests before the server.
+    command.current_dir(scratch.path()).process_group(0);
+    let mut process = command.spawn().context("postgres cannot be started")?;
+    if let Err(error) = wait_until_ready(&mut process, &scratch.data()) {
+        stop(&mut process);
+        let log = log_tail(&scratch.log());
+        bail!("{error:#}; the server's log ends with:\n{log}");
+    }
+    Ok((process, port))
+}
+
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .context("no free port can be had on 127.0.0.1")?;
+    Ok(listener.local_addr()?.port())
+}
+
+fn wait_until_ready(process: &mut Child, data: &Path) -> Result<()> {
+    let deadline = Instant::now() + START_TIMEOUT;
+    while !says_that_it_is_ready(data) {
+        if let Some(status) = process.try_wait()? {
+            bail!("PostgreSQL ended with {status} while starting");
+        }
+        if Instant::now() >= deadline {
+            bail!("PostgreSQL was not ready after {} s", START_TIMEOUT.as_secs());
+        }
+        thread::sleep(child::POLL_INTERVAL);
+    }
+    Ok(())
+}
+
+/// Reads the server's state where `pg_ctl --wait` does: in the eighth line of its pid file.
+fn says_that_it_is_ready(data: &Path) -> bool {
+    let pid_file = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
+    pid_file.lines().nth(7).is_some_and(|state| state.trim() == "ready")
+}
+
+/// Ends the server without a checkpoint: nobody will read its data again.
+fn stop(process: &mut Child) {
+    child::send(process, Signal::QUIT);
+    let deadline = Instant::now() + STOP_TIMEOUT;
+    while matches!(process.try_wait(), Ok(None)) {
+        if Instant::now() >= deadline {
+            let _ = process.kill();
+            let _ = process.wait();
+            return;
+        }
+        thread::sleep(child::POLL_INTERVAL);
+    }
+}
+
+fn log_tail(path: &Path) -> String {
+    let log = fs::read(path).unwrap_or_default();
+    child::last_lines(&String::from_utf8_lossy(&log), LOG_TAIL_LINES)
+}

@@ -1,0 +1,50 @@
+//! `cargo xtask postgres`: the throw-away server for development, while a command runs or until
+//! Ctrl-C.
+
+use std::{
+    ffi::OsString,
+    process::{Command, ExitCode},
+    thread,
+};
+
+use anyhow::{Context, Result, anyhow};
+
+use crate::{
+    child,
+    postgres::{self, Provision, Server, URL_VARIABLE},
+    signals::Signals,
+};
+
+/// Keeps a server up, and returns the exit code of the command that it was kept up for.
+pub(crate) fn run(command: &[OsString]) -> Result<ExitCode> {
+    let signals = Signals::listen()?;
+    let provision = match postgres::provide() {
+        Provision::Missing(reason) => {
+            return Err(reason.context("there is no PostgreSQL server"));
+        }
+        provision => provision,
+    };
+    let url = provision.url().context("a server that is there has an address")?;
+    eprintln!("{URL_VARIABLE}={url}");
+    match (command, provision) {
+        ([program, arguments @ ..], provision) => {
+            let mut command = Command::new(program);
+            command.args(arguments).env(URL_VARIABLE, provision.url().unwrap_or_default());
+            Ok(child::exit_code(child::run(&mut command, &signals)?))
+        }
+        ([], Provision::Started(server)) => wait(server, &signals),
+        // Somebody else's server stays up without our help.
+        ([], _) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn wait(mut server: Server, signals: &Signals) -> Result<ExitCode> {
+    eprintln!("Ctrl-C stops the server and removes its data.");
+    while signals.received().is_none() {
+        if !server.is_running() {
+            return Err(anyhow!("the server has ended by itself:\n{}", server.log_tail()));
+        }
+        thread::sleep(child::POLL_INTERVAL);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,138 @@
+//! `cargo xtask test`: the tests of the whole workspace, on SQLite and on PostgreSQL.
+//!
+//! The tests themselves leave out what needs PostgreSQL when its address is not in their
+//! environment; this command provides the server, and says at the end what was left out and why.
+
+use std::{
+    ffi::{OsStr, OsString},
+    process::{Command, ExitCode, ExitStatus},
+};
+
+use anyhow::{Result, bail};
+
+use crate::{
+    TestArguments, cargo, child,
+    postgres::{self, Provision, URL_VARIABLE},
+    signals::Signals,
+    step::Steps,
+};
+
+/// Builds and runs the tests, and returns their exit code.
+pub(crate) fn run(arguments: &TestArguments) -> Result<ExitCode> {
+    let signals = Signals::listen()?;
+    let mut steps = Steps::default();
+    let status = run_steps(arguments, &signals, &mut steps);
+    steps.summarize();
+    Ok(child::exit_code(status?))
+}
+
+/// Builds first: an error of the compiler needs no server to be seen.
+fn run_steps(
+    arguments: &TestArguments,
+    signals: &Signals,
+    steps: &mut Steps,
+) -> Result<ExitStatus> {
+    if let Some(mut build) = build_command(&arguments.cargo_arguments) {
+        let status = steps.run("Build of the tests", || child::run(&mut build, signals))?;
+        if !status.success() {
+            return Ok(status);
+        }
+    }
+    let provision = provide_postgres(arguments, steps)?;
+    let mut tests = test_command(&arguments.cargo_arguments);
+    match provision.as_ref().and_then(Provision::url) {
+        Some(url) => tests.env(URL_VARIABLE, url),
+        None => tests.env_remove(URL_VARIABLE),
+    };
+    let status = steps.run("Tests", || child::run(&mut tests, signals))?;
+    if matches!(provision, Some(Provision::Started(_))) {
+        steps.run("PostgreSQL: stop", || drop(provision));
+    }
+    Ok(status)
+}
+
+fn provide_postgres(arguments: &TestArguments, steps: &mut Steps) -> Result<Option<Provision>> {
+    const PART: &str = "PostgreSQL tests";
+    if arguments.no_postgres {
+        steps.skip(PART, "--no-postgres was given");
+        return Ok(None);
+    }
+    let provision = steps.run("PostgreSQL: start", postgres::provide);
+    if let Provision::Missing(reason) = &provision {
+        if arguments.require_postgres {
+            bail!("--require-postgres was given, but there is no PostgreSQL: {reason:#}");
+        }
+        steps.skip(PART, &format!("{reason:#}"));
+    }
+    Ok(Some(provision))
+}
+
+/// Returns the command that only builds, unless the arguments themselves say something about that.
+fn build_command(cargo_arguments: &[OsString]) -> Option<Command> {
+    let for_cargo = cargo_arguments.split(|argument| argument == "--").next().unwrap_or_default();
+    // Cargo refuses the first given twice, and the second, whose tests are built while they run.
+    if for_cargo.iter().any(|argument| argument == "--no-run" || argument == "--doc") {
+        return None;
+    }
+    let mut command = test_command(for_cargo);
+    command.arg("--no-run");
+    Some(command)
+}
+
+fn test_command(cargo_arguments: &[OsString]) -> Command {
+    let mut command = cargo::command("test");
+    command.args(["--profile", "ci"]);
+    if !names_a_package(cargo_arguments) {
+        command.arg("--workspace");
+    }
+    command.args(cargo_arguments);
+    command
+}
+
+/// Tells whether the arguments choose packages, which `--workspace` would overrule.
+fn names_a_package(cargo_arguments: &[OsString]) -> bool {
+    let for_cargo = cargo_arguments.iter().take_while(|argument| *argument != "--");
+    for_cargo.filter_map(|argument| OsStr::to_str(argument)).any(|argument| {
+        argument.starts_with("-p") || argument == "--package" || argument.starts_with("--package=")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments_of(command: &Command) -> Vec<String> {
+        command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect()
+    }
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn without_arguments_the_whole_workspace_is_tested() {
+        let expected = ["test", "--profile", "ci", "--workspace"];
+        assert_eq!(arguments_of(&test_command(&[])), expected);
+    }
+
+    #[test]
+    fn a_chosen_package_replaces_the_workspace() {
+        for line in ["-p galley-domain", "--package galley-domain", "--package=galley-domain"] {
+            assert!(!arguments_of(&test_command(&words(line))).contains(&"--workspace".into()));
+        }
+        assert!(arguments_of(&test_command(&words("-- -p"))).contains(&"--workspace".into()));
+    }
+
+    #[test]
+    fn nothing_is_built_beforehand_that_cargo_would_refuse_to() {
+        assert!(build_command(&words("--doc")).is_none());
+        assert!(build_command(&words("--package galley-domain --no-run")).is_none());
+    }
+
+    #[test]
+    fn arguments_of_the_tests_are_kept_from_the_build() {
+        let expected = ["test", "--profile", "ci", "--workspace", "slug", "--no-run"];
+        let build = build_command(&words("slug -- --nocapture"));
+        assert_eq!(build.as_ref().map(arguments_of).unwrap_or_default(), expected);
+    }
+}
