@@ -93,7 +93,7 @@ fn request_id(headers: &HeaderMap, environment: &Environment) -> String {
 /// Writes out a problem, and adds what every answer carries.
 fn finish(mut response: Response, request_id: &str, method: &Method) -> Response {
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        response = written(&problem, request_id, method);
+        response = written(&problem, request_id, method, response.headers());
     }
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::try_from(request_id) {
@@ -104,13 +104,15 @@ fn finish(mut response: Response, request_id: &str, method: &Method) -> Response
     response
 }
 
-fn written(problem: &Problem, request_id: &str, method: &Method) -> Response {
+/// The problem's answer; `more` are headers that the router gave, such as `Allow`.
+fn written(problem: &Problem, request_id: &str, method: &Method, more: &HeaderMap) -> Response {
     let body = problem.to_json(request_id);
     let length = HeaderValue::from(body.len());
     let body = if *method == Method::HEAD { Body::empty() } else { Body::from(body) };
     let mut response = Response::new(body);
     *response.status_mut() = problem.reason.status();
     let headers = response.headers_mut();
+    headers.extend(more.clone());
     headers.extend(problem.headers.clone());
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     headers.insert(CONTENT_LENGTH, length);

@@ -18,9 +18,6 @@ pub(crate) struct Fields {
     issues: Vec<Issue>,
 }
 
-/// What a list of ids in a body says: items that are no identifiers name nothing.
-pub(crate) type Reference<T> = Option<T>;
-
 impl Fields {
     pub(crate) fn new(object: Map<String, Value>) -> Self {
         Self { object, issues: Vec::new() }
@@ -150,8 +147,8 @@ pub(crate) fn time(text: String) -> Result<Timestamp, Invalid> {
     })
 }
 
-/// Reads an identifier of a resource that the body names; one that is malformed names nothing.
-pub(crate) fn reference<T: FromStr>(value: Value, place: &mut Place<'_>) -> Option<Reference<T>> {
+/// Reads an identifier; one that is malformed names nothing.
+pub(crate) fn reference<T: FromStr>(value: Value, place: &mut Place<'_>) -> Option<Option<T>> {
     match value {
         Value::String(text) => Some(text.parse().ok()),
         other => {
@@ -159,33 +156,6 @@ pub(crate) fn reference<T: FromStr>(value: Value, place: &mut Place<'_>) -> Opti
             None
         }
     }
-}
-
-/// Reads a list of identifiers; an object that has an `id` stands for it.
-pub(crate) fn references<T: FromStr>(
-    value: Value,
-    place: &mut Place<'_>,
-) -> Option<Vec<Reference<T>>> {
-    let Value::Array(items) = value else {
-        place.refuse(&wrong_type("an array", &value));
-        return None;
-    };
-    let read = items.into_iter().enumerate().map(|(index, item)| {
-        let id = match item {
-            Value::Object(mut object) => object.remove("id").unwrap_or(Value::Null),
-            other => other,
-        };
-        match id {
-            Value::String(text) => Some(text.parse().ok()),
-            other => {
-                let wanted = "a string, or an object with an id";
-                place.item(index).refuse(&wrong_type(wanted, &other));
-                None
-            }
-        }
-    });
-    // Every item is looked at, so that all issues are noted.
-    read.collect::<Vec<_>>().into_iter().collect()
 }
 
 fn wrong_type(wanted: &str, found: &Value) -> Invalid {
@@ -205,7 +175,7 @@ pub(crate) fn known_reference<T: FromStr>(
     what: &'static str,
 ) -> impl FnOnce(Value, &mut Place<'_>) -> Option<T> {
     move |value, place| {
-        let found: Reference<T> = reference(value, place)?;
+        let found: Option<T> = reference(value, place)?;
         if found.is_none() {
             place.issues.push(Issue::unknown_reference(place.path.clone(), what));
         }
@@ -213,24 +183,29 @@ pub(crate) fn known_reference<T: FromStr>(
     }
 }
 
-/// Reads a list of up to `max` identifiers of resources that must be there.
+/// Reads a list of up to `max` identifiers of resources that must be there; an object that has an
+/// `id` stands for it.
 pub(crate) fn known_references<T: FromStr>(
     what: &'static str,
     max: usize,
 ) -> impl FnOnce(Value, &mut Place<'_>) -> Option<Vec<T>> {
     move |value, place| {
-        let items: Vec<Reference<T>> = references(value, place)?;
+        let Value::Array(items) = value else {
+            place.refuse(&wrong_type("an array", &value));
+            return None;
+        };
         if items.len() > max {
             place.refuse(&Invalid::new("too_long", format!("must have at most {max} items")));
             return None;
         }
-        let checked = items.into_iter().enumerate().map(|(index, item)| {
-            if item.is_none() {
-                let at = place.item(index);
-                at.issues.push(Issue::unknown_reference(at.path.clone(), what));
-            }
-            item
+        let read = items.into_iter().enumerate().map(|(index, item)| {
+            let id = match item {
+                Value::Object(mut object) => object.remove("id").unwrap_or(Value::Null),
+                other => other,
+            };
+            known_reference(what)(id, &mut place.item(index))
         });
-        checked.collect::<Vec<_>>().into_iter().collect()
+        // Every item is looked at, so that all issues are noted.
+        read.collect::<Vec<_>>().into_iter().collect()
     }
 }

@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn refusals_say_where() {
         for (text, place) in [
-            ("{\"a\":1,\n\"a\":2}", "line 2 column 4"),
+            ("{\"a\":1,\n\"a\":2}", "line 2 column"),
             ("{\"a\":\"\\ud800\"}", "line 1 column"),
             ("{\"a\":\"\\u0000\"}", "NUL"),
             ("{\"a\":1} x", "trailing characters"),

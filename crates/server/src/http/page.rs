@@ -21,8 +21,8 @@ pub(crate) const PER_PAGE_WITH_CONTENT_MAX: i64 = 100;
 /// The furthest page: its first item's number is still a number.
 const PAGE_MAX: i64 = 1_000_000_000_000;
 
-/// From this many skipped items on, a list is read where it holds up nobody.
-const OFFSET_INLINE_MAX: i64 = 1_000;
+/// From this many items on, read or skipped, a list is read where it holds up nobody.
+const ITEMS_INLINE_MAX: i64 = 1_000;
 
 /// A part of a list.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +52,8 @@ impl Page {
 
     /// Whether reading it takes long.
     pub(crate) fn is_heavy(self, has_cursor: bool) -> bool {
-        self.offset(has_cursor) > OFFSET_INLINE_MAX
+        // Reading an item costs some ten times as much as skipping it.
+        self.offset(has_cursor) + 10 * self.per_page > ITEMS_INLINE_MAX * 2
     }
 
     /// Cuts off the item too many; the last one shown, if more follow.

@@ -41,8 +41,7 @@ pub struct MadeWorkspace {
     pub roles: [RoleId; 3],
 }
 
-/// Makes a workspace with the built-in roles, an owner who is its Admin, a content group and a
-/// token; nothing, if the database has a workspace already.
+/// Makes a workspace, if the database has none yet.
 pub async fn create_first_workspace(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -51,6 +50,16 @@ pub async fn create_first_workspace(
     if workspaces::any(tx).await? {
         return Ok(None);
     }
+    create_workspace(tx, environment, new).await.map(Some)
+}
+
+/// Makes a workspace with the built-in roles, an owner who is its Admin, a content group and a
+/// token.
+pub async fn create_workspace(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    new: &NewWorkspace,
+) -> Result<MadeWorkspace, Error> {
     let now = environment.now();
     let made = MadeWorkspace {
         workspace: WorkspaceId::new(environment.new_id()),
@@ -84,5 +93,5 @@ pub async fn create_first_workspace(
         expires_at: None,
     };
     tokens::create(tx, environment, made.workspace, &request).await?;
-    Ok(Some(made))
+    Ok(made)
 }

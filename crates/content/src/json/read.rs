@@ -1,0 +1,332 @@
+//! Reads a stored tree, refusing what the schema doesn't allow or what isn't safe to render.
+//!
+//! Missing attributes get their defaults, so that trees stored before an attribute was added are
+//! still read. Nothing is repaired: a tree that isn't valid was not written by this crate.
+
+use serde_json::{Map, Value as Json};
+
+use crate::marks::{Flag, Link, LinkRest, Marks};
+use crate::node::{Align, CellAttrs, ImageAttrs, Kind, ListAttrs};
+use crate::parse::{COLSPAN_MAX, ROWSPAN_MAX};
+use crate::schema::NodeType;
+use crate::tree::{Tree, TreeBuilder};
+use crate::value::Value;
+use crate::{ContentError, Limits, color, safety};
+
+pub(crate) fn read(json: &str) -> Result<Tree, ContentError> {
+    let depth_max = Limits::default().tree_depth;
+    // A level of the tree is two of JSON; marks and their attributes take a few more.
+    if nesting(json) > depth_max * 2 + 6 {
+        return Err(ContentError::TooDeep);
+    }
+    let root = parse(json)?;
+    let root = object(&root, "the document")?;
+    let mut reader = Reader { builder: TreeBuilder::new(), depth_max };
+    if node_type(root)? != NodeType::Doc {
+        return Err(ContentError::invalid("the root is not a doc"));
+    }
+    reader.node(root, NodeType::Doc, 0)?;
+    Ok(reader.builder.finish())
+}
+
+/// How deep brackets nest outside of strings.
+fn nesting(json: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let mut in_string = false;
+    let mut bytes = json.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' if in_string => {
+                bytes.next();
+            }
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn parse(json: &str) -> Result<Json, ContentError> {
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    // Its own limit is lower than what a tree may have; `nesting` has seen to ours.
+    deserializer.disable_recursion_limit();
+    let mut documents = deserializer.into_iter::<Json>();
+    match (documents.next(), documents.next()) {
+        (Some(Ok(document)), None) => Ok(document),
+        (None, _) => Err(ContentError::invalid("nothing there")),
+        (Some(Err(error)), _) => Err(ContentError::invalid(format!("not JSON: {error}"))),
+        (Some(Ok(_)), Some(_)) => Err(ContentError::invalid("more than one document")),
+    }
+}
+
+fn object<'a>(json: &'a Json, what: &str) -> Result<&'a Map<String, Json>, ContentError> {
+    json.as_object().ok_or_else(|| ContentError::invalid(format!("{what} is not an object")))
+}
+
+fn node_type(node: &Map<String, Json>) -> Result<NodeType, ContentError> {
+    let name = node.get("type").and_then(Json::as_str);
+    name.and_then(NodeType::from_name)
+        .ok_or_else(|| ContentError::invalid(format!("unknown node {:?}", name.unwrap_or(""))))
+}
+
+struct Reader {
+    builder: TreeBuilder,
+    depth_max: usize,
+}
+
+impl Reader {
+    /// Reads a node and what is in it. This recurses, as deep as `depth_max` at most.
+    fn node(
+        &mut self,
+        node: &Map<String, Json>,
+        node_type: NodeType,
+        depth: usize,
+    ) -> Result<(), ContentError> {
+        if depth > self.depth_max {
+            return Err(ContentError::TooDeep);
+        }
+        let children = match node.get("content") {
+            None | Some(Json::Null) => &[][..],
+            Some(Json::Array(children)) => children,
+            Some(_) => return Err(ContentError::invalid("content is not a list")),
+        };
+        if !node_type.is_inline() && node.contains_key("marks") && !is_empty(&node["marks"]) {
+            return Err(ContentError::invalid(format!("marks on {}", node_type.name())));
+        }
+        let kind = self.kind(&Attrs::of(node)?, node_type)?;
+        let place = self.builder.open(kind);
+        let mut started = false;
+        let mut after_text = false;
+        for child in children {
+            let child = object(child, "a node")?;
+            let child_type = self::node_type(child)?;
+            if !node_type.content().allows(started, child_type) {
+                let (child, parent) = (child_type.name(), node_type.name());
+                return Err(ContentError::invalid(format!("{child} can't stand here in {parent}")));
+            }
+            started = true;
+            match child_type {
+                NodeType::Text | NodeType::HardBreak => {
+                    self.inline(child, child_type, node_type, after_text)?;
+                    if depth + 1 > self.depth_max {
+                        return Err(ContentError::TooDeep);
+                    }
+                }
+                _ => self.node(child, child_type, depth + 1)?,
+            }
+            after_text = child_type == NodeType::Text;
+        }
+        if !node_type.content().may_end(started) {
+            return Err(ContentError::invalid(format!("{} is empty", node_type.name())));
+        }
+        self.builder.close(place);
+        Ok(())
+    }
+
+    fn inline(
+        &mut self,
+        node: &Map<String, Json>,
+        node_type: NodeType,
+        parent: NodeType,
+        after_text: bool,
+    ) -> Result<(), ContentError> {
+        let marks = self.marks(node.get("marks"))?;
+        if !marks.is_empty() && !parent.allows_marks() {
+            return Err(ContentError::invalid(format!("marks in {}", parent.name())));
+        }
+        let marks = self.builder.marks(marks);
+        if node_type == NodeType::HardBreak {
+            self.builder.leaf(Kind::HardBreak { marks });
+            return Ok(());
+        }
+        let text = node.get("text").and_then(Json::as_str).filter(|text| !text.is_empty());
+        let text = text.ok_or_else(|| ContentError::invalid("a text without text"))?;
+        self.builder.text(text, marks, after_text);
+        Ok(())
+    }
+
+    fn kind(&mut self, attrs: &Attrs<'_>, node_type: NodeType) -> Result<Kind, ContentError> {
+        Ok(match node_type {
+            NodeType::Doc => Kind::Doc,
+            NodeType::Heading => Kind::Heading {
+                level: u8::try_from(attrs.integer("level", 1, 6, 1)?)
+                    .map_err(|_| ContentError::invalid("heading level"))?,
+            },
+            NodeType::Blockquote => Kind::Blockquote,
+            NodeType::BulletList => Kind::BulletList,
+            NodeType::OrderedList => Kind::OrderedList(self.builder.list(attrs.list()?)),
+            NodeType::ListItem => Kind::ListItem,
+            NodeType::TaskList => Kind::TaskList,
+            NodeType::TaskItem => Kind::TaskItem { checked: attrs.boolean("checked")? },
+            NodeType::CodeBlock => {
+                let language = attrs.string("language")?;
+                if !language.is_none_or(safety::is_safe_language) {
+                    return Err(ContentError::invalid("language of a code block"));
+                }
+                Kind::CodeBlock(language.map(|language| self.builder.language(language)))
+            }
+            NodeType::HorizontalRule => Kind::HorizontalRule,
+            NodeType::Image => Kind::Image(self.builder.image(attrs.image()?)),
+            NodeType::Table => Kind::Table,
+            NodeType::TableRow => Kind::TableRow,
+            NodeType::TableCell => Kind::TableCell(self.builder.cell(attrs.cell()?)),
+            NodeType::TableHeader => Kind::TableHeader(self.builder.cell(attrs.cell()?)),
+            NodeType::Paragraph | NodeType::HardBreak | NodeType::Text => Kind::Paragraph,
+        })
+    }
+
+    fn marks(&mut self, marks: Option<&Json>) -> Result<Marks, ContentError> {
+        let mut set = Marks::default();
+        let marks = match marks {
+            None | Some(Json::Null) => return Ok(set),
+            Some(Json::Array(marks)) => marks,
+            Some(_) => return Err(ContentError::invalid("marks are not a list")),
+        };
+        for mark in marks {
+            let mark = object(mark, "a mark")?;
+            let attrs = Attrs::of(mark)?;
+            let name = mark.get("type").and_then(Json::as_str).unwrap_or_default();
+            match name {
+                "link" => set.link = Some(self.builder.link(attrs.link()?)),
+                "highlight" => {
+                    let color = attrs.string("color")?.unwrap_or_default();
+                    if !color.is_empty() && !color::is_color(color) {
+                        return Err(ContentError::invalid("color of a highlight"));
+                    }
+                    set.highlight = Some(self.builder.color(color));
+                }
+                _ => match Flag::ALL.into_iter().find(|flag| flag.name() == name) {
+                    Some(flag) => set = set.with(flag),
+                    None => return Err(ContentError::invalid(format!("unknown mark {name:?}"))),
+                },
+            }
+        }
+        Ok(set)
+    }
+}
+
+fn is_empty(json: &Json) -> bool {
+    json.is_null() || json.as_array().is_some_and(Vec::is_empty)
+}
+
+/// The attributes of a node or mark.
+struct Attrs<'a>(Option<&'a Map<String, Json>>);
+
+impl<'a> Attrs<'a> {
+    fn of(node: &'a Map<String, Json>) -> Result<Self, ContentError> {
+        match node.get("attrs") {
+            None | Some(Json::Null) => Ok(Self(None)),
+            Some(attrs) => object(attrs, "attrs").map(|attrs| Self(Some(attrs))),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&'a Json> {
+        self.0.and_then(|attrs| attrs.get(name)).filter(|value| !value.is_null())
+    }
+
+    fn string(&self, name: &str) -> Result<Option<&'a str>, ContentError> {
+        let wrong = || ContentError::invalid(format!("{name} is not a string"));
+        self.get(name).map(|value| value.as_str().ok_or_else(wrong)).transpose()
+    }
+
+    fn boolean(&self, name: &str) -> Result<bool, ContentError> {
+        let wrong = || ContentError::invalid(format!("{name} is neither true nor false"));
+        self.get(name).map_or(Ok(false), |value| value.as_bool().ok_or_else(wrong))
+    }
+
+    fn integer(&self, name: &str, min: i64, max: i64, default: i64) -> Result<i64, ContentError> {
+        let Some(value) = self.get(name) else { return Ok(default) };
+        let value = value.as_i64().filter(|value| (min..=max).contains(value));
+        value.ok_or_else(|| ContentError::invalid(format!("{name} is not within {min} to {max}")))
+    }
+
+    fn span(&self, name: &str, min: i64, max: u16) -> Result<u16, ContentError> {
+        let span = self.integer(name, min, max.into(), 1)?;
+        u16::try_from(span).map_err(|_| ContentError::invalid(name))
+    }
+
+    fn value(&self, name: &str) -> Result<Option<Value>, ContentError> {
+        let wrong = || ContentError::invalid(format!("{name} is no string or plain number"));
+        self.get(name)
+            .map(|value| match value {
+                Json::String(text) => Some(Value::Text(text.as_str().into())),
+                Json::Number(number) => number.as_f64().and_then(Value::from_f64),
+                Json::Bool(truth) => Some(Value::Bool(*truth)),
+                _ => None,
+            })
+            .map(|value| value.ok_or_else(wrong))
+            .transpose()
+    }
+
+    fn list(&self) -> Result<ListAttrs, ContentError> {
+        const EXACT_MAX: i64 = (1 << 53) - 1;
+        Ok(ListAttrs {
+            start: self.integer("start", -EXACT_MAX, EXACT_MAX, 1)?,
+            list_type: self.string("type")?.filter(|given| !given.is_empty()).map(Box::from),
+        })
+    }
+
+    fn image(&self) -> Result<ImageAttrs, ContentError> {
+        let length = |name| {
+            let value = self.value(name)?;
+            if value.as_ref().is_none_or(safety::is_safe_length) {
+                Ok(value)
+            } else {
+                Err(ContentError::invalid(format!("{name} of an image")))
+            }
+        };
+        let src = self.value("src")?;
+        if !src.as_ref().is_some_and(|src| safety::is_safe_image_src(&src.to_string())) {
+            return Err(ContentError::invalid("src of an image"));
+        }
+        Ok(ImageAttrs {
+            src,
+            alt: self.value("alt")?,
+            title: self.value("title")?,
+            width: length("width")?,
+            height: length("height")?,
+        })
+    }
+
+    fn link(&self) -> Result<Link, ContentError> {
+        let href = self.string("href")?.filter(|href| safety::is_safe_href(href));
+        let href = href.ok_or_else(|| ContentError::invalid("href of a link"))?;
+        let rest = LinkRest {
+            target: self.value("target")?,
+            rel: self.value("rel")?,
+            class: self.value("class")?,
+            title: self.value("title")?,
+        };
+        Ok(Link::new(href.into(), rest))
+    }
+
+    fn cell(&self) -> Result<CellAttrs, ContentError> {
+        let colspan = self.span("colspan", 1, COLSPAN_MAX)?;
+        let align = self.string("align")?;
+        let known_align = align.and_then(Align::from_name);
+        if align.is_some() != known_align.is_some() {
+            return Err(ContentError::invalid("align of a cell"));
+        }
+        Ok(CellAttrs {
+            colspan,
+            rowspan: self.span("rowspan", 0, ROWSPAN_MAX)?,
+            colwidth: self.colwidth(colspan)?,
+            align: known_align,
+        })
+    }
+
+    fn colwidth(&self, colspan: u16) -> Result<Option<Box<[Option<i64>]>>, ContentError> {
+        let Some(widths) = self.get("colwidth") else { return Ok(None) };
+        let widths = widths.as_array().filter(|widths| {
+            let sound = |width: &Json| width.is_null() || width.is_i64();
+            !widths.is_empty() && widths.len() <= colspan.into() && widths.iter().all(sound)
+        });
+        let widths = widths.ok_or_else(|| ContentError::invalid("colwidth of a cell"))?;
+        Ok(Some(widths.iter().map(Json::as_i64).collect()))
+    }
+}

@@ -1,0 +1,63 @@
+//! Markdown in: GitHub's flavour of it, as HTML.
+//!
+//! HTML in the Markdown is passed through. What comes out is not safe to show; it is for the HTML
+//! parser of this crate, which sees to that.
+
+use comrak::nodes::{ListType, Node, NodeList, NodeValue};
+use comrak::{Arena, Options, create_formatter, parse_document};
+
+/// Converts GitHub-flavoured Markdown to HTML: CommonMark with tables, strikethrough, task lists and
+/// bare addresses as links. Raw HTML is left as it is.
+pub fn markdown_to_html(markdown: &str) -> String {
+    let options = options();
+    let arena = Arena::new();
+    let document = parse_document(&arena, markdown, &options);
+    let mut html = String::with_capacity(markdown.len() + markdown.len() / 4);
+    Formatter::format_document(document, &options, &mut html)
+        .expect("writing to a string can't fail");
+    html
+}
+
+fn options() -> Options<'static> {
+    let mut options = Options::default();
+    options.extension.table = true;
+    options.extension.strikethrough = true;
+    options.extension.tasklist = true;
+    options.extension.autolink = true;
+    options.render.r#unsafe = true;
+    options
+}
+
+// Task lists get the attributes by which TipTap knows them, instead of checkboxes in the text.
+create_formatter!(Formatter, {
+    NodeValue::List(ref list) => |context, node, entering| {
+        use std::fmt::Write as _;
+        if !is_task_list(node, list) {
+            return comrak::html::format_node_default(context, node, entering);
+        }
+        context.write_str(if entering { "<ul data-type=\"taskList\">\n" } else { "</ul>\n" })?;
+    },
+    NodeValue::TaskItem(ref item) => |context, node, entering| {
+        use std::fmt::Write as _;
+        let checked = item.symbol.is_some();
+        let in_task_list = node.parent().is_some_and(|list| match list.data().value {
+            NodeValue::List(ref attributes) => is_task_list(list, attributes),
+            _ => false,
+        });
+        match (entering, in_task_list) {
+            (true, true) => {
+                writeln!(context, "<li data-type=\"taskItem\" data-checked=\"{checked}\"><div>")?;
+            }
+            // In a list of another kind the box is no more than text.
+            (true, false) => context.write_str(if checked { "<li>[x] " } else { "<li>[ ] " })?,
+            (false, true) => context.write_str("</div></li>\n")?,
+            (false, false) => context.write_str("</li>\n")?,
+        }
+    },
+});
+
+/// Whether the list is one of tasks and nothing else, which is all the schema knows.
+fn is_task_list(node: Node<'_>, list: &NodeList) -> bool {
+    let is_task = |item: Node<'_>| matches!(item.data().value, NodeValue::TaskItem(_));
+    list.is_task_list && list.list_type == ListType::Bullet && node.children().all(is_task)
+}

@@ -1,0 +1,152 @@
+//! Inline formatting: which marks a text carries, and in which order they stand.
+//!
+//! A set holds each kind of mark at most once; adding a link or highlight replaces the one before.
+
+use crate::value::Value;
+
+/// The marks that have no attributes, as bits of [`Marks`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flag {
+    Bold = 1,
+    Italic = 2,
+    Strike = 4,
+    Underline = 8,
+    Code = 16,
+    Subscript = 32,
+    Superscript = 64,
+}
+
+/// A set of marks on a text or line break. Links and colours are indexes into the tree's tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Marks {
+    pub(crate) flags: u8,
+    pub(crate) link: Option<LinkId>,
+    pub(crate) highlight: Option<ColorId>,
+}
+
+/// The place of a link in the tree's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct LinkId(pub(crate) u32);
+
+/// The place of a highlight colour in the tree's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ColorId(pub(crate) u32);
+
+/// One mark of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Link(LinkId),
+    Flag(Flag),
+    Highlight(ColorId),
+}
+
+impl Marks {
+    pub(crate) fn has(self, flag: Flag) -> bool {
+        self.flags & flag as u8 != 0
+    }
+
+    pub(crate) fn with(mut self, flag: Flag) -> Self {
+        self.flags |= flag as u8;
+        self
+    }
+
+    pub(crate) fn without(mut self, flag: Flag) -> Self {
+        self.flags &= !(flag as u8);
+        self
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+
+    /// The marks in the schema's order, outermost first.
+    pub(crate) fn iter(self) -> impl Iterator<Item = Mark> {
+        let flag = move |flag| self.has(flag).then_some(Mark::Flag(flag));
+        [
+            self.link.map(Mark::Link),
+            flag(Flag::Bold),
+            flag(Flag::Italic),
+            flag(Flag::Strike),
+            flag(Flag::Underline),
+            flag(Flag::Code),
+            self.highlight.map(Mark::Highlight),
+            flag(Flag::Subscript),
+            flag(Flag::Superscript),
+        ]
+        .into_iter()
+        .flatten()
+    }
+}
+
+impl Flag {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Bold,
+        Self::Italic,
+        Self::Strike,
+        Self::Underline,
+        Self::Code,
+        Self::Subscript,
+        Self::Superscript,
+    ];
+
+    /// The name in the JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Bold => "bold",
+            Self::Italic => "italic",
+            Self::Strike => "strike",
+            Self::Underline => "underline",
+            Self::Code => "code",
+            Self::Subscript => "subscript",
+            Self::Superscript => "superscript",
+        }
+    }
+
+    /// The element in HTML.
+    pub(crate) fn element(self) -> &'static str {
+        match self {
+            Self::Bold => "strong",
+            Self::Italic => "em",
+            Self::Strike => "s",
+            Self::Underline => "u",
+            Self::Code => "code",
+            Self::Subscript => "sub",
+            Self::Superscript => "sup",
+        }
+    }
+}
+
+/// Where a link leads, and what its author wrote besides.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Link {
+    pub(crate) href: Box<str>,
+    /// Boxed, as nearly all links have none of it.
+    pub(crate) rest: Option<Box<LinkRest>>,
+}
+
+/// The optional attributes of a link.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(crate) struct LinkRest {
+    pub(crate) target: Option<Value>,
+    pub(crate) rel: Option<Value>,
+    pub(crate) class: Option<Value>,
+    pub(crate) title: Option<Value>,
+}
+
+impl Link {
+    pub(crate) fn new(href: Box<str>, rest: LinkRest) -> Self {
+        let rest = (rest != LinkRest::default()).then(|| Box::new(rest));
+        Self { href, rest }
+    }
+
+    /// The optional attributes in the schema's order.
+    pub(crate) fn rest(&self) -> [(&'static str, Option<&Value>); 4] {
+        let rest = self.rest.as_deref();
+        [
+            ("target", rest.and_then(|rest| rest.target.as_ref())),
+            ("rel", rest.and_then(|rest| rest.rel.as_ref())),
+            ("class", rest.and_then(|rest| rest.class.as_ref())),
+            ("title", rest.and_then(|rest| rest.title.as_ref())),
+        ]
+    }
+}

@@ -1,0 +1,158 @@
+//! One node of the tree: its kind and attributes.
+//!
+//! Nodes stand in document order in one list, each knowing where its descendants end. So neither
+//! walking nor dropping a tree recurses, and a node is twenty bytes.
+
+use crate::schema::NodeType;
+use crate::value::Value;
+
+/// A node, and the index behind its last descendant.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Node {
+    pub(crate) kind: Kind,
+    pub(crate) end: u32,
+}
+
+/// What a node is. Attributes that don't fit are indexes into the tree's tables.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Doc,
+    Paragraph,
+    Heading { level: u8 },
+    Blockquote,
+    BulletList,
+    OrderedList(ListId),
+    ListItem,
+    TaskList,
+    TaskItem { checked: bool },
+    CodeBlock(Option<LanguageId>),
+    HorizontalRule,
+    Image(ImageId),
+    Table,
+    TableRow,
+    TableCell(CellId),
+    TableHeader(CellId),
+    HardBreak { marks: MarksId },
+    Text { start: u32, end: u32, marks: MarksId },
+}
+
+/// The place of an ordered list's attributes in the tree's table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListId(pub(crate) u32);
+
+/// The place of a code block's language in the tree's table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LanguageId(pub(crate) u32);
+
+/// The place of an image's attributes in the tree's table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ImageId(pub(crate) u32);
+
+/// The place of a table cell's attributes in the tree's table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CellId(pub(crate) u32);
+
+/// The place of a set of marks in the tree's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MarksId(pub(crate) u32);
+
+impl Kind {
+    pub(crate) fn node_type(self) -> NodeType {
+        match self {
+            Self::Doc => NodeType::Doc,
+            Self::Paragraph => NodeType::Paragraph,
+            Self::Heading { .. } => NodeType::Heading,
+            Self::Blockquote => NodeType::Blockquote,
+            Self::BulletList => NodeType::BulletList,
+            Self::OrderedList(_) => NodeType::OrderedList,
+            Self::ListItem => NodeType::ListItem,
+            Self::TaskList => NodeType::TaskList,
+            Self::TaskItem { .. } => NodeType::TaskItem,
+            Self::CodeBlock(_) => NodeType::CodeBlock,
+            Self::HorizontalRule => NodeType::HorizontalRule,
+            Self::Image(_) => NodeType::Image,
+            Self::Table => NodeType::Table,
+            Self::TableRow => NodeType::TableRow,
+            Self::TableCell(_) => NodeType::TableCell,
+            Self::TableHeader(_) => NodeType::TableHeader,
+            Self::HardBreak { .. } => NodeType::HardBreak,
+            Self::Text { .. } => NodeType::Text,
+        }
+    }
+}
+
+/// The attributes of an ordered list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListAttrs {
+    pub(crate) start: i64,
+    pub(crate) list_type: Option<Box<str>>,
+}
+
+impl Default for ListAttrs {
+    fn default() -> Self {
+        Self { start: 1, list_type: None }
+    }
+}
+
+/// The attributes of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct ImageAttrs {
+    pub(crate) src: Option<Value>,
+    pub(crate) alt: Option<Value>,
+    pub(crate) title: Option<Value>,
+    pub(crate) width: Option<Value>,
+    pub(crate) height: Option<Value>,
+}
+
+impl ImageAttrs {
+    /// All attributes in the schema's order.
+    pub(crate) fn all(&self) -> [(&'static str, Option<&Value>); 5] {
+        [
+            ("src", self.src.as_ref()),
+            ("alt", self.alt.as_ref()),
+            ("title", self.title.as_ref()),
+            ("width", self.width.as_ref()),
+            ("height", self.height.as_ref()),
+        ]
+    }
+}
+
+/// The attributes of a table cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CellAttrs {
+    /// 1 to 1,000.
+    pub(crate) colspan: u16,
+    /// 0 to 65,534; 0 is "to the end of the table".
+    pub(crate) rowspan: u16,
+    /// At most as many widths as columns, in pixels; a width that couldn't be read is `None`.
+    pub(crate) colwidth: Option<Box<[Option<i64>]>>,
+    pub(crate) align: Option<Align>,
+}
+
+impl Default for CellAttrs {
+    fn default() -> Self {
+        Self { colspan: 1, rowspan: 1, colwidth: None, align: None }
+    }
+}
+
+/// How a cell's text is aligned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+    Center,
+}
+
+impl Align {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Left => "left",
+            Self::Right => "right",
+            Self::Center => "center",
+        }
+    }
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        [Self::Left, Self::Right, Self::Center].into_iter().find(|align| align.name() == name)
+    }
+}

@@ -1,0 +1,406 @@
+//! The parsed HTML, as a table of nodes that refer to one another by index.
+//!
+//! It keeps what the conversion asks for and nothing else: elements with the attributes of
+//! `Attribute`, texts, and the places of comments. Names are kept once each. A node takes 32 bytes
+//! besides its text and attributes, as an input may consist of little but elements.
+
+use std::collections::HashMap;
+
+use html5ever::tendril::StrTendril;
+use html5ever::{QualName, local_name, ns};
+
+use super::tag::Tag;
+
+/// A node of the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct NodeId(u32);
+
+/// "No node" and "no attributes".
+const NONE: u32 = u32::MAX;
+
+/// How many nodes stand in a block, and how many the first one has room for at first.
+const BLOCK: usize = 4096;
+const FIRST_BLOCK: usize = 256;
+
+/// How many names are looked through before a table is asked.
+const COMMON_NAMES: usize = 24;
+
+#[derive(Debug)]
+struct DomNode {
+    parent: u32,
+    previous: u32,
+    next: u32,
+    first: u32,
+    last: u32,
+    /// The name of an element.
+    name: u32,
+    /// The text or the attributes.
+    payload: u32,
+    /// How many block-level elements this one is in, itself included.
+    blocks: u16,
+    sort: Sort,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Document,
+    Element,
+    Text,
+    Comment,
+}
+
+/// The attributes that mean something here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attribute {
+    Align,
+    Alt,
+    Class,
+    Colspan,
+    Colwidth,
+    DataChecked,
+    DataColor,
+    DataType,
+    Height,
+    Href,
+    Level,
+    Rel,
+    Rowspan,
+    Src,
+    Start,
+    Style,
+    Target,
+    Title,
+    Type,
+    Width,
+}
+
+impl Attribute {
+    fn from_name(name: &QualName) -> Option<Self> {
+        if name.ns != ns!() {
+            return None;
+        }
+        Some(match &*name.local {
+            "align" => Self::Align,
+            "alt" => Self::Alt,
+            "class" => Self::Class,
+            "colspan" => Self::Colspan,
+            "colwidth" => Self::Colwidth,
+            "data-checked" => Self::DataChecked,
+            "data-color" => Self::DataColor,
+            "data-type" => Self::DataType,
+            "height" => Self::Height,
+            "href" => Self::Href,
+            "level" => Self::Level,
+            "rel" => Self::Rel,
+            "rowspan" => Self::Rowspan,
+            "src" => Self::Src,
+            "start" => Self::Start,
+            "style" => Self::Style,
+            "target" => Self::Target,
+            "title" => Self::Title,
+            "type" => Self::Type,
+            "width" => Self::Width,
+            _ => return None,
+        })
+    }
+}
+
+type Attributes = Box<[(Attribute, StrTendril)]>;
+
+/// A document.
+#[derive(Debug)]
+pub(crate) struct Dom {
+    /// In blocks, as a growing table would be copied, and for a moment be there twice.
+    nodes: Vec<Vec<DomNode>>,
+    len: usize,
+    content_nodes: usize,
+    text_len: usize,
+    names: Vec<(QualName, Tag)>,
+    name_places: HashMap<QualName, u32>,
+    texts: Vec<StrTendril>,
+    attributes: Vec<Attributes>,
+}
+
+impl Dom {
+    pub(crate) const DOCUMENT: NodeId = NodeId(0);
+
+    pub(crate) fn new() -> Self {
+        let mut dom = Self {
+            nodes: Vec::new(),
+            len: 0,
+            content_nodes: 0,
+            text_len: 0,
+            names: Vec::new(),
+            name_places: HashMap::new(),
+            texts: Vec::new(),
+            attributes: Vec::new(),
+        };
+        dom.create(Sort::Document, NONE, NONE);
+        dom
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// How many texts there are, and elements that may become a node of the tree.
+    pub(crate) fn content_nodes(&self) -> usize {
+        self.content_nodes
+    }
+
+    /// How many elements the node made last is in, as far as that is below `max`.
+    pub(crate) fn depth_of_last(&self, max: usize) -> usize {
+        let last = NodeId(index(self.len - 1));
+        std::iter::successors(Some(last), |&node| self.parent(node)).take(max).count()
+    }
+
+    /// The length of all texts.
+    pub(crate) fn text_len(&self) -> usize {
+        self.text_len
+    }
+
+    pub(crate) fn create_element(
+        &mut self,
+        name: QualName,
+        attributes: Vec<html5ever::Attribute>,
+    ) -> NodeId {
+        let name = self.name_place(name);
+        self.content_nodes += usize::from(self.names[name as usize].1.makes_node());
+        let known: Attributes = attributes
+            .into_iter()
+            .filter_map(|given| Some((Attribute::from_name(&given.name)?, given.value)))
+            .collect();
+        let payload = if known.is_empty() {
+            NONE
+        } else {
+            self.attributes.push(known);
+            index(self.attributes.len() - 1)
+        };
+        self.create(Sort::Element, name, payload)
+    }
+
+    pub(crate) fn create_text(&mut self, text: StrTendril) -> NodeId {
+        self.text_len += text.len();
+        self.content_nodes += 1;
+        self.texts.push(text);
+        let payload = index(self.texts.len() - 1);
+        self.create(Sort::Text, NONE, payload)
+    }
+
+    pub(crate) fn create_comment(&mut self) -> NodeId {
+        self.create(Sort::Comment, NONE, NONE)
+    }
+
+    fn create(&mut self, sort: Sort, name: u32, payload: u32) -> NodeId {
+        if self.len.is_multiple_of(BLOCK) {
+            self.nodes.push(Vec::with_capacity(if self.len == 0 { FIRST_BLOCK } else { BLOCK }));
+        }
+        let node = DomNode {
+            parent: NONE,
+            previous: NONE,
+            next: NONE,
+            first: NONE,
+            last: NONE,
+            name,
+            payload,
+            blocks: 0,
+            sort,
+        };
+        if let Some(block) = self.nodes.last_mut() {
+            block.push(node);
+        }
+        self.len += 1;
+        NodeId(index(self.len - 1))
+    }
+
+    fn name_place(&mut self, name: QualName) -> u32 {
+        // A document has few names, and the same ones again and again.
+        let common = self.names.iter().take(COMMON_NAMES).position(|(known, _)| *known == name);
+        if let Some(place) = common.or_else(|| self.name_places.get(&name).map(|&at| at as usize)) {
+            return index(place);
+        }
+        let place = index(self.names.len());
+        self.names.push((name.clone(), Tag::from_name(&name.local)));
+        if self.names.len() > COMMON_NAMES {
+            self.name_places.insert(name, place);
+        }
+        place
+    }
+}
+
+/// Reading.
+impl Dom {
+    pub(crate) fn body(&self) -> Option<NodeId> {
+        let html = self.child_named(Self::DOCUMENT, &local_name!("html"))?;
+        self.child_named(html, &local_name!("body"))
+    }
+
+    fn child_named(&self, parent: NodeId, name: &html5ever::LocalName) -> Option<NodeId> {
+        self.children(parent)
+            .find(|&child| self.qual_name(child).is_some_and(|found| found.local == *name))
+    }
+
+    pub(crate) fn qual_name(&self, node: NodeId) -> Option<&QualName> {
+        let node = self.node(node);
+        (node.sort == Sort::Element).then(|| &self.names[node.name as usize].0)
+    }
+
+    /// What kind of element this is, if it is one.
+    pub(crate) fn tag(&self, node: NodeId) -> Option<Tag> {
+        let node = self.node(node);
+        (node.sort == Sort::Element).then(|| self.names[node.name as usize].1)
+    }
+
+    pub(crate) fn is_element(&self, node: NodeId) -> bool {
+        self.node(node).sort == Sort::Element
+    }
+
+    pub(crate) fn text(&self, node: NodeId) -> Option<&str> {
+        let node = self.node(node);
+        (node.sort == Sort::Text).then(|| &*self.texts[node.payload as usize])
+    }
+
+    pub(crate) fn attribute(&self, node: NodeId, name: Attribute) -> Option<&str> {
+        let node = self.node(node);
+        if node.sort != Sort::Element || node.payload == NONE {
+            return None;
+        }
+        let attributes = &self.attributes[node.payload as usize];
+        attributes.iter().find(|(given, _)| *given == name).map(|(_, value)| &**value)
+    }
+
+    pub(crate) fn parent(&self, node: NodeId) -> Option<NodeId> {
+        some(self.node(node).parent)
+    }
+
+    pub(crate) fn first_child(&self, node: NodeId) -> Option<NodeId> {
+        some(self.node(node).first)
+    }
+
+    pub(crate) fn last_child(&self, node: NodeId) -> Option<NodeId> {
+        some(self.node(node).last)
+    }
+
+    pub(crate) fn next_sibling(&self, node: NodeId) -> Option<NodeId> {
+        some(self.node(node).next)
+    }
+
+    pub(crate) fn previous_sibling(&self, node: NodeId) -> Option<NodeId> {
+        some(self.node(node).previous)
+    }
+
+    pub(crate) fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+        std::iter::successors(self.first_child(node), |&child| self.next_sibling(child))
+    }
+
+    /// The elements below `root`, in document order.
+    pub(crate) fn descendants(&self, root: NodeId) -> impl Iterator<Item = NodeId> {
+        std::iter::successors(self.first_child(root), move |&node| {
+            self.first_child(node).or_else(|| self.next_outside(node, root))
+        })
+        .filter(|&node| self.is_element(node))
+    }
+
+    /// The next node in document order that is not below `node`, but still below `root`.
+    fn next_outside(&self, node: NodeId, root: NodeId) -> Option<NodeId> {
+        let mut node = node;
+        while node != root {
+            if let Some(next) = self.next_sibling(node) {
+                return Some(next);
+            }
+            node = self.parent(node)?;
+        }
+        None
+    }
+
+    pub(crate) fn blocks_deep(&self, node: NodeId) -> usize {
+        self.node(node).blocks.into()
+    }
+
+    fn node(&self, node: NodeId) -> &DomNode {
+        let at = node.0 as usize;
+        &self.nodes[at / BLOCK][at % BLOCK]
+    }
+}
+
+/// Changing.
+impl Dom {
+    pub(crate) fn push_text(&mut self, node: NodeId, text: &StrTendril) {
+        self.text_len += text.len();
+        let payload = self.node(node).payload;
+        self.texts[payload as usize].push_tendril(text);
+    }
+
+    /// Makes `child`, which must have no parent, the last child of `parent`.
+    pub(crate) fn append(&mut self, parent: NodeId, child: NodeId) {
+        let last = self.last_child(parent);
+        self.link(parent, last, child, None);
+    }
+
+    /// Puts `child`, which must have no parent, before `sibling`, which must have one.
+    pub(crate) fn insert_before(&mut self, sibling: NodeId, child: NodeId) {
+        if let Some(parent) = self.parent(sibling) {
+            let previous = self.previous_sibling(sibling);
+            self.link(parent, previous, child, Some(sibling));
+        }
+    }
+
+    fn link(
+        &mut self,
+        parent: NodeId,
+        previous: Option<NodeId>,
+        child: NodeId,
+        next: Option<NodeId>,
+    ) {
+        let blocks = self.node(parent).blocks;
+        let is_block = self.tag(child).is_some_and(Tag::counts_as_block);
+        let node = self.node_mut(child);
+        node.parent = parent.0;
+        node.previous = raw(previous);
+        node.next = raw(next);
+        node.blocks = blocks.saturating_add(u16::from(is_block));
+        match previous {
+            Some(previous) => self.node_mut(previous).next = child.0,
+            None => self.node_mut(parent).first = child.0,
+        }
+        match next {
+            Some(next) => self.node_mut(next).previous = child.0,
+            None => self.node_mut(parent).last = child.0,
+        }
+    }
+
+    /// Takes a node with all that is below it out of its parent.
+    pub(crate) fn detach(&mut self, node: NodeId) {
+        let Some(parent) = self.parent(node) else { return };
+        let (previous, next) = (self.previous_sibling(node), self.next_sibling(node));
+        match previous {
+            Some(previous) => self.node_mut(previous).next = raw(next),
+            None => self.node_mut(parent).first = raw(next),
+        }
+        match next {
+            Some(next) => self.node_mut(next).previous = raw(previous),
+            None => self.node_mut(parent).last = raw(previous),
+        }
+        let node = self.node_mut(node);
+        node.parent = NONE;
+        node.previous = NONE;
+        node.next = NONE;
+    }
+
+    fn node_mut(&mut self, node: NodeId) -> &mut DomNode {
+        let at = node.0 as usize;
+        &mut self.nodes[at / BLOCK][at % BLOCK]
+    }
+}
+
+fn some(node: u32) -> Option<NodeId> {
+    (node != NONE).then_some(NodeId(node))
+}
+
+fn raw(node: Option<NodeId>) -> u32 {
+    node.map_or(NONE, |node| node.0)
+}
+
+fn index(at: usize) -> u32 {
+    u32::try_from(at).expect("the node budget is far below four billion")
+}

@@ -1,0 +1,133 @@
+//! Finds elements with more attributes than anyone writes, before the HTML parser sees them.
+//!
+//! html5ever compares each new attribute of a tag with all before it, and nothing of a tag is heard
+//! of until it ends. So a single tag with 100,000 attributes would be minutes of work that can't be
+//! stopped. Where tags begin can't be known here without being an HTML parser (there are comments,
+//! scripts, quotes), so every `<` before a letter is followed up, all of them at the same time. That
+//! may count too much where markup stands in a script, never too little.
+
+/// Where in a tag one may be. For each place the most attributes with which one can be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Places {
+    /// Between attributes, or in the tag's name.
+    between: i32,
+    name: i32,
+    /// Behind a name and white space, where `=` may still come.
+    behind_name: i32,
+    before_value: i32,
+    bare_value: i32,
+    double_quoted: i32,
+    single_quoted: i32,
+}
+
+/// Not there. Low enough to stay negative whatever is added.
+const NEVER: i32 = i32::MIN / 2;
+
+const NOWHERE: Places = Places {
+    between: NEVER,
+    name: NEVER,
+    behind_name: NEVER,
+    before_value: NEVER,
+    bare_value: NEVER,
+    double_quoted: NEVER,
+    single_quoted: NEVER,
+};
+
+/// Whether some element may have more than `max` attributes.
+pub(crate) fn has_attribute_flood(html: &str, max: usize) -> bool {
+    let bytes = html.as_bytes();
+    let Ok(max) = i32::try_from(max) else { return false };
+    let mut places = NOWHERE;
+    let mut at = 0;
+    while at < bytes.len() {
+        if places.is_nowhere() {
+            match html[at..].find('<') {
+                Some(open) => at += open,
+                None => return false,
+            }
+        }
+        places = places.after(bytes[at]);
+        if bytes[at] == b'<' && bytes.get(at + 1).is_some_and(u8::is_ascii_alphabetic) {
+            // The tag's name counts as an attribute, which does no harm.
+            places.between = places.between.max(0);
+        }
+        if places.name > max {
+            return true;
+        }
+        at += 1;
+        if is_plain(bytes[at - 1]) {
+            // More of the same changes nothing.
+            at += bytes[at..].iter().take_while(|byte| is_plain(**byte)).count();
+        }
+        while !html.is_char_boundary(at) {
+            at += 1;
+        }
+    }
+    false
+}
+
+/// Whether the byte is nothing but a part of a name or value.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b':' | b'_' | b';' | b'#' | b'&')
+}
+
+impl Places {
+    fn is_nowhere(&self) -> bool {
+        let outside_values = self.between.max(self.name).max(self.behind_name);
+        let in_values = self.bare_value.max(self.double_quoted).max(self.single_quoted);
+        outside_values.max(in_values).max(self.before_value) < 0
+    }
+
+    /// Where one is behind the next byte.
+    fn after(self, byte: u8) -> Self {
+        let quoted = Self {
+            double_quoted: if byte == b'"' { NEVER } else { self.double_quoted },
+            single_quoted: if byte == b'\'' { NEVER } else { self.single_quoted },
+            ..NOWHERE
+        };
+        match byte {
+            b'>' => quoted,
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0c => Self {
+                between: self.between.max(self.bare_value),
+                behind_name: self.name.max(self.behind_name),
+                before_value: self.before_value,
+                ..quoted
+            },
+            b'/' => Self {
+                between: self.between.max(self.name).max(self.behind_name),
+                bare_value: self.bare_value.max(self.before_value),
+                ..quoted
+            },
+            b'=' => Self {
+                before_value: self.name.max(self.behind_name),
+                name: self.between + 1,
+                bare_value: self.bare_value.max(self.before_value),
+                ..quoted
+            },
+            b'"' => Self {
+                between: self.double_quoted,
+                double_quoted: self.before_value,
+                ..self.after_quote_elsewhere(quoted)
+            },
+            b'\'' => Self {
+                between: self.single_quoted,
+                single_quoted: self.before_value,
+                ..self.after_quote_elsewhere(quoted)
+            },
+            _ => self.after_plain(quoted),
+        }
+    }
+
+    /// A quote that neither begins nor ends a value is a part of a name or bare value.
+    fn after_quote_elsewhere(self, quoted: Self) -> Self {
+        Self { before_value: NEVER, ..self }.after_plain(quoted)
+    }
+
+    fn after_plain(self, quoted: Self) -> Self {
+        Self {
+            name: self.name.max(self.between.max(self.behind_name) + 1),
+            bare_value: self.bare_value.max(self.before_value),
+            ..quoted
+        }
+    }
+}

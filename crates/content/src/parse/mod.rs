@@ -1,0 +1,104 @@
+//! HTML in, tree out.
+//!
+//! html5ever reads the HTML into a `dom`, the walker of `walk` goes through it, `rules` says what
+//! each element is, and `context` finds it its place. `flood` and the counts in `sink` see to it
+//! that no input costs more than its length justifies.
+
+mod context;
+mod dom;
+mod flood;
+mod rules;
+mod sink;
+mod style;
+mod table;
+mod tag;
+mod walk;
+mod whitespace;
+
+pub(crate) use table::{COLSPAN_MAX, ROWSPAN_MAX};
+
+use html5ever::tendril::{StrTendril, TendrilSink};
+use html5ever::tokenizer::TokenizerOpts;
+use html5ever::tree_builder::TreeBuilderOpts;
+use html5ever::{ParseOpts, Parser, parse_document};
+
+use crate::tree::Tree;
+use crate::{ContentError, Limits};
+use dom::Dom;
+use sink::Sink;
+
+/// What the parser gets at a time, in bytes: it can only be stopped in between.
+const PIECE_MAX: usize = 8 * 1024;
+const PIECE_MIN: usize = 128;
+
+/// What any input may cost, however short.
+const FREE_STEPS: usize = 2_000_000;
+const FREE_NODES: usize = 100_000;
+
+/// Reads HTML as the body of a page and makes the tree of it.
+pub(crate) fn tree_from_html(html: &str, limits: &Limits) -> Result<Tree, ContentError> {
+    if flood::has_attribute_flood(html, limits.attributes_per_element) {
+        return Err(ContentError::TooComplex);
+    }
+    let mut dom = dom_from_html(html, limits)?;
+    walk::tree_of(&mut dom, limits)
+}
+
+fn dom_from_html(html: &str, limits: &Limits) -> Result<Dom, ContentError> {
+    let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
+    // A mark at the beginning of the HTML isn't at the beginning of the page.
+    let tokenizer = TokenizerOpts { discard_bom: false, ..TokenizerOpts::default() };
+    let options = ParseOpts { tree_builder, tokenizer };
+    let mut parser = parse_document(Sink::new(), options);
+    parser.process("<!DOCTYPE html><html><body>".into());
+    let budget = Budget {
+        steps: FREE_STEPS.saturating_add(html.len().saturating_mul(limits.parser_steps_per_byte)),
+        nodes: FREE_NODES.saturating_add(html.len() / limits.bytes_per_dom_node.max(1)),
+        blocks_deep: limits.blocks_deep,
+    };
+    let mut rest = html;
+    let mut piece_len = PIECE_MAX;
+    while !rest.is_empty() {
+        piece_len = next_piece_len(sink(&parser), piece_len);
+        let (piece, behind) = rest.split_at(rest.floor_char_boundary(piece_len.min(rest.len())));
+        rest = behind;
+        parser.process(StrTendril::from_slice(piece));
+        budget.check(sink(&parser))?;
+    }
+    parser.process("</body></html>".into());
+    let dom = parser.finish();
+    Ok(dom)
+}
+
+/// The more elements are open, the more the next tag may cost, and the smaller the next piece. It
+/// grows again slowly, as elements that were closed may be about to be opened again.
+fn next_piece_len(sink: &Sink, piece_len: usize) -> usize {
+    const ORDINARY: usize = 64;
+    let open = sink.open_elements(ORDINARY * PIECE_MAX / PIECE_MIN);
+    let fitting = PIECE_MAX * ORDINARY / (ORDINARY + open);
+    fitting.min(piece_len + piece_len / 8).max(PIECE_MIN)
+}
+
+fn sink(parser: &Parser<Sink>) -> &Sink {
+    &parser.tokenizer.sink.sink
+}
+
+/// What the parser may do with an input.
+struct Budget {
+    steps: usize,
+    nodes: usize,
+    blocks_deep: usize,
+}
+
+impl Budget {
+    fn check(&self, sink: &Sink) -> Result<(), ContentError> {
+        // `html` and `body` are blocks as well, and are not the author's.
+        if sink.blocks_deep() > self.blocks_deep + 2 {
+            return Err(ContentError::TooDeep);
+        }
+        if sink.steps() > self.steps || sink.nodes() > self.nodes {
+            return Err(ContentError::TooComplex);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,261 @@
+//! What an element becomes: the parse rules of the schema, with the attributes they read.
+//!
+//! Where a node then finds its place is `context`'s business.
+
+use super::dom::{Attribute, Dom, NodeId};
+use super::style::{self, Property};
+use super::table::{self, Columns};
+use super::tag::Tag;
+use super::whitespace;
+use crate::marks::{Flag, Link, LinkRest, Marks};
+use crate::node::{ImageAttrs, Kind, ListAttrs, MarksId};
+use crate::tree::TreeBuilder;
+use crate::value::Value;
+use crate::{color, safety};
+
+/// What to do with an element.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Rule {
+    /// Open a node or, if it is a leaf, insert it.
+    Node(Kind),
+    /// Read the children with these marks.
+    Marks(Marks),
+    /// Drop it with all that is in it.
+    Ignore,
+    /// Read the children as if the element weren't there.
+    Transparent,
+}
+
+/// Finds the rule for an element. `marks` are the active ones, inline style included.
+pub(crate) fn rule(
+    dom: &Dom,
+    element: NodeId,
+    tag: Tag,
+    marks: Marks,
+    builder: &mut TreeBuilder,
+    columns: &mut Columns,
+) -> Rule {
+    let kind = match tag {
+        Tag::Ignored => return Rule::Ignore,
+        Tag::Link | Tag::Mark(_) | Tag::PlainBold | Tag::PlainItalic | Tag::Highlight => {
+            return mark_rule(dom, element, tag, marks, builder);
+        }
+        Tag::Paragraph => Kind::Paragraph,
+        Tag::Heading(level) => Kind::Heading { level: heading_level(dom, element, level) },
+        Tag::Blockquote => Kind::Blockquote,
+        Tag::BulletList if has_data_type(dom, element, "taskList") => Kind::TaskList,
+        Tag::BulletList => Kind::BulletList,
+        Tag::OrderedList => Kind::OrderedList(builder.list(list_attrs(dom, element))),
+        Tag::ListItem if has_data_type(dom, element, "taskItem") => {
+            let checked = dom.attribute(element, Attribute::DataChecked);
+            Kind::TaskItem { checked: matches!(checked, Some("" | "true")) }
+        }
+        Tag::ListItem => Kind::ListItem,
+        Tag::Preformatted => {
+            Kind::CodeBlock(language(dom, element).map(|language| builder.language(language)))
+        }
+        Tag::HorizontalRule => Kind::HorizontalRule,
+        // The marks are filled in when it is inserted.
+        Tag::LineBreak => Kind::HardBreak { marks: MarksId(0) },
+        Tag::Image => match image_attrs(dom, element) {
+            Some(attrs) => Kind::Image(builder.image(attrs)),
+            None => return Rule::Transparent,
+        },
+        Tag::Table => Kind::Table,
+        Tag::TableRow => Kind::TableRow,
+        Tag::TableCell => Kind::TableCell(builder.cell(table::cell_attrs(dom, element, columns))),
+        Tag::TableHeader => {
+            Kind::TableHeader(builder.cell(table::cell_attrs(dom, element, columns)))
+        }
+        Tag::Column | Tag::ColumnGroup | Tag::Division | Tag::OtherBlock | Tag::Transparent => {
+            return Rule::Transparent;
+        }
+    };
+    Rule::Node(kind)
+}
+
+fn mark_rule(
+    dom: &Dom,
+    element: NodeId,
+    tag: Tag,
+    marks: Marks,
+    builder: &mut TreeBuilder,
+) -> Rule {
+    let styled_normal = |property| {
+        let style = dom.attribute(element, Attribute::Style);
+        style.and_then(|style| style::get(style, property)).as_deref() == Some("normal")
+    };
+    let marks = match tag {
+        Tag::Mark(flag) => marks.with(flag),
+        Tag::PlainBold if !styled_normal(Property::FontWeight) => marks.with(Flag::Bold),
+        Tag::PlainItalic if !styled_normal(Property::FontStyle) => marks.with(Flag::Italic),
+        Tag::Link => match link(dom, element) {
+            Some(link) => Marks { link: Some(builder.link(link)), ..marks },
+            None => return Rule::Transparent,
+        },
+        Tag::Highlight => {
+            let color = builder.color(&highlight_color(dom, element));
+            Marks { highlight: Some(color), ..marks }
+        }
+        _ => return Rule::Transparent,
+    };
+    Rule::Marks(marks)
+}
+
+/// The marks that an inline style adds or takes away.
+pub(crate) fn styled_marks(style: &str, mut marks: Marks) -> Marks {
+    match style::get(style, Property::FontWeight).as_deref() {
+        Some("400") => marks = marks.without(Flag::Bold),
+        Some("bold" | "bolder" | "500" | "600" | "700" | "800" | "900") => {
+            marks = marks.with(Flag::Bold);
+        }
+        Some(weight) if is_odd_bold(weight) => marks = marks.with(Flag::Bold),
+        _ => {}
+    }
+    match style::get(style, Property::FontStyle).as_deref() {
+        Some("normal") => marks = marks.without(Flag::Italic),
+        Some("italic") => marks = marks.with(Flag::Italic),
+        _ => {}
+    }
+    if let Some(decoration) = style::get(style, Property::TextDecoration) {
+        if decoration.contains("line-through") {
+            marks = marks.with(Flag::Strike);
+        }
+        if decoration.contains("underline") {
+            marks = marks.with(Flag::Underline);
+        }
+    }
+    match style::get(style, Property::VerticalAlign).as_deref() {
+        Some("sub") => marks.with(Flag::Subscript),
+        Some("super") => marks.with(Flag::Superscript),
+        _ => marks,
+    }
+}
+
+/// A whole number from 500 to 999 (1000 is not taken for bold).
+fn is_odd_bold(weight: &str) -> bool {
+    weight.len() == 3 && weight.parse::<u16>().is_ok_and(|weight| weight >= 500)
+}
+
+/// Whether white space is kept inside the element.
+pub(crate) fn keeps_white_space(dom: &Dom, element: NodeId, tag: Tag) -> bool {
+    let style = dom.attribute(element, Attribute::Style);
+    tag == Tag::Preformatted
+        || style
+            .and_then(|style| style::get(style, Property::WhiteSpace))
+            .is_some_and(|white_space| white_space.contains("pre"))
+}
+
+/// The element whose children are the content of the node.
+pub(crate) fn content_element(dom: &Dom, element: NodeId, kind: Kind) -> NodeId {
+    if !matches!(kind, Kind::TaskItem { .. }) {
+        return element;
+    }
+    // The checkbox stands outside of it.
+    dom.descendants(element).find(|&inner| dom.tag(inner) == Some(Tag::Division)).unwrap_or(element)
+}
+
+fn has_data_type(dom: &Dom, element: NodeId, expected: &str) -> bool {
+    dom.attribute(element, Attribute::DataType) == Some(expected)
+}
+
+fn value(dom: &Dom, element: NodeId, attribute: Attribute) -> Option<Value> {
+    dom.attribute(element, attribute).map(Value::from_attribute)
+}
+
+/// The level of the element's name, unless a `level` attribute has another.
+fn heading_level(dom: &Dom, element: NodeId, level: u8) -> u8 {
+    let given = dom.attribute(element, Attribute::Level).and_then(|level| level.parse().ok());
+    given.filter(|level| (1..=6).contains(level)).unwrap_or(level)
+}
+
+fn list_attrs(dom: &Dom, element: NodeId) -> ListAttrs {
+    let start = dom.attribute(element, Attribute::Start);
+    ListAttrs {
+        start: start.and_then(leading_integer).unwrap_or(1),
+        list_type: list_type(dom, element).map(Box::from),
+    }
+}
+
+/// The numbering as the `type` attribute or a style of the list or its first item has it.
+fn list_type(dom: &Dom, element: NodeId) -> Option<&str> {
+    let given = dom.attribute(element, Attribute::Type).filter(|given| !given.is_empty());
+    let styled = |element| dom.attribute(element, Attribute::Style).and_then(styled_list_type);
+    given.or_else(|| styled(element)).or_else(|| {
+        let first = dom.descendants(element).find(|&item| dom.tag(item) == Some(Tag::ListItem))?;
+        styled(first)
+    })
+}
+
+fn styled_list_type(style: &str) -> Option<&'static str> {
+    let style = style.to_ascii_lowercase();
+    let mut declarations = style.match_indices("list-style-type");
+    let value = declarations.find_map(|(at, name)| {
+        let value = style[at + name.len()..].trim_start().strip_prefix(':')?;
+        value.split(';').next().filter(|value| !value.is_empty())
+    })?;
+    match value.trim() {
+        "upper-roman" => Some("I"),
+        "lower-roman" => Some("i"),
+        "upper-alpha" | "upper-latin" => Some("A"),
+        "lower-alpha" | "lower-latin" => Some("a"),
+        _ => None,
+    }
+}
+
+/// The number that a text starts with, as a script's `parseInt` finds it; `None` as well for
+/// numbers that a script couldn't hold exactly.
+pub(crate) fn leading_integer(text: &str) -> Option<i64> {
+    const EXACT_MAX: i64 = (1 << 53) - 1;
+    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    let digits_from = usize::from(text.starts_with(['+', '-']));
+    let digits = text[digits_from..].bytes().take_while(u8::is_ascii_digit).count();
+    let number: i64 = text[..digits_from + digits].parse().ok()?;
+    (-EXACT_MAX..=EXACT_MAX).contains(&number).then_some(number)
+}
+
+/// The language in the class of the first element in a code block.
+fn language(dom: &Dom, element: NodeId) -> Option<&str> {
+    let code = dom.children(element).find(|&child| dom.is_element(child))?;
+    let class = dom.attribute(code, Attribute::Class)?;
+    let mut classes = class.split(|c: char| u8::try_from(c).is_ok_and(whitespace::is_space));
+    let language = classes.find_map(|class| class.strip_prefix("language-"))?;
+    Some(language).filter(|language| safety::is_safe_language(language))
+}
+
+fn image_attrs(dom: &Dom, element: NodeId) -> Option<ImageAttrs> {
+    dom.attribute(element, Attribute::Src).filter(|src| safety::is_safe_image_src(src))?;
+    let length = |attribute| value(dom, element, attribute).filter(safety::is_safe_length);
+    Some(ImageAttrs {
+        src: value(dom, element, Attribute::Src),
+        alt: value(dom, element, Attribute::Alt),
+        title: value(dom, element, Attribute::Title),
+        width: length(Attribute::Width),
+        height: length(Attribute::Height),
+    })
+}
+
+fn link(dom: &Dom, element: NodeId) -> Option<Link> {
+    let href = dom.attribute(element, Attribute::Href).filter(|href| safety::is_safe_href(href))?;
+    let rest = LinkRest {
+        target: value(dom, element, Attribute::Target),
+        rel: value(dom, element, Attribute::Rel),
+        class: value(dom, element, Attribute::Class),
+        title: value(dom, element, Attribute::Title),
+    };
+    Some(Link::new(href.into(), rest))
+}
+
+/// The colour, or the empty string where there is none, as TipTap has it for a plain `mark`.
+fn highlight_color(dom: &Dom, element: NodeId) -> String {
+    let given = dom.attribute(element, Attribute::DataColor).filter(|color| !color.is_empty());
+    let style = dom.attribute(element, Attribute::Style);
+    let styled = || style.and_then(|style| style::raw(style, "background-color"));
+    let color = match given.or_else(styled).filter(|color| !color.is_empty()) {
+        Some(color) => color.to_owned(),
+        None => {
+            style.and_then(|style| style::get(style, Property::BackgroundColor)).unwrap_or_default()
+        }
+    };
+    if color::is_color(&color) { color } else { String::new() }
+}

@@ -1,0 +1,122 @@
+//! The attributes of table cells, within the bounds of the HTML standard.
+
+use std::collections::HashMap;
+
+use super::dom::{Attribute, Dom, NodeId};
+use super::rules::leading_integer;
+use super::style::{self, Property};
+use super::tag::Tag;
+use super::whitespace;
+use crate::node::{Align, CellAttrs};
+use crate::value::Value;
+
+/// The most columns a cell may span (HTML Standard, section 4.9.11). Every column is rendered, so
+/// without a bound a short attribute would make a page of any size.
+pub(crate) const COLSPAN_MAX: u16 = 1_000;
+
+/// The most rows a cell may span.
+pub(crate) const ROWSPAN_MAX: u16 = 65_534;
+
+/// What one `col` says: no width, or a width, which may be unreadable.
+type ColumnWidth = Option<Option<i64>>;
+
+/// The widths from the tables' column groups, and how far the row at hand has been counted: both
+/// would be quadratic if they were searched anew for each cell.
+#[derive(Debug, Default)]
+pub(crate) struct Columns {
+    of_table: HashMap<NodeId, Vec<ColumnWidth>>,
+    last_cell: Option<(NodeId, usize)>,
+}
+
+pub(crate) fn cell_attrs(dom: &Dom, cell: NodeId, columns: &mut Columns) -> CellAttrs {
+    let colspan = span(dom, cell, Attribute::Colspan, 1, COLSPAN_MAX);
+    let widths = match dom.attribute(cell, Attribute::Colwidth).filter(|given| !given.is_empty()) {
+        // More widths than columns would have no column to be the width of.
+        Some(given) => Some(given.split(',').take(colspan.into()).map(leading_integer).collect()),
+        None => columns.width_of(dom, cell).map(|width| [width].into()),
+    };
+    CellAttrs {
+        colspan,
+        rowspan: span(dom, cell, Attribute::Rowspan, 0, ROWSPAN_MAX),
+        colwidth: widths,
+        align: align(dom, cell),
+    }
+}
+
+/// A span within its bounds; 1 if it isn't a whole number or is too small.
+fn span(dom: &Dom, cell: NodeId, attribute: Attribute, min: u16, max: u16) -> u16 {
+    let Some(Value::Number(given)) = dom.attribute(cell, attribute).map(Value::from_attribute)
+    else {
+        return 1;
+    };
+    if given.fract() != 0.0 || given < f64::from(min) {
+        return 1;
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within bounds")]
+    let span = given.min(f64::from(max)) as u16;
+    span
+}
+
+fn align(dom: &Dom, cell: NodeId) -> Option<Align> {
+    let style = dom.attribute(cell, Attribute::Style);
+    let styled = style.and_then(|style| style::get(style, Property::TextAlign));
+    let align = styled.or_else(|| {
+        let given = dom.attribute(cell, Attribute::Align)?;
+        Some(given.trim().to_ascii_lowercase())
+    })?;
+    Align::from_name(&align)
+}
+
+/// Whether a cell has no elements in it and nothing but white space.
+pub(crate) fn is_empty_cell(dom: &Dom, cell: NodeId) -> bool {
+    dom.children(cell)
+        .all(|child| !dom.is_element(child) && dom.text(child).is_none_or(whitespace::is_blank))
+}
+
+impl Columns {
+    /// The width that the table's column group has for the column with the cell's number.
+    fn width_of(&mut self, dom: &Dom, cell: NodeId) -> ColumnWidth {
+        let table = closest_table(dom, cell)?;
+        if self.of_table.entry(table).or_insert_with(|| read_columns(dom, table)).is_empty() {
+            return None;
+        }
+        let number = self.number_of(dom, cell);
+        self.of_table[&table].get(number).copied().flatten()
+    }
+
+    /// How many elements stand before the cell in its row.
+    fn number_of(&mut self, dom: &Dom, cell: NodeId) -> usize {
+        let mut number = 0;
+        let mut before = dom.previous_sibling(cell);
+        while let Some(node) = before {
+            if let Some((counted, place)) = self.last_cell
+                && counted == node
+            {
+                number += place + 1;
+                break;
+            }
+            number += usize::from(dom.is_element(node));
+            before = dom.previous_sibling(node);
+        }
+        self.last_cell = Some((cell, number));
+        number
+    }
+}
+
+fn closest_table(dom: &Dom, cell: NodeId) -> Option<NodeId> {
+    let mut ancestors = std::iter::successors(dom.parent(cell), |&node| dom.parent(node));
+    ancestors.find(|&ancestor| dom.tag(ancestor) == Some(Tag::Table))
+}
+
+fn read_columns(dom: &Dom, table: NodeId) -> Vec<ColumnWidth> {
+    let columns = dom.descendants(table).filter(|&column| {
+        let group = dom.parent(column).and_then(|parent| dom.tag(parent));
+        dom.tag(column) == Some(Tag::Column) && group == Some(Tag::ColumnGroup)
+    });
+    columns
+        .map(|column| {
+            let width = dom.attribute(column, Attribute::Width).filter(|width| !width.is_empty());
+            width.map(leading_integer)
+        })
+        .collect()
+}

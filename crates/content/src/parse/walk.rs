@@ -1,0 +1,246 @@
+//! Goes through the document and says to `context` what comes: the order of things.
+//!
+//! The nesting of a document is up to its author, so nothing here recurses. An element gets a
+//! `Frame` only where something has to be undone behind it: of 100,000 `<b>` in one another, one.
+
+use super::context::{Context, OpenNode};
+use super::dom::{Attribute, Dom, NodeId};
+use super::rules::{self, Rule};
+use super::table::{self, Columns};
+use super::tag::Tag;
+use crate::marks::Marks;
+use crate::node::Kind;
+use crate::tree::Tree;
+use crate::{ContentError, Limits};
+
+/// Makes the tree of the document's body.
+pub(crate) fn tree_of(dom: &mut Dom, limits: &Limits) -> Result<Tree, ContentError> {
+    let mut walker = Walker {
+        context: Context::new(limits),
+        columns: Columns::default(),
+        marks: Marks::default(),
+        frames: Vec::new(),
+        blocks: 0,
+        blocks_deep: limits.blocks_deep,
+    };
+    // Hardly ever are there more nodes in the tree than in the document.
+    walker.context.builder.reserve(dom.content_nodes(), dom.text_len());
+    if let Some(body) = dom.body() {
+        walker.walk(dom, body)?;
+    }
+    walker.context.finish()
+}
+
+struct Walker {
+    context: Context,
+    columns: Columns,
+    marks: Marks,
+    frames: Vec<Frame>,
+    blocks: usize,
+    blocks_deep: usize,
+}
+
+/// What to do behind an element.
+struct Frame {
+    /// The element whose children are being read; mostly the element itself.
+    container: NodeId,
+    element: NodeId,
+    marks: Marks,
+    keeps_space: bool,
+    is_block: bool,
+    exit: Exit,
+}
+
+#[derive(Clone, Copy)]
+enum Exit {
+    Nothing,
+    GoBack(OpenNode),
+    Close(OpenNode),
+}
+
+impl Walker {
+    fn walk(&mut self, dom: &mut Dom, body: NodeId) -> Result<(), ContentError> {
+        let mut next = dom.first_child(body);
+        let mut parent = body;
+        loop {
+            if let Some(node) = next {
+                if let Some(container) = self.visit(dom, node)? {
+                    parent = container;
+                    next = dom.first_child(container);
+                } else {
+                    next = dom.next_sibling(node);
+                }
+                continue;
+            }
+            if parent == body {
+                return Ok(());
+            }
+            let left = self.leave(parent);
+            next = dom.next_sibling(left);
+            parent = dom.parent(left).unwrap_or(body);
+        }
+    }
+
+    /// Reads a node; returns the element whose children come next, if any do.
+    fn visit(&mut self, dom: &mut Dom, node: NodeId) -> Result<Option<NodeId>, ContentError> {
+        if let Some(text) = dom.text(node) {
+            let previous = dom.previous_sibling(node);
+            let after_break =
+                previous.is_some_and(|previous| dom.tag(previous) == Some(Tag::LineBreak));
+            self.context.add_text(text, self.marks, after_break)?;
+            return Ok(None);
+        }
+        match dom.tag(node) {
+            Some(tag) => self.visit_element(dom, node, tag),
+            None => Ok(None),
+        }
+    }
+
+    fn visit_element(
+        &mut self,
+        dom: &mut Dom,
+        element: NodeId,
+        tag: Tag,
+    ) -> Result<Option<NodeId>, ContentError> {
+        if tag.is_list() {
+            move_lists_into_items(dom, element);
+        }
+        let marks = match dom.attribute(element, Attribute::Style) {
+            Some(style) => rules::styled_marks(style, self.marks),
+            None => self.marks,
+        };
+        let builder = &mut self.context.builder;
+        let rule = rules::rule(dom, element, tag, marks, builder, &mut self.columns);
+        let kept_space = self.context.keeps_space;
+        self.context.keeps_space |= rules::keeps_white_space(dom, element, tag);
+        let frame = Frame {
+            container: element,
+            element,
+            marks: self.marks,
+            keeps_space: kept_space,
+            is_block: tag.counts_as_block(),
+            exit: Exit::Nothing,
+        };
+        match rule {
+            Rule::Ignore => {}
+            Rule::Transparent => return self.enter_transparent(dom, frame, tag, marks),
+            Rule::Marks(marks) => return self.enter_children(dom, frame, marks),
+            Rule::Node(kind) if kind.node_type().is_leaf() => self.insert_leaf(kind, marks)?,
+            Rule::Node(kind) => return self.enter_node(dom, frame, kind, marks),
+        }
+        self.context.keeps_space = kept_space;
+        Ok(None)
+    }
+
+    fn enter_transparent(
+        &mut self,
+        dom: &Dom,
+        mut frame: Frame,
+        tag: Tag,
+        marks: Marks,
+    ) -> Result<Option<NodeId>, ContentError> {
+        if tag.ends_paragraph() {
+            self.context.leave_textblock();
+            frame.exit = Exit::GoBack(self.context.top());
+        }
+        self.enter_children(dom, frame, marks)
+    }
+
+    fn enter_node(
+        &mut self,
+        dom: &Dom,
+        mut frame: Frame,
+        kind: Kind,
+        marks: Marks,
+    ) -> Result<Option<NodeId>, ContentError> {
+        if let Some(entered) = self.context.enter(kind)? {
+            frame.exit = Exit::Close(entered);
+        }
+        let is_cell = matches!(kind, Kind::TableCell(_) | Kind::TableHeader(_));
+        if is_cell && table::is_empty_cell(dom, frame.element) {
+            // The schema fills it, and the white space in it must not.
+            self.frames.push(Frame { is_block: false, ..frame });
+            self.pop_frame();
+            return Ok(None);
+        }
+        frame.container = rules::content_element(dom, frame.element, kind);
+        self.enter_children(dom, frame, marks)
+    }
+
+    /// Begins with the children of the frame's container.
+    fn enter_children(
+        &mut self,
+        dom: &Dom,
+        frame: Frame,
+        marks: Marks,
+    ) -> Result<Option<NodeId>, ContentError> {
+        let container = frame.container;
+        let nothing_to_undo = matches!(frame.exit, Exit::Nothing)
+            && marks == self.marks
+            && frame.keeps_space == self.context.keeps_space
+            && !frame.is_block;
+        if !nothing_to_undo {
+            self.blocks += usize::from(frame.is_block);
+            if self.blocks > self.blocks_deep {
+                return Err(ContentError::TooDeep);
+            }
+            self.frames.push(frame);
+            self.marks = marks;
+            if dom.first_child(container).is_none() {
+                self.pop_frame();
+                return Ok(None);
+            }
+        }
+        Ok(Some(container))
+    }
+
+    fn insert_leaf(&mut self, kind: Kind, marks: Marks) -> Result<(), ContentError> {
+        let is_break = matches!(kind, Kind::HardBreak { .. });
+        let placed = self.context.insert_leaf(kind, marks, is_break)?;
+        if !placed && is_break && self.context.is_in_textblock() {
+            self.context.add_text("\n", marks, false)?;
+        }
+        Ok(())
+    }
+
+    /// Ends an element's children; returns the element.
+    fn leave(&mut self, container: NodeId) -> NodeId {
+        match self.frames.last() {
+            Some(frame) if frame.container == container => self.pop_frame().unwrap_or(container),
+            _ => container,
+        }
+    }
+
+    fn pop_frame(&mut self) -> Option<NodeId> {
+        let frame = self.frames.pop()?;
+        match frame.exit {
+            Exit::Nothing => {}
+            Exit::GoBack(to) => {
+                self.context.go_back(to);
+            }
+            Exit::Close(node) => self.context.close(node),
+        }
+        self.blocks -= usize::from(frame.is_block);
+        self.marks = frame.marks;
+        self.context.keeps_space = frame.keeps_space;
+        Some(frame.element)
+    }
+}
+
+/// Moves lists that stand right in a list into the item before them, as browsers show them.
+fn move_lists_into_items(dom: &mut Dom, list: NodeId) {
+    let mut item = None;
+    let mut next = dom.first_child(list);
+    while let Some(child) = next {
+        next = dom.next_sibling(child);
+        match (dom.tag(child), item) {
+            (Some(tag), Some(item)) if tag.is_list() => {
+                dom.detach(child);
+                dom.append(item, child);
+            }
+            (Some(Tag::ListItem), _) => item = Some(child),
+            (Some(_), _) => item = None,
+            (None, _) => {}
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! White space as HTML collapses it: space, tab, line feed, form feed, carriage return.
+
+use std::borrow::Cow;
+
+pub(crate) fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c)
+}
+
+pub(crate) fn is_blank(text: &str) -> bool {
+    text.bytes().all(is_space)
+}
+
+pub(crate) fn starts_with_space(text: &str) -> bool {
+    text.bytes().next().is_some_and(is_space)
+}
+
+pub(crate) fn ends_with_space(text: &str) -> bool {
+    text.bytes().next_back().is_some_and(is_space)
+}
+
+/// The length of the text without the white space at its end.
+pub(crate) fn trimmed_len(text: &str) -> usize {
+    text.bytes().rposition(|byte| !is_space(byte)).map_or(0, |last| last + 1)
+}
+
+/// Whether a script's `\S` finds nothing in the text: wider than `is_blank`, as it includes the
+/// no-break space and its kin.
+pub(crate) fn is_invisible(text: &str) -> bool {
+    text.chars().all(|c| (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}')
+}
+
+/// Makes one space of every run of white space.
+pub(crate) fn collapse(text: &str) -> Cow<'_, str> {
+    if is_collapsed(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut collapsed = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(space) = rest.bytes().position(is_space) {
+        collapsed.push_str(&rest[..space]);
+        collapsed.push(' ');
+        rest = &rest[space..];
+        rest = &rest[rest.bytes().position(|byte| !is_space(byte)).unwrap_or(rest.len())..];
+    }
+    collapsed.push_str(rest);
+    Cow::Owned(collapsed)
+}
+
+fn is_collapsed(text: &str) -> bool {
+    let mut after_space = false;
+    text.bytes().all(|byte| {
+        let space = is_space(byte);
+        let fine = !space || (byte == b' ' && !after_space);
+        after_space = space;
+        fine
+    })
+}
+
+/// Writes line ends as line feeds.
+pub(crate) fn with_line_feeds(text: &str) -> Cow<'_, str> {
+    if text.contains('\r') {
+        Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}

@@ -1,0 +1,278 @@
+//! HTML as TipTap renders it.
+//!
+//! Marks are elements around the texts that carry them; neighbouring texts share the elements of
+//! the marks they have in common, from the outside inwards.
+
+use std::fmt::Write as _;
+
+use super::space::{self, Space};
+use crate::color;
+use crate::marks::{Link, Mark, Marks};
+use crate::node::{CellAttrs, ImageAttrs, Kind};
+use crate::tree::{Step, Tree};
+
+/// On a block whose white space would otherwise collapse when the HTML is read again.
+///
+/// TipTap doesn't render this, and loses the white space.
+const KEEP_SPACE: &str = " style=\"white-space: pre-wrap\"";
+
+/// The width of a column that has none, in pixels.
+const COLUMN_WIDTH: i64 = 25;
+
+pub(crate) fn html(tree: &Tree) -> String {
+    html_of(tree, 0)
+}
+
+/// Renders one node with all that is in it.
+pub(crate) fn html_of(tree: &Tree, node: usize) -> String {
+    let nodes = tree.end(node) - node;
+    let mut renderer =
+        Renderer { tree, html: String::with_capacity(nodes * 16), marks: Vec::new() };
+    for step in tree.walk_from(node) {
+        match step {
+            Step::Enter(node) => renderer.enter(node),
+            Step::Leave(node) => renderer.leave(node),
+        }
+    }
+    renderer.html
+}
+
+/// Appends text to HTML.
+pub(crate) fn escape_text(html: &mut String, text: &str) {
+    escape(html, text, false);
+}
+
+/// Appends an attribute's value to HTML.
+pub(crate) fn escape_attribute(html: &mut String, text: &str) {
+    escape(html, text, true);
+}
+
+fn escape(html: &mut String, text: &str, quotes: bool) {
+    let special = |c: char| matches!(c, '&' | '<' | '>' | '\u{a0}') || (quotes && c == '"');
+    let mut rest = text;
+    while let Some(at) = rest.find(special) {
+        html.push_str(&rest[..at]);
+        let mut chars = rest[at..].chars();
+        html.push_str(match chars.next() {
+            Some('&') => "&amp;",
+            Some('<') => "&lt;",
+            Some('>') => "&gt;",
+            Some('"') => "&quot;",
+            _ => "&nbsp;",
+        });
+        rest = chars.as_str();
+    }
+    html.push_str(rest);
+}
+
+/// Appends the start tag of a link.
+pub(crate) fn open_link(html: &mut String, link: &Link) {
+    let [target, rel, class, title] = link.rest();
+    html.push_str("<a");
+    for (name, value) in [target, rel, class] {
+        if let Some(value) = value {
+            attribute(html, name, &value.to_string());
+        }
+    }
+    attribute(html, "href", &link.href);
+    if let (name, Some(value)) = title {
+        attribute(html, name, &value.to_string());
+    }
+    html.push('>');
+}
+
+/// Appends an image.
+pub(crate) fn image(html: &mut String, image: &ImageAttrs) {
+    html.push_str("<img");
+    for (name, value) in image.all() {
+        if let Some(value) = value {
+            attribute(html, name, &value.to_string());
+        }
+    }
+    html.push('>');
+}
+
+/// Appends the start tag of a highlight.
+pub(crate) fn open_highlight(html: &mut String, color: &str) {
+    html.push_str("<mark");
+    if let Some(canonical) = color::canonical(color) {
+        attribute(html, "data-color", color);
+        attribute(html, "style", &format!("background-color: {canonical}; color: inherit;"));
+    }
+    html.push('>');
+}
+
+fn attribute(html: &mut String, name: &str, value: &str) {
+    html.push(' ');
+    html.push_str(name);
+    html.push_str("=\"");
+    escape_attribute(html, value);
+    html.push('"');
+}
+
+struct Renderer<'a> {
+    tree: &'a Tree,
+    html: String,
+    /// The marks whose elements are open.
+    marks: Vec<Mark>,
+}
+
+impl Renderer<'_> {
+    fn enter(&mut self, node: usize) {
+        match self.tree.kind(node) {
+            Kind::Doc => {}
+            Kind::Paragraph => match space::of(self.tree, node) {
+                Space::Plain => self.html.push_str("<p>"),
+                Space::Kept => self.raw(format_args!("<p{KEEP_SPACE}>")),
+                Space::KeptAtEnd => self.raw(format_args!("<div{KEEP_SPACE}>")),
+            },
+            Kind::Heading { level } => match space::of(self.tree, node) {
+                Space::Plain => self.raw(format_args!("<h{level}>")),
+                Space::Kept | Space::KeptAtEnd => self.raw(format_args!("<h{level}{KEEP_SPACE}>")),
+            },
+            Kind::Blockquote => self.html.push_str("<blockquote>"),
+            Kind::BulletList => self.html.push_str("<ul>"),
+            Kind::OrderedList(list) => {
+                let list = self.tree.list(list);
+                self.html.push_str("<ol");
+                if list.start != 1 {
+                    attribute(&mut self.html, "start", &list.start.to_string());
+                }
+                if let Some(list_type) = &list.list_type {
+                    attribute(&mut self.html, "type", list_type);
+                }
+                self.html.push('>');
+            }
+            Kind::ListItem => self.html.push_str("<li>"),
+            Kind::TaskList => self.html.push_str("<ul data-type=\"taskList\">"),
+            Kind::TaskItem { checked } => {
+                let box_checked = if checked { " checked=\"checked\"" } else { "" };
+                self.raw(format_args!(
+                    "<li data-checked=\"{checked}\" data-type=\"taskItem\"><label>\
+                     <input type=\"checkbox\"{box_checked}><span></span></label><div>"
+                ));
+            }
+            Kind::CodeBlock(language) => {
+                self.html.push_str("<pre><code");
+                if let Some(language) = language {
+                    let class = format!("language-{}", self.tree.language(language));
+                    attribute(&mut self.html, "class", &class);
+                }
+                self.html.push('>');
+            }
+            Kind::HorizontalRule => self.html.push_str("<hr>"),
+            Kind::Image(attrs) => image(&mut self.html, self.tree.image(attrs)),
+            Kind::Table => self.open_table(node),
+            Kind::TableRow => self.html.push_str("<tr>"),
+            Kind::TableCell(cell) => self.open_cell("td", self.tree.cell(cell)),
+            Kind::TableHeader(cell) => self.open_cell("th", self.tree.cell(cell)),
+            Kind::HardBreak { marks } => {
+                self.change_marks(self.tree.marks(marks));
+                self.html.push_str("<br>");
+            }
+            Kind::Text { start, end, marks } => {
+                self.change_marks(self.tree.marks(marks));
+                escape_text(&mut self.html, self.tree.text(start, end));
+            }
+        }
+    }
+
+    fn leave(&mut self, node: usize) {
+        let kind = self.tree.kind(node);
+        if kind.node_type().is_textblock() {
+            self.change_marks(Marks::default());
+        }
+        self.html.push_str(match kind {
+            Kind::Paragraph if space::of(self.tree, node) == Space::KeptAtEnd => "</div>",
+            Kind::Paragraph => "</p>",
+            Kind::Heading { level } => return self.raw(format_args!("</h{level}>")),
+            Kind::Blockquote => "</blockquote>",
+            Kind::BulletList | Kind::TaskList => "</ul>",
+            Kind::OrderedList(_) => "</ol>",
+            Kind::ListItem => "</li>",
+            Kind::TaskItem { .. } => "</div></li>",
+            Kind::CodeBlock(_) => "</code></pre>",
+            Kind::Table => "</tbody></table>",
+            Kind::TableRow => "</tr>",
+            Kind::TableCell(_) => "</td>",
+            Kind::TableHeader(_) => "</th>",
+            Kind::Doc
+            | Kind::HorizontalRule
+            | Kind::Image(_)
+            | Kind::HardBreak { .. }
+            | Kind::Text { .. } => "",
+        });
+    }
+
+    /// Closes the elements of marks that end here and opens those of marks that begin.
+    fn change_marks(&mut self, marks: Marks) {
+        let same = self.marks.iter().zip(marks.iter()).take_while(|(a, b)| **a == *b).count();
+        while self.marks.len() > same {
+            let element = match self.marks.pop() {
+                Some(Mark::Link(_)) => "a",
+                Some(Mark::Highlight(_)) => "mark",
+                Some(Mark::Flag(flag)) => flag.element(),
+                None => return,
+            };
+            self.raw(format_args!("</{element}>"));
+        }
+        for mark in marks.iter().skip(same) {
+            match mark {
+                Mark::Link(link) => open_link(&mut self.html, self.tree.link(link)),
+                Mark::Highlight(color) => open_highlight(&mut self.html, self.tree.color(color)),
+                Mark::Flag(flag) => self.raw(format_args!("<{}>", flag.element())),
+            }
+            self.marks.push(mark);
+        }
+    }
+
+    /// Opens a table with the widths of its columns, which the cells of the first row have.
+    fn open_table(&mut self, table: usize) {
+        let mut columns = String::new();
+        let (mut total, mut all_given) = (0_i64, true);
+        let cells = self.tree.children(table).next().into_iter();
+        for cell in cells.flat_map(|row| self.tree.children(row)) {
+            let (Kind::TableCell(cell) | Kind::TableHeader(cell)) = self.tree.kind(cell) else {
+                continue;
+            };
+            let cell = self.tree.cell(cell);
+            for number in 0..usize::from(cell.colspan) {
+                let widths = cell.colwidth.as_deref().unwrap_or_default();
+                let width = widths.get(number).copied().flatten().filter(|width| *width != 0);
+                total = total.saturating_add(width.unwrap_or(COLUMN_WIDTH));
+                all_given &= width.is_some();
+                let property = if width.is_some() { "width" } else { "min-width" };
+                let shown = width.unwrap_or(COLUMN_WIDTH).max(COLUMN_WIDTH);
+                columns.push_str("<col style=\"");
+                columns.push_str(property);
+                columns.push_str(": ");
+                columns.push_str(&shown.to_string());
+                columns.push_str("px;\">");
+            }
+        }
+        let property = if all_given { "width" } else { "min-width" };
+        self.raw(format_args!(
+            "<table style=\"{property}: {total}px;\"><colgroup>{columns}</colgroup><tbody>"
+        ));
+    }
+
+    fn open_cell(&mut self, element: &str, cell: &CellAttrs) {
+        let CellAttrs { colspan, rowspan, colwidth, align } = cell;
+        self.raw(format_args!("<{element} colspan=\"{colspan}\" rowspan=\"{rowspan}\""));
+        if let Some(widths) = colwidth {
+            let text = |width: &Option<i64>| width.map(|width| width.to_string());
+            let widths: Vec<String> = widths.iter().map(|w| text(w).unwrap_or_default()).collect();
+            // One width that couldn't be read must not become no width at all.
+            let widths = if widths == [""] { "null".to_owned() } else { widths.join(",") };
+            attribute(&mut self.html, "colwidth", &widths);
+        }
+        if let Some(align) = align {
+            self.raw(format_args!(" style=\"text-align: {};\"", align.name()));
+        }
+        self.html.push('>');
+    }
+
+    fn raw(&mut self, formatted: std::fmt::Arguments<'_>) {
+        self.html.write_fmt(formatted).expect("writing to a string can't fail");
+    }
+}

@@ -1,0 +1,156 @@
+//! Which characters of a text Markdown would take for its own, and how they are kept from it.
+
+/// Where a text stands, as far as escaping depends on it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Around {
+    /// Whether the text begins a line of a paragraph.
+    pub(crate) starts_line: bool,
+    /// What follows it, if anything does on its line.
+    pub(crate) next: Option<char>,
+    pub(crate) previous: Option<char>,
+    pub(crate) in_table: bool,
+}
+
+/// Ends the text before it for whatever looks at words (bare addresses above all), and is nothing
+/// when it is read.
+const SPLIT: &str = "<!-- -->";
+
+/// Escapes a text.
+pub(crate) fn text(text: &str, around: Around) -> String {
+    let mut escaped = String::with_capacity(text.len() + 8);
+    let done = match line_start(text, around.next) {
+        Some(done) if around.starts_line => {
+            let (digits, special) = text[..done].split_at(done - 1);
+            escaped.push_str(digits);
+            escaped.push('\\');
+            escaped.push_str(special);
+            done
+        }
+        _ => 0,
+    };
+    let mut previous = if done == 0 { around.previous } else { text[..done].chars().next_back() };
+    let mut rest = text[done..].chars();
+    while let Some(c) = rest.next() {
+        let next = rest.clone().next().or(around.next);
+        match c {
+            '\\' | '`' | '*' | '[' | ']' | '~' => escaped.push('\\'),
+            '_' if !(is_word(previous) && is_word(next)) => escaped.push('\\'),
+            '<' if next.is_none_or(|next| next.is_ascii_alphabetic() || "/!?".contains(next)) => {
+                escaped.push('\\');
+            }
+            '&' if next.is_none_or(|next| next.is_ascii_alphanumeric() || next == '#') => {
+                escaped.push('\\');
+            }
+            '!' if next.is_none_or(|next| next == '[') => escaped.push('\\'),
+            '|' if around.in_table => escaped.push('\\'),
+            '@' if is_word(next) => escaped.push_str(SPLIT),
+            ':' if next == Some('/') || ends_with_scheme(&escaped) => escaped.push_str(SPLIT),
+            '.' if ends_with_www(&escaped) => escaped.push_str(SPLIT),
+            '\u{feff}' => {
+                // At the beginning of a file it would be taken for a mark of its encoding.
+                escaped.push_str("&#65279;");
+                previous = Some(c);
+                continue;
+            }
+            _ => {}
+        }
+        escaped.push(c);
+        previous = Some(c);
+    }
+    escaped
+}
+
+/// The length of what would make something else of a line than a paragraph; the last byte of it is
+/// to be escaped.
+fn line_start(text: &str, next: Option<char>) -> Option<usize> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let mut behind = text[digits..].chars();
+    let first = behind.next()?;
+    let second = behind.next().or(next);
+    let ends_word = second.is_none_or(char::is_whitespace);
+    let special = match first {
+        '.' | ')' => (1..=9).contains(&digits) && ends_word,
+        '#' | '>' | '=' | '|' => digits == 0,
+        '+' => digits == 0 && ends_word,
+        '-' | ':' => digits == 0 && (ends_word || matches!(second, Some('-' | '|' | ':'))),
+        _ => false,
+    };
+    special.then_some(digits + 1)
+}
+
+fn is_word(c: Option<char>) -> bool {
+    c.is_some_and(char::is_alphanumeric)
+}
+
+fn ends_with_scheme(text: &str) -> bool {
+    let word = text.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    ["http", "https", "ftp", "mailto", "xmpp"]
+        .iter()
+        .any(|scheme| word.eq_ignore_ascii_case(scheme))
+}
+
+fn ends_with_www(text: &str) -> bool {
+    let word = text.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    word.eq_ignore_ascii_case("www")
+}
+
+/// Writes a code span, or `None` if the text can't be one.
+pub(crate) fn code_span(code: &str, in_table: bool) -> Option<String> {
+    // A backslash before a pipe would be taken for the escape of the pipe.
+    if code.contains(['\n', '\r']) || (in_table && code.contains("\\|")) {
+        return None;
+    }
+    let fence = "`".repeat((1..=longest_run(code, '`') + 1).find(|&run| !has_run(code, run))?);
+    let spaced = code.starts_with(' ') && code.ends_with(' ') && !code.trim_matches(' ').is_empty();
+    let pad = if spaced || code.starts_with('`') || code.ends_with('`') { " " } else { "" };
+    let code = if in_table { code.replace('|', "\\|") } else { code.to_owned() };
+    Some(format!("{fence}{pad}{code}{pad}{fence}"))
+}
+
+fn has_run(text: &str, len: usize) -> bool {
+    text.split(|c| c != '`').any(|run| run.len() == len)
+}
+
+/// The length of the longest run of a character.
+pub(crate) fn longest_run(text: &str, c: char) -> usize {
+    text.split(|other| other != c).map(str::len).max().unwrap_or(0)
+}
+
+/// Escapes the language of a fence.
+pub(crate) fn info(language: &str) -> String {
+    language.replace('\\', "\\\\").replace('&', "&amp;")
+}
+
+/// Writes where a link leads, or `None` if it would be read as something else: what isn't in this
+/// list is percent-encoded by the reader.
+pub(crate) fn destination(href: &str) -> Option<String> {
+    let mut written = String::with_capacity(href.len());
+    let mut rest = href.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '&' => written.push_str("&amp;"),
+            '(' | ')' | '*' => {
+                written.push('\\');
+                written.push(c);
+            }
+            '%' if !is_percent_encoded(rest.as_str()) => return None,
+            _ if c.is_ascii_alphanumeric() || "-_.+!,#@?=;:/$~%".contains(c) => written.push(c),
+            _ => return None,
+        }
+    }
+    (!written.is_empty()).then_some(written)
+}
+
+fn is_percent_encoded(behind_sign: &str) -> bool {
+    let digits = behind_sign.bytes().take(2).filter(u8::is_ascii_hexdigit);
+    digits.count() == 2
+}
+
+/// Writes a title with its quotes, or `None` if it can't be one.
+pub(crate) fn title(title: &str, in_table: bool) -> Option<String> {
+    if title.contains(['\n', '\r']) || (in_table && title.contains('|')) {
+        return None;
+    }
+    let escaped = title.replace('\\', "\\\\").replace('"', "\\\"").replace('&', "&amp;");
+    Some(format!("\"{escaped}\""))
+}

@@ -1,0 +1,271 @@
+//! What stands in a paragraph, heading or table cell.
+//!
+//! Marks become delimiters where Markdown takes them for such, and HTML elements where not: it
+//! looks at the characters on both sides of a delimiter, so that depends on what is written next to
+//! it. First everything is written with delimiters; then those that wouldn't work are replaced,
+//! until nothing changes any more.
+
+use super::escape::{self, Around};
+use crate::marks::{Flag, Mark, Marks};
+use crate::node::Kind;
+use crate::render::html;
+use crate::tree::Tree;
+
+/// Where the inline content stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Paragraph,
+    /// One line.
+    Heading,
+    /// One line, with pipes at its ends.
+    Cell,
+}
+
+/// Writes the inline content of a textblock. Only in paragraphs there may be several lines.
+pub(crate) fn text(tree: &Tree, textblock: usize, place: Place) -> String {
+    let mut pieces = Builder { tree, place, pieces: Vec::new(), open: Vec::new() };
+    pieces.read(textblock);
+    let mut pieces = pieces.pieces;
+    replace_void_delimiters(&mut pieces);
+    let mut text = write(&pieces, place);
+    if place == Place::Heading && text.ends_with('#') {
+        // It would be taken for the end of the heading.
+        text.insert(text.len() - 1, '\\');
+    }
+    text
+}
+
+/// A part of a line.
+enum Piece {
+    Text(String),
+    /// Anything that is written as it is: code, a line break.
+    Verbatim(String),
+    /// One end of a mark.
+    Mark {
+        mark: End,
+        is_open: bool,
+        other: usize,
+    },
+}
+
+/// The two ways of writing the end of a mark.
+struct End {
+    delimiter: Option<String>,
+    html: String,
+}
+
+struct Builder<'a> {
+    tree: &'a Tree,
+    place: Place,
+    pieces: Vec<Piece>,
+    /// The marks that are open, and the pieces that opened them.
+    open: Vec<(Mark, usize)>,
+}
+
+impl Builder<'_> {
+    fn read(&mut self, textblock: usize) {
+        for child in self.tree.children(textblock) {
+            match self.tree.kind(child) {
+                Kind::Text { start, end, marks } => {
+                    self.text(self.tree.text(start, end), self.tree.marks(marks));
+                }
+                Kind::HardBreak { marks } => {
+                    let marks = self.tree.marks(marks);
+                    let next = (self.tree.end(child) < self.tree.end(textblock))
+                        .then(|| self.tree.kind(self.tree.end(child)));
+                    self.hard_break(marks, next);
+                }
+                _ => {}
+            }
+        }
+        self.change_marks(&[]);
+    }
+
+    fn text(&mut self, text: &str, marks: Marks) {
+        let mut wanted: Vec<Mark> = marks.iter().collect();
+        let in_cell = self.place == Place::Cell;
+        let is_innermost_code = wanted.last() == Some(&Mark::Flag(Flag::Code));
+        let code = if is_innermost_code { escape::code_span(text, in_cell) } else { None };
+        if code.is_some() {
+            wanted.pop();
+        }
+        self.change_marks(&wanted);
+        self.pieces.push(match code {
+            Some(code) => Piece::Verbatim(code),
+            None => Piece::Text(text.to_owned()),
+        });
+    }
+
+    /// A backslash at the end of a line, if a text with the same marks is on the next one.
+    fn hard_break(&mut self, marks: Marks, next: Option<Kind>) {
+        let wanted: Vec<Mark> = marks.iter().collect();
+        self.change_marks(&wanted);
+        let next_marks = match next {
+            Some(Kind::Text { marks, .. }) => Some(self.tree.marks(marks)),
+            _ => None,
+        };
+        let as_line = self.place == Place::Paragraph && next_marks == Some(marks);
+        let written = if as_line { "\\\n" } else { "<br>" };
+        self.pieces.push(Piece::Verbatim(written.to_owned()));
+    }
+
+    /// Closes the marks that end here and opens those that begin.
+    fn change_marks(&mut self, wanted: &[Mark]) {
+        let same = self.open.iter().zip(wanted).take_while(|((a, _), b)| a == *b).count();
+        while self.open.len() > same {
+            let Some((mark, opened_at)) = self.open.pop() else { return };
+            let closed_at = self.pieces.len();
+            let end = self.end(mark, false);
+            self.pieces.push(Piece::Mark { mark: end, is_open: false, other: opened_at });
+            if let Piece::Mark { other, .. } = &mut self.pieces[opened_at] {
+                *other = closed_at;
+            }
+        }
+        for &mark in &wanted[same..] {
+            let opened_at = self.pieces.len();
+            let start = self.end(mark, true);
+            self.pieces.push(Piece::Mark { mark: start, is_open: true, other: opened_at });
+            self.open.push((mark, opened_at));
+        }
+    }
+
+    fn end(&self, mark: Mark, is_open: bool) -> End {
+        let mut html = String::new();
+        let delimiter = match mark {
+            Mark::Link(link) => {
+                let link = self.tree.link(link);
+                let written = self.link_delimiter(link);
+                if is_open {
+                    html::open_link(&mut html, link);
+                    written.map(|_| "[".to_owned())
+                } else {
+                    html.push_str("</a>");
+                    written
+                }
+            }
+            Mark::Highlight(color) => {
+                if is_open {
+                    html::open_highlight(&mut html, self.tree.color(color));
+                } else {
+                    html.push_str("</mark>");
+                }
+                None
+            }
+            Mark::Flag(flag) => {
+                let slash = if is_open { "" } else { "/" };
+                html = format!("<{slash}{}>", flag.element());
+                match flag {
+                    Flag::Bold => Some("**".to_owned()),
+                    Flag::Italic => Some("_".to_owned()),
+                    Flag::Strike => Some("~~".to_owned()),
+                    _ => None,
+                }
+            }
+        };
+        let html = html.replace('\r', "&#13;").replace('\n', "&#10;");
+        let html = if self.place == Place::Cell { html.replace('|', "&#124;") } else { html };
+        End { delimiter, html }
+    }
+
+    /// What closes a link, if it has nothing that only HTML can say.
+    fn link_delimiter(&self, link: &crate::marks::Link) -> Option<String> {
+        let [target, rel, class, title] = link.rest();
+        if [target, rel, class].iter().any(|(_, value)| value.is_some()) {
+            return None;
+        }
+        let destination = escape::destination(&link.href)?;
+        match title {
+            (_, None) => Some(format!("]({destination})")),
+            (_, Some(title)) => {
+                let title = escape::title(&title.to_string(), self.place == Place::Cell)?;
+                Some(format!("]({destination} {title})"))
+            }
+        }
+    }
+}
+
+impl Piece {
+    /// The character that this piece begins with, as Markdown sees it.
+    fn first(&self) -> Option<char> {
+        self.shown().chars().next()
+    }
+
+    fn last(&self) -> Option<char> {
+        self.shown().chars().next_back()
+    }
+
+    fn shown(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Verbatim(text) => text,
+            Self::Mark { mark, .. } => mark.delimiter.as_ref().unwrap_or(&mark.html),
+        }
+    }
+
+    fn needs_flanks(&self) -> bool {
+        matches!(self, Self::Mark { mark: End { delimiter: Some(delimiter), .. }, .. }
+            if matches!(delimiter.as_str(), "**" | "_" | "~~"))
+    }
+}
+
+/// Replaces the delimiters that Markdown wouldn't take for such by HTML.
+fn replace_void_delimiters(pieces: &mut [Piece]) {
+    loop {
+        let void: Vec<usize> = (0..pieces.len())
+            .filter(|&at| pieces[at].needs_flanks() && !is_sound(pieces, at))
+            .collect();
+        if void.is_empty() {
+            return;
+        }
+        for at in void {
+            let Piece::Mark { other, .. } = pieces[at] else { continue };
+            for end in [at, other] {
+                if let Piece::Mark { mark, .. } = &mut pieces[end] {
+                    mark.delimiter = None;
+                }
+            }
+        }
+    }
+}
+
+/// Whether a delimiter is flanked as it must be (CommonMark, section 6.2).
+fn is_sound(pieces: &[Piece], at: usize) -> bool {
+    let Piece::Mark { is_open, .. } = pieces[at] else { return true };
+    let before = at.checked_sub(1).and_then(|before| pieces[before].last());
+    let behind = pieces.get(at + 1).and_then(Piece::first);
+    let (inside, outside) = if is_open { (behind, before) } else { (before, behind) };
+    let Some(inside) = inside else { return false };
+    let outside_space = outside.is_none_or(char::is_whitespace);
+    let flanked = !inside.is_whitespace()
+        && (!is_punctuation(inside) || outside_space || outside.is_some_and(is_punctuation));
+    let is_underscore = pieces[at].shown() == "_";
+    let apart = !is_underscore || outside_space || outside.is_some_and(is_punctuation);
+    // Between another delimiter and punctuation it could both begin and end something.
+    let ambiguous =
+        is_punctuation(inside) && outside.is_some_and(|outside| matches!(outside, '*' | '_' | '~'));
+    let same_again = outside.is_some() && outside == pieces[at].first();
+    flanked && apart && !ambiguous && !same_again
+}
+
+fn is_punctuation(c: char) -> bool {
+    // Markdown counts Unicode's punctuation and symbols; whatever is not a letter, digit or space
+    // may be one, and to think so of too many only means more HTML.
+    !c.is_alphanumeric() && !c.is_whitespace()
+}
+
+fn write(pieces: &[Piece], place: Place) -> String {
+    let mut text = String::new();
+    for (at, piece) in pieces.iter().enumerate() {
+        let Piece::Text(plain) = piece else {
+            text.push_str(piece.shown());
+            continue;
+        };
+        let around = Around {
+            starts_line: place == Place::Paragraph && (text.is_empty() || text.ends_with('\n')),
+            next: pieces.get(at + 1).and_then(Piece::first),
+            previous: text.chars().next_back(),
+            in_table: place == Place::Cell,
+        };
+        text.push_str(&escape::text(plain, around));
+    }
+    text
+}

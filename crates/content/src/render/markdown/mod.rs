@@ -1,0 +1,289 @@
+//! GitHub-flavoured Markdown that, read again, gives the same tree.
+//!
+//! This file is about blocks: `lines` writes them with the prefixes of the quotes and lists they
+//! are in, `inline` is about what stands in a paragraph, `table` about tables. What Markdown can't
+//! say is written as a block of HTML, as `html` has it: an empty paragraph, a cell that spans two
+//! columns, an image by itself.
+
+mod escape;
+mod inline;
+mod lines;
+mod table;
+
+use super::html;
+use super::space::{self, Space};
+use crate::node::{Kind, Node};
+use crate::schema::NodeType;
+use crate::tree::Tree;
+use lines::Lines;
+
+pub(crate) fn markdown(tree: &Tree) -> String {
+    let mut writer = Writer { tree, lines: Lines::new(), open: Vec::new() };
+    writer.document();
+    writer.lines.finish()
+}
+
+struct Writer<'a> {
+    tree: &'a Tree,
+    lines: Lines,
+    /// The containers that are open, outermost first.
+    open: Vec<Open>,
+}
+
+/// A quote, list or list item whose children are being written.
+struct Open {
+    kind: Container,
+    next: usize,
+    end: usize,
+    /// The child before the one at hand.
+    previous: Option<usize>,
+    /// The markers of the lists that stand right before the child at hand, and how many they are.
+    lists_before: (Option<[Marker; 2]>, usize),
+}
+
+#[derive(Clone, Copy)]
+enum Container {
+    Document,
+    Quote,
+    Item,
+    List { tight: bool, marker: Marker, number: i64 },
+}
+
+/// The greatest number that a list begins with in Markdown, which takes nine digits, less the most
+/// items that could follow.
+const NUMBER_MAX: i64 = 900_000_000;
+
+/// What stands before a list item. Lists next to one another have different ones, as they would be
+/// one list otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Marker {
+    Dash,
+    Star,
+    Dot,
+    Parenthesis,
+}
+
+impl Writer<'_> {
+    /// Writes block after block; containers are kept on a stack, as their depth is not up to us.
+    fn document(&mut self) {
+        if matches!(self.tree.nodes(), [_, Node { kind: Kind::Paragraph, .. }]) {
+            // A document of one empty paragraph is what no Markdown at all is read as.
+            return;
+        }
+        self.enter(0, Container::Document);
+        while let Some(open) = self.open.last_mut() {
+            if open.next >= open.end {
+                let kind = open.kind;
+                self.open.pop();
+                if matches!(kind, Container::Quote | Container::Item) {
+                    self.lines.pop_prefix();
+                }
+                continue;
+            }
+            let node = open.next;
+            let before = open.previous.replace(node);
+            open.next = self.tree.end(node);
+            match open.kind {
+                Container::List { tight, .. } => self.item(node, before, tight),
+                _ => self.block(node, before),
+            }
+        }
+    }
+
+    fn enter(&mut self, node: usize, kind: Container) {
+        self.open.push(Open {
+            kind,
+            next: node + 1,
+            end: self.tree.end(node),
+            previous: None,
+            lists_before: (None, 0),
+        });
+    }
+
+    fn block(&mut self, node: usize, before: Option<usize>) {
+        if before.is_some() && !self.is_in_tight_list() {
+            self.lines.blank();
+        }
+        let marker = self.marker(node);
+        match self.tree.kind(node) {
+            Kind::Paragraph => self.paragraph(node, before),
+            Kind::Heading { level } => self.heading(node, level),
+            Kind::Blockquote => {
+                self.lines.push_prefix("> ", "> ");
+                self.enter(node, Container::Quote);
+            }
+            Kind::BulletList | Kind::TaskList | Kind::OrderedList(_) => {
+                self.list(node, marker);
+            }
+            Kind::CodeBlock(_) => self.code_block(node),
+            Kind::HorizontalRule => self.lines.line("---"),
+            Kind::Table => match table::table(self.tree, node) {
+                Some(rows) => rows.iter().for_each(|row| self.lines.line(row)),
+                None => self.html(node),
+            },
+            _ => self.html(node),
+        }
+    }
+
+    /// The marker for the items of a list: another one than that of a list right before it.
+    fn marker(&mut self, block: usize) -> Marker {
+        let usual = match self.tree.kind(block).node_type() {
+            NodeType::OrderedList => Some([Marker::Dot, Marker::Parenthesis]),
+            NodeType::BulletList | NodeType::TaskList => Some([Marker::Dash, Marker::Star]),
+            _ => None,
+        };
+        let Some(open) = self.open.last_mut() else { return Marker::Dash };
+        let (before, count) = open.lists_before;
+        let count = if usual == before { count } else { 0 };
+        open.lists_before = (usual, count + 1);
+        usual.unwrap_or([Marker::Dash; 2])[count % 2]
+    }
+
+    fn is_in_tight_list(&self) -> bool {
+        let mut around = self.open.iter().rev();
+        matches!(around.next(), Some(Open { kind: Container::Item, .. }))
+            && matches!(around.next(), Some(Open { kind: Container::List { tight: true, .. }, .. }))
+    }
+
+    fn paragraph(&mut self, node: usize, before: Option<usize>) {
+        let is_empty = self.tree.end(node) == node + 1;
+        let is_whole_item = before.is_none()
+            && self.open.last().is_some_and(|open| {
+                matches!(open.kind, Container::Item) && open.end == self.tree.end(node)
+            });
+        if is_empty && is_whole_item {
+            self.lines.line("");
+        } else if !self.is_plain(node) {
+            self.html(node);
+        } else {
+            let text = inline::text(self.tree, node, inline::Place::Paragraph);
+            self.lines.lines(&text);
+        }
+    }
+
+    fn heading(&mut self, node: usize, level: u8) {
+        if space::of(self.tree, node) != Space::Plain {
+            return self.html(node);
+        }
+        let text = inline::text(self.tree, node, inline::Place::Heading);
+        let marker = "#".repeat(level.into());
+        self.lines.line(format!("{marker} {text}").trim_end_matches(' '));
+    }
+
+    fn code_block(&mut self, node: usize) {
+        let code: String = self
+            .tree
+            .children(node)
+            .filter_map(|child| match self.tree.kind(child) {
+                Kind::Text { start, end, .. } => Some(self.tree.text(start, end)),
+                _ => None,
+            })
+            .collect();
+        // A fenced block always ends with a line end.
+        let Some(code) = code.strip_suffix('\n') else { return self.html(node) };
+        let language = match self.tree.kind(node) {
+            Kind::CodeBlock(Some(language)) => self.tree.language(language),
+            _ => "",
+        };
+        let fence = "`".repeat(escape::longest_run(code, '`').max(2) + 1);
+        self.lines.line(&format!("{fence}{}", escape::info(language)));
+        self.lines.lines(code);
+        self.lines.line(&fence);
+    }
+
+    fn list(&mut self, node: usize, marker: Marker) {
+        let number = match self.tree.kind(node) {
+            Kind::OrderedList(list) => {
+                let list = self.tree.list(list);
+                if list.list_type.is_some() || !(0..=NUMBER_MAX).contains(&list.start) {
+                    return self.html(node);
+                }
+                list.start
+            }
+            Kind::TaskList if !self.is_plain_task_list(node) => return self.html(node),
+            _ => 1,
+        };
+        self.enter(node, Container::List { tight: self.is_tight(node), marker, number });
+    }
+
+    /// A task needs text behind its box, or the box isn't one.
+    fn is_plain_task_list(&self, list: usize) -> bool {
+        self.tree.children(list).all(|item| self.is_plain(item + 1))
+    }
+
+    /// Whether Markdown has the paragraph: it has none that are empty, and a line break at the
+    /// beginning would be taken for a block of HTML.
+    fn is_plain(&self, paragraph: usize) -> bool {
+        let first = self.tree.children(paragraph).next();
+        first.is_some_and(|first| matches!(self.tree.kind(first), Kind::Text { .. }))
+            && space::of(self.tree, paragraph) == Space::Plain
+    }
+
+    /// Whether every item is a paragraph and lists at most, so that no blank lines are needed.
+    fn is_tight(&self, list: usize) -> bool {
+        self.tree.children(list).all(|item| {
+            let mut blocks = self.tree.children(item).enumerate();
+            blocks.all(|(number, block)| match self.tree.kind(block).node_type() {
+                NodeType::Paragraph => {
+                    let only = self.tree.end(block) == self.tree.end(item);
+                    let empty = self.tree.end(block) == block + 1;
+                    number == 0 && (self.is_plain(block) || (only && empty))
+                }
+                // Two lists need a blank line between them for their markers to be seen.
+                NodeType::BulletList | NodeType::OrderedList | NodeType::TaskList => {
+                    number == 1 && self.interrupts_paragraph(block)
+                }
+                _ => false,
+            })
+        })
+    }
+
+    /// Whether a list may follow a paragraph without a blank line (CommonMark, section 5.2).
+    fn interrupts_paragraph(&self, list: usize) -> bool {
+        let counts_from_one = match self.tree.kind(list) {
+            Kind::OrderedList(list) => {
+                let list = self.tree.list(list);
+                list.start == 1 && list.list_type.is_none()
+            }
+            _ => true,
+        };
+        // The list, its first item, and the paragraph in that.
+        counts_from_one && self.is_plain(list + 2)
+    }
+
+    fn item(&mut self, node: usize, before: Option<usize>, tight: bool) {
+        if before.is_some() && !tight {
+            self.lines.blank();
+        }
+        let Some(Open { kind: Container::List { marker, number, .. }, .. }) = self.open.last_mut()
+        else {
+            return;
+        };
+        let mut bullet = match marker {
+            Marker::Dash => "- ".to_owned(),
+            Marker::Star => "* ".to_owned(),
+            Marker::Dot => format!("{number}. "),
+            Marker::Parenthesis => format!("{number}) "),
+        };
+        *number += 1;
+        let indent = " ".repeat(bullet.len());
+        match self.tree.kind(node) {
+            Kind::TaskItem { checked: true } => bullet.push_str("[x] "),
+            Kind::TaskItem { checked: false } => bullet.push_str("[ ] "),
+            _ => {}
+        }
+        self.lines.push_prefix(&bullet, &indent);
+        self.enter(node, Container::Item);
+    }
+
+    /// Writes a block as HTML. The HTML must not have a blank line, with which it would end, unless
+    /// it is a `pre`.
+    fn html(&mut self, node: usize) {
+        let html = html::html_of(self.tree, node);
+        if matches!(self.tree.kind(node), Kind::CodeBlock(_)) {
+            self.lines.lines(&html);
+        } else {
+            self.lines.line(&html.replace('\r', "&#13;").replace('\n', "&#10;"));
+        }
+    }
+}

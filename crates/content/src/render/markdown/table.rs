@@ -1,0 +1,77 @@
+//! Tables, as far as GitHub's flavour has them: a row of headers, then rows of as many cells, each
+//! with one line in it.
+
+use super::super::space::{self, Space};
+use super::inline::{self, Place};
+use crate::node::{Align, CellAttrs, Kind};
+use crate::render::html;
+use crate::tree::Tree;
+
+/// Writes a table's lines, or `None` if Markdown can't say it.
+pub(crate) fn table(tree: &Tree, table: usize) -> Option<Vec<String>> {
+    let mut rows = tree.children(table);
+    let (header, aligns) = row(tree, rows.next()?, true)?;
+    if aligns.is_empty() {
+        return None;
+    }
+    let rule: Vec<String> = aligns
+        .iter()
+        .map(|align| match align {
+            None => "---".to_owned(),
+            Some(Align::Left) => ":--".to_owned(),
+            Some(Align::Right) => "--:".to_owned(),
+            Some(Align::Center) => ":-:".to_owned(),
+        })
+        .collect();
+    let mut lines = vec![line(&header), line(&rule)];
+    for body_row in rows {
+        let (cells, body_aligns) = row(tree, body_row, false)?;
+        // The header says for whole columns how they are aligned.
+        if body_aligns != aligns {
+            return None;
+        }
+        lines.push(line(&cells));
+    }
+    Some(lines)
+}
+
+fn line(cells: &[String]) -> String {
+    format!("| {} |", cells.join(" | "))
+}
+
+fn row(tree: &Tree, row: usize, is_header: bool) -> Option<(Vec<String>, Vec<Option<Align>>)> {
+    let mut cells = Vec::new();
+    let mut aligns = Vec::new();
+    for cell in tree.children(row) {
+        let attrs = match (tree.kind(cell), is_header) {
+            (Kind::TableHeader(attrs), true) | (Kind::TableCell(attrs), false) => tree.cell(attrs),
+            _ => return None,
+        };
+        if *attrs != (CellAttrs { align: attrs.align, ..CellAttrs::default() }) {
+            return None;
+        }
+        cells.push(content(tree, cell)?);
+        aligns.push(attrs.align);
+    }
+    Some((cells, aligns))
+}
+
+/// The content of a cell, if it is one paragraph or image.
+fn content(tree: &Tree, cell: usize) -> Option<String> {
+    let block = cell + 1;
+    if tree.end(block) != tree.end(cell) {
+        return None;
+    }
+    match tree.kind(block) {
+        Kind::Paragraph if space::of(tree, block) == Space::Plain => {
+            Some(inline::text(tree, block, Place::Cell))
+        }
+        Kind::Image(image) => {
+            let mut written = String::new();
+            html::image(&mut written, tree.image(image));
+            let one_line = !written.contains(['\n', '\r', '|']);
+            one_line.then_some(written)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,10 @@
+//! From the tree: HTML, Markdown and plain text.
+
+mod html;
+mod markdown;
+mod space;
+mod text;
+
+pub(crate) use html::html;
+pub(crate) use markdown::markdown;
+pub(crate) use text::text;

@@ -1,0 +1,226 @@
+//! Which node may stand where: the content expressions of the schema and what follows from them.
+//!
+//! Attributes are `node`'s, marks are `marks`'s, and how HTML is fitted into the schema is
+//! `parse::context`'s. Every content expression here has at most two states (before and after the
+//! first child), so a state is the `bool` "a child has been seen".
+
+use std::collections::VecDeque;
+use std::sync::LazyLock;
+
+/// The kinds of node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NodeType {
+    Doc,
+    Paragraph,
+    Heading,
+    Blockquote,
+    BulletList,
+    OrderedList,
+    ListItem,
+    TaskList,
+    TaskItem,
+    CodeBlock,
+    HorizontalRule,
+    Image,
+    Table,
+    TableRow,
+    TableCell,
+    TableHeader,
+    HardBreak,
+    Text,
+}
+
+/// What a node holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// `block+`
+    Blocks,
+    /// `inline*`
+    Inline,
+    /// `text*`, without marks
+    Text,
+    /// `listItem+`
+    ListItems,
+    /// `taskItem+`
+    TaskItems,
+    /// `paragraph block*`
+    ItemBody,
+    /// `tableRow+`
+    Rows,
+    /// `(tableCell | tableHeader)*`
+    Cells,
+    /// A leaf.
+    Nothing,
+}
+
+/// The block group, in the order in which a place for a node is searched.
+const BLOCKS: [NodeType; 10] = [
+    NodeType::Paragraph,
+    NodeType::Blockquote,
+    NodeType::BulletList,
+    NodeType::CodeBlock,
+    NodeType::Heading,
+    NodeType::HorizontalRule,
+    NodeType::OrderedList,
+    NodeType::Table,
+    NodeType::Image,
+    NodeType::TaskList,
+];
+
+impl NodeType {
+    pub(crate) const ALL: [Self; 18] = [
+        Self::Doc,
+        Self::Paragraph,
+        Self::Heading,
+        Self::Blockquote,
+        Self::BulletList,
+        Self::OrderedList,
+        Self::ListItem,
+        Self::TaskList,
+        Self::TaskItem,
+        Self::CodeBlock,
+        Self::HorizontalRule,
+        Self::Image,
+        Self::Table,
+        Self::TableRow,
+        Self::TableCell,
+        Self::TableHeader,
+        Self::HardBreak,
+        Self::Text,
+    ];
+
+    /// The name in the JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Doc => "doc",
+            Self::Paragraph => "paragraph",
+            Self::Heading => "heading",
+            Self::Blockquote => "blockquote",
+            Self::BulletList => "bulletList",
+            Self::OrderedList => "orderedList",
+            Self::ListItem => "listItem",
+            Self::TaskList => "taskList",
+            Self::TaskItem => "taskItem",
+            Self::CodeBlock => "codeBlock",
+            Self::HorizontalRule => "horizontalRule",
+            Self::Image => "image",
+            Self::Table => "table",
+            Self::TableRow => "tableRow",
+            Self::TableCell => "tableCell",
+            Self::TableHeader => "tableHeader",
+            Self::HardBreak => "hardBreak",
+            Self::Text => "text",
+        }
+    }
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|node_type| node_type.name() == name)
+    }
+
+    pub(crate) fn content(self) -> Content {
+        match self {
+            Self::Doc | Self::Blockquote | Self::TableCell | Self::TableHeader => Content::Blocks,
+            Self::Paragraph | Self::Heading => Content::Inline,
+            Self::CodeBlock => Content::Text,
+            Self::BulletList | Self::OrderedList => Content::ListItems,
+            Self::TaskList => Content::TaskItems,
+            Self::ListItem | Self::TaskItem => Content::ItemBody,
+            Self::Table => Content::Rows,
+            Self::TableRow => Content::Cells,
+            Self::HorizontalRule | Self::Image | Self::HardBreak | Self::Text => Content::Nothing,
+        }
+    }
+
+    pub(crate) fn is_leaf(self) -> bool {
+        self.content() == Content::Nothing
+    }
+
+    pub(crate) fn is_inline(self) -> bool {
+        matches!(self, Self::HardBreak | Self::Text)
+    }
+
+    /// Whether text stands directly in this node.
+    pub(crate) fn is_textblock(self) -> bool {
+        matches!(self.content(), Content::Inline | Content::Text)
+    }
+
+    /// Whether the inline children may carry marks.
+    pub(crate) fn allows_marks(self) -> bool {
+        self.content() == Content::Inline
+    }
+
+    /// What has to be put into this node if nothing else is.
+    pub(crate) fn filler(self) -> Option<NodeType> {
+        let content = self.content();
+        if content.may_end(false) { None } else { content.next(false).first().copied() }
+    }
+
+    /// The nodes to open, outermost first, so that `target` can stand in this node; empty if it
+    /// fits as it is, `None` if no nesting makes it fit. The shortest way, and the first of those.
+    pub(crate) fn find_wrapping(self, started: bool, target: NodeType) -> Option<&'static [Self]> {
+        static TABLE: LazyLock<Vec<Option<Box<[NodeType]>>>> = LazyLock::new(all_wrappings);
+        let types = NodeType::ALL.len();
+        let row = (self as usize) * 2 + usize::from(started);
+        TABLE[row * types + target as usize].as_deref()
+    }
+}
+
+impl Content {
+    /// The node types that may come next.
+    pub(crate) fn next(self, started: bool) -> &'static [NodeType] {
+        match self {
+            Self::Blocks => &BLOCKS,
+            Self::Inline => &[NodeType::HardBreak, NodeType::Text],
+            Self::Text => &[NodeType::Text],
+            Self::ListItems => &[NodeType::ListItem],
+            Self::TaskItems => &[NodeType::TaskItem],
+            Self::ItemBody if started => &BLOCKS,
+            Self::ItemBody => &[NodeType::Paragraph],
+            Self::Rows => &[NodeType::TableRow],
+            Self::Cells => &[NodeType::TableCell, NodeType::TableHeader],
+            Self::Nothing => &[],
+        }
+    }
+
+    pub(crate) fn allows(self, started: bool, child: NodeType) -> bool {
+        self.next(started).contains(&child)
+    }
+
+    /// Whether the node is complete here.
+    pub(crate) fn may_end(self, started: bool) -> bool {
+        started || matches!(self, Self::Inline | Self::Text | Self::Cells | Self::Nothing)
+    }
+}
+
+fn all_wrappings() -> Vec<Option<Box<[NodeType]>>> {
+    let mut table = Vec::new();
+    for parent in NodeType::ALL {
+        for started in [false, true] {
+            for target in NodeType::ALL {
+                table.push(search_wrapping(parent.content(), started, target));
+            }
+        }
+    }
+    table
+}
+
+/// Breadth-first, as the shortest nesting is wanted.
+fn search_wrapping(content: Content, started: bool, target: NodeType) -> Option<Box<[NodeType]>> {
+    let mut seen = Vec::new();
+    let mut queue = VecDeque::from([(content, started, Vec::new())]);
+    while let Some((content, started, path)) = queue.pop_front() {
+        if content.allows(started, target) {
+            return Some(path.into());
+        }
+        for &wrapper in content.next(started) {
+            if wrapper.is_leaf() || seen.contains(&wrapper) {
+                continue;
+            }
+            seen.push(wrapper);
+            let mut longer = path.clone();
+            longer.push(wrapper);
+            queue.push_back((wrapper.content(), false, longer));
+        }
+    }
+    None
+}

@@ -1,0 +1,349 @@
+//! The document tree itself, and how it is put together.
+//!
+//! `TreeBuilder` appends nodes in document order and knows nothing of the schema: its callers
+//! (`parse::context` and `json`) see to it that what they append is valid.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use crate::marks::{ColorId, Link, LinkId, Marks};
+use crate::node::{
+    CellAttrs, CellId, ImageAttrs, ImageId, Kind, LanguageId, ListAttrs, ListId, MarksId, Node,
+};
+use crate::{ContentError, Limits, json, markdown_to_html, parse, render};
+
+/// A document: the content of a piece as a TipTap tree, always valid against the schema and safe
+/// to render.
+#[derive(Clone)]
+pub struct Tree {
+    nodes: Vec<Node>,
+    text: String,
+    marks: Vec<Marks>,
+    links: Vec<Arc<Link>>,
+    colors: Vec<Arc<str>>,
+    languages: Vec<Arc<str>>,
+    lists: Vec<ListAttrs>,
+    images: Vec<ImageAttrs>,
+    cells: Vec<CellAttrs>,
+}
+
+impl Tree {
+    /// Returns a document with one empty paragraph.
+    pub fn empty() -> Self {
+        let mut builder = TreeBuilder::new();
+        let doc = builder.open(Kind::Doc);
+        let paragraph = builder.open(Kind::Paragraph);
+        builder.close(paragraph);
+        builder.close(doc);
+        builder.finish()
+    }
+
+    /// Reads HTML, whatever its state: everything the schema lacks is unwrapped or dropped, and
+    /// nothing unsafe gets through.
+    pub fn from_html(html: &str, limits: &Limits) -> Result<Self, ContentError> {
+        parse::tree_from_html(html, limits)
+    }
+
+    /// Reads GitHub-flavoured Markdown. HTML in it is read like any other.
+    pub fn from_markdown(markdown: &str, limits: &Limits) -> Result<Self, ContentError> {
+        Self::from_html(&markdown_to_html(markdown), limits)
+    }
+
+    /// Reads a stored tree back, checking it against the schema and for safety.
+    pub fn from_json(json: &str) -> Result<Self, ContentError> {
+        json::read(json)
+    }
+
+    /// Writes the tree as compact JSON, keys in the order type, attrs, content, marks, text.
+    ///
+    /// A tree 100 levels deep is some 200 levels of JSON, which is more than some readers take
+    /// unless told to (`serde_json` stops at 128).
+    pub fn to_json(&self) -> String {
+        json::write(self)
+    }
+
+    /// Renders HTML as TipTap does, without white space of its own.
+    pub fn to_html(&self) -> String {
+        render::html(self)
+    }
+
+    /// Renders GitHub-flavoured Markdown, with inline HTML for what Markdown can't say.
+    pub fn to_markdown(&self) -> String {
+        render::markdown(self)
+    }
+
+    /// Renders plain text: blocks separated by a blank line, list items and table rows by a
+    /// newline.
+    pub fn to_text(&self) -> String {
+        render::text(self)
+    }
+}
+
+/// Two trees are equal if they are the same document.
+impl PartialEq for Tree {
+    fn eq(&self, other: &Self) -> bool {
+        // The tables may hold the same values in a different order.
+        self.to_json() == other.to_json()
+    }
+}
+
+impl Eq for Tree {}
+
+/// Shows the JSON.
+impl fmt::Debug for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tree({})", self.to_json())
+    }
+}
+
+impl Tree {
+    pub(crate) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    pub(crate) fn kind(&self, node: usize) -> Kind {
+        self.nodes[node].kind
+    }
+
+    /// The index behind the last descendant.
+    pub(crate) fn end(&self, node: usize) -> usize {
+        self.nodes[node].end as usize
+    }
+
+    pub(crate) fn children(&self, node: usize) -> impl Iterator<Item = usize> {
+        let end = self.end(node);
+        let first = (node + 1 < end).then_some(node + 1);
+        std::iter::successors(first, move |&child| Some(self.end(child)).filter(|&next| next < end))
+    }
+
+    pub(crate) fn text(&self, start: u32, end: u32) -> &str {
+        &self.text[start as usize..end as usize]
+    }
+
+    pub(crate) fn marks(&self, id: MarksId) -> Marks {
+        self.marks[id.0 as usize]
+    }
+
+    pub(crate) fn link(&self, id: LinkId) -> &Link {
+        &self.links[id.0 as usize]
+    }
+
+    pub(crate) fn color(&self, id: ColorId) -> &str {
+        &self.colors[id.0 as usize]
+    }
+
+    pub(crate) fn language(&self, id: LanguageId) -> &str {
+        &self.languages[id.0 as usize]
+    }
+
+    pub(crate) fn list(&self, id: ListId) -> &ListAttrs {
+        &self.lists[id.0 as usize]
+    }
+
+    pub(crate) fn image(&self, id: ImageId) -> &ImageAttrs {
+        &self.images[id.0 as usize]
+    }
+
+    pub(crate) fn cell(&self, id: CellId) -> &CellAttrs {
+        &self.cells[id.0 as usize]
+    }
+
+    /// Walks the tree in document order.
+    pub(crate) fn walk(&self) -> Walk<'_> {
+        self.walk_from(0)
+    }
+
+    /// Walks one node and what is in it.
+    pub(crate) fn walk_from(&self, node: usize) -> Walk<'_> {
+        Walk { tree: self, next: node, end: self.end(node), open: Vec::new() }
+    }
+}
+
+/// A step of a walk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Step {
+    Enter(usize),
+    Leave(usize),
+}
+
+/// Iterates over the nodes, entering and leaving each of them, leaves included.
+pub(crate) struct Walk<'a> {
+    tree: &'a Tree,
+    next: usize,
+    end: usize,
+    open: Vec<usize>,
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        if let Some(&node) = self.open.last()
+            && self.tree.end(node) == self.next
+        {
+            self.open.pop();
+            return Some(Step::Leave(node));
+        }
+        (self.next < self.end).then(|| {
+            let node = self.next;
+            self.next += 1;
+            self.open.push(node);
+            Step::Enter(node)
+        })
+    }
+}
+
+/// Puts a tree together, node by node in document order.
+pub(crate) struct TreeBuilder {
+    tree: Tree,
+    marks: HashMap<Marks, MarksId>,
+    links: HashMap<Arc<Link>, u32>,
+    colors: HashMap<Arc<str>, u32>,
+    languages: HashMap<Arc<str>, u32>,
+}
+
+impl TreeBuilder {
+    pub(crate) fn new() -> Self {
+        Self {
+            tree: Tree {
+                nodes: Vec::new(),
+                text: String::new(),
+                marks: Vec::new(),
+                links: Vec::new(),
+                colors: Vec::new(),
+                languages: Vec::new(),
+                lists: Vec::new(),
+                images: Vec::new(),
+                cells: Vec::new(),
+            },
+            marks: HashMap::new(),
+            links: HashMap::new(),
+            colors: HashMap::new(),
+            languages: HashMap::new(),
+        }
+    }
+
+    /// Makes room for nodes and text, so that the tables needn't be copied as they grow.
+    pub(crate) fn reserve(&mut self, nodes: usize, text_len: usize) {
+        self.tree.nodes.reserve_exact(nodes);
+        self.tree.text.reserve_exact(text_len);
+    }
+
+    /// Appends a node that is to get children; `close` says when it has them all.
+    pub(crate) fn open(&mut self, kind: Kind) -> usize {
+        self.tree.nodes.push(Node { kind, end: 0 });
+        self.tree.nodes.len() - 1
+    }
+
+    pub(crate) fn close(&mut self, node: usize) {
+        self.tree.nodes[node].end = index(self.tree.nodes.len());
+    }
+
+    pub(crate) fn leaf(&mut self, kind: Kind) {
+        let node = self.open(kind);
+        self.close(node);
+    }
+
+    /// Appends text, to the text before it if `join` is set and the marks are the same.
+    pub(crate) fn text(&mut self, text: &str, marks: MarksId, join: bool) {
+        let start = index(self.tree.text.len());
+        self.tree.text.push_str(text);
+        let new_end = index(self.tree.text.len());
+        if join
+            && let Some(Node { kind: Kind::Text { end, marks: before, .. }, .. }) =
+                self.tree.nodes.last_mut()
+            && *before == marks
+        {
+            *end = new_end;
+        } else {
+            self.leaf(Kind::Text { start, end: new_end, marks });
+        }
+    }
+
+    /// The length of all text so far.
+    pub(crate) fn text_len(&self) -> usize {
+        self.tree.text.len()
+    }
+
+    /// The text from `from` on, which must lie in the last text node.
+    pub(crate) fn text_from(&self, from: usize) -> &str {
+        &self.tree.text[from..]
+    }
+
+    /// Cuts the last node, a text, so that all text is `len` long; drops it when nothing is left.
+    pub(crate) fn truncate_text(&mut self, len: usize) {
+        self.tree.text.truncate(len);
+        if let Some(Node { kind: Kind::Text { start, end, .. }, .. }) = self.tree.nodes.last_mut() {
+            *end = index(len);
+            if *start == *end {
+                self.tree.nodes.pop();
+            }
+        }
+    }
+
+    pub(crate) fn marks(&mut self, marks: Marks) -> MarksId {
+        let table = &mut self.tree.marks;
+        *self.marks.entry(marks).or_insert_with(|| {
+            table.push(marks);
+            MarksId(index(table.len() - 1))
+        })
+    }
+
+    pub(crate) fn link(&mut self, link: Link) -> LinkId {
+        LinkId(intern(&mut self.links, &mut self.tree.links, Arc::new(link)))
+    }
+
+    pub(crate) fn color(&mut self, color: &str) -> ColorId {
+        ColorId(intern(&mut self.colors, &mut self.tree.colors, color.into()))
+    }
+
+    pub(crate) fn language(&mut self, language: &str) -> LanguageId {
+        LanguageId(intern(&mut self.languages, &mut self.tree.languages, language.into()))
+    }
+
+    pub(crate) fn list(&mut self, list: ListAttrs) -> ListId {
+        ListId(push_or_last(&mut self.tree.lists, list))
+    }
+
+    pub(crate) fn image(&mut self, image: ImageAttrs) -> ImageId {
+        ImageId(push_or_last(&mut self.tree.images, image))
+    }
+
+    pub(crate) fn cell(&mut self, cell: CellAttrs) -> CellId {
+        CellId(push_or_last(&mut self.tree.cells, cell))
+    }
+
+    pub(crate) fn finish(mut self) -> Tree {
+        // Giving back little isn't worth a copy of all.
+        if self.tree.nodes.len() < self.tree.nodes.capacity() / 2 {
+            self.tree.nodes.shrink_to_fit();
+        }
+        if self.tree.text.len() < self.tree.text.capacity() / 2 {
+            self.tree.text.shrink_to_fit();
+        }
+        self.tree
+    }
+}
+
+/// Returns the place of a value in its table, adding it if it is new.
+fn intern<K: Hash + Eq + Clone>(seen: &mut HashMap<K, u32>, table: &mut Vec<K>, value: K) -> u32 {
+    *seen.entry(value).or_insert_with_key(|value| {
+        table.push(value.clone());
+        index(table.len() - 1)
+    })
+}
+
+/// Appends a value unless it is the same as the last one, as most cells and lists are.
+fn push_or_last<T: PartialEq>(table: &mut Vec<T>, value: T) -> u32 {
+    if table.last() != Some(&value) {
+        table.push(value);
+    }
+    index(table.len() - 1)
+}
+
+/// Trees are indexed by 32 bits: the limits on what a request may weigh are far below that.
+fn index(at: usize) -> u32 {
+    u32::try_from(at).expect("a document is smaller than 4 GiB")
+}

@@ -1,0 +1,165 @@
+//! Inputs made to be large, deep or slow. Each is read on a thread with a small stack.
+
+use std::time::{Duration, Instant};
+
+use galley_content::{ContentError, Limits, Tree};
+
+use crate::support;
+
+const MIB: usize = 1024 * 1024;
+
+/// Generous, as tests run unoptimised and beside one another.
+const TIME_MAX: Duration = Duration::from_mins(1);
+
+fn read(html: String) -> Result<Tree, ContentError> {
+    let start = Instant::now();
+    let thread = std::thread::Builder::new().stack_size(512 * 1024);
+    let reading = thread.spawn(move || {
+        let tree = Tree::from_html(&html, &Limits::default())?;
+        // Whatever came in can also be shown, stored and read back, and is dropped here.
+        drop((tree.to_html(), tree.to_markdown(), tree.to_text()));
+        assert!(Tree::from_json(&tree.to_json()).is_ok());
+        Ok(tree)
+    });
+    let tree = reading.expect("a thread").join().expect("no panic");
+    assert!(start.elapsed() < TIME_MAX, "took {:?}", start.elapsed());
+    tree
+}
+
+/// Repeats a text with a number in it.
+fn numbered(count: usize, before: &str, behind: &str) -> String {
+    (0..count)
+        .flat_map(|number| [before.to_owned(), number.to_string(), behind.to_owned()])
+        .collect()
+}
+
+#[test]
+fn a_hundred_thousand_open_bold_are_bold() {
+    let tree = read(format!("{}x", "<b>".repeat(100_000))).expect("a document");
+    assert_eq!(tree.to_html(), "<p><strong>x</strong></p>");
+}
+
+#[test]
+fn nested_spans_count_for_nothing() {
+    let html = format!("{}x", "<span style='font-weight:bold'><i>".repeat(20_000));
+    let tree = read(html).expect("a document");
+    assert_eq!(tree.to_html(), "<p><strong><em>x</em></strong></p>");
+}
+
+#[test]
+fn blocks_may_nest_to_the_limit_and_no_further() {
+    assert!(read(format!("{}x", "<div>".repeat(256))).is_ok());
+    for html in
+        ["<div>", "<section><p>", "<blockquote>", "<ul><li>", "<ol><li><p>", "<table><tr><td>"]
+    {
+        let error = read(html.repeat(100_000)).expect_err(html);
+        assert_eq!(error, ContentError::TooDeep, "{html}");
+    }
+    assert_eq!(read("<div>".repeat(257)), Err(ContentError::TooDeep));
+}
+
+#[test]
+fn trees_may_nest_to_the_limit_and_no_further() {
+    assert!(read(format!("{}x", "<blockquote>".repeat(98))).is_ok());
+    assert_eq!(read(format!("{}x", "<blockquote>".repeat(99))), Err(ContentError::TooDeep));
+    assert!(read("<ul><li>x".repeat(49)).is_ok());
+    assert_eq!(read("<ul><li>x".repeat(50)), Err(ContentError::TooDeep));
+}
+
+#[test]
+fn formatting_multiplied_by_paragraphs_is_too_complex() {
+    let open = numbered(2_000, "<b id=", ">");
+    // Each paragraph closes them, and the next opens them all again.
+    let html = format!("<p>{open}{}", "<p>x".repeat(100_000));
+    assert_eq!(read(html), Err(ContentError::TooComplex));
+    // Around the paragraphs they are opened once.
+    assert!(read(format!("{open}{}", "<p>x".repeat(10_000))).is_ok());
+}
+
+#[test]
+fn end_tags_that_search_the_whole_stack_are_too_complex() {
+    let html = format!("{}{}", "<span>".repeat(100_000), "</p>".repeat(300_000));
+    assert_eq!(read(html), Err(ContentError::TooComplex));
+}
+
+#[test]
+fn floods_of_attributes_are_too_complex() {
+    let attributes = numbered(100_000, " a", "");
+    for tag in [
+        format!("<p{attributes}>"),
+        format!("<p x=\">\" {attributes}"),
+        format!("<p x='\"'{attributes}>"),
+    ] {
+        assert_eq!(read(format!("x{tag}y")), Err(ContentError::TooComplex));
+    }
+    let words = "many words in a row, ".repeat(10_000);
+    assert!(read(format!("<p title=\"{words}\">{words}</p>a < b {words}")).is_ok());
+}
+
+#[test]
+fn two_mebibytes_of_anything_are_read() {
+    let text = read("word ".repeat(2 * MIB / 5)).expect("a document");
+    assert_eq!(text.to_text().len(), 2 * MIB / 5 * 5);
+    for piece in [
+        "<p>",
+        "<br>",
+        "&amp;",
+        "&#0;",
+        "<hr>x",
+        "<td>",
+        "<b>x</b>",
+        "<!---->",
+        "\u{0}",
+        "é",
+        "</p>",
+        "<li>x",
+        "<a href=x>y",
+        "<a>",
+        "<table>",
+        "<p>x</p>\n",
+        "<i><p>",
+        "<h1>",
+        "<select>",
+        "<svg>",
+        "<img src=x>",
+        "<pre>\n",
+        "<tr>",
+        "<ruby><rt>",
+        "<nobr>",
+        "<button>",
+        "</b><b></i><i>",
+    ] {
+        // To be read or refused, within the time.
+        let _ = read(piece.repeat(2 * MIB / piece.len() / 8));
+    }
+    let long = format!("<a href=\"{}\">x</a>", "y".repeat(2 * MIB));
+    assert!(read(long).is_ok());
+}
+
+#[test]
+fn wide_tables_are_read_in_time() {
+    let columns = "<col width=10>".repeat(20_000);
+    let html = format!("<table><colgroup>{columns}</colgroup><tr>{}", "<td>x".repeat(20_000));
+    assert!(read(html).is_ok());
+    let spans = "<tr>".to_owned() + &"<td colspan=1000>".repeat(1_000);
+    assert!(read(format!("<table>{spans}")).is_ok());
+}
+
+#[test]
+fn markdown_may_not_nest_without_end() {
+    for piece in [">", "- ", "1. ", "*", "_a", "[", "![", "`", "<b>", "~~", "> - "] {
+        let markdown = piece.repeat(20_000);
+        let start = Instant::now();
+        let _ = Tree::from_markdown(&markdown, &Limits::default());
+        assert!(start.elapsed() < TIME_MAX, "{piece} took {:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn limits_can_be_lowered() {
+    let limits = Limits { tree_depth: 3, ..Limits::default() };
+    assert!(Tree::from_html("<blockquote>x", &limits).is_ok());
+    let deeper = Tree::from_html("<blockquote><blockquote>x", &limits);
+    assert_eq!(deeper, Err(ContentError::TooDeep));
+    assert!(support::from_html("<blockquote><blockquote>x").to_html().contains('x'));
+}

@@ -1,0 +1,68 @@
+//! The JSON of a tree.
+
+use galley_content::{ContentError, Tree};
+
+use crate::support;
+
+#[test]
+fn keys_stand_in_order_and_defaults_are_written() {
+    let tree =
+        support::from_html("<ol><li><a href=x><b>a\"\\\n\u{1}</b></a></ol><img src=a.png alt=12>");
+    assert_eq!(
+        tree.to_json(),
+        "{\"type\":\"doc\",\"content\":[{\"type\":\"orderedList\",\"attrs\":{\"start\":1,\"type\":null},\
+         \"content\":[{\"type\":\"listItem\",\"content\":[{\"type\":\"paragraph\",\"content\":[\
+         {\"type\":\"text\",\"marks\":[{\"type\":\"link\",\"attrs\":{\"href\":\"x\",\"target\":null,\
+         \"rel\":null,\"class\":null,\"title\":null}},{\"type\":\"bold\"}],\"text\":\"a\\\"\\\\ \\u0001\"}\
+         ]}]}]},{\"type\":\"image\",\"attrs\":{\"src\":\"a.png\",\"alt\":12,\"title\":null,\
+         \"width\":null,\"height\":null}}]}"
+    );
+}
+
+#[test]
+fn our_cases_read_back() {
+    for case in support::read_cases(&support::fixtures_dir().join("cases.json")) {
+        let tree = support::from_html(&case.html);
+        assert_eq!(Tree::from_json(&tree.to_json()), Ok(tree), "{}", case.html);
+    }
+}
+
+#[test]
+fn missing_attributes_get_their_defaults() {
+    let json = "{\"type\":\"doc\",\"content\":[{\"type\":\"codeBlock\"},{\"type\":\"heading\"}]}";
+    let tree = Tree::from_json(json).expect("a valid tree");
+    assert_eq!(tree.to_html(), "<pre><code></code></pre><h1></h1>");
+}
+
+#[test]
+fn neighbouring_texts_with_the_same_marks_become_one() {
+    let json = "{\"type\":\"doc\",\"content\":[{\"type\":\"paragraph\",\"content\":[\
+                {\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}]}";
+    let tree = Tree::from_json(json).expect("a valid tree");
+    assert_eq!(tree, support::from_html("ab"));
+}
+
+#[test]
+fn a_tree_of_the_greatest_depth_reads_back() {
+    let html = format!("{}x", "<blockquote>".repeat(98));
+    let tree = support::from_html(&html);
+    assert_eq!(Tree::from_json(&tree.to_json()), Ok(tree));
+}
+
+#[test]
+fn a_deeper_tree_is_too_deep() {
+    let quotes = "{\"type\":\"blockquote\",\"content\":[".repeat(100_000);
+    let json = format!("{{\"type\":\"doc\",\"content\":[{quotes}");
+    assert_eq!(Tree::from_json(&json), Err(ContentError::TooDeep));
+    let nested = "{\"type\":\"blockquote\",\"content\":[".repeat(100);
+    let closed = "]}".repeat(100);
+    let json =
+        format!("{{\"type\":\"doc\",\"content\":[{nested}{{\"type\":\"paragraph\"}}{closed}]}}");
+    assert_eq!(Tree::from_json(&json), Err(ContentError::TooDeep));
+}
+
+#[test]
+fn trees_go_from_thread_to_thread() {
+    fn assert_send_and_sync<T: Send + Sync>() {}
+    assert_send_and_sync::<Tree>();
+}

@@ -1,0 +1,197 @@
+//! Markdown in and out.
+
+use std::path::Path;
+
+use galley_content::{Tree, markdown_to_html};
+
+use crate::support;
+
+/// Posts whose Markdown doesn't give the same tree again, and why.
+const KNOWN_DIFFERENCES: &[(&str, &str)] = &[];
+
+/// The posts beside the corpus, by name, without their front matter.
+fn posts(test: &str) -> Vec<(String, String)> {
+    let Some(dir) = support::corpus_dir(test) else { return Vec::new() };
+    let mut posts = Vec::new();
+    collect_posts(&dir.join("../posts"), &mut posts);
+    posts.sort();
+    posts
+}
+
+fn collect_posts(dir: &Path, posts: &mut Vec<(String, String)>) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect_posts(&path, posts);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            let text = std::fs::read_to_string(&path).expect("a post is readable");
+            posts.push((path.display().to_string(), without_front_matter(&text).to_owned()));
+        }
+    }
+}
+
+fn without_front_matter(post: &str) -> &str {
+    for fence in ["+++\n", "---\n"] {
+        let rest = post.strip_prefix(fence).and_then(|rest| rest.split_once(&format!("\n{fence}")));
+        if let Some((_, body)) = rest {
+            return body;
+        }
+    }
+    post
+}
+
+#[test]
+fn posts_give_the_same_tree_again() {
+    let posts = posts("posts_give_the_same_tree_again");
+    let mut differing = Vec::new();
+    for (name, post) in &posts {
+        let tree = support::from_markdown(post);
+        let again = support::from_markdown(&tree.to_markdown());
+        if let Some(difference) = support::difference(&again, &tree)
+            && !KNOWN_DIFFERENCES.iter().any(|(known, _)| name.ends_with(known))
+        {
+            differing.push(format!("{name}: {difference}"));
+        }
+    }
+    println!("{} of {} posts give the same tree", posts.len() - differing.len(), posts.len());
+    assert!(differing.is_empty(), "{differing:#?}");
+}
+
+#[test]
+fn documents_of_the_corpus_survive_markdown() {
+    let Some(dir) = support::corpus_dir("documents_of_the_corpus_survive_markdown") else { return };
+    for file in ["blog.json", "commonmark.json"] {
+        let cases = support::read_cases(&dir.join(file));
+        let differing = support::differing(&cases, |case| {
+            let tree = support::from_html(&case.html);
+            (support::from_markdown(&tree.to_markdown()), tree)
+        });
+        assert!(differing.is_empty(), "{} differ: {differing:#?}", differing.len());
+    }
+}
+
+#[test]
+fn our_cases_survive_markdown() {
+    let cases = support::read_cases(&support::fixtures_dir().join("cases.json"));
+    let differing = support::differing(&cases, |case| {
+        let tree = support::from_html(&case.html);
+        (support::from_markdown(&tree.to_markdown()), tree)
+    });
+    assert!(differing.is_empty(), "{} differ: {differing:#?}", differing.len());
+}
+
+#[track_caller]
+fn assert_markdown(html: &str, markdown: &str) {
+    let tree = support::from_html(html);
+    assert_eq!(tree.to_markdown(), markdown);
+    assert_eq!(support::from_markdown(markdown), tree);
+}
+
+#[test]
+fn a_document_is_readable_markdown() {
+    assert_markdown(
+        "<h1>Title</h1><p>Some <b>bold</b>, <i>italic</i>, <s>gone</s> and <code>code</code>; \
+         <a href='https://example.org/a?b=1&amp;c=2' title='T'>a link</a>.</p>\
+         <blockquote><p>Quoted</p><ul><li>one</li><li>two<ol><li>three</ol></ul></blockquote>\
+         <pre><code class=language-rust>fn main() {}\n</code></pre><hr>",
+        "# Title\n\nSome **bold**, _italic_, ~~gone~~ and `code`; \
+         [a link](https://example.org/a?b=1&amp;c=2 \"T\").\n\n\
+         > Quoted\n>\n> - one\n> - two\n>   1. three\n\n\
+         ```rust\nfn main() {}\n```\n\n---\n",
+    );
+}
+
+#[test]
+fn tables_and_tasks_are_github_flavoured() {
+    assert_markdown(
+        "<table><tr><th>a<th align=right>b|c<tr><td>1<td align=right>2</table>",
+        "| a | b\\|c |\n| --- | --: |\n| 1 | 2 |\n",
+    );
+    assert_markdown(
+        "<ul data-type=taskList><li data-type=taskItem data-checked=true>done\
+         <li data-type=taskItem data-checked=false>to do</ul>",
+        "- [x] done\n- [ ] to do\n",
+    );
+}
+
+#[test]
+fn what_markdown_lacks_is_html() {
+    assert_markdown("<p>a<u>b</u><sub>c</sub></p>", "a<u>b</u><sub>c</sub>\n");
+    assert_markdown("<p>wo<b>r</b>d<i>s</i></p>", "wo**r**d<em>s</em>\n");
+    assert_markdown("<p></p><p>a</p>", "<p></p>\n\na\n");
+    assert_markdown("<img src=a.png alt=b>", "<img src=\"a.png\" alt=\"b\">\n");
+}
+
+#[test]
+fn text_that_looks_like_markdown_stays_text() {
+    for text in [
+        "# a",
+        "1. a",
+        "12) a",
+        "- a",
+        "+ a",
+        "* a",
+        "> a",
+        "---",
+        "===",
+        "```",
+        "~~~",
+        "| a |",
+        ": a",
+        "a_b_c _d_",
+        "*a* **b**",
+        "[a](b)",
+        "![a](b)",
+        "!",
+        "&amp;amp; &amp;copy;",
+        "&lt;b&gt; &lt;!-- --&gt;",
+        "\\ \\* \\\\",
+        "`a` ``",
+        "https://example.org www.example.org",
+        "me@example.org mailto:me@example.org",
+        "a &lt; b & c > d",
+        "[x] y",
+        "[a]: b",
+        "~a~",
+        "#",
+        "##",
+        "1.",
+        "-",
+        "ftp://x.org",
+        "xmpp:me@example.org",
+        "-- a",
+        "--",
+        "a #",
+        "2.5 a",
+    ] {
+        for html in [
+            format!("<p>{text}</p>"),
+            format!("<h2>{text}</h2>"),
+            format!("<ul><li>{text}</ul>"),
+            format!("<p>x<br>{text}</p>"),
+            format!("<p><b>{text}</b></p>"),
+            format!("<p><a href=y>{text}</a></p>"),
+            format!("<table><tr><th>{text}</table>"),
+            format!("<p><code>{text}</code></p>"),
+            format!("<ul data-type=taskList><li data-type=taskItem>{text}</ul>"),
+        ] {
+            let tree = support::from_html(&html);
+            let markdown = tree.to_markdown();
+            assert_eq!(support::from_markdown(&markdown), tree, "{html} as {markdown}");
+        }
+    }
+}
+
+#[test]
+fn an_empty_document_is_empty_markdown() {
+    assert_eq!(Tree::empty().to_markdown(), "");
+    assert_eq!(support::from_markdown(""), Tree::empty());
+}
+
+#[test]
+fn task_lists_are_for_the_parser_to_know() {
+    assert!(markdown_to_html("- [x] a\n- [ ] b").contains("data-type=\"taskItem\""));
+    // Half a task list is a list.
+    let tree = support::from_markdown("- [x] a\n- b");
+    assert_eq!(tree.to_html(), "<ul><li><p>[x] a</p></li><li><p>b</p></li></ul>");
+}

@@ -1,0 +1,293 @@
+//! Requests that are wrong, each in a way of its own: a 4xx that names what is wrong, and nothing is
+//! changed.
+
+use galley_testing::on_both_engines;
+use reqwest::Method;
+use serde_json::json;
+
+use crate::service::{Answer, Service};
+
+/// A request that is wrong, and what is said to it.
+struct Bad {
+    method: Method,
+    path: String,
+    body: Body,
+    status: u16,
+    reason: &'static str,
+    issues: &'static [&'static str],
+}
+
+enum Body {
+    None,
+    Json(String),
+    Bytes(Vec<u8>),
+    Typed(&'static str, &'static str),
+}
+
+/// What the table's texts may name.
+struct Names {
+    piece: String,
+    group: String,
+    tag: String,
+    member: String,
+}
+
+/// A piece's body in which `fields` are set, or added.
+fn piece(names: &Names, fields: &str) -> Body {
+    let group = &names.group;
+    let all = [
+        ("title", "\"t\"".to_owned()),
+        ("slug", "\"s\"".to_owned()),
+        ("tags", "[]".to_owned()),
+        ("members", "[]".to_owned()),
+        ("contentGroupId", format!("\"{group}\"")),
+    ];
+    let kept: Vec<String> = all
+        .iter()
+        .filter(|(name, _)| !fields.contains(&format!("\"{name}\":")))
+        .map(|(name, value)| format!("\"{name}\":{value}"))
+        .chain((!fields.is_empty()).then(|| fields.to_owned()))
+        .collect();
+    Body::Json(format!("{{{}}}", kept.join(",")))
+}
+
+#[expect(clippy::too_many_lines, reason = "it is a table")]
+fn table(names: &Names) -> Vec<Bad> {
+    let Names { piece: id, group, tag, member } = names;
+    let mut table = Vec::new();
+    let mut add = |method: &str, path: &str, body: Body, status, reason, issues| {
+        let method = method.parse().unwrap();
+        table.push(Bad { method, path: path.to_owned(), body, status, reason, issues });
+    };
+    let pieces = "/content-pieces";
+
+    // Bodies that are no JSON object.
+    for body in [
+        "",
+        " ",
+        "{",
+        "[]",
+        "null",
+        "\"text\"",
+        "3",
+        "true",
+        "{}{}",
+        "{a:1}",
+        "{\"a\":1,}",
+        "{'a':1}",
+        "{\"title\":\"a\",\"title\":\"b\"}",
+        "{\"x\":{\"a\":1,\"a\":1}}",
+        "{\"title\":\"\\ud800\"}",
+        "{\"title\":\"\\udc00\\ud800\"}",
+        "{\"title\":\"a\\u0000b\"}",
+        "{\"a\\u0000\":1}",
+        "{\"title\":\"a\nb\"}",
+        "{\"n\":01}",
+        "{\"n\":1e999}",
+        "{\"n\":NaN}",
+        "\u{feff}{}",
+    ] {
+        add("POST", pieces, Body::Json(body.to_owned()), 400, "malformed_body", &[]);
+    }
+    let nested = format!("{{\"x\":{}{}}}", "[".repeat(128), "]".repeat(128));
+    add("POST", pieces, Body::Json(nested), 400, "malformed_body", &[]);
+    add("PUT", pieces, Body::Bytes(b"{\"title\":\"\xff\"}".to_vec()), 400, "malformed_body", &[]);
+    add("POST", pieces, Body::Bytes(vec![b'['; 100_000]), 400, "malformed_body", &[]);
+    add("POST", pieces, Body::Typed("text/plain", "{}"), 415, "unsupported_media_type", &[]);
+    add("PUT", "/tags", Body::Typed("application/xml", "<a/>"), 415, "unsupported_media_type", &[]);
+
+    // Types.
+    for (fields, issues) in [
+        ("\"title\":3", &["title"][..]),
+        ("\"title\":[\"a\"]", &["title"]),
+        ("\"title\":true", &["title"]),
+        ("\"slug\":{}", &["slug"]),
+        ("\"tags\":\"x\"", &["tags"]),
+        ("\"tags\":{}", &["tags"]),
+        ("\"tags\":[1,null,[],{}]", &["tags[0]", "tags[1]", "tags[2]", "tags[3]"]),
+        ("\"members\":false", &["members"]),
+        ("\"contentGroupId\":7", &["contentGroupId"]),
+        ("\"date\":1763631000", &["date"]),
+        ("\"description\":[]", &["description"]),
+        ("\"coverUrl\":1", &["coverUrl"]),
+        ("\"coverAlt\":1,\"coverWidth\":2", &["coverAlt", "coverWidth"]),
+        ("\"customData\":1", &["customData"]),
+        ("\"canonicalLink\":{}", &["canonicalLink"]),
+        ("\"filename\":[]", &["filename"]),
+        ("\"content\":{\"type\":\"doc\"}", &["content"]),
+        ("\"referenceId\":1", &["referenceId"]),
+        // Missing and null.
+        ("\"title\":null", &["title"]),
+        ("\"slug\":null,\"tags\":null,\"members\":null", &["slug", "tags", "members"]),
+        ("\"contentGroupId\":null", &["contentGroupId"]),
+        // Values.
+        ("\"title\":\"\"", &["title"]),
+        ("\"slug\":\"\"", &["slug"]),
+        ("\"slug\":\"a b\"", &["slug"]),
+        ("\"slug\":\"a\\tb\"", &["slug"]),
+        ("\"slug\":\"a\\u00a0b\"", &["slug"]),
+        ("\"date\":\"yesterday\"", &["date"]),
+        ("\"date\":\"2026-02-30\"", &["date"]),
+        ("\"date\":\"2026-11-20T25:00\"", &["date"]),
+        ("\"coverUrl\":\"javascript:alert(1)\"", &["coverUrl"]),
+        ("\"coverUrl\":\"ftp://example.org/a\"", &["coverUrl"]),
+        ("\"canonicalLink\":\"data:text/html,x\"", &["canonicalLink"]),
+        ("\"canonicalLink\":\"http://\"", &["canonicalLink"]),
+        ("\"customData\":\"{\"", &["customData"]),
+        ("\"customData\":\"{a:1}\"", &["customData"]),
+        (
+            "\"title\":1,\"slug\":\" \",\"date\":\"x\",\"coverUrl\":\"x:y\"",
+            &["title", "slug", "date", "coverUrl"],
+        ),
+    ] {
+        add("POST", pieces, piece(names, fields), 400, "validation", issues);
+    }
+
+    // Too long.
+    for (name, length) in [
+        ("title", 1_025),
+        ("slug", 513),
+        ("coverAlt", 1_025),
+        ("coverWidth", 1_025),
+        ("filename", 1_025),
+        ("coverUrl", 2_049),
+        ("canonicalLink", 2_049),
+        ("description", 65_537),
+        ("content", 2_097_153),
+    ] {
+        let fields = format!("\"{name}\":\"{}\"", "x".repeat(length));
+        let issues: &'static [&'static str] = match name {
+            "title" => &["title"],
+            "slug" => &["slug"],
+            "coverAlt" => &["coverAlt"],
+            "coverWidth" => &["coverWidth"],
+            "filename" => &["filename"],
+            "coverUrl" => &["coverUrl"],
+            "canonicalLink" => &["canonicalLink"],
+            "description" => &["description"],
+            _ => &["content"],
+        };
+        add("POST", pieces, piece(names, &fields), 400, "validation", issues);
+    }
+    let fields = format!("\"customData\":\"[{}1]\"", "1,".repeat(131_072));
+    add("POST", pieces, piece(names, &fields), 400, "validation", &["customData"]);
+    let many = vec![format!("\"{tag}\""); 101].join(",");
+    add("POST", pieces, piece(names, &format!("\"tags\":[{many}]")), 400, "validation", &["tags"]);
+    let deep = format!("\"content\":\"{}\"", "<blockquote>".repeat(300));
+    add("POST", pieces, piece(names, &deep), 400, "content_too_deep", &["content"]);
+
+    // References: unknown ids, and ids of another kind.
+    for (fields, issues) in [
+        (format!("\"tags\":[\"{group}\"]"), &["tags[0]"][..]),
+        (format!("\"tags\":[\"{tag}\",{{\"id\":\"{id}\"}}]"), &["tags[1]"]),
+        (format!("\"members\":[\"{tag}\"]"), &["members[0]"]),
+        (format!("\"members\":[\"{}\"]", member.to_uppercase()), &["members[0]"]),
+        (format!("\"contentGroupId\":\"{tag}\""), &["contentGroupId"]),
+        ("\"contentGroupId\":\"\"".to_owned(), &["contentGroupId"]),
+        ("\"contentGroupId\":\"cg_00000000000000000000000000\"".to_owned(), &["contentGroupId"]),
+        (format!("\"referenceId\":\"{group}\""), &["referenceId"]),
+        ("\"referenceId\":\"cp_00000000000000000000000000\"".to_owned(), &["referenceId"]),
+    ] {
+        add("POST", pieces, piece(names, &fields), 400, "unknown_reference", issues);
+    }
+
+    // Updates.
+    for (fields, status, reason, issues) in [
+        (String::new(), 400, "validation", &["id"][..]),
+        ("\"id\":null".to_owned(), 400, "validation", &["id"]),
+        ("\"id\":7".to_owned(), 400, "validation", &["id"]),
+        (format!("\"id\":\"{tag}\""), 404, "not_found", &[]),
+        ("\"id\":\"x\",\"title\":3".to_owned(), 400, "validation", &["title"]),
+        (format!("\"id\":\"{id}\",\"title\":null"), 400, "validation", &["title"]),
+        (format!("\"id\":\"{id}\",\"tags\":[\"x\"]"), 400, "unknown_reference", &["tags[0]"]),
+        (format!("\"id\":\"{id}\",\"variant\":\"de\""), 404, "not_found", &[]),
+        (format!("\"id\":\"{id}\",\"variant\":1"), 400, "validation", &["variant"]),
+        (format!("\"id\":\"{id}\",\"referenceId\":\"{id}\""), 400, "validation", &["referenceId"]),
+    ] {
+        add("PUT", pieces, Body::Json(format!("{{{fields}}}")), status, reason, issues);
+    }
+
+    // Queries.
+    for (path, status, reason, issues) in [
+        ("/content-pieces", 400, "validation", &["id"][..]),
+        ("/content-pieces?id=", 400, "validation", &["id"]),
+        ("/content-pieces?id=a&id=b", 400, "validation", &["id"]),
+        ("/content-pieces?id=%00", 400, "validation", &["id"]),
+        ("/content-pieces?content=x", 400, "validation", &["id", "content"]),
+        ("/content-pieces/list?page=-1", 400, "validation", &["page"]),
+        ("/content-pieces/list?page=1.5", 400, "validation", &["page"]),
+        ("/content-pieces/list?page=1e3", 400, "validation", &["page"]),
+        ("/content-pieces/list?page=99999999999999999999", 400, "validation", &["page"]),
+        ("/content-pieces/list?page=%2B1", 400, "validation", &["page"]),
+        ("/content-pieces/list?perPage=0", 400, "validation", &["perPage"]),
+        ("/content-pieces/list?perPage=1001", 400, "validation", &["perPage"]),
+        ("/content-pieces/list?perPage=10&perPage=20", 400, "validation", &["perPage"]),
+        ("/content-pieces/list?lastOrder=%27", 400, "validation", &["lastOrder"]),
+        ("/content-pieces/list?cursor=W10", 400, "validation", &["cursor"]),
+        ("/content-pieces/list?sort=;drop", 400, "validation", &["sort"]),
+        ("/content-groups/list?lastId=1", 400, "validation", &["lastId"]),
+        ("/tags?id=%F0%9F%92%A9", 404, "not_found", &[]),
+    ] {
+        add("GET", path, Body::None, status, reason, issues);
+    }
+    add("DELETE", "/content-pieces", Body::None, 400, "validation", &["id"]);
+    add("DELETE", "/content-pieces?id=1", Body::None, 404, "not_found", &[]);
+
+    // Groups and tags.
+    for (path, body, issues) in [
+        ("/tags", "{}", &["label"][..]),
+        ("/tags", "{\"label\":\"\",\"color\":\"\"}", &["label", "color"]),
+        ("/tags", "{\"label\":\"a\\nb\"}", &["label"]),
+        ("/tags", "{\"label\":1,\"color\":2}", &["label", "color"]),
+        ("/content-groups", "{}", &["name"]),
+        ("/content-groups", "{\"name\":\"\"}", &["name"]),
+        ("/content-groups", "{\"name\":\"a\\tb\",\"ancestor\":1}", &["name", "ancestor"]),
+    ] {
+        add("POST", path, Body::Json(body.to_owned()), 400, "validation", issues);
+    }
+    table
+}
+
+async fn send(service: &Service, bad: &Bad) -> Answer {
+    let request = service.request(bad.method.clone(), &bad.path).bearer_auth(&service.home.token);
+    let json = "application/json";
+    let request = match &bad.body {
+        Body::None => request,
+        Body::Json(text) => request.header("content-type", json).body(text.clone()),
+        Body::Bytes(bytes) => request.header("content-type", json).body(bytes.clone()),
+        Body::Typed(kind, text) => request.header("content-type", *kind).body(*text),
+    };
+    Answer::of(request).await
+}
+
+on_both_engines! {
+    async fn every_wrong_request_is_refused_and_changes_nothing(store: TestStore) {
+        let service = Service::start(store).await;
+        let tag = service.create("/tags", &json!({"label": "a"})).await;
+        let piece = service.create("/content-pieces", &service.piece("kept")).await;
+        let names = Names {
+            piece,
+            tag,
+            group: service.home.group.clone(),
+            member: service.home.made.member.to_string(),
+        };
+        let before = service.everything().await;
+        let table = table(&names);
+        assert!(table.len() >= 60, "{}", table.len());
+        for (index, bad) in table.iter().enumerate() {
+            let answer = send(&service, bad).await;
+            let shown = match &bad.body {
+                Body::Json(text) => text.chars().take(120).collect(),
+                _ => String::new(),
+            };
+            eprintln!("{index}: {} {} {shown}", bad.method, bad.path);
+            answer.assert_problem(bad.status, bad.reason, bad.issues);
+            if bad.reason == "malformed_body" && bad.status == 400 {
+                let detail = answer.body["detail"].as_str().unwrap();
+                let says_where = detail.contains("line") && detail.contains("column");
+                assert!(says_where || detail.contains("must be a JSON object"), "{detail}");
+            }
+            assert_eq!(service.everything().await, before, "{index} changed something");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What holds for every request: tokens, paths, methods, media types, limits, request ids.
+
+use std::time::Duration;
+
+use galley_domain::Timestamp;
+use galley_server::Limits;
+use galley_testing::on_both_engines;
+use reqwest::Method;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::service::{Answer, Service};
+
+on_both_engines! {
+    async fn a_request_needs_a_valid_token(store: TestStore) {
+        let service = Service::start(store).await;
+        let valid = &service.home.token;
+        let expired = service.token_ending("tags:read", None, Some(Timestamp::from_ms(1))).await;
+        let unknown = service.environment.new_access_token();
+        for authorization in [
+            None,
+            Some(String::new()),
+            Some("Bearer".to_owned()),
+            Some("Bearer ".to_owned()),
+            Some("Bearer nonsense".to_owned()),
+            Some(format!("Basic {valid}")),
+            Some(valid.clone()),
+            Some(format!("Bearer {}", &valid[..valid.len() - 1])),
+            Some(format!("Bearer {expired}")),
+            Some(format!("Bearer {}", unknown.reveal())),
+        ] {
+            let mut request = service.request(Method::GET, "/tags/list");
+            if let Some(authorization) = &authorization {
+                request = request.header("authorization", authorization);
+            }
+            let answer = Answer::of(request).await;
+            answer.assert_problem(401, "unauthorized", &[]);
+            assert_eq!(answer.header("www-authenticate"), "Bearer", "{authorization:?}");
+        }
+        let in_url = service.request(Method::GET, &format!("/tags/list?access_token={valid}"));
+        Answer::of(in_url).await.assert_problem(401, "unauthorized", &[]);
+        let lower = service.request(Method::GET, "/tags/list").header(
+            "authorization", format!("bearer {valid}"));
+        assert_eq!(Answer::of(lower).await.status, 200);
+    }
+
+    async fn a_token_is_checked_before_anything_else(store: TestStore) {
+        let service = Service::start(store).await;
+        let request = service.request(Method::POST, "/tags").body("{{{");
+        Answer::of(request).await.assert_problem(401, "unauthorized", &[]);
+        let reader = service.token("tags:read", None).await;
+        let request = service.request(Method::POST, "/tags").bearer_auth(reader).body("{{{");
+        Answer::of(request).await.assert_problem(403, "insufficient_permissions", &[]);
+    }
+
+    async fn a_revoked_token_stops_working_at_the_next_request(store: TestStore) {
+        let service = Service::start(store).await;
+        let token = service.token("tags:read", None).await;
+        assert_eq!(service.send_as(&token, Method::GET, "/tags/list", None).await.status, 200);
+        let workspace = service.home.made.workspace;
+        let revoke = async move |tx: &galley_storage::WriteTx<'_>| {
+            let all = galley_storage::tokens::list(tx, workspace).await?;
+            let last = all.last().expect("there are tokens").id;
+            galley_storage::tokens::delete(tx, workspace, last).await
+        };
+        assert!(service.database.write::<_, galley_storage::Error, _>("revoke", revoke).await.unwrap());
+        let answer = service.send_as(&token, Method::GET, "/tags/list", None).await;
+        answer.assert_problem(401, "unauthorized", &[]);
+    }
+
+    async fn paths_answer_with_and_without_a_slash(store: TestStore) {
+        let service = Service::start(store).await;
+        let id = service.create("/tags/", &json!({"label": "a"})).await;
+        for path in [format!("/tags?id={id}"), format!("/tags/?id={id}")] {
+            assert_eq!(service.get(&path).await.body["label"], "a");
+        }
+        assert_eq!(service.get("/tags/list/").await.status, 200);
+        assert_eq!(service.get("/healthz/").await.status, 200);
+    }
+
+    async fn unknown_paths_and_methods_are_told_apart(store: TestStore) {
+        let service = Service::start(store).await;
+        for path in ["/", "/nothing", "/tags/list/more", "/Tags", "//", "/tags%2Flist"] {
+            service.get(path).await.assert_problem(404, "not_found", &[]);
+        }
+        let answer = service.send(Method::PATCH, "/tags", None).await;
+        answer.assert_problem(405, "method_not_allowed", &[]);
+        for method in ["GET", "HEAD", "POST", "PUT", "DELETE"] {
+            assert!(answer.header("allow").contains(method), "{answer:?}");
+        }
+        let answer = service.send(Method::POST, "/tags/list", None).await;
+        answer.assert_problem(405, "method_not_allowed", &[]);
+        assert_eq!(answer.header("allow"), "GET,HEAD");
+    }
+
+    async fn head_works_where_get_does(store: TestStore) {
+        let service = Service::start(store).await;
+        service.create("/tags", &json!({"label": "a"})).await;
+        let get = service.get("/tags/list").await;
+        let head = service.send(Method::HEAD, "/tags/list", None).await;
+        assert_eq!(head.status, 200);
+        assert!(head.body.is_null());
+        assert_eq!(head.header("content-length"), get.header("content-length"));
+        let head = service.send(Method::HEAD, "/tags?id=x", None).await;
+        assert_eq!(head.status, 404);
+        assert!(head.body.is_null());
+    }
+
+    async fn request_ids_are_taken_or_made(store: TestStore) {
+        let service = Service::start(store).await;
+        let with = async |id: &str| {
+            let request = service.request(Method::GET, "/healthz").header("x-request-id", id);
+            Answer::of(request).await.header("x-request-id").to_owned()
+        };
+        assert_eq!(with("my-id:1").await, "my-id:1");
+        for bad in ["", "with space", &"x".repeat(129)] {
+            let made = with(bad).await;
+            assert!(made != bad && made.len() == 32, "{made}");
+        }
+        assert_ne!(with("").await, with("").await);
+    }
+
+    async fn bodies_must_be_json_by_their_own_word(store: TestStore) {
+        let service = Service::start(store).await;
+        let send = async |content_type: Option<&str>, encoding: Option<&str>| {
+            let mut request = service
+                .request(Method::POST, "/tags")
+                .bearer_auth(&service.home.token)
+                .body("{\"label\":\"a\"}");
+            if let Some(content_type) = content_type {
+                request = request.header("content-type", content_type);
+            }
+            if let Some(encoding) = encoding {
+                request = request.header("content-encoding", encoding);
+            }
+            Answer::of(request).await
+        };
+        for good in ["application/json", "application/json; charset=utf-8",
+            "APPLICATION/JSON;charset=\"UTF-8\"", "application/ld+json"] {
+            assert_eq!(send(Some(good), None).await.status, 201, "{good}");
+        }
+        for bad in [None, Some("text/plain"), Some("application/x-www-form-urlencoded"),
+            Some("application/json; charset=latin1"), Some("")] {
+            send(bad, None).await.assert_problem(415, "unsupported_media_type", &[]);
+        }
+        let answer = send(Some("application/json"), Some("gzip")).await;
+        answer.assert_problem(415, "unsupported_media_type", &[]);
+    }
+
+    async fn a_body_on_get_or_delete_is_ignored(store: TestStore) {
+        let service = Service::start(store).await;
+        let id = service.create("/tags", &json!({"label": "a"})).await;
+        let path = format!("/tags?id={id}");
+        let get = service.send(Method::GET, &path, Some(&json!({"id": "other"}))).await;
+        assert_eq!(get.body["label"], "a");
+        let delete = service.send(Method::DELETE, &path, Some(&json!([]))).await;
+        assert_eq!(delete.status, 204);
+    }
+
+    async fn too_large_a_body_is_refused(store: TestStore) {
+        let limits = Limits { body_max: 1_000, ..Limits::default() };
+        let service = Service::start_with(store, limits).await;
+        let long = json!({"label": "x".repeat(1_000)});
+        let answer = service.post("/tags", &long).await;
+        answer.assert_problem(413, "payload_too_large", &[]);
+        let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
+        let head = format!(
+            "POST /tags HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n",
+            service.home.token
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        for _ in 0..20 {
+            let chunk = format!("64\r\n{}\r\n", " ".repeat(100));
+            if stream.write_all(chunk.as_bytes()).await.is_err() {
+                break;
+            }
+        }
+        assert!(first_line(&mut stream).await.contains("413"), "also when the length isn't announced");
+    }
+
+    async fn too_large_a_head_is_refused(store: TestStore) {
+        let service = Service::start(store).await;
+        let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
+        let head = format!("GET /healthz HTTP/1.1\r\nx-long: {}\r\n\r\n", "x".repeat(20_000));
+        stream.write_all(head.as_bytes()).await.unwrap();
+        assert!(first_line(&mut stream).await.contains("431"));
+    }
+
+    async fn a_client_that_sends_too_slowly_is_dropped(store: TestStore) {
+        let receive_time_max = Duration::from_millis(200);
+        let service = Service::start_with(store, Limits { receive_time_max, ..Limits::default() }).await;
+        let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost").await.unwrap();
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).await.unwrap();
+        assert!(!String::from_utf8_lossy(&rest).contains("200 OK"));
+        let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
+        let head = format!(
+            "POST /tags HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\ncontent-length: 100\r\n\r\n{{",
+            service.home.token
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        assert!(first_line(&mut stream).await.contains("408"));
+    }
+
+    async fn a_client_that_goes_away_does_not_tear_its_write(store: TestStore) {
+        let service = Service::start(store).await;
+        for round in 0..20 {
+            let body = json!({"label": format!("tag {round}")}).to_string();
+            let request = format!(
+                "POST /tags HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+                 content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+                service.home.token, body.len()
+            );
+            let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
+            stream.write_all(request.as_bytes()).await.unwrap();
+            drop(stream);
+        }
+        // Whatever was begun is whole: the service still answers, and lists what it kept.
+        let list = service.get("/tags/list?perPage=100").await;
+        assert_eq!(list.status, 200);
+        let id = service.create("/tags", &json!({"label": "last"})).await;
+        assert_eq!(service.get(&format!("/tags?id={id}")).await.status, 200);
+    }
+
+    async fn health_and_readiness_need_no_token(store: TestStore) {
+        let service = Service::start(store).await;
+        for path in ["/healthz", "/readyz"] {
+            let answer = Answer::of(service.request(Method::GET, path)).await;
+            assert_eq!(answer.status, 200, "{answer:?}");
+        }
+        service.database.close().await;
+        let answer = Answer::of(service.request(Method::GET, "/healthz")).await;
+        assert_eq!(answer.status, 200, "the process still runs");
+    }
+}
+
+/// The first line of what comes, or what came before the connection ended.
+async fn first_line(stream: &mut TcpStream) -> String {
+    let mut text = Vec::new();
+    let mut buffer = [0; 1_024];
+    while !text.contains(&b'\n') {
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => break,
+            Ok(count) => text.extend_from_slice(&buffer[..count]),
+        }
+    }
+    String::from_utf8_lossy(&text).lines().next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,158 @@
+//! Where pieces stand: new ones, moved ones, and many at the same place at once.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use galley_testing::on_both_engines;
+use serde_json::{Value, json};
+
+use crate::service::{Service, piece_in};
+
+async fn slugs(service: &Service, query: &str) -> Vec<String> {
+    service.get(&format!("/content-pieces/list?perPage=1000&{query}")).await.column("slug")
+}
+
+on_both_engines! {
+    async fn pieces_go_last_or_right_after_their_reference(store: TestStore) {
+        let service = Service::start(store).await;
+        let a = service.create("/content-pieces", &service.piece("a")).await;
+        service.create("/content-pieces", &service.piece("d")).await;
+        for slug in ["c", "b"] {
+            let mut body = service.piece(slug);
+            body["referenceId"] = json!(a);
+            service.create("/content-pieces", &body).await;
+        }
+        assert_eq!(slugs(&service, "").await, ["a", "b", "c", "d"]);
+        let other = service.create("/content-groups", &json!({"name": "Other"})).await;
+        let mut body = piece_in(&other, "x");
+        body["referenceId"] = json!(a);
+        let answer = service.post("/content-pieces", &body).await;
+        answer.assert_problem(400, "unknown_reference", &["referenceId"]);
+    }
+
+    async fn pieces_move_within_and_between_groups(store: TestStore) {
+        let service = Service::start(store).await;
+        let mut ids = Vec::new();
+        for slug in ["a", "b", "c"] {
+            ids.push(service.create("/content-pieces", &service.piece(slug)).await);
+        }
+        let other = service.create("/content-groups", &json!({"name": "Other"})).await;
+        let x = service.create("/content-pieces", &piece_in(&other, "x")).await;
+        service.create("/content-pieces", &piece_in(&other, "y")).await;
+        let home = format!("contentGroupId={}", service.home.group);
+        let there = format!("contentGroupId={other}");
+        let put = async |body: Value| {
+            let sequence = service.last_sequence().await;
+            assert_eq!(service.put("/content-pieces", &body).await.status, 204);
+            service.events_after(sequence).await.len()
+        };
+        assert_eq!(put(json!({"id": ids[2], "referenceId": null})).await, 1);
+        assert_eq!(slugs(&service, &home).await, ["c", "a", "b"]);
+        assert_eq!(put(json!({"id": ids[2], "referenceId": null})).await, 0, "it is there already");
+        assert_eq!(put(json!({"id": ids[2], "referenceId": ids[0]})).await, 1);
+        assert_eq!(slugs(&service, &home).await, ["a", "c", "b"]);
+        assert_eq!(put(json!({"id": ids[2], "referenceId": ids[0]})).await, 0, "it is there already");
+        assert_eq!(put(json!({"id": ids[2], "contentGroupId": service.home.group})).await, 0);
+        assert_eq!(put(json!({"id": ids[0], "contentGroupId": other})).await, 1);
+        assert_eq!(slugs(&service, &there).await, ["x", "y", "a"]);
+        assert_eq!(put(json!({"id": ids[1], "contentGroupId": other, "referenceId": x})).await, 1);
+        assert_eq!(slugs(&service, &there).await, ["x", "b", "y", "a"]);
+        assert_eq!(put(json!({"id": ids[2], "contentGroupId": other, "referenceId": null})).await, 1);
+        assert_eq!(slugs(&service, &there).await, ["c", "x", "b", "y", "a"]);
+        assert_eq!(slugs(&service, &home).await, Vec::<String>::new());
+        let itself = service.put("/content-pieces", &json!({"id": x, "referenceId": x})).await;
+        itself.assert_problem(400, "validation", &["referenceId"]);
+        let elsewhere = json!({"id": x, "contentGroupId": service.home.group, "referenceId": ids[0]});
+        let answer = service.put("/content-pieces", &elsewhere).await;
+        answer.assert_problem(400, "unknown_reference", &["referenceId"]);
+    }
+
+    async fn an_order_changes_only_when_its_piece_is_moved(store: TestStore) {
+        let service = Service::start(store).await;
+        let a = service.create("/content-pieces", &service.piece("a")).await;
+        let b = service.create("/content-pieces", &service.piece("b")).await;
+        let order = async |id: &str| {
+            service.get(&format!("/content-pieces?id={id}")).await.body["order"].clone()
+        };
+        let before = (order(&a).await, order(&b).await);
+        for round in 0..50 {
+            let mut body = service.piece(&format!("{round}"));
+            body["referenceId"] = json!(a);
+            service.create("/content-pieces", &body).await;
+        }
+        service.put("/content-pieces", &json!({"id": a, "title": "other"})).await;
+        assert_eq!((order(&a).await, order(&b).await), before);
+    }
+
+    async fn a_zigzag_of_inserts_spreads_its_neighbours_out(store: TestStore) {
+        let service = Service::start(store).await;
+        let mut before = service.create("/content-pieces", &service.piece("first")).await;
+        let mut expected_left = vec!["first".to_owned()];
+        let mut expected_right = vec!["last".to_owned()];
+        service.create("/content-pieces", &service.piece("last")).await;
+        let mut longest = 0;
+        // Always between the two pieces made last: the pattern that no choice of keys can keep short.
+        for round in 0..700 {
+            let slug = format!("z{round}");
+            let mut body = service.piece(&slug);
+            body["referenceId"] = json!(before);
+            let id = service.create("/content-pieces", &body).await;
+            let piece = service.get(&format!("/content-pieces?id={id}")).await;
+            longest = longest.max(piece.body["order"].as_str().unwrap().len());
+            if round % 2 == 0 {
+                before = id;
+                expected_left.push(slug);
+            } else {
+                expected_right.push(slug);
+            }
+        }
+        expected_right.reverse();
+        expected_left.extend(expected_right);
+        assert_eq!(slugs(&service, "").await, expected_left);
+        assert!(longest <= 200, "{longest}");
+        let orders = service.get("/content-pieces/list?perPage=1000").await.column("order");
+        assert!(orders.windows(2).all(|pair| pair[0] < pair[1]), "bytewise order is list order");
+    }
+
+    async fn many_writers_at_one_place_all_succeed(store: TestStore) {
+        let service = Arc::new(Service::start(store).await);
+        let reference = service.create("/content-pieces", &service.piece("reference")).await;
+        service.create("/content-pieces", &service.piece("end")).await;
+        let inserts: usize =
+            std::env::var("GALLEY_TEST_INSERTS").map_or(60, |count| count.parse().unwrap());
+        let mut writers = Vec::new();
+        for writer in 0..16 {
+            let (service, reference) = (Arc::clone(&service), reference.clone());
+            writers.push(tokio::spawn(async move {
+                for number in 0..inserts {
+                    let mut body = service.piece(&format!("w{writer}-{number}"));
+                    body["referenceId"] = json!(reference);
+                    service.create("/content-pieces", &body).await;
+                }
+            }));
+        }
+        for writer in writers {
+            writer.await.unwrap();
+        }
+        let mut found = Vec::new();
+        let mut orders = Vec::new();
+        let mut last = String::new();
+        loop {
+            let path = format!("/content-pieces/list?perPage=100&lastOrder={last}");
+            let page = service.get(&path).await;
+            let Some(order) = page.column("order").pop() else { break };
+            found.extend(page.column("slug"));
+            orders.extend(page.column("order"));
+            last = order;
+        }
+        assert_eq!(found.len(), 16 * inserts + 2, "the walk sees each once");
+        assert_eq!(found.iter().collect::<HashSet<_>>().len(), found.len());
+        assert_eq!(orders.iter().collect::<HashSet<_>>().len(), orders.len());
+        assert!(orders.iter().all(|order| order.len() < 64));
+        assert_eq!(found.first().map(String::as_str), Some("reference"));
+        assert_eq!(found.last().map(String::as_str), Some("end"));
+        let events = service.events_after(0).await;
+        let sequences: Vec<i64> = events.iter().map(|event| event.sequence).collect();
+        assert_eq!(sequences, (1..=found.len() as i64).collect::<Vec<_>>(), "events are counted");
+    }
+}

@@ -1,0 +1,39 @@
+//! How many statements a request takes, whatever the size of its page.
+
+use galley_testing::on_both_engines;
+use serde_json::json;
+
+use crate::service::Service;
+
+on_both_engines! {
+    async fn a_list_takes_three_statements_whatever_its_size(store: TestStore) {
+        let service = Service::start(store).await;
+        let mut tags = Vec::new();
+        for label in ["a", "b", "c"] {
+            tags.push(service.create("/tags", &json!({"label": label})).await);
+        }
+        for number in 0..1_000 {
+            let mut body = service.piece(&format!("p{number}"));
+            body["tags"] = json!([tags[number % 3], tags[(number + 1) % 3]]);
+            body["members"] = json!([service.home.made.member.to_string()]);
+            service.create("/content-pieces", &body).await;
+        }
+        for (size, query) in [
+            (1, "perPage=1".to_owned()),
+            (20, "perPage=20".to_owned()),
+            (100, "perPage=100&content=true".to_owned()),
+            (100, "perPage=100&sort=-updatedAt&content=true&contentFormat=html".to_owned()),
+            (1_000, "perPage=1000".to_owned()),
+            (333, format!("perPage=333&tagId={}", tags[0])),
+            (1_000, format!("perPage=1000&contentGroupId={}", service.home.group)),
+        ] {
+            service.statements.take();
+            let list = service.get(&format!("/content-pieces/list?{query}")).await;
+            assert_eq!(list.column("id").len(), size, "{query}");
+            let statements = service.statements.take();
+            let count: u64 = statements.values().sum();
+            // One more looks at the token.
+            assert!(count <= 1 + 3, "{query} took {statements:#?}");
+        }
+    }
+}

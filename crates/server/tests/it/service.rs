@@ -1,0 +1,294 @@
+//! A running service for a test: two workspaces, tokens of every kind, and a client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use galley_domain::access_token::AccessToken;
+use galley_domain::content_group::ContentGroupName;
+use galley_domain::{ContentGroupId, PermissionSet, Timestamp};
+use galley_server::operations::setup::{MadeWorkspace, NewWorkspace, create_first_workspace};
+use galley_server::operations::tokens::{self, TokenRequest};
+use galley_server::{App, Environment, Error, Limits, Server};
+use galley_storage::events::{self, Event};
+use galley_storage::{Database, Options, Role, StatementLog, Tx, WriteTx};
+use galley_testing::TestStore;
+use reqwest::{Client, Method, StatusCode};
+use serde_json::{Value, json};
+
+/// A running service.
+pub struct Service {
+    pub url: String,
+    pub database: Database,
+    pub environment: Environment,
+    pub statements: Arc<StatementLog>,
+    /// The workspace that the test works in.
+    pub home: Workspace,
+    client: Client,
+    /// Kept until the end: the database is in it.
+    _store: TestStore,
+}
+
+/// A workspace and its owner's token.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    pub made: MadeWorkspace,
+    pub token: String,
+    /// Its first content group.
+    pub group: String,
+}
+
+/// An answer, read whole.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: reqwest::header::HeaderMap,
+    /// Null where there is none, a text where it isn't JSON.
+    pub body: Value,
+}
+
+impl Service {
+    pub async fn start(store: TestStore) -> Self {
+        Self::start_with(store, Limits::default()).await
+    }
+
+    pub async fn start_with(store: TestStore, limits: Limits) -> Self {
+        let environment = Environment::default();
+        let statements = Arc::new(StatementLog::default());
+        let options = Options {
+            url: store.url.clone(),
+            role: Role::Server,
+            program_version: "0.1.0",
+            now: environment.now(),
+            connections: 8,
+            write_wait_max: Duration::from_secs(10),
+            statement_log: Some(Arc::clone(&statements)),
+        };
+        let database = Database::open(options).await.expect("the store opens");
+        let home = make_first_workspace(&database, &environment).await;
+        let app = App::new(database.clone(), environment.clone(), limits);
+        let server = Server::bind(([127, 0, 0, 1], 0).into(), app).await.expect("a port is free");
+        let url = format!("http://{}", server.address().expect("it is bound"));
+        tokio::spawn(server.run(std::future::pending()));
+        let client = Client::builder().no_proxy().build().expect("a client can be made");
+        Self { url, database, environment, statements, home, client, _store: store }
+    }
+
+    /// Sends a request with the home workspace's first token.
+    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
+        self.send_as(&self.home.token, method, path, body).await
+    }
+
+    /// Sends a request with `token`.
+    pub async fn send_as(
+        &self,
+        token: &str,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Answer {
+        let mut request = self.request(method, path).bearer_auth(token);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        Answer::of(request).await
+    }
+
+    /// A request to fill in by hand.
+    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.url))
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, None).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send(Method::POST, path, Some(body)).await
+    }
+
+    pub async fn put(&self, path: &str, body: &Value) -> Answer {
+        self.send(Method::PUT, path, Some(body)).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send(Method::DELETE, path, None).await
+    }
+
+    /// POSTs what must succeed; the new id.
+    pub async fn create(&self, path: &str, body: &Value) -> String {
+        let answer = self.post(path, body).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        answer.id()
+    }
+
+    /// A piece's body with all that is required, in the home workspace's first group.
+    pub fn piece(&self, slug: &str) -> Value {
+        piece_in(&self.home.group, slug)
+    }
+
+    /// A new token of the home workspace's owner.
+    pub async fn token(&self, permissions: &str, groups: Option<&[&str]>) -> String {
+        self.token_ending(permissions, groups, None).await
+    }
+
+    pub async fn token_ending(
+        &self,
+        permissions: &str,
+        groups: Option<&[&str]>,
+        expires_at: Option<Timestamp>,
+    ) -> String {
+        let token = self.environment.new_access_token();
+        let ids = |groups: &[&str]| {
+            groups.iter().map(|id| id.parse::<ContentGroupId>().unwrap()).collect::<Vec<_>>()
+        };
+        let request = TokenRequest {
+            token: token.clone(),
+            user: self.home.made.user,
+            name: "test".to_owned(),
+            permissions: permissions.parse::<PermissionSet>().unwrap(),
+            content_groups: groups.map(ids),
+            expires_at,
+        };
+        let (environment, workspace) = (self.environment.clone(), self.home.made.workspace);
+        let write = async move |tx: &WriteTx<'_>| {
+            tokens::create(tx, &environment, workspace, &request).await.map(drop)
+        };
+        self.database.write("tokens.create", write).await.unwrap();
+        token.reveal().to_owned()
+    }
+
+    /// Another workspace on the same database.
+    pub async fn other_workspace(&self) -> Workspace {
+        make_another_workspace(&self.database, &self.environment).await
+    }
+
+    /// The home workspace's events after the one with this number.
+    pub async fn events_after(&self, sequence: i64) -> Vec<Event> {
+        let workspace = self.home.made.workspace;
+        let read = async move |tx: &Tx<'_>| {
+            Ok::<_, Error>(events::list(tx, workspace, sequence, 100_000).await?)
+        };
+        self.database.read("events.list", read).await.unwrap()
+    }
+
+    /// The number of the home workspace's last event.
+    pub async fn last_sequence(&self) -> i64 {
+        self.events_after(0).await.last().map_or(0, |event| event.sequence)
+    }
+
+    /// Everything in the home workspace that a refused request might have changed.
+    pub async fn everything(&self) -> Value {
+        let mut all = Vec::new();
+        for path in [
+            "/content-pieces/list?perPage=100&content=true",
+            "/content-groups/list?perPage=100&subtree=true",
+            "/tags/list?perPage=1000",
+        ] {
+            all.push(self.get(path).await.body);
+        }
+        json!({ "lists": all, "events": self.last_sequence().await })
+    }
+}
+
+impl Answer {
+    pub async fn of(request: reqwest::RequestBuilder) -> Self {
+        let response = request.send().await.expect("the service answers");
+        let (status, headers) = (response.status(), response.headers().clone());
+        let bytes = response.bytes().await.expect("the answer is whole");
+        let body = if bytes.is_empty() {
+            Value::Null
+        } else {
+            let text = || Value::String(String::from_utf8_lossy(&bytes).into_owned());
+            serde_json::from_slice(&bytes).unwrap_or_else(|_| text())
+        };
+        Self { status, headers, body }
+    }
+
+    pub fn id(&self) -> String {
+        self.body["id"].as_str().expect("the answer has an id").to_owned()
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().expect("it is ASCII"))
+    }
+
+    /// The values of `key` in an array of objects.
+    pub fn column(&self, key: &str) -> Vec<String> {
+        let items = self.body.as_array().unwrap_or_else(|| panic!("not a list: {self:?}"));
+        items.iter().map(|item| item[key].as_str().expect("a text").to_owned()).collect()
+    }
+
+    /// Asserts a problem of this status and reason, whose issues are at these paths.
+    #[track_caller]
+    pub fn assert_problem(&self, status: u16, reason: &str, paths: &[&str]) {
+        assert_eq!(self.status, status, "{self:?}");
+        assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
+        assert_eq!(self.body["reason"], reason, "{self:?}");
+        assert_eq!(self.body["status"], status, "{self:?}");
+        assert_eq!(self.body["type"], format!("/problems/{reason}"), "{self:?}");
+        assert_eq!(self.body["requestId"], self.header("x-request-id"), "{self:?}");
+        assert_eq!(self.body["message"], self.body["detail"], "{self:?}");
+        let mut found: Vec<String> = self.issue_paths();
+        let mut expected: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected, "{self:?}");
+    }
+
+    /// `tags[1]`, `title`.
+    fn issue_paths(&self) -> Vec<String> {
+        let issues = self.body["issues"].as_array().cloned().unwrap_or_default();
+        let written = |issue: &Value| {
+            let steps = issue["path"].as_array().expect("an issue has a path");
+            let step = |step: &Value| match step {
+                Value::String(name) => name.clone(),
+                index => format!("[{index}]"),
+            };
+            steps.iter().map(step).collect::<String>()
+        };
+        issues.iter().map(written).collect()
+    }
+}
+
+/// A piece's body with all that is required.
+pub fn piece_in(group: &str, slug: &str) -> Value {
+    json!({
+        "title": format!("Title of {slug}"),
+        "slug": slug,
+        "tags": [],
+        "members": [],
+        "contentGroupId": group,
+    })
+}
+
+async fn make_first_workspace(database: &Database, environment: &Environment) -> Workspace {
+    let new = new_workspace(environment, "home");
+    let (environment, owned) = (environment.clone(), new.clone());
+    let write =
+        async move |tx: &WriteTx<'_>| create_first_workspace(tx, &environment, &owned).await;
+    let made = database.write("setup", write).await.unwrap().expect("the store was empty");
+    workspace(made, &new.token)
+}
+
+async fn make_another_workspace(database: &Database, environment: &Environment) -> Workspace {
+    let new = new_workspace(environment, "other");
+    let (environment, owned) = (environment.clone(), new.clone());
+    let write = async move |tx: &WriteTx<'_>| {
+        galley_server::operations::setup::create_workspace(tx, &environment, &owned).await
+    };
+    let made = database.write("setup", write).await.unwrap();
+    workspace(made, &new.token)
+}
+
+fn new_workspace(environment: &Environment, name: &str) -> NewWorkspace {
+    NewWorkspace {
+        name: name.to_owned(),
+        email: format!("{name}@example.org"),
+        group: ContentGroupName::parse("Posts").unwrap(),
+        token: environment.new_access_token(),
+    }
+}
+
+fn workspace(made: MadeWorkspace, token: &AccessToken) -> Workspace {
+    Workspace { made, token: token.reveal().to_owned(), group: made.content_group.to_string() }
+}

@@ -1,0 +1,120 @@
+//! Databases for the tests of the other crates: a new one for each test, on either engine.
+//!
+//! PostgreSQL's is made in the server that `GALLEY_TEST_POSTGRES_URL` names, which
+//! `cargo xtask test` brings up. Without it the tests on PostgreSQL say that they are skipped.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use galley_storage::DatabaseUrl;
+use tempfile::TempDir;
+use tokio_postgres::NoTls;
+
+#[doc(hidden)]
+pub use tokio;
+
+/// Where the tests' PostgreSQL server is.
+const POSTGRES_URL: &str = "GALLEY_TEST_POSTGRES_URL";
+
+/// A database of one test. The SQLite file goes away with it.
+#[derive(Debug)]
+pub struct TestStore {
+    /// Where it is.
+    pub url: DatabaseUrl,
+    directory: TempDir,
+}
+
+impl TestStore {
+    /// An SQLite file that is not there yet.
+    pub fn sqlite() -> Self {
+        let directory = tempfile::tempdir().expect("the system has room for a directory");
+        Self { url: DatabaseUrl::Sqlite(directory.path().join("galley.db")), directory }
+    }
+
+    /// An empty PostgreSQL database; nothing, where the tests have no server.
+    pub async fn postgres() -> Option<Self> {
+        let Ok(server) = std::env::var(POSTGRES_URL) else {
+            eprintln!(
+                "SKIPPED on PostgreSQL: {POSTGRES_URL} is not set (cargo xtask test sets it)"
+            );
+            return None;
+        };
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("galley_test_{}_{number}", std::process::id());
+        let (client, connection) =
+            tokio_postgres::connect(&server, NoTls).await.expect("the tests' server answers");
+        let connection = tokio::spawn(connection);
+        client
+            .batch_execute(&format!("DROP DATABASE IF EXISTS {name}; "))
+            .await
+            .expect("a leftover can be dropped");
+        client
+            .batch_execute(&format!("CREATE DATABASE {name}"))
+            .await
+            .expect("a database can be made");
+        drop(client);
+        connection.await.expect("the connection's task ends").expect("the connection ends well");
+        let (base, _) = server.rsplit_once('/').expect("the URL names a database");
+        let directory = tempfile::tempdir().expect("the system has room for a directory");
+        Some(Self { url: DatabaseUrl::Postgres(format!("{base}/{name}")), directory })
+    }
+
+    /// A directory of the test's own.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The engine's name.
+    pub fn engine(&self) -> &'static str {
+        match self.url {
+            DatabaseUrl::Sqlite(_) => "SQLite",
+            DatabaseUrl::Postgres(_) => "PostgreSQL",
+        }
+    }
+}
+
+/// Declares a test that runs on both engines, as `<name>::sqlite` and `<name>::postgres`.
+///
+/// ```ignore
+/// on_both_engines! {
+///     async fn a_fact_holds(store: TestStore) {
+///         …
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! on_both_engines {
+    ($($(#[$attribute:meta])* async fn $name:ident($store:ident: TestStore) $body:block)*) => {$(
+        $(#[$attribute])*
+        mod $name {
+            #[allow(unused_imports, reason = "a test may need nothing of its module")]
+            use super::*;
+
+            async fn run($store: $crate::TestStore) $body
+
+            fn on_runtime(test: impl Future<Output = ()>) {
+                $crate::tokio::runtime::Builder::new_multi_thread()
+                    .worker_threads(2)
+                    .enable_all()
+                    .build()
+                    .expect("a runtime can be made")
+                    .block_on(test);
+            }
+
+            #[test]
+            fn sqlite() {
+                on_runtime(run($crate::TestStore::sqlite()));
+            }
+
+            #[test]
+            fn postgres() {
+                on_runtime(async {
+                    if let Some(store) = $crate::TestStore::postgres().await {
+                        run(store).await;
+                    }
+                });
+            }
+        }
+    )*};
+}
