@@ -72,7 +72,7 @@ enum Engine {
 }
 
 /// How often a write is run again when concurrent ones come in between.
-const TRIES: u32 = 20;
+const TRIES: u32 = 50;
 
 impl Database {
     /// Opens the database, makes it where it is not there, and brings its schema up to date.

@@ -16,6 +16,9 @@ pub use tokio;
 /// Where the tests' PostgreSQL server is.
 const POSTGRES_URL: &str = "GALLEY_TEST_POSTGRES_URL";
 
+/// Counts the databases that this process made, for their names.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
 /// A database of one test. The SQLite file goes away with it.
 #[derive(Debug)]
 pub struct TestStore {
@@ -39,7 +42,6 @@ impl TestStore {
             );
             return None;
         };
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("galley_test_{}_{number}", std::process::id());
         let (client, connection) =
@@ -91,7 +93,7 @@ macro_rules! on_both_engines {
             #[allow(unused_imports, reason = "a test may need nothing of its module")]
             use super::*;
 
-            async fn run($store: $crate::TestStore) $body
+            async fn on_store($store: $crate::TestStore) $body
 
             fn on_runtime(test: impl Future<Output = ()>) {
                 $crate::tokio::runtime::Builder::new_multi_thread()
@@ -104,14 +106,14 @@ macro_rules! on_both_engines {
 
             #[test]
             fn sqlite() {
-                on_runtime(run($crate::TestStore::sqlite()));
+                on_runtime(on_store($crate::TestStore::sqlite()));
             }
 
             #[test]
             fn postgres() {
                 on_runtime(async {
                     if let Some(store) = $crate::TestStore::postgres().await {
-                        run(store).await;
+                        on_store(store).await;
                     }
                 });
             }

@@ -132,7 +132,7 @@ mod tests {
     fn what_does_not_parse_is_named_by_its_line() {
         let line = |text| split(text).unwrap_err().line;
         assert_eq!(line("+++\ntitle = \"A\"\nslug = \n+++\n"), 3);
-        assert_eq!(line("---\ntitle: A\nslug: [\n---\n"), 4);
+        assert_eq!(line("---\ntitle: A\nslug: [\n---\n"), 3);
         assert_eq!(line("+++\ntitle = \"A\"\n"), 1);
         assert_eq!(line("---\n- a\n- b\n---\n"), 2);
     }

@@ -51,7 +51,6 @@ fn piece(names: &Names, fields: &str) -> Body {
     Body::Json(format!("{{{}}}", kept.join(",")))
 }
 
-#[expect(clippy::too_many_lines, reason = "it is a table")]
 fn table(names: &Names) -> Vec<Bad> {
     let Names { piece: id, group, tag, member } = names;
     let mut table = Vec::new();

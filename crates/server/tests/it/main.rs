@@ -1,5 +1,14 @@
 //! The service through its real edge: HTTP on a real port, on both databases.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_wrap,
+    clippy::cloned_ref_to_slice_refs,
+    clippy::too_many_lines,
+    clippy::items_after_statements,
+    reason = "a test ends where something is not as it expects, and tells one story"
+)]
+
 mod bad_input;
 mod content_groups;
 mod content_pieces;

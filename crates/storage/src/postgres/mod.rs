@@ -9,6 +9,7 @@ mod session;
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::Pool;
@@ -25,6 +26,7 @@ pub(crate) struct Postgres {
     pool: Pool,
     log: Option<Arc<StatementLog>>,
     jitter: RandomState,
+    times_waited: AtomicU64,
 }
 
 impl Postgres {
@@ -34,7 +36,12 @@ impl Postgres {
         connect::refuse_unsynced(&client).await?;
         migrate::postgres(&client, options).await?;
         drop(client);
-        Ok(Self { pool, log: options.statement_log.clone(), jitter: RandomState::new() })
+        Ok(Self {
+            pool,
+            log: options.statement_log.clone(),
+            jitter: RandomState::new(),
+            times_waited: AtomicU64::new(0),
+        })
     }
 
     /// A connection to read with.
@@ -47,11 +54,12 @@ impl Postgres {
         Writing::begin(self.pool.get().await?, self.log.clone()).await
     }
 
-    /// How long to wait before a write is tried again: a little longer each time, and not in step
-    /// with whoever else tries again.
+    /// How long to wait before a write is tried again: longer each time on average, and not in
+    /// step with whoever else tries again.
     pub(crate) fn pause_before_try(&self, tries: u32) -> Duration {
-        let jitter = self.jitter.hash_one((tries, std::thread::current().id())) % 8;
-        Duration::from_millis(u64::from(tries) + jitter)
+        let times_waited = self.times_waited.fetch_add(1, Ordering::Relaxed);
+        let most = 4 * u64::from(tries.min(16));
+        Duration::from_millis(1 + self.jitter.hash_one(times_waited) % most)
     }
 
     pub(crate) fn close(&self) {

@@ -49,7 +49,8 @@ impl Format {
             return Some(html.to_owned());
         }
         // What is too deep to be read as a document is shown as it is.
-        let text = Tree::from_html(html, &Limits::default()).map(|tree| tree.to_text().trim_end().to_owned());
+        let text = Tree::from_html(html, &Limits::default())
+            .map(|tree| tree.to_text().trim_end().to_owned());
         Some(text.unwrap_or_else(|_| html.to_owned()))
     }
 

@@ -1,0 +1,137 @@
+//! The commands: what they print, what they change, how they end.
+
+use galley_testing::{TestStore, on_both_engines};
+use serde_json::Value;
+
+use crate::program::{Program, data_dir, free_port, galley, run, stderr, stdout, write};
+
+on_both_engines! {
+    async fn init_prints_ids_and_a_token_that_works(store: TestStore) {
+        let arguments = ["init", "--json", "--workspace", "Ours", "--email", "ann@example.org"];
+        let output = run(galley(&store).args(arguments));
+        assert!(output.status.success(), "{output:?}");
+        let made: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let mut keys: Vec<_> = made.as_object().unwrap().keys().cloned().collect();
+        keys.sort();
+        assert_eq!(keys, ["contentGroupId", "memberId", "roles", "token", "userId", "workspaceId"]);
+        assert!(made["roles"]["viewer"].as_str().unwrap().starts_with("role_"));
+        let again = run(galley(&store).arg("init"));
+        assert_eq!(again.status.code(), Some(1));
+        assert!(stderr(&again).contains("galley token create"), "{again:?}");
+        let program = Program::serve(&store, free_port());
+        let url = format!("{}/content-groups/list", program.url);
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let token = made["token"].as_str().unwrap();
+        let groups: Value =
+            client.get(url).bearer_auth(token).send().await.unwrap().json().await.unwrap();
+        assert_eq!(groups[0]["id"], made["contentGroupId"]);
+    }
+
+    async fn tokens_are_made_listed_and_revoked_beside_a_running_server(store: TestStore) {
+        let program = Program::serve(&store, free_port());
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let status = async |token: &str, path: &str| {
+            let url = format!("{}{path}", program.url);
+            client.get(url).bearer_auth(token).send().await.unwrap().status().as_u16()
+        };
+        let arguments = ["token", "create", "--name", "ci", "--permission", "tags:read",
+            "--expires-in-days", "1"];
+        let made = run(galley(&store).args(arguments));
+        assert!(made.status.success(), "{made:?}");
+        let token = stdout(&made).trim().to_owned();
+        assert_eq!(status(&token, "/tags/list").await, 200);
+        assert_eq!(status(&token, "/content-pieces/list").await, 403);
+        let listed = stdout(&run(galley(&store).args(["token", "list"])));
+        assert!(listed.contains("ci") && listed.contains("tags:read"), "{listed}");
+        assert!(!listed.contains(&token));
+        let line = listed.lines().find(|line| line.contains("  ci")).unwrap();
+        let id = line.split(' ').next().unwrap();
+        assert!(run(galley(&store).args(["token", "revoke", id])).status.success());
+        assert_eq!(status(&token, "/tags/list").await, 401);
+        let again = run(galley(&store).args(["token", "revoke", id]));
+        assert_eq!(again.status.code(), Some(1));
+        for wrong in [
+            vec!["token", "create", "--permission", "tags:delete"],
+            vec!["token", "create", "--group", "cg_00000000000000000000000000"],
+            vec!["token", "create", "--workspace", "ws_none"],
+            vec!["token", "revoke", "x"],
+        ] {
+            let output = run(galley(&store).args(&wrong));
+            assert_eq!(output.status.code(), Some(1), "{wrong:?}");
+            assert_eq!(stderr(&output).lines().count(), 1, "one line says why: {output:?}");
+        }
+    }
+
+    async fn check_tells_what_is_there(store: TestStore) {
+        let before = run(galley(&store).arg("check"));
+        assert!(before.status.success(), "{before:?}");
+        run(galley(&store).arg("init"));
+        let after = run(galley(&store).arg("check"));
+        assert!(after.status.success(), "{after:?}");
+        assert!(stdout(&after).contains("with the workspace ws_"), "{after:?}");
+    }
+}
+
+#[test]
+fn settings_come_from_file_variable_and_flag_each_over_the_one_before() {
+    let store = TestStore::sqlite();
+    write(&store.directory().join("galley.toml"), "listen = \"127.0.0.1:1001\"\nlog = \"warn\"\n");
+    let config = |command: &mut std::process::Command| stdout(&run(command));
+    let listen = |text: String| {
+        text.lines().find(|line| line.starts_with("listen")).map(ToOwned::to_owned).unwrap()
+    };
+    let from_file = listen(config(galley(&store).arg("config")));
+    assert!(from_file.contains("127.0.0.1:1001") && from_file.ends_with("file"), "{from_file}");
+    let mut with_variable = galley(&store);
+    with_variable.env("GALLEY_LISTEN", "127.0.0.1:1002");
+    assert!(listen(config(with_variable.arg("config"))).contains("127.0.0.1:1002"));
+    with_variable.args(["--listen", "127.0.0.1:1003"]);
+    assert!(listen(config(&mut with_variable)).contains("127.0.0.1:1003"));
+}
+
+#[test]
+fn the_database_password_is_not_printed() {
+    let store = TestStore::sqlite();
+    let mut command = galley(&store);
+    command.env("GALLEY_DATABASE_URL", "postgres://galley:s3cret@127.0.0.1:1/galley");
+    for arguments in [["config"], ["check"], ["serve"], ["--help"]] {
+        let output = run(command.args(arguments));
+        assert!(!stdout(&output).contains("s3cret"), "{output:?}");
+        assert!(!stderr(&output).contains("s3cret"), "{output:?}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_in_one_line_with_the_right_status() {
+    let store = TestStore::sqlite();
+    write(&store.directory().join("bad.toml"), "listen = \"127.0.0.1:1\"\n\nlisten-on = 3\n");
+    write(&store.directory().join("not-a-directory"), "");
+    for (arguments, status, says) in [
+        (vec!["--config", "bad.toml", "config"], 1, "bad.toml:3"),
+        (vec!["--config", "none.toml", "config"], 1, "none.toml"),
+        (vec!["--database-url", "mysql://x", "serve"], 1, "postgres://"),
+        (vec!["--data-dir", "not-a-directory/x", "serve"], 1, "not-a-directory"),
+        (vec!["import", "nowhere"], 1, "nowhere"),
+        (vec!["--log", "=,=", "serve"], 1, "log filter"),
+        (vec!["--listen", "nonsense"], 2, "--listen"),
+        (vec!["frobnicate"], 2, "frobnicate"),
+        (vec!["import"], 2, "DIR|FILE"),
+    ] {
+        let output = run(galley(&store).args(&arguments));
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {output:?}");
+        assert!(stderr(&output).contains(says), "{arguments:?}: {output:?}");
+        if status == 1 {
+            assert_eq!(stderr(&output).lines().count(), 1, "{arguments:?}: {output:?}");
+        }
+    }
+}
+
+#[test]
+fn a_second_server_on_one_file_is_refused() {
+    let store = TestStore::sqlite();
+    let _first = Program::serve(&store, free_port());
+    let second = run(galley(&store).args(["serve", "--listen", "127.0.0.1:0"]));
+    assert_eq!(second.status.code(), Some(1));
+    assert!(stderr(&second).contains("serves"), "{second:?}");
+    assert!(data_dir(&store).join("galley.db").exists());
+}

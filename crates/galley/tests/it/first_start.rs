@@ -1,0 +1,92 @@
+//! From nothing to first content.
+
+use galley_testing::on_both_engines;
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+
+use crate::program::{Program, data_dir, free_port, galley, init_token, piece};
+
+on_both_engines! {
+    async fn a_first_start_makes_all_that_is_needed(store: TestStore) {
+        let mut command = galley(&store);
+        command.args(["--listen", "127.0.0.1:0"]);
+        let mut program = Program::start(command);
+        let file = data_dir(&store).join("first-token.txt");
+        let token = std::fs::read_to_string(&file).unwrap();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &std::path::Path| {
+                std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+            };
+            assert_eq!(mode(&file), 0o600);
+            assert_eq!(mode(&data_dir(&store)), 0o700);
+        }
+        let client = Client::builder().no_proxy().build().unwrap();
+        let send = async |method, path: &str, body: Option<Value>| {
+            let request = client.request(method, format!("{}{path}", program.url));
+            let request = request.bearer_auth(token.trim());
+            let request = match body {
+                Some(body) => request.json(&body),
+                None => request,
+            };
+            request.send().await.unwrap().json::<Value>().await.unwrap()
+        };
+        let groups = send(Method::GET, "/content-groups/list", None).await;
+        assert_eq!(groups[0]["name"], "Posts");
+        let body = piece(groups[0]["id"].as_str().unwrap(), "hello", "<p>Hello</p>");
+        let made = send(Method::POST, "/content-pieces", Some(body)).await;
+        let list = send(Method::GET, "/content-pieces/list", None).await;
+        assert_eq!(list[0]["id"], made["id"]);
+        assert!(program.terminate().success());
+
+        let mut again = Program::serve(&store, free_port());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), token, "a second start makes nothing");
+        let response = client
+            .get(format!("{}/content-pieces/list", again.url))
+            .bearer_auth(token.trim())
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(response.json::<Value>().await.unwrap()[0]["slug"], "hello");
+        assert!(again.terminate().success());
+    }
+
+    async fn a_given_token_is_taken_and_never_shown(store: TestStore) {
+        let mut program = Program::serve(&store, free_port());
+        program.group().await;
+        assert!(!data_dir(&store).join("first-token.txt").exists());
+        assert!(program.terminate().success());
+        assert!(!program.rest_of_log().contains(&init_token()));
+    }
+
+    async fn a_stop_finishes_the_running_requests(store: TestStore) {
+        let mut program = Program::serve(&store, free_port());
+        let group = program.group().await;
+        let requests: Vec<_> = (0..20)
+            .map(|number| {
+                let content = format!("<p>{}</p>", "word ".repeat(40_000));
+                let body = piece(&group, &format!("p{number}"), &content);
+                tokio::spawn(program.request(Method::POST, "/content-pieces").json(&body).send())
+            })
+            .collect();
+        tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+        assert!(program.terminate().success());
+        let mut answered = Vec::new();
+        for request in requests {
+            if let Ok(response) = request.await.unwrap() {
+                assert_eq!(response.status(), 201);
+                let id = response.json::<Value>().await.unwrap()["id"].clone();
+                answered.push(id);
+            }
+        }
+        assert!(!answered.is_empty(), "some were running");
+        let again = Program::serve(&store, free_port());
+        let kept: Vec<Value> =
+            again.pieces("").await.into_iter().map(|piece| piece["id"].clone()).collect();
+        for id in answered {
+            assert!(kept.contains(&id), "{id} was answered and is not there");
+        }
+        assert_eq!(again.get("/healthz").await, json!({"status": "ok"}));
+    }
+}

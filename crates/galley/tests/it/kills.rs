@@ -1,0 +1,142 @@
+//! Killed again and again under load: nothing that was answered is lost, nothing is half there.
+//!
+//! `GALLEY_TEST_KILLS` says how often; a few times suffice to notice a mistake.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use galley_domain::Timestamp;
+use galley_storage::{Database, DatabaseUrl, Error, Options, Role, Tx, events};
+use galley_testing::{TestStore, on_both_engines};
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+
+use crate::program::{Program, data_dir, free_port, init_token, piece};
+
+const CLIENTS: usize = 8;
+
+/// Enough text to stand in several pages of the database.
+const WORDS: usize = 1_500;
+
+/// Writes until told to stop; what was answered, by id.
+async fn write_on(
+    url: String,
+    group: String,
+    client_number: usize,
+    stop: Arc<AtomicBool>,
+    answered: Arc<AtomicUsize>,
+) -> HashMap<String, String> {
+    let client = Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().unwrap();
+    let mut acknowledged = HashMap::new();
+    for number in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let slug = format!("c{client_number}-{number}");
+        let body = piece(&group, &slug, &format!("<p>{slug}{}</p>", " word".repeat(WORDS)));
+        let request = client.post(format!("{url}/content-pieces")).bearer_auth(init_token());
+        match request.json(&body).send().await {
+            Ok(response) if response.status() == StatusCode::CREATED => {
+                // An answer that did not arrive whole is no answer.
+                let Ok(body) = response.json::<Value>().await else { continue };
+                acknowledged.insert(body["id"].as_str().unwrap().to_owned(), slug);
+                answered.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(response) => {
+                let status = response.status();
+                assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{response:?}");
+            }
+            // Nobody is there at the moment.
+            Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+    acknowledged
+}
+
+fn assert_whole(piece: &Value) {
+    let slug = piece["slug"].as_str().unwrap();
+    let html = format!("<p>{slug}{}</p>", " word".repeat(WORDS));
+    assert_eq!(piece["content"], json!(html), "{slug} is half there");
+    assert_eq!(piece["title"], slug);
+}
+
+/// One event for each piece, and the numbers without a gap.
+async fn assert_events(store: &TestStore, pieces: usize) {
+    let url = match &store.url {
+        DatabaseUrl::Sqlite(_) => DatabaseUrl::Sqlite(data_dir(store).join("galley.db")),
+        postgres @ DatabaseUrl::Postgres(_) => postgres.clone(),
+    };
+    let options = Options {
+        url,
+        role: Role::Command,
+        program_version: "0.1.0",
+        now: Timestamp::from_ms(0),
+        connections: 2,
+        write_wait_max: Duration::from_secs(10),
+        statement_log: None,
+    };
+    let database = Database::open(options).await.unwrap();
+    let read = async |tx: &Tx<'_>| {
+        let workspace = galley_storage::workspaces::list(tx).await?[0].0;
+        events::list(tx, workspace, 0, 1_000_000).await
+    };
+    let events = database.read_much::<_, Error, _>("events", read).await.unwrap();
+    let numbers: Vec<i64> = events.iter().map(|event| event.sequence).collect();
+    assert_eq!(numbers, (1..=pieces as i64).collect::<Vec<_>>());
+    database.close().await;
+}
+
+on_both_engines! {
+    async fn a_server_killed_under_load_keeps_what_it_answered(store: TestStore) {
+        let kills: usize = std::env::var("GALLEY_TEST_KILLS").map_or(6, |text| text.parse().unwrap());
+        let port = free_port();
+        let mut program = Program::serve(&store, port);
+        let group = program.group().await;
+        let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|number| {
+                let (stop, answered) = (Arc::clone(&stop), Arc::clone(&answered));
+                tokio::spawn(write_on(program.url.clone(), group.clone(), number, stop, answered))
+            })
+            .collect();
+        let mut slowest = Duration::ZERO;
+        for round in 0..kills {
+            // Not before the clients are at it again, and at another moment each time.
+            let before = answered.load(Ordering::Relaxed);
+            while answered.load(Ordering::Relaxed) < before + 10 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            tokio::time::sleep(Duration::from_millis(round as u64 * 7 % 40)).await;
+            program.kill();
+            program = Program::serve(&store, port);
+            slowest = slowest.max(program.started_in);
+        }
+        stop.store(true, Ordering::Relaxed);
+        let mut acknowledged = HashMap::new();
+        for client in clients {
+            acknowledged.extend(client.await.unwrap());
+        }
+        let pieces = program.pieces("content=true&contentFormat=html").await;
+        pieces.iter().for_each(assert_whole);
+        let kept: HashMap<&str, &str> = pieces
+            .iter()
+            .map(|piece| (piece["id"].as_str().unwrap(), piece["slug"].as_str().unwrap()))
+            .collect();
+        for (id, slug) in &acknowledged {
+            assert_eq!(kept.get(id.as_str()), Some(&slug.as_str()), "{slug} was answered and lost");
+        }
+        assert_events(&store, pieces.len()).await;
+        if let DatabaseUrl::Sqlite(_) = store.url {
+            let connection = rusqlite::Connection::open(data_dir(&store).join("galley.db")).unwrap();
+            let check: String =
+                connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+            assert_eq!(check, "ok");
+        }
+        eprintln!(
+            "{}: {kills} kills, {} answered, 0 lost, {} kept, slowest start {slowest:?}",
+            store.engine(), acknowledged.len(), pieces.len()
+        );
+    }
+}

@@ -1,0 +1,17 @@
+//! The program as people run it: the binary itself, its commands, its death.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_wrap,
+    clippy::cloned_ref_to_slice_refs,
+    clippy::too_many_lines,
+    clippy::items_after_statements,
+    reason = "a test ends where something is not as it expects, and tells one story"
+)]
+
+mod commands;
+mod first_start;
+mod full_disk;
+mod import;
+mod kills;
+mod program;

@@ -1,0 +1,198 @@
+//! The binary, running for a test.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use galley_storage::DatabaseUrl;
+use galley_testing::TestStore;
+use reqwest::{Client, Method, RequestBuilder};
+use serde_json::{Value, json};
+
+/// How long a start may take before a test gives up.
+const START_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// A running server.
+pub struct Program {
+    pub child: Child,
+    pub url: String,
+    /// From the start of the process to its word that it serves.
+    pub started_in: Duration,
+    log: Mutex<Receiver<String>>,
+    client: Client,
+}
+
+/// A command of the binary on the test's store, without variables of the test's own environment.
+pub fn galley(store: &TestStore) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_galley"));
+    without_settings(&mut command);
+    command.current_dir(store.directory()).env("GALLEY_DATA_DIR", data_dir(store));
+    if let DatabaseUrl::Postgres(url) = &store.url {
+        command.env("GALLEY_DATABASE_URL", url);
+    }
+    command
+}
+
+fn without_settings(command: &mut Command) {
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("GALLEY_")) {
+        command.env_remove(name);
+    }
+}
+
+/// Where the test's server keeps its files.
+pub fn data_dir(store: &TestStore) -> std::path::PathBuf {
+    store.directory().join("data")
+}
+
+/// A port that was free a moment ago.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A token that a first start takes: `GALLEY_INIT_TOKEN`.
+pub fn init_token() -> String {
+    galley_domain::access_token::AccessToken::from_random([7; 32]).reveal().to_owned()
+}
+
+impl Program {
+    /// Starts a server on `port`, whose first token, if it makes one, is [`init_token`].
+    pub fn serve(store: &TestStore, port: u16) -> Self {
+        let mut command = galley(store);
+        command.env("GALLEY_INIT_TOKEN", init_token());
+        command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
+        Self::start(command)
+    }
+
+    /// Starts `command`, which must serve, and waits until it says so.
+    pub fn start(mut command: Command) -> Self {
+        let started = Instant::now();
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = lines(child.stderr.take().unwrap());
+        let mut seen = Vec::new();
+        let address = loop {
+            match log.recv_timeout(START_TIME_MAX) {
+                Ok(line) => {
+                    let entry: Value = serde_json::from_str(&line).unwrap_or_default();
+                    seen.push(line);
+                    if entry["fields"]["message"] == "serving" {
+                        break entry["fields"]["address"].as_str().unwrap().to_owned();
+                    }
+                }
+                Err(_) => {
+                    child.kill().unwrap();
+                    panic!("the server did not start:\n{}", seen.join("\n"));
+                }
+            }
+        };
+        let client = Client::builder().no_proxy().build().unwrap();
+        let url = format!("http://{address}");
+        let log = Mutex::new(log);
+        Self { child, url, started_in: started.elapsed(), log, client }
+    }
+
+    /// A request with the first token.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let url = format!("{}{path}", self.url);
+        self.client.request(method, url).bearer_auth(init_token())
+    }
+
+    pub async fn get(&self, path: &str) -> Value {
+        let response = self.request(Method::GET, path).send().await.unwrap();
+        assert!(response.status().is_success(), "{path}: {response:?}");
+        response.json().await.unwrap()
+    }
+
+    /// The first content group's id.
+    pub async fn group(&self) -> String {
+        self.get("/content-groups/list").await[0]["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Every piece, walked by cursor.
+    pub async fn pieces(&self, query: &str) -> Vec<Value> {
+        let (mut all, mut last) = (Vec::new(), String::new());
+        loop {
+            let path = format!("/content-pieces/list?perPage=100&{query}&lastOrder={last}");
+            let page = self.get(&path).await;
+            let page = page.as_array().unwrap();
+            let Some(piece) = page.last() else { return all };
+            last = piece["order"].as_str().unwrap().to_owned();
+            all.extend(page.iter().cloned());
+        }
+    }
+
+    /// What it logged since it said that it serves, once it has ended.
+    pub fn rest_of_log(&self) -> String {
+        self.log.lock().unwrap().iter().collect::<Vec<_>>().join("\n")
+    }
+
+    /// Kills the process as `kill -9` does.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Tells the process to stop, as a service manager does, and waits for its end.
+    pub fn terminate(&mut self) -> std::process::ExitStatus {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The lines that come, read on a thread of their own so that the writer never waits.
+fn lines(from: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) -> Output {
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+/// What a command printed.
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// What a command complained of.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Writes a file, and the folders to it.
+pub fn write(path: &Path, text: impl AsRef<[u8]>) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// A piece's body with all that is required.
+pub fn piece(group: &str, slug: &str, content: &str) -> Value {
+    json!({
+        "title": slug, "slug": slug, "tags": [], "members": [], "contentGroupId": group,
+        "content": content,
+    })
+}

@@ -1,0 +1,301 @@
+//! Every function of the store does the same on both engines, by statements that both can prepare
+//! and that find their rows by an index.
+
+use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
+use galley_domain::content_piece::Title;
+use galley_domain::event::Occurrence;
+use galley_domain::role::builtin_roles;
+use galley_domain::tag::{Color, Tag, TagLabel};
+use galley_domain::{
+    ContentGroupId, EventId, PermissionSet, RoleId, TagId, TokenId, UserId, WorkspaceId,
+    WorkspaceMemberId,
+};
+use galley_storage::content_piece_list::{self, ListQuery, Sort, SortKey};
+use galley_storage::events::{self, NewEvent};
+use galley_storage::ordering::{self, Place};
+use galley_storage::tokens::{self, NewToken};
+use galley_storage::users::{self, User};
+use galley_storage::{
+    Error, WriteTx, content_groups, content_pieces, members, roles, tags, workspaces,
+};
+use galley_testing::on_both_engines;
+
+use crate::plans;
+use crate::store::{NOW, Open, id};
+
+fn group(name: &str) -> ContentGroup {
+    let name = ContentGroupName::parse(name).unwrap();
+    ContentGroup { id: ContentGroupId::new(id()), name, version: 1 }
+}
+
+fn tag(label: &str) -> Tag {
+    let label = TagLabel::parse(label).unwrap();
+    Tag { id: TagId::new(id()), label, color: Color::Blue, version: 1 }
+}
+
+async fn people(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<WorkspaceMemberId, Error> {
+    assert!(workspaces::any(tx).await?);
+    assert_eq!(workspaces::list(tx).await?, [(workspace, "Test".to_owned())]);
+    workspaces::lock(tx, workspace).await?;
+    let role = RoleId::new(id());
+    roles::insert_builtin(tx, workspace, role, &builtin_roles()[0], NOW).await?;
+    let user = User {
+        id: UserId::new(id()),
+        email: "Ann@Example.org".to_owned(),
+        username: "Ann".to_owned(),
+        full_name: "Ann Ex".to_owned(),
+        avatar: None,
+    };
+    users::insert(tx, &user, NOW).await?;
+    let member = WorkspaceMemberId::new(id());
+    members::insert(tx, workspace, member, user.id, role, NOW).await?;
+    assert_eq!(members::find_first_admin(tx, workspace).await?, Some((member, user.id)));
+    let profiles = members::profiles(tx, workspace, &[member]).await?;
+    assert_eq!(profiles[0].user.as_ref(), Some(&user));
+    let limits = [ContentGroupId::new(id()), ContentGroupId::new(id())];
+    let token = NewToken {
+        id: TokenId::new(id()),
+        user: user.id,
+        hash: [9; 32],
+        name: "t",
+        permissions: "tags:write".parse::<PermissionSet>().unwrap(),
+        content_groups: Some(&limits),
+        expires_at: Some(NOW),
+    };
+    tokens::insert(tx, workspace, &token, NOW).await?;
+    let found = tokens::find_by_hash(tx, &[9; 32]).await?.expect("it was kept");
+    assert_eq!((found.workspace, found.member), (workspace, member));
+    assert_eq!(found.content_groups.as_deref(), Some(&limits[..]));
+    assert_eq!(found.permissions.to_string(), "tags:write");
+    assert_eq!(tokens::find_by_hash(tx, &[8; 32]).await?, None);
+    assert_eq!(tokens::list(tx, workspace).await?.len(), 1);
+    assert!(!tokens::delete(tx, WorkspaceId::new(1), token.id).await?, "of another workspace");
+    assert!(tokens::delete(tx, workspace, token.id).await?);
+    Ok(member)
+}
+
+async fn groups(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    top: ContentGroupId,
+) -> Result<(), Error> {
+    let top_path = content_groups::path(tx, workspace, top).await?;
+    assert_eq!(top_path, GroupPath::new(vec![top]));
+    let (a, mut b) = (group("A"), group("B"));
+    content_groups::insert(tx, workspace, &a, &top_path, NOW).await?;
+    let path_of_a = content_groups::path(tx, workspace, a.id).await?;
+    content_groups::insert(tx, workspace, &b, &path_of_a, NOW).await?;
+    b.version = 2;
+    content_groups::update(tx, workspace, &b).await?;
+    assert_eq!(content_groups::find(tx, workspace, b.id).await?, Some(b.clone()));
+    assert_eq!(content_groups::height(tx, workspace, top).await?, 2);
+    assert_eq!(
+        content_groups::existing(tx, workspace, &[b.id, ContentGroupId::new(3)]).await?,
+        [b.id]
+    );
+    let children = content_groups::list_children(tx, workspace, Some(top), None, 10, 0).await?;
+    assert_eq!(children, [a.clone()]);
+    assert_eq!(content_groups::list_children(tx, workspace, None, None, 10, 0).await?.len(), 1);
+    let some = content_groups::list_some(tx, workspace, &[a.id, b.id], None, 10, 1).await?;
+    assert_eq!(some, [b.clone()]);
+    let under = content_groups::subtree(tx, workspace, &[top, a.id]).await?;
+    assert_eq!(under.len(), 3);
+    content_groups::move_under(tx, workspace, b.id, None).await?;
+    assert_eq!(content_groups::path(tx, workspace, b.id).await?.groups(), [b.id]);
+    content_groups::move_under(tx, workspace, a.id, Some(b.id)).await?;
+    assert_eq!(content_groups::path(tx, workspace, a.id).await?.groups(), [b.id, a.id]);
+    let children = content_groups::children_of(tx, workspace, &[top, b.id]).await?;
+    assert_eq!(children.get(&b.id), Some(&vec![a.id]));
+    assert!(content_groups::holds_anything(tx, workspace, b.id).await?);
+    assert!(!content_groups::holds_anything(tx, workspace, a.id).await?);
+    content_groups::delete(tx, workspace, a.id).await?;
+    assert_eq!(content_groups::find(tx, workspace, a.id).await?, None);
+    Ok(())
+}
+
+async fn pieces(tx: &WriteTx<'_>, open: &Given, member: WorkspaceMemberId) -> Result<(), Error> {
+    let workspace = open.workspace;
+    let (mut red, blue) = (tag("red"), tag("blue"));
+    for tag in [&red, &blue] {
+        tags::insert(tx, workspace, tag, NOW).await?;
+    }
+    red.version = 2;
+    tags::update(tx, workspace, &red).await?;
+    assert_eq!(tags::find(tx, workspace, red.id).await?, Some(red.clone()));
+    assert_eq!(tags::find_all(tx, workspace, &[red.id, blue.id, TagId::new(1)]).await?.len(), 2);
+    assert_eq!(tags::find_by_label(tx, workspace, &blue.label).await?, Some(blue.clone()));
+    assert_eq!(tags::list(tx, workspace, None, 10, 0).await?, [red.clone(), blue.clone()]);
+
+    let mut first = open.first.clone();
+    first.fields.tags = vec![blue.id, red.id];
+    first.fields.members = vec![member];
+    content_pieces::insert(tx, workspace, &first, "{\"a\":1}").await?;
+    assert_eq!(content_pieces::find(tx, workspace, first.id).await?, Some(first.clone()));
+    assert_eq!(content_pieces::find(tx, WorkspaceId::new(1), first.id).await?, None);
+    let changed = content_pieces::find_to_change(tx, workspace, first.id).await?;
+    assert_eq!(changed, Some(first.clone()));
+    assert!(!content_pieces::update_content(tx, workspace, first.id, "{\"a\":1}").await?);
+    assert!(content_pieces::update_content(tx, workspace, first.id, "{}").await?);
+    let with_content = content_pieces::find_with_content(tx, workspace, first.id).await?;
+    assert_eq!(with_content, Some((first.clone(), "{}".to_owned())));
+
+    let place = Place { id: first.id, order: first.order.clone() };
+    let end = ordering::at_the_end(tx, workspace, 3).await?;
+    assert!(end.order > first.order);
+    let mut second = open.second.clone();
+    second.order = end.order;
+    content_pieces::insert(tx, workspace, &second, "{}").await?;
+    let last = ordering::last(tx, workspace).await?.expect("there are pieces");
+    assert_eq!(last.id, second.id);
+    assert_eq!(ordering::next(tx, workspace, &first.order).await?, Some(last.clone()));
+    assert_eq!(ordering::previous(tx, workspace, &second.order).await?, Some(place.clone()));
+    let in_group = ordering::next_in_group(tx, workspace, open.group, None).await?;
+    assert_eq!(in_group, Some(place.clone()));
+    let between = ordering::after(tx, workspace, &place, 3).await?;
+    assert!(between.order > first.order && between.order < second.order);
+    assert!(ordering::before(tx, workspace, &place, 3).await?.order < first.order);
+
+    let mut renamed = first.clone();
+    renamed.fields.title = Title::parse("Other").unwrap();
+    renamed.fields.tags = vec![red.id];
+    renamed.fields.members = Vec::new();
+    renamed.version = 2;
+    content_pieces::update(tx, workspace, &first, &renamed).await?;
+    assert_eq!(content_pieces::find(tx, workspace, first.id).await?, Some(renamed.clone()));
+    let found = content_pieces::in_groups(tx, workspace, &[open.group], 10).await?;
+    assert_eq!(found, [renamed.clone(), second.clone()]);
+    lists(tx, open, &red).await?;
+    assert!(tags::delete(tx, workspace, red.id).await?);
+    let untagged = content_pieces::find(tx, workspace, first.id).await?.expect("it is there");
+    assert_eq!((untagged.fields.tags.len(), untagged.version), (0, 3));
+    content_pieces::delete(tx, workspace, &untagged).await?;
+    assert_eq!(content_pieces::find(tx, workspace, first.id).await?, None);
+    Ok(())
+}
+
+/// Every filter and sort, and the place after which a list goes on.
+async fn lists(tx: &WriteTx<'_>, open: &Given, tag: &Tag) -> Result<(), Error> {
+    let keys =
+        [SortKey::Order, SortKey::Date, SortKey::CreatedAt, SortKey::UpdatedAt, SortKey::Title];
+    for (key, descending) in keys.into_iter().flat_map(|key| [(key, false), (key, true)]) {
+        let sort = Sort { key, descending };
+        let all = ListQuery {
+            groups: None,
+            subtree: false,
+            within: None,
+            slug: None,
+            tag: None,
+            sort,
+            after: None,
+            limit: 10,
+            offset: 0,
+            content: false,
+        };
+        let listed = content_piece_list::list(tx, open.workspace, &all).await?;
+        assert_eq!(listed.len(), 2, "{sort:?}");
+        let first = &listed[0].piece;
+        let position =
+            content_piece_list::find_position(tx, open.workspace, &first.order, sort).await?;
+        assert_eq!(position, Some(sort.position(first)));
+        let rest = ListQuery { after: position, ..all.clone() };
+        let rest = content_piece_list::list(tx, open.workspace, &rest).await?;
+        assert_eq!(
+            rest.iter().map(|listed| listed.piece.id).collect::<Vec<_>>(),
+            [listed[1].piece.id]
+        );
+        for (query, count) in [
+            (ListQuery { groups: Some(vec![open.group]), ..all.clone() }, 2),
+            (
+                ListQuery { groups: Some(vec![open.group, ContentGroupId::new(1)]), ..all.clone() },
+                2,
+            ),
+            (ListQuery { groups: Some(vec![open.group]), subtree: true, ..all.clone() }, 2),
+            (ListQuery { within: Some(vec![ContentGroupId::new(1)]), ..all.clone() }, 0),
+            (ListQuery { slug: Some("first".to_owned()), ..all.clone() }, 1),
+            (ListQuery { tag: Some(tag.id), ..all.clone() }, 1),
+            (ListQuery { content: true, offset: 1, ..all.clone() }, 1),
+        ] {
+            let listed = content_piece_list::list(tx, open.workspace, &query).await?;
+            assert_eq!(listed.len(), count, "{query:?}");
+        }
+    }
+    Ok(())
+}
+
+async fn told(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    group: ContentGroupId,
+) -> Result<(), Error> {
+    let path = GroupPath::new(vec![group]);
+    let new = |occurrence| NewEvent {
+        id: EventId::new(id()),
+        occurrence,
+        data: "{}".to_owned(),
+        data_before: None,
+    };
+    let two = [new(Occurrence::PieceAdded(path.clone())), new(Occurrence::PieceRemoved(path))];
+    events::append(tx, workspace, &two, NOW).await?;
+    events::append(tx, workspace, &[], NOW).await?;
+    let listed = events::list(tx, workspace, 0, 10).await?;
+    assert_eq!(listed.iter().map(|event| event.sequence).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(listed[1].event_type, "contentPieceRemoved");
+    Ok(())
+}
+
+/// What the closures need of the open store.
+#[derive(Clone)]
+struct Given {
+    workspace: WorkspaceId,
+    group: ContentGroupId,
+    first: galley_domain::content_piece::ContentPiece,
+    second: galley_domain::content_piece::ContentPiece,
+}
+
+on_both_engines! {
+    async fn every_function_works_and_finds_its_rows_by_an_index(store: TestStore) {
+        let open = Open::new(store).await;
+        let given = Given {
+            workspace: open.workspace,
+            group: open.group,
+            first: open.piece("first", None),
+            second: open.piece("second", None),
+        };
+        let exercise = async move |tx: &WriteTx<'_>| {
+            let member = people(tx, given.workspace).await?;
+            groups(tx, given.workspace, given.group).await?;
+            pieces(tx, &given, member).await?;
+            told(tx, given.workspace, given.group).await
+        };
+        open.database.write::<_, Error, _>("exercise", exercise).await.unwrap();
+        open.database.ping().await.unwrap();
+        let statements = open.log.take();
+        assert!(statements.len() > 60, "{}", statements.len());
+        plans::check(&open.store.url, statements.keys()).await;
+    }
+}
+
+#[test]
+fn every_function_is_exercised_here() {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+    let here = include_str!("conformance.rs");
+    let helper = include_str!("store.rs");
+    let internal = ["database.rs", "tx.rs", "migrate.rs"];
+    let mut count = 0;
+    for entry in std::fs::read_dir(source).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !name.ends_with(".rs") || internal.contains(&name.as_str()) {
+            continue;
+        }
+        let module = name.trim_end_matches(".rs");
+        let text = std::fs::read_to_string(&path).unwrap();
+        for line in text.lines().filter_map(|line| line.strip_prefix("pub async fn ")) {
+            let function = line.split(['(', '<']).next().unwrap();
+            let call = format!("{module}::{function}(");
+            assert!(here.contains(&call) || helper.contains(&call), "{call}…) is not exercised");
+            count += 1;
+        }
+    }
+    assert!(count > 40, "{count}");
+}

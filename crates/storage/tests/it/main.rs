@@ -1,0 +1,17 @@
+//! The store on both engines.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_wrap,
+    clippy::cloned_ref_to_slice_refs,
+    clippy::too_many_lines,
+    clippy::items_after_statements,
+    reason = "a test ends where something is not as it expects, and tells one story"
+)]
+
+mod conformance;
+mod opening;
+mod plans;
+mod sqlite_faults;
+mod store;
+mod transactions;

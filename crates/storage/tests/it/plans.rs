@@ -1,0 +1,105 @@
+//! How the engines find the rows of a statement: never by reading a table that grows.
+
+use galley_storage::DatabaseUrl;
+use serde_json::Value;
+use tokio_postgres::NoTls;
+
+/// Tables with few rows in a workspace, or that the operator's commands read whole.
+const SMALL: &[&str] = &["workspaces", "workspace_sequences", "tokens"];
+
+/// Prepares each statement and looks at its plan.
+pub async fn check(url: &DatabaseUrl, statements: impl Iterator<Item = &String>) {
+    match url {
+        DatabaseUrl::Sqlite(path) => {
+            let connection = rusqlite::Connection::open(path).unwrap();
+            statements.for_each(|sql| check_sqlite(&connection, sql));
+        }
+        DatabaseUrl::Postgres(url) => {
+            let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+            tokio::spawn(connection);
+            // With these, a table is read whole only where no index could serve.
+            let settings = "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan";
+            client.batch_execute(settings).await.unwrap();
+            for sql in statements {
+                check_postgres(&client, sql).await;
+            }
+        }
+    }
+}
+
+fn check_sqlite(connection: &rusqlite::Connection, sql: &str) {
+    let mut explain = connection
+        .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
+        .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let steps: Vec<String> = explain
+        .raw_query()
+        .mapped(|row| row.get::<_, String>(3))
+        .collect::<Result<_, _>>()
+        .unwrap();
+    let sorts = steps.iter().any(|step| step.contains("TEMP B-TREE FOR ORDER BY"));
+    let shown = format!("{sql}\n{}", steps.join("\n"));
+    for step in &steps {
+        if let Some(rest) = step.strip_prefix("SCAN ") {
+            let table = table_of(sql, rest.split(' ').next().unwrap());
+            let harmless = rest.contains("CONSTANT ROW") || rest.contains("VIRTUAL TABLE");
+            assert!(harmless || SMALL.contains(&table.as_str()), "reads {table} whole:\n{shown}");
+        }
+        // All rows of a workspace, to sort them or to give them all, are a whole table, too.
+        if step.starts_with("SEARCH ") && step.ends_with("(workspace_id=?)") {
+            let bounded = sql.contains("LIMIT") && !sorts;
+            let table = table_of(sql, step.split(' ').nth(1).unwrap());
+            assert!(
+                bounded || SMALL.contains(&table.as_str()),
+                "reads a workspace whole:\n{shown}"
+            );
+        }
+    }
+}
+
+/// The table that `alias` stands for.
+fn table_of(sql: &str, alias: &str) -> String {
+    let words: Vec<&str> = sql.split_whitespace().collect();
+    let named = words.windows(2).find(|pair| pair[1].trim_matches([',', ')']) == alias);
+    let keyword = |word: &str| ["FROM", "JOIN", "UPDATE", "INTO"].contains(&word);
+    match named {
+        Some([table, _]) if !keyword(table) => (*table).to_owned(),
+        _ => alias.to_owned(),
+    }
+}
+
+async fn check_postgres(client: &tokio_postgres::Client, sql: &str) {
+    let translated = sql.replace('?', "$");
+    let parameters = (1..).take_while(|number| translated.contains(&format!("${number}"))).count();
+    let prepare = format!("PREPARE looked_at AS {translated}");
+    client.batch_execute(&prepare).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    let arguments = vec!["NULL"; parameters].join(", ");
+    let arguments = if parameters == 0 { String::new() } else { format!("({arguments})") };
+    let explain = format!("EXPLAIN (FORMAT JSON) EXECUTE looked_at{arguments}");
+    let rows = client.simple_query(&explain).await.unwrap();
+    let text: String = rows
+        .iter()
+        .filter_map(|row| match row {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        })
+        .collect();
+    let plan: Value = serde_json::from_str(&text).unwrap();
+    check_node(&plan[0]["Plan"], sql);
+    client.batch_execute("DEALLOCATE looked_at").await.unwrap();
+}
+
+fn check_node(node: &Value, sql: &str) {
+    let kind = node["Node Type"].as_str().unwrap_or_default();
+    if let Some(table) = node["Relation Name"].as_str() {
+        let by_index = node.get("Index Cond").is_some();
+        let by_bitmap = kind == "Bitmap Heap Scan";
+        let writes = kind == "ModifyTable";
+        assert!(
+            by_index || by_bitmap || writes || SMALL.contains(&table),
+            "reads {table} whole: {sql}\n{node:#}"
+        );
+    }
+    for child in node["Plans"].as_array().into_iter().flatten() {
+        check_node(child, sql);
+    }
+}

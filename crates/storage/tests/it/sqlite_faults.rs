@@ -1,0 +1,112 @@
+//! What goes wrong below SQLite: a full disk, a foreign lock, a read that takes too long.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use galley_storage::{Database, Error, Role, Tx, WriteTx, content_pieces};
+use galley_testing::TestStore;
+
+use crate::store::{NOW, Open, options};
+
+/// Lets the file grow to `pages` and no further, as a disk of that size would.
+async fn set_room(open: &Open, pages: u32) {
+    let set = async move |tx: &WriteTx<'_>| {
+        tx.query(&format!("PRAGMA max_page_count = {pages}"), &[], |_| Ok(())).await.map(drop)
+    };
+    open.database.write::<_, Error, _>("set room", set).await.unwrap();
+}
+
+async fn insert(open: &Open, number: usize) -> Result<(), Error> {
+    let workspace = open.workspace;
+    let mut piece = open.piece(&format!("p{number}"), None);
+    piece.order = galley_domain::OrderKey::from_stored(format!("{number:05}"));
+    let tree = "x".repeat(6_000);
+    let write =
+        async move |tx: &WriteTx<'_>| content_pieces::insert(tx, workspace, &piece, &tree).await;
+    open.database.write("insert", write).await
+}
+
+async fn slugs(open: &Open) -> Vec<String> {
+    let read = async |tx: &Tx<'_>| {
+        let sql = "SELECT slug FROM content_pieces ORDER BY slug";
+        tx.query(sql, &[], |row| Ok(row.text(0)?.to_owned())).await
+    };
+    open.database.read_much::<_, Error, _>("slugs", read).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_full_disk_every_answer_agrees_with_the_database() {
+    let open = Arc::new(Open::new(TestStore::sqlite()).await);
+    set_room(&open, 400).await;
+    let mut acknowledged = Vec::new();
+    let mut refused = 0;
+    for round in 0..10 {
+        let tasks: Vec<_> = (0..32)
+            .map(|index| {
+                let open = Arc::clone(&open);
+                let number = round * 32 + index;
+                tokio::spawn(async move { (number, insert(&open, number).await) })
+            })
+            .collect();
+        for task in tasks {
+            match task.await.unwrap() {
+                (number, Ok(())) => acknowledged.push(format!("p{number}")),
+                (_, Err(Error::StorageFull)) => refused += 1,
+                (_, Err(other)) => panic!("{other:?}"),
+            }
+        }
+        acknowledged.sort();
+        assert_eq!(slugs(&open).await, acknowledged, "reads go on, and show what was answered");
+    }
+    assert!(refused > 0 && !acknowledged.is_empty(), "{refused} refused, {acknowledged:?}");
+    assert_eq!(open.count("content_piece_contents").await, acknowledged.len() as i64);
+    set_room(&open, 1_000_000).await;
+    insert(&open, 9_999).await.expect("it heals when there is room");
+    assert_eq!(open.count("content_pieces").await, acknowledged.len() as i64 + 1);
+}
+
+#[tokio::test]
+async fn a_write_that_waits_too_long_is_refused_and_not_done_later() {
+    let store = TestStore::sqlite();
+    let mut short = options(store.url.clone(), Role::Server);
+    short.write_wait_max = Duration::from_millis(300);
+    let database = Database::open(short).await.unwrap();
+    let galley_storage::DatabaseUrl::Sqlite(path) = &store.url else { unreachable!() };
+    let foreign = rusqlite::Connection::open(path).unwrap();
+    foreign.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let insert = |name: &'static str| {
+        let database = database.clone();
+        async move {
+            let workspace = galley_domain::WorkspaceId::new(crate::store::id());
+            let write = async move |tx: &WriteTx<'_>| {
+                galley_storage::workspaces::insert(tx, workspace, name, NOW).await
+            };
+            database.write::<_, Error, _>("insert", write).await
+        }
+    };
+    let (first, second) = tokio::join!(insert("first"), insert("second"));
+    for answer in [first, second] {
+        assert!(matches!(answer, Err(Error::Overloaded)), "{answer:?}");
+    }
+    foreign.execute_batch("COMMIT").unwrap();
+    insert("third").await.unwrap();
+    let read = async |tx: &Tx<'_>| {
+        tx.query("SELECT name FROM workspaces", &[], |row| Ok(row.text(0)?.to_owned())).await
+    };
+    assert_eq!(database.read::<_, Error, _>("names", read).await.unwrap(), ["third"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_that_takes_long_goes_on_beside_the_others() {
+    let open = Open::new(TestStore::sqlite()).await;
+    let read = async |tx: &Tx<'_>| {
+        let sql =
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000)
+            SELECT count(*) FROM n";
+        tx.get(sql, &[], |row| row.int(0)).await
+    };
+    let counted = open.database.read::<_, Error, _>("count far", read).await.unwrap();
+    assert_eq!(counted, 1_000_000);
+    let ran: u64 = open.log.take().values().filter(|count| **count == 2).count() as u64;
+    assert_eq!(ran, 1, "it was interrupted where it was called, and ran again on its own thread");
+}

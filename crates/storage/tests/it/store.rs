@@ -1,0 +1,97 @@
+//! An open store for a test, with a workspace in it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
+use galley_domain::content_piece::{ContentPiece, ContentPieceFields, Slug, Title};
+use galley_domain::id::IdSequence;
+use galley_domain::order_key::Moving;
+use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, Timestamp, WorkspaceId};
+use galley_storage::{
+    Database, DatabaseUrl, Error, Options, Role, StatementLog, WriteTx, content_groups, workspaces,
+};
+use galley_testing::TestStore;
+
+/// The time in all tests here.
+pub const NOW: Timestamp = Timestamp::from_ms(1_763_631_000_000);
+
+/// An open store and what a test needs to fill it.
+pub struct Open {
+    pub database: Database,
+    pub log: Arc<StatementLog>,
+    pub workspace: WorkspaceId,
+    pub group: ContentGroupId,
+    pub store: TestStore,
+}
+
+pub fn options(url: DatabaseUrl, role: Role) -> Options {
+    Options {
+        url,
+        role,
+        program_version: "0.1.0",
+        now: NOW,
+        connections: 8,
+        write_wait_max: Duration::from_secs(10),
+        statement_log: None,
+    }
+}
+
+/// A new id's value.
+pub fn id() -> u128 {
+    static IDS: std::sync::Mutex<Option<IdSequence>> = std::sync::Mutex::new(None);
+    IDS.lock().unwrap().get_or_insert_default().next(NOW.ms(), 7)
+}
+
+impl Open {
+    pub async fn new(store: TestStore) -> Self {
+        let log = Arc::new(StatementLog::default());
+        let mut options = options(store.url.clone(), Role::Server);
+        options.statement_log = Some(Arc::clone(&log));
+        let database = Database::open(options).await.unwrap();
+        let workspace = WorkspaceId::new(id());
+        let group = ContentGroupId::new(id());
+        let fill = async move |tx: &WriteTx<'_>| {
+            workspaces::insert(tx, workspace, "Test", NOW).await?;
+            let name = ContentGroupName::parse("Posts").unwrap();
+            let group = ContentGroup { id: group, name, version: 1 };
+            content_groups::insert(tx, workspace, &group, &GroupPath::default(), NOW).await
+        };
+        database.write::<_, Error, _>("fill", fill).await.unwrap();
+        Self { database, log, workspace, group, store }
+    }
+
+    /// A piece that isn't kept yet, after the one at `after`.
+    pub fn piece(&self, slug: &str, after: Option<&OrderKey>) -> ContentPiece {
+        ContentPiece {
+            id: ContentPieceId::new(id()),
+            content_group_id: self.group,
+            order: OrderKey::between(after, None, Moving::Before, 5),
+            fields: ContentPieceFields {
+                date: Some(NOW),
+                title: Title::parse("Title").unwrap(),
+                description: None,
+                slug: Slug::parse(slug).unwrap(),
+                cover_url: None,
+                cover_alt: None,
+                cover_width: None,
+                canonical_link: None,
+                filename: None,
+                custom_data: None,
+                tags: Vec::new(),
+                members: Vec::new(),
+            },
+            version: 1,
+            created_at: NOW,
+            updated_at: NOW,
+        }
+    }
+
+    /// How many rows a table has.
+    pub async fn count(&self, table: &'static str) -> i64 {
+        let count = async move |tx: &galley_storage::Tx<'_>| {
+            tx.get(&format!("SELECT count(*) FROM {table}"), &[], |row| row.int(0)).await
+        };
+        self.database.read_much::<_, Error, _>("count", count).await.unwrap()
+    }
+}

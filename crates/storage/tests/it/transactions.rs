@@ -1,0 +1,123 @@
+//! What a transaction promises, on both engines.
+
+use galley_storage::{Error, Tx, WriteTx, content_pieces};
+use galley_testing::on_both_engines;
+
+use crate::store::Open;
+
+/// Waits for nothing that a database would know of.
+async fn await_elsewhere() {
+    let mut polled = false;
+    std::future::poll_fn(move |context| {
+        if std::mem::replace(&mut polled, true) {
+            return std::task::Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}
+
+on_both_engines! {
+    async fn a_failed_write_leaves_nothing(store: TestStore) {
+        let open = Open::new(store).await;
+        let (workspace, piece) = (open.workspace, open.piece("a", None));
+        let write = async move |tx: &WriteTx<'_>| {
+            content_pieces::insert(tx, workspace, &piece, "{}").await?;
+            Err::<(), _>(Error::Conflict)
+        };
+        assert!(matches!(open.database.write("fails", write).await, Err(Error::Conflict)));
+        assert_eq!(open.count("content_pieces").await, 0);
+        assert_eq!(open.count("content_piece_contents").await, 0);
+    }
+
+    async fn a_panic_undoes_its_own_write_alone(store: TestStore) {
+        let open = std::sync::Arc::new(Open::new(store).await);
+        let mut tasks = Vec::new();
+        for number in 0..60 {
+            let open = std::sync::Arc::clone(&open);
+            tasks.push(tokio::spawn(async move {
+                let workspace = open.workspace;
+                let mut piece = open.piece("a", None);
+                piece.order = galley_domain::OrderKey::from_stored(format!("{number:05}"));
+                let write = async move |tx: &WriteTx<'_>| {
+                    content_pieces::insert(tx, workspace, &piece, "{}").await?;
+                    assert!(number % 10 != 3, "this one panics, as the test wants");
+                    if number % 10 == 7 { Err(Error::Conflict) } else { Ok(()) }
+                };
+                open.database.write("may panic", write).await
+            }));
+        }
+        let mut kept = 0;
+        for (number, task) in tasks.into_iter().enumerate() {
+            // On PostgreSQL the panic is the caller's own.
+            let kept_this = matches!(task.await, Ok(Ok(())));
+            assert_eq!(kept_this, number % 10 != 3 && number % 10 != 7, "{number}");
+            kept += i64::from(kept_this);
+        }
+        assert_eq!(open.count("content_pieces").await, kept);
+        open.database.ping().await.unwrap();
+    }
+
+    async fn writers_at_one_key_do_not_lose_one_another(store: TestStore) {
+        let open = std::sync::Arc::new(Open::new(store).await);
+        let mut tasks = Vec::new();
+        for _ in 0..16 {
+            let open = std::sync::Arc::clone(&open);
+            tasks.push(tokio::spawn(async move {
+                for _ in 0..10 {
+                    let workspace = open.workspace;
+                    let piece = open.piece("a", None);
+                    let write = async move |tx: &WriteTx<'_>| {
+                        let mut piece = piece.clone();
+                        // A step that all choose alike, so that they do meet.
+                        piece.order =
+                            galley_storage::ordering::at_the_end(tx, workspace, 0).await?.order;
+                        content_pieces::insert(tx, workspace, &piece, "{}").await
+                    };
+                    open.database.write::<_, Error, _>("append", write).await.unwrap();
+                }
+            }));
+        }
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert_eq!(open.count("content_pieces").await, 160);
+    }
+
+    async fn a_read_sees_every_answered_write(store: TestStore) {
+        let open = Open::new(store).await;
+        for number in 0..100 {
+            let workspace = open.workspace;
+            let mut piece = open.piece("a", None);
+            piece.order = galley_domain::OrderKey::from_stored(format!("{number:05}"));
+            let id = piece.id;
+            let write = async move |tx: &WriteTx<'_>| {
+                content_pieces::insert(tx, workspace, &piece, "{}").await
+            };
+            open.database.write::<_, Error, _>("insert", write).await.unwrap();
+            let read = async move |tx: &Tx<'_>| content_pieces::find(tx, workspace, id).await;
+            assert!(open.database.read::<_, Error, _>("find", read).await.unwrap().is_some());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_that_awaits_something_else_is_refused_on_sqlite() {
+    let open = Open::new(galley_testing::TestStore::sqlite()).await;
+    let (workspace, piece) = (open.workspace, open.piece("a", None));
+    let write = async move |tx: &WriteTx<'_>| {
+        content_pieces::insert(tx, workspace, &piece, "{}").await?;
+        await_elsewhere().await;
+        Ok(())
+    };
+    let refused = open.database.write("dawdles", write).await;
+    assert!(matches!(refused, Err(Error::AwaitedElsewhere("dawdles"))), "{refused:?}");
+    assert_eq!(open.count("content_pieces").await, 0, "and nothing of it is kept");
+    let read = async |_: &Tx<'_>| {
+        await_elsewhere().await;
+        Ok(())
+    };
+    let refused = open.database.read("dawdles", read).await;
+    assert!(matches!(refused, Err(Error::AwaitedElsewhere("dawdles"))), "{refused:?}");
+}
