@@ -6,6 +6,9 @@
     clippy::cloned_ref_to_slice_refs,
     clippy::too_many_lines,
     clippy::items_after_statements,
+    clippy::assigning_clones,
+    clippy::case_sensitive_file_extension_comparisons,
+    clippy::maybe_infinite_iter,
     reason = "a test ends where something is not as it expects, and tells one story"
 )]
 

@@ -17,17 +17,17 @@ use serde_json::{Value, json};
 const START_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// A running server.
-pub struct Program {
-    pub child: Child,
-    pub url: String,
+pub(crate) struct Program {
+    pub(crate) child: Child,
+    pub(crate) url: String,
     /// From the start of the process to its word that it serves.
-    pub started_in: Duration,
+    pub(crate) started_in: Duration,
     log: Mutex<Receiver<String>>,
     client: Client,
 }
 
 /// A command of the binary on the test's store, without variables of the test's own environment.
-pub fn galley(store: &TestStore) -> Command {
+pub(crate) fn galley(store: &TestStore) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_galley"));
     without_settings(&mut command);
     command.current_dir(store.directory()).env("GALLEY_DATA_DIR", data_dir(store));
@@ -44,23 +44,23 @@ fn without_settings(command: &mut Command) {
 }
 
 /// Where the test's server keeps its files.
-pub fn data_dir(store: &TestStore) -> std::path::PathBuf {
+pub(crate) fn data_dir(store: &TestStore) -> std::path::PathBuf {
     store.directory().join("data")
 }
 
 /// A port that was free a moment ago.
-pub fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A token that a first start takes: `GALLEY_INIT_TOKEN`.
-pub fn init_token() -> String {
+pub(crate) fn init_token() -> String {
     galley_domain::access_token::AccessToken::from_random([7; 32]).reveal().to_owned()
 }
 
 impl Program {
     /// Starts a server on `port`, whose first token, if it makes one, is [`init_token`].
-    pub fn serve(store: &TestStore, port: u16) -> Self {
+    pub(crate) fn serve(store: &TestStore, port: u16) -> Self {
         let mut command = galley(store);
         command.env("GALLEY_INIT_TOKEN", init_token());
         command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
@@ -68,7 +68,7 @@ impl Program {
     }
 
     /// Starts `command`, which must serve, and waits until it says so.
-    pub fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let started = Instant::now();
         let mut child = command
             .stdin(Stdio::null())
@@ -100,24 +100,24 @@ impl Program {
     }
 
     /// A request with the first token.
-    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let url = format!("{}{path}", self.url);
         self.client.request(method, url).bearer_auth(init_token())
     }
 
-    pub async fn get(&self, path: &str) -> Value {
+    pub(crate) async fn get(&self, path: &str) -> Value {
         let response = self.request(Method::GET, path).send().await.unwrap();
         assert!(response.status().is_success(), "{path}: {response:?}");
         response.json().await.unwrap()
     }
 
     /// The first content group's id.
-    pub async fn group(&self) -> String {
+    pub(crate) async fn group(&self) -> String {
         self.get("/content-groups/list").await[0]["id"].as_str().unwrap().to_owned()
     }
 
     /// Every piece, walked by cursor.
-    pub async fn pieces(&self, query: &str) -> Vec<Value> {
+    pub(crate) async fn pieces(&self, query: &str) -> Vec<Value> {
         let (mut all, mut last) = (Vec::new(), String::new());
         loop {
             let path = format!("/content-pieces/list?perPage=100&{query}&lastOrder={last}");
@@ -130,18 +130,18 @@ impl Program {
     }
 
     /// What it logged since it said that it serves, once it has ended.
-    pub fn rest_of_log(&self) -> String {
+    pub(crate) fn rest_of_log(&self) -> String {
         self.log.lock().unwrap().iter().collect::<Vec<_>>().join("\n")
     }
 
     /// Kills the process as `kill -9` does.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
     /// Tells the process to stop, as a service manager does, and waits for its end.
-    pub fn terminate(&mut self) -> std::process::ExitStatus {
+    pub(crate) fn terminate(&mut self) -> std::process::ExitStatus {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
         self.child.wait().unwrap()
@@ -169,28 +169,28 @@ fn lines(from: impl std::io::Read + Send + 'static) -> Receiver<String> {
 }
 
 /// Runs a command to its end.
-pub fn run(command: &mut Command) -> Output {
+pub(crate) fn run(command: &mut Command) -> Output {
     command.stdin(Stdio::null()).output().unwrap()
 }
 
 /// What a command printed.
-pub fn stdout(output: &Output) -> String {
+pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
 /// What a command complained of.
-pub fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 /// Writes a file, and the folders to it.
-pub fn write(path: &Path, text: impl AsRef<[u8]>) {
+pub(crate) fn write(path: &Path, text: impl AsRef<[u8]>) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
 /// A piece's body with all that is required.
-pub fn piece(group: &str, slug: &str, content: &str) -> Value {
+pub(crate) fn piece(group: &str, slug: &str, content: &str) -> Value {
     json!({
         "title": slug, "slug": slug, "tags": [], "members": [], "contentGroupId": group,
         "content": content,

@@ -16,13 +16,13 @@ use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 
 /// A running service.
-pub struct Service {
-    pub url: String,
-    pub database: Database,
-    pub environment: Environment,
-    pub statements: Arc<StatementLog>,
+pub(crate) struct Service {
+    pub(crate) url: String,
+    pub(crate) database: Database,
+    pub(crate) environment: Environment,
+    pub(crate) statements: Arc<StatementLog>,
     /// The workspace that the test works in.
-    pub home: Workspace,
+    pub(crate) home: Workspace,
     client: Client,
     /// Kept until the end: the database is in it.
     _store: TestStore,
@@ -30,28 +30,28 @@ pub struct Service {
 
 /// A workspace and its owner's token.
 #[derive(Debug, Clone)]
-pub struct Workspace {
-    pub made: MadeWorkspace,
-    pub token: String,
+pub(crate) struct Workspace {
+    pub(crate) made: MadeWorkspace,
+    pub(crate) token: String,
     /// Its first content group.
-    pub group: String,
+    pub(crate) group: String,
 }
 
 /// An answer, read whole.
 #[derive(Debug, Clone)]
-pub struct Answer {
-    pub status: StatusCode,
-    pub headers: reqwest::header::HeaderMap,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: reqwest::header::HeaderMap,
     /// Null where there is none, a text where it isn't JSON.
-    pub body: Value,
+    pub(crate) body: Value,
 }
 
 impl Service {
-    pub async fn start(store: TestStore) -> Self {
+    pub(crate) async fn start(store: TestStore) -> Self {
         Self::start_with(store, Limits::default()).await
     }
 
-    pub async fn start_with(store: TestStore, limits: Limits) -> Self {
+    pub(crate) async fn start_with(store: TestStore, limits: Limits) -> Self {
         let environment = Environment::default();
         let statements = Arc::new(StatementLog::default());
         let options = Options {
@@ -74,12 +74,12 @@ impl Service {
     }
 
     /// Sends a request with the home workspace's first token.
-    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
+    pub(crate) async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
         self.send_as(&self.home.token, method, path, body).await
     }
 
     /// Sends a request with `token`.
-    pub async fn send_as(
+    pub(crate) async fn send_as(
         &self,
         token: &str,
         method: Method,
@@ -94,44 +94,44 @@ impl Service {
     }
 
     /// A request to fill in by hand.
-    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+    pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         self.client.request(method, format!("{}{path}", self.url))
     }
 
-    pub async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         self.send(Method::GET, path, None).await
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
         self.send(Method::POST, path, Some(body)).await
     }
 
-    pub async fn put(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
         self.send(Method::PUT, path, Some(body)).await
     }
 
-    pub async fn delete(&self, path: &str) -> Answer {
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
         self.send(Method::DELETE, path, None).await
     }
 
     /// POSTs what must succeed; the new id.
-    pub async fn create(&self, path: &str, body: &Value) -> String {
+    pub(crate) async fn create(&self, path: &str, body: &Value) -> String {
         let answer = self.post(path, body).await;
         assert_eq!(answer.status, 201, "{answer:?}");
         answer.id()
     }
 
     /// A piece's body with all that is required, in the home workspace's first group.
-    pub fn piece(&self, slug: &str) -> Value {
+    pub(crate) fn piece(&self, slug: &str) -> Value {
         piece_in(&self.home.group, slug)
     }
 
     /// A new token of the home workspace's owner.
-    pub async fn token(&self, permissions: &str, groups: Option<&[&str]>) -> String {
+    pub(crate) async fn token(&self, permissions: &str, groups: Option<&[&str]>) -> String {
         self.token_ending(permissions, groups, None).await
     }
 
-    pub async fn token_ending(
+    pub(crate) async fn token_ending(
         &self,
         permissions: &str,
         groups: Option<&[&str]>,
@@ -158,12 +158,12 @@ impl Service {
     }
 
     /// Another workspace on the same database.
-    pub async fn other_workspace(&self) -> Workspace {
+    pub(crate) async fn other_workspace(&self) -> Workspace {
         make_another_workspace(&self.database, &self.environment).await
     }
 
     /// The home workspace's events after the one with this number.
-    pub async fn events_after(&self, sequence: i64) -> Vec<Event> {
+    pub(crate) async fn events_after(&self, sequence: i64) -> Vec<Event> {
         let workspace = self.home.made.workspace;
         let read = async move |tx: &Tx<'_>| {
             Ok::<_, Error>(events::list(tx, workspace, sequence, 100_000).await?)
@@ -172,12 +172,12 @@ impl Service {
     }
 
     /// The number of the home workspace's last event.
-    pub async fn last_sequence(&self) -> i64 {
+    pub(crate) async fn last_sequence(&self) -> i64 {
         self.events_after(0).await.last().map_or(0, |event| event.sequence)
     }
 
     /// Everything in the home workspace that a refused request might have changed.
-    pub async fn everything(&self) -> Value {
+    pub(crate) async fn everything(&self) -> Value {
         let mut all = Vec::new();
         for path in [
             "/content-pieces/list?perPage=100&content=true",
@@ -191,7 +191,7 @@ impl Service {
 }
 
 impl Answer {
-    pub async fn of(request: reqwest::RequestBuilder) -> Self {
+    pub(crate) async fn of(request: reqwest::RequestBuilder) -> Self {
         let response = request.send().await.expect("the service answers");
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes = response.bytes().await.expect("the answer is whole");
@@ -204,23 +204,23 @@ impl Answer {
         Self { status, headers, body }
     }
 
-    pub fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         self.body["id"].as_str().expect("the answer has an id").to_owned()
     }
 
-    pub fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().expect("it is ASCII"))
     }
 
     /// The values of `key` in an array of objects.
-    pub fn column(&self, key: &str) -> Vec<String> {
+    pub(crate) fn column(&self, key: &str) -> Vec<String> {
         let items = self.body.as_array().unwrap_or_else(|| panic!("not a list: {self:?}"));
         items.iter().map(|item| item[key].as_str().expect("a text").to_owned()).collect()
     }
 
     /// Asserts a problem of this status and reason, whose issues are at these paths.
     #[track_caller]
-    pub fn assert_problem(&self, status: u16, reason: &str, paths: &[&str]) {
+    pub(crate) fn assert_problem(&self, status: u16, reason: &str, paths: &[&str]) {
         assert_eq!(self.status, status, "{self:?}");
         assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
         assert_eq!(self.body["reason"], reason, "{self:?}");
@@ -251,7 +251,7 @@ impl Answer {
 }
 
 /// A piece's body with all that is required.
-pub fn piece_in(group: &str, slug: &str) -> Value {
+pub(crate) fn piece_in(group: &str, slug: &str) -> Value {
     json!({
         "title": format!("Title of {slug}"),
         "slug": slug,

@@ -8,7 +8,7 @@ use tokio_postgres::NoTls;
 const SMALL: &[&str] = &["workspaces", "workspace_sequences", "tokens"];
 
 /// Prepares each statement and looks at its plan.
-pub async fn check(url: &DatabaseUrl, statements: impl Iterator<Item = &String>) {
+pub(crate) async fn check(url: &DatabaseUrl, statements: impl Iterator<Item = &String>) {
     match url {
         DatabaseUrl::Sqlite(path) => {
             let connection = rusqlite::Connection::open(path).unwrap();

@@ -14,18 +14,18 @@ use galley_storage::{
 use galley_testing::TestStore;
 
 /// The time in all tests here.
-pub const NOW: Timestamp = Timestamp::from_ms(1_763_631_000_000);
+pub(crate) const NOW: Timestamp = Timestamp::from_ms(1_763_631_000_000);
 
 /// An open store and what a test needs to fill it.
-pub struct Open {
-    pub database: Database,
-    pub log: Arc<StatementLog>,
-    pub workspace: WorkspaceId,
-    pub group: ContentGroupId,
-    pub store: TestStore,
+pub(crate) struct Open {
+    pub(crate) database: Database,
+    pub(crate) log: Arc<StatementLog>,
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) group: ContentGroupId,
+    pub(crate) store: TestStore,
 }
 
-pub fn options(url: DatabaseUrl, role: Role) -> Options {
+pub(crate) fn options(url: DatabaseUrl, role: Role) -> Options {
     Options {
         url,
         role,
@@ -38,13 +38,13 @@ pub fn options(url: DatabaseUrl, role: Role) -> Options {
 }
 
 /// A new id's value.
-pub fn id() -> u128 {
+pub(crate) fn id() -> u128 {
     static IDS: std::sync::Mutex<Option<IdSequence>> = std::sync::Mutex::new(None);
     IDS.lock().unwrap().get_or_insert_default().next(NOW.ms(), 7)
 }
 
 impl Open {
-    pub async fn new(store: TestStore) -> Self {
+    pub(crate) async fn new(store: TestStore) -> Self {
         let log = Arc::new(StatementLog::default());
         let mut options = options(store.url.clone(), Role::Server);
         options.statement_log = Some(Arc::clone(&log));
@@ -62,7 +62,7 @@ impl Open {
     }
 
     /// A piece that isn't kept yet, after the one at `after`.
-    pub fn piece(&self, slug: &str, after: Option<&OrderKey>) -> ContentPiece {
+    pub(crate) fn piece(&self, slug: &str, after: Option<&OrderKey>) -> ContentPiece {
         ContentPiece {
             id: ContentPieceId::new(id()),
             content_group_id: self.group,
@@ -88,7 +88,7 @@ impl Open {
     }
 
     /// How many rows a table has.
-    pub async fn count(&self, table: &'static str) -> i64 {
+    pub(crate) async fn count(&self, table: &'static str) -> i64 {
         let count = async move |tx: &galley_storage::Tx<'_>| {
             tx.get(&format!("SELECT count(*) FROM {table}"), &[], |row| row.int(0)).await
         };

@@ -29,6 +29,7 @@ pub(super) struct Scratch {
 
 impl Scratch {
     /// Creates a directory that belongs to the account and that nobody else can read.
+    #[expect(clippy::disallowed_methods, reason = "a name that no other run has, not the time")]
     pub(super) fn create(account: &Account) -> Result<Self> {
         let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos();
         let name = format!("{NAME_PREFIX}{}-{nanoseconds:09}", process::id());
