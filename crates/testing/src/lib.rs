@@ -78,7 +78,7 @@ impl TestStore {
 
 /// Declares a test that runs on both engines, as `<name>::sqlite` and `<name>::postgres`.
 ///
-/// ```ignore
+/// ```text
 /// on_both_engines! {
 ///     async fn a_fact_holds(store: TestStore) {
 ///         …

@@ -90,3 +90,25 @@ on_both_engines! {
         assert_eq!(again.get("/healthz").await, json!({"status": "ok"}));
     }
 }
+
+#[tokio::test]
+async fn metrics_are_served_on_their_own_address_only() {
+    let store = galley_testing::TestStore::sqlite();
+    let metrics = format!("127.0.0.1:{}", free_port());
+    let mut command = galley(&store);
+    command.args(["--listen", "127.0.0.1:0", "--metrics-addr", &metrics]);
+    command.env("GALLEY_INIT_TOKEN", init_token());
+    let program = Program::start(command);
+    program.group().await;
+    let client = Client::builder().no_proxy().build().unwrap();
+    let text = client.get(format!("http://{metrics}/metrics")).send().await.unwrap();
+    let text = text.text().await.unwrap();
+    let counted = text.lines().any(|line| {
+        line.starts_with("galley_http_requests_total")
+            && line.contains("route=\"/content-groups/list\"")
+            && line.contains("status=\"200\"")
+    });
+    assert!(counted, "{text}");
+    let elsewhere = program.request(Method::GET, "/metrics").send().await.unwrap();
+    assert_eq!(elsewhere.status(), 404);
+}
