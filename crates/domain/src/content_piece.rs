@@ -94,6 +94,8 @@ pub struct ContentPiece {
     pub content_group_id: ContentGroupId,
     /// Its place in the list.
     pub order: OrderKey,
+    /// When it was put there.
+    pub placed_at: Timestamp,
     /// What it says about itself.
     pub fields: ContentPieceFields,
     /// Raised by every change.

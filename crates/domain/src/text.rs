@@ -57,6 +57,7 @@ macro_rules! checked_text {
             pub fn parse(text: impl Into<String>) -> Result<Self, $crate::text::Invalid> {
                 let text = text.into();
                 let check: fn(&str) -> Result<(), $crate::text::Invalid> = $check;
+                $crate::text::check_no_nul(&text)?;
                 check(&text)?;
                 Ok(Self(text))
             }
@@ -93,6 +94,14 @@ macro_rules! line_of_text {
     };
 }
 pub(crate) use line_of_text;
+
+/// Refuses a NUL, which one of the databases can't keep and no text has a use for.
+pub fn check_no_nul(text: &str) -> Result<(), Invalid> {
+    if text.contains('\0') {
+        return Err(Invalid::new("invalid_string", "must not contain NUL"));
+    }
+    Ok(())
+}
 
 /// Refuses control characters, which no name on a line has a use for.
 pub fn check_no_control_characters(text: &str) -> Result<(), Invalid> {

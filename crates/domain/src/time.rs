@@ -2,9 +2,13 @@
 
 use std::fmt;
 
+use jiff::SignedDuration;
+use jiff::civil::{DateTime, datetime};
 use jiff::fmt::temporal::Pieces;
-use jiff::tz::{Offset, TimeZone};
+use jiff::tz::Offset;
 use serde::{Serialize, Serializer};
+
+const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
 
 /// A point in time as milliseconds since the Unix epoch, written as RFC 3339 in UTC with
 /// milliseconds (`2026-11-20T09:30:00.000Z`). The years 0000 to 9999 can be written.
@@ -35,20 +39,19 @@ impl Timestamp {
             return Err(MalformedTime);
         }
         let local = pieces.date().to_datetime(pieces.time().unwrap_or_default());
-        let offset = pieces.to_numeric_offset().unwrap_or(Offset::UTC);
-        let point = TimeZone::fixed(offset).to_timestamp(local).map_err(|_| MalformedTime)?;
-        let year = Offset::UTC.to_datetime(point).year();
-        if year < 0 {
-            return Err(MalformedTime);
-        }
-        Ok(Self(point.as_millisecond()))
+        let offset = pieces.to_numeric_offset().map_or(0, Offset::seconds);
+        let utc = local.checked_sub(SignedDuration::from_secs(i64::from(offset)));
+        let utc = utc.ok().filter(|utc| utc.year() >= 0).ok_or(MalformedTime)?;
+        let ms = utc.duration_since(EPOCH).as_millis();
+        // Rounded down, so that a fraction is cut off before the epoch, too.
+        let ms = ms - i128::from(utc < EPOCH && utc.subsec_nanosecond() % 1_000_000 != 0);
+        i64::try_from(ms).map(Self).map_err(|_| MalformedTime)
     }
 }
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let point = jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::MAX);
-        let utc = Offset::UTC.to_datetime(point);
+        let utc = EPOCH.checked_add(SignedDuration::from_millis(self.0)).unwrap_or(DateTime::MAX);
         write!(
             out,
             "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
@@ -85,6 +88,10 @@ mod tests {
             ("2026-11-20T09:30:15+0100", "2026-11-20T08:30:15.000Z"),
             ("2026-11-20T00:30:15.000-05:30", "2026-11-20T06:00:15.000Z"),
             ("1969-12-31T23:59:59.999Z", "1969-12-31T23:59:59.999Z"),
+            ("1969-12-31T23:59:59.9999Z", "1969-12-31T23:59:59.999Z"),
+            ("9999-12-31", "9999-12-31T00:00:00.000Z"),
+            ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
+            ("0000-01-01", "0000-01-01T00:00:00.000Z"),
         ];
         for (text, expected) in cases {
             let read = Timestamp::parse_iso8601(text).map(|time| time.to_string());
@@ -112,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        for ms in [0, -1, 1_763_631_000_123, 253_402_207_200_999] {
+        for ms in [0, -1, 1_763_631_000_123, 253_402_300_799_999, -62_167_219_200_000] {
             let time = Timestamp::from_ms(ms);
             assert_eq!(Timestamp::parse_iso8601(&time.to_string()), Ok(time));
         }

@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use crate::store;
 
 /// What was found: fine, or what is wrong and what to do about it.
-type Finding = Result<String, String>;
+pub(crate) type Finding = Result<String, String>;
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
     let findings = [
@@ -32,7 +32,8 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-fn data_dir(path: &Path) -> Finding {
+/// Whether the directory is there, and its owner's alone.
+pub(crate) fn data_dir(path: &Path) -> Finding {
     let shown = path.display();
     match std::fs::metadata(path) {
         Err(_) => Ok(format!("{shown} is not there yet; the first start makes it")),

@@ -63,7 +63,7 @@ pub(crate) enum TokenCommand {
         #[arg(long = "group", value_name = "ID")]
         groups: Vec<String>,
         /// After how many days it ends (default: never)
-        #[arg(long, value_name = "DAYS")]
+        #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
         expires_in_days: Option<u32>,
         /// The workspace's id (needed where there are several)
         #[arg(long, value_name = "ID")]

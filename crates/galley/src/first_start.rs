@@ -2,23 +2,34 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use galley_domain::access_token::AccessToken;
 use galley_domain::content_group::ContentGroupName;
 use galley_server::operations::setup::{self, MadeWorkspace, NewWorkspace};
 use galley_server::{Environment, Error};
-use galley_storage::{Database, Tx, WriteTx, workspaces};
+use galley_storage::{Database, Error as StorageError, Failure, Tx, WriteTx, workspaces};
+
+use crate::settings::Settings;
 
 /// The first content group's name.
 const GROUP: &str = "Posts";
 
-/// A first workspace and its token.
-#[derive(Debug)]
-pub(crate) struct FirstWorkspace {
-    pub(crate) made: MadeWorkspace,
-    pub(crate) token: AccessToken,
+/// Whether the database has no workspace yet.
+pub(crate) async fn is_empty(database: &Database) -> anyhow::Result<bool> {
+    let any = async |tx: &Tx<'_>| Ok::<_, Error>(workspaces::any(tx).await?);
+    Ok(!database.read("workspaces.any", any).await?)
+}
+
+/// The first token: the one that was given, or a new one.
+pub(crate) fn token(settings: &Settings, environment: &Environment) -> anyhow::Result<AccessToken> {
+    match settings.init_token.as_deref() {
+        Some(text) => AccessToken::parse(text).context(
+            "GALLEY_INIT_TOKEN is not an access token: galley_, 43 characters and a checksum of 6",
+        ),
+        None => Ok(environment.new_access_token()),
+    }
 }
 
 /// Makes the first workspace; nothing, where there is one already.
@@ -27,18 +38,8 @@ pub(crate) async fn make(
     environment: &Environment,
     name: &str,
     email: &str,
-    init_token: Option<&str>,
-) -> anyhow::Result<Option<FirstWorkspace>> {
-    let any = async |tx: &Tx<'_>| Ok::<_, Error>(workspaces::any(tx).await?);
-    if database.read("workspaces.any", any).await? {
-        return Ok(None);
-    }
-    let token = match init_token {
-        Some(text) => AccessToken::parse(text).context(
-            "GALLEY_INIT_TOKEN is not an access token: galley_, 43 characters and a checksum of 6",
-        )?,
-        None => environment.new_access_token(),
-    };
+    token: &AccessToken,
+) -> anyhow::Result<Option<MadeWorkspace>> {
     let new = NewWorkspace {
         name: name.to_owned(),
         email: email.to_owned(),
@@ -48,22 +49,29 @@ pub(crate) async fn make(
     let environment = environment.clone();
     let write =
         async move |tx: &WriteTx<'_>| setup::create_first_workspace(tx, &environment, &new).await;
-    let made = database.write("setup.create_first_workspace", write).await?;
-    Ok(made.map(|made| FirstWorkspace { made, token }))
+    match database.write("setup.create_first_workspace", write).await {
+        Ok(made) => Ok(made),
+        // Two nodes at once: the other one's owner is there now.
+        Err(error) if matches!(error.storage_error(), Some(StorageError::Taken(_))) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
-/// Keeps the token in a file that its owner alone can read, for a start that nobody watches.
-pub(crate) fn keep_token(data_dir: &Path, token: &AccessToken) -> anyhow::Result<PathBuf> {
-    let path = data_dir.join("first-token.txt");
+/// Keeps the token in a file that its owner alone can read, for a start that nobody watches. One
+/// that is there is of an earlier database, and is replaced.
+pub(crate) fn keep_token(settings: &Settings, token: &AccessToken) -> anyhow::Result<PathBuf> {
+    let path = settings.data_dir.value.join("first-token.txt");
+    let failed = || format!("the first token can't be kept in {}", path.display());
+    if path.exists() {
+        std::fs::remove_file(&path).with_context(failed)?;
+    }
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options
-        .open(&path)
-        .with_context(|| format!("the first token can't be kept in {}", path.display()))?;
-    writeln!(file, "{}", token.reveal())?;
-    file.sync_all()?;
+    let mut file = options.open(&path).with_context(failed)?;
+    writeln!(file, "{}", token.reveal()).with_context(failed)?;
+    file.sync_all().with_context(failed)?;
     Ok(path)
 }
 

@@ -35,26 +35,36 @@ struct Roles {
 }
 
 pub(crate) async fn run(settings: &Settings, arguments: &InitArguments) -> anyhow::Result<()> {
+    if arguments.workspace.trim().is_empty() {
+        bail!("--workspace must not be empty");
+    }
+    if !arguments
+        .email
+        .split_once('@')
+        .is_some_and(|(local, host)| !local.is_empty() && !host.is_empty())
+    {
+        bail!("--email must be an e-mail address, such as ann@example.org");
+    }
     let environment = Environment::default();
     let database = store::open(settings, &environment, Role::Command).await?;
     let (name, email) = (&arguments.workspace, &arguments.email);
-    let init_token = settings.init_token.as_deref();
-    let made = first_start::make(&database, &environment, name, email, init_token).await?;
+    let token = first_start::token(settings, &environment)?;
+    let made = first_start::make(&database, &environment, name, email, &token).await?;
     database.close().await;
-    let Some(first) = made else {
+    let Some(made) = made else {
         bail!("the database has a workspace already: `galley token create` makes another token");
     };
-    let token = first.token.reveal();
+    let token = token.reveal();
     if !arguments.json {
         println!("Made the workspace {name:?}. This is its access token, shown once:\n\n  {token}");
         return Ok(());
     }
-    let [admin, editor, viewer] = first.made.roles.map(|role| role.to_string());
+    let [admin, editor, viewer] = made.roles.map(|role| role.to_string());
     let made = Made {
-        workspace_id: first.made.workspace.to_string(),
-        user_id: first.made.user.to_string(),
-        member_id: first.made.member.to_string(),
-        content_group_id: first.made.content_group.to_string(),
+        workspace_id: made.workspace.to_string(),
+        user_id: made.user.to_string(),
+        member_id: made.member.to_string(),
+        content_group_id: made.content_group.to_string(),
         roles: Roles { admin, editor, viewer },
         token,
     };

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::Context;
 use galley_server::{App, Environment, Limits, Server, serve_metrics};
@@ -9,40 +10,37 @@ use galley_storage::{Database, Role};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::first_start::{self, FirstWorkspace};
 use crate::settings::Settings;
-use crate::{VERSION, init, logging, store};
+use crate::{VERSION, check, first_start, init, logging, store};
+
+/// How often measurements are folded together, so that they don't pile up between two fetches.
+const METRICS_UPKEEP_PAUSE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     logging::start(&settings.log.value)?;
     if let Some(address) = settings.metrics_addr.value {
         start_metrics(address)?;
     }
+    // The address first: a start that fails for it leaves the database alone.
+    let server = Server::bind(settings.listen.value).await.with_context(|| {
+        format!("can't listen on {}: choose another by --listen", settings.listen.value)
+    })?;
+    let address = server.address()?;
     let environment = Environment::default();
     let database = store::open(settings, &environment, Role::Server).await?;
+    if let Err(problem) = check::data_dir(&settings.data_dir.value) {
+        tracing::warn!("the data directory {problem}");
+    }
+    first_start(settings, &database, &environment, address).await?;
     let limits = Limits {
         body_max: settings.body_max.value,
         content_max: settings.content_max.value,
         ..Limits::default()
     };
-    let app = App::new(database.clone(), environment.clone(), limits);
-    let server = Server::bind(settings.listen.value, app).await.with_context(|| {
-        format!("can't listen on {}: choose another by --listen", settings.listen.value)
-    })?;
-    let address = server.address()?;
-    let made = first_start::make(
-        &database,
-        &environment,
-        init::WORKSPACE_DEFAULT,
-        init::EMAIL_DEFAULT,
-        settings.init_token.as_deref(),
-    );
-    if let Some(first) = made.await? {
-        introduce(settings, address, &first)?;
-    }
+    let app = App::new(database.clone(), environment, limits);
     let url = settings.public_url(address);
     tracing::info!(version = VERSION, database = database.engine(), %address, url, "serving");
-    server.run(stop_signal()?).await;
+    server.run(app, stop_signal()?).await;
     close(&database).await;
     Ok(())
 }
@@ -52,37 +50,52 @@ async fn close(database: &Database) {
     tracing::info!("stopped");
 }
 
-/// Shows the first token and what to do with it.
-fn introduce(
+/// On an empty database, makes a workspace and shows its token and what to do with it.
+async fn first_start(
     settings: &Settings,
+    database: &Database,
+    environment: &Environment,
     address: SocketAddr,
-    first: &FirstWorkspace,
 ) -> anyhow::Result<()> {
+    if !first_start::is_empty(database).await? {
+        return Ok(());
+    }
+    let token = first_start::token(settings, environment)?;
+    let shown = settings.init_token.is_none() && std::io::stdout().is_terminal();
+    let kept = settings.init_token.is_none() && !shown;
+    // Before the workspace is there: a token that nobody can read would lock everybody out.
+    let file = if kept { Some(first_start::keep_token(settings, &token)?) } else { None };
+    let (name, email) = (init::WORKSPACE_DEFAULT, init::EMAIL_DEFAULT);
+    let Some(made) = first_start::make(database, environment, name, email, &token).await? else {
+        // Another node was first; its token is the one that counts.
+        return file.map_or(Ok(()), |file| Ok(std::fs::remove_file(file)?));
+    };
+    tracing::info!(workspace = %made.workspace, "made a first workspace");
     let url = settings.public_url(address);
-    if settings.init_token.is_some() {
-        tracing::info!(workspace = %first.made.workspace, "made a first workspace");
-        return Ok(());
+    if let Some(file) = file {
+        let path = file.display();
+        tracing::info!(file = %path, "its access token is in the file");
+        println!("Made a first workspace. Its access token is in {path}. Try:\n");
+        let token = format!("'\"$(cat {path})\"'");
+        println!("{}", first_start::request_to_try(&url, &token, &made));
+    } else if shown {
+        let token = token.reveal();
+        println!("\nWelcome to Galley. Your workspace is ready. Its access token, shown once:\n");
+        println!("  {token}\n\nTry it from another terminal:\n");
+        println!("{}\n", first_start::request_to_try(&url, token, &made));
     }
-    if std::io::stdout().is_terminal() {
-        let token = first.token.reveal();
-        println!(
-            "\nWelcome to Galley. Your workspace is ready; this is its access token, shown once:"
-        );
-        println!("\n  {token}\n\nTry it from another terminal:\n");
-        println!("{}\n", first_start::request_to_try(&url, token, &first.made));
-        return Ok(());
-    }
-    let path = first_start::keep_token(&settings.data_dir.value, &first.token)?;
-    let path = path.display();
-    println!("Made a first workspace. Its access token is in {path}. Try:\n");
-    let token = format!("'\"$(cat {path})\"'");
-    println!("{}", first_start::request_to_try(&url, &token, &first.made));
-    tracing::info!(file = %path, "made a first workspace; its access token is in the file");
     Ok(())
 }
 
 fn start_metrics(address: SocketAddr) -> anyhow::Result<()> {
     let handle = PrometheusBuilder::new().install_recorder().context("metrics can't be kept")?;
+    let upkeep = handle.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(METRICS_UPKEEP_PAUSE).await;
+            upkeep.run_upkeep();
+        }
+    });
     tokio::spawn(async move {
         if let Err(error) = serve_metrics(address, handle).await {
             tracing::error!(%error, %address, "metrics can't be served");

@@ -1,6 +1,7 @@
 //! `galley token create|list|revoke`
 
 use anyhow::{Context, bail};
+use galley_domain::content_piece::without_repeats;
 use galley_domain::{ContentGroupId, Permission, PermissionSet, Timestamp, TokenId, WorkspaceId};
 use galley_server::operations::tokens::{self, TokenRequest};
 use galley_server::{Environment, Error};
@@ -9,6 +10,9 @@ use galley_storage::{Database, Role, Tx, WriteTx, content_groups, members};
 use crate::cli::TokenCommand;
 use crate::settings::Settings;
 use crate::store;
+
+/// How many groups a token is limited to at the most.
+const GROUPS_MAX: usize = 100;
 
 const MS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
 
@@ -79,7 +83,10 @@ async fn read_groups(
     let read = |text: &String| {
         text.parse::<ContentGroupId>().with_context(|| format!("{text:?} is no content group's id"))
     };
-    let ids = texts.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    let ids = without_repeats(texts.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?);
+    if ids.len() > GROUPS_MAX {
+        bail!("a token can be limited to at most {GROUPS_MAX} groups");
+    }
     let wanted = ids.clone();
     let find = async move |tx: &Tx<'_>| {
         Ok::<_, Error>(content_groups::existing(tx, workspace, &wanted).await?)
@@ -109,6 +116,10 @@ async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()>
         println!("{}  {}", token.id, token.name);
         println!("    of {}, made {}, ends {end}", token.username, token.created_at);
         println!("    {}", token.permissions);
+        if let Some(groups) = &token.content_groups {
+            let groups: Vec<_> = groups.iter().map(ToString::to_string).collect();
+            println!("    limited to {}", groups.join(", "));
+        }
     }
     Ok(())
 }

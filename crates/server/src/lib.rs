@@ -10,7 +10,7 @@ pub mod http;
 pub mod operations;
 mod representation;
 mod routes;
-mod sanitize;
+pub mod sanitize;
 
 pub use environment::{Clock, Environment, SystemClock};
 pub use http::app::{App, Limits};

@@ -8,8 +8,25 @@ use html5ever::tokenizer::{
     BufferQueue, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
 };
 
-/// `html` byte for byte if a sanitiser would take nothing out of it, and otherwise as it leaves it.
-pub(crate) fn description(html: String) -> String {
+use galley_domain::Invalid;
+use galley_domain::content_piece::Description;
+
+/// A description that says `html`: byte for byte if a sanitiser would take nothing out of it, and
+/// otherwise as it leaves it.
+pub fn description(html: String) -> Result<Description, Invalid> {
+    let html = String::from(Description::parse(html)?);
+    if Parts::of(&html).open_most > OPEN_MAX {
+        let message = format!("must not leave more than {OPEN_MAX} tags open");
+        return Err(Invalid::new("too_deep", message));
+    }
+    // What a sanitiser writes out anew may be longer than what it read.
+    Ok(Description::from_stored(sanitized(html)))
+}
+
+/// How many tags may be open at a time: cleaning takes a time that grows with their number.
+const OPEN_MAX: usize = 500;
+
+fn sanitized(html: String) -> String {
     if !html.contains('<') || takes_nothing_out(&html) { html } else { ammonia::clean(&html) }
 }
 
@@ -20,6 +37,12 @@ fn takes_nothing_out(html: &str) -> bool {
     let before = Parts::of(html);
     let after = Parts::of(&cleaned);
     let kept = |(tag, count): (&String, &usize)| after.tags.get(tag).is_some_and(|n| n >= count);
+    // A tag that is still open at the end is dropped by every parser, until somebody puts the text
+    // into a page, whose next `>` closes it. This closes it, whatever it is in.
+    let closed = Parts::of(&format!("{html}'\">"));
+    if closed.tags.values().sum::<usize>() != before.tags.values().sum::<usize>() {
+        return false;
+    }
     before.comments == 0 && before.text == after.text && before.tags.iter().all(kept)
 }
 
@@ -30,7 +53,13 @@ struct Parts {
     /// Without line breaks, of which a parser drops some.
     text: String,
     comments: usize,
+    /// Tags that were opened and not closed, so far, and at the most.
+    open: usize,
+    open_most: usize,
 }
+
+/// Elements that have no end tag.
+const VOID: [&str; 6] = ["br", "hr", "img", "wbr", "col", "input"];
 
 #[derive(Debug, Default)]
 struct Collector(RefCell<Parts>);
@@ -52,7 +81,15 @@ impl TokenSink for Collector {
     fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
         let mut parts = self.0.borrow_mut();
         match token {
-            Token::TagToken(tag) if tag.kind == TagKind::StartTag => {
+            Token::TagToken(tag) if tag.kind == TagKind::EndTag => {
+                parts.open = parts.open.saturating_sub(1);
+                *parts.tags.entry(format!("/{}", tag.name)).or_default() += 1;
+            }
+            Token::TagToken(tag) => {
+                if !VOID.contains(&&*tag.name) {
+                    parts.open += 1;
+                    parts.open_most = parts.open_most.max(parts.open);
+                }
                 let mut attributes: Vec<_> = tag
                     .attrs
                     .iter()
@@ -84,9 +121,17 @@ mod tests {
             "<p>One<p>two <b>bold</b>",
             "<a href='https://example.org/?a=1&b=2'>x</a><br/>",
             "<img src=a.png alt=\"x\">",
+            "it's <b>5 > 4</b>, isn't it",
+            "i <3 you",
         ] {
-            assert_eq!(description(html.to_owned()), html);
+            assert_eq!(sanitized(html.to_owned()), html);
         }
+    }
+
+    #[test]
+    fn what_would_take_long_to_clean_is_refused() {
+        assert_eq!(description("<div>".repeat(13_000)).unwrap_err().code, "too_deep");
+        assert!(description("<p>text</p><br>".repeat(4_000)).is_ok());
     }
 
     #[test]
@@ -97,8 +142,13 @@ mod tests {
             ("<a href=\"javascript:x\">a</a>", "<a rel=\"noopener noreferrer\">a</a>"),
             ("a<!-- secret -->b", "ab"),
             ("<b>x</b><blink>y</blink>", "<b>x</b>y"),
+            ("hello <img src=x onerror=alert(1) ", "hello "),
+            ("hello <img src=\"x onerror=alert(1) ", "hello "),
+            ("hello <a href='javascript:alert(1)", "hello "),
+            ("<b>x</b><script", "<b>x</b>"),
+            ("x</div></main>y", "xy"),
         ] {
-            assert_eq!(description(html.to_owned()), cleaned);
+            assert_eq!(sanitized(html.to_owned()), cleaned);
         }
     }
 }

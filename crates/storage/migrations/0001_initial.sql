@@ -121,12 +121,14 @@ CREATE TABLE tags (
 CREATE INDEX tags_label ON tags (workspace_id, label, id);
 
 -- `tag_ids` and `member_ids` hold the ids in the order given, separated by commas, so that one row
--- read is one consistent piece; the two tables below find pieces by them.
+-- read is one consistent piece; the two tables below find pieces by them. `placed_at_ms` is when
+-- the piece was put at its `order_key`.
 CREATE TABLE content_pieces (
     workspace_id TEXT NOT NULL REFERENCES workspaces (id),
     id TEXT NOT NULL,
     content_group_id TEXT NOT NULL,
     order_key TEXT NOT NULL,
+    placed_at_ms BIGINT NOT NULL,
     version BIGINT NOT NULL,
     created_at_ms BIGINT NOT NULL,
     updated_at_ms BIGINT NOT NULL,

@@ -6,7 +6,7 @@
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::{ContentGroupId, OrderKey, TagId, Timestamp, WorkspaceId};
 
-use crate::content_pieces::{COLUMNS, COLUMNS_END, in_list, read};
+use crate::content_pieces::{COLUMNS, COLUMNS_END, CONTENT_JOIN, in_list, read, under_filter};
 use crate::error::Result;
 use crate::tx::Tx;
 use crate::value::{Value, params};
@@ -110,17 +110,16 @@ impl Sort {
     }
 }
 
-/// The position of the piece that has this `order`, if it is still there.
-pub async fn find_position(
+/// The piece that has this `order`, if it is still there.
+pub async fn find_by_order(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     order: &OrderKey,
-    sort: Sort,
-) -> Result<Option<Position>> {
+) -> Result<Option<ContentPiece>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM content_pieces p WHERE p.workspace_id = ?1 AND p.order_key = ?2"
     );
-    tx.find(&sql, params![workspace, order], |row| Ok(sort.position(&read(row)?))).await
+    tx.find(&sql, params![workspace, order], read).await
 }
 
 /// Lists pieces.
@@ -141,10 +140,7 @@ fn statement(workspace: WorkspaceId, query: &ListQuery) -> (String, Vec<Value<'_
     }
     sql.push_str(" FROM content_pieces p");
     if query.content {
-        sql.push_str(
-            " JOIN content_piece_contents c
-                ON c.workspace_id = p.workspace_id AND c.content_piece_id = p.id",
-        );
+        sql.push_str(CONTENT_JOIN);
     }
     // The tag's own rows are in the pieces' order, so that a page of them needs no sorting.
     if let Some(tag) = query.tag {
@@ -192,15 +188,6 @@ fn group_filter(query: &ListQuery, params: &mut Vec<Value<'_>>) -> String {
         sql.push_str(&under_filter(roots, params));
     }
     sql
-}
-
-/// In the subtree of one of `roots`.
-fn under_filter(roots: &[ContentGroupId], params: &mut Vec<Value<'_>>) -> String {
-    let list = in_list("g.ancestor_id", roots.iter().copied(), params);
-    format!(
-        " AND p.content_group_id IN (SELECT g.group_id FROM content_group_paths g
-            WHERE g.workspace_id = ?1{list})"
-    )
 }
 
 /// Beyond `position`, as a row value that the index on the same expressions serves.

@@ -18,10 +18,10 @@ use crate::value::{Value, params};
 pub(crate) const COLUMNS: &str = "p.id, p.content_group_id, p.order_key, p.version, \
     p.created_at_ms, p.updated_at_ms, p.date_ms, p.title, p.description, p.slug, p.cover_url, \
     p.cover_alt, p.cover_width, p.canonical_link, p.filename, p.custom_data, p.tag_ids, \
-    p.member_ids";
+    p.member_ids, p.placed_at_ms";
 
 /// The first column after those.
-pub(crate) const COLUMNS_END: usize = 18;
+pub(crate) const COLUMNS_END: usize = 19;
 
 pub(crate) fn read(row: &Row<'_>) -> Result<ContentPiece> {
     let owned = |column| Ok::<_, crate::Error>(row.opt_text(column)?.map(ToOwned::to_owned));
@@ -29,6 +29,7 @@ pub(crate) fn read(row: &Row<'_>) -> Result<ContentPiece> {
         id: row.parse(0)?,
         content_group_id: row.parse(1)?,
         order: OrderKey::from_stored(row.text(2)?),
+        placed_at: row.time(18)?,
         version: row.int(3)?,
         created_at: row.time(4)?,
         updated_at: row.time(5)?,
@@ -73,20 +74,40 @@ pub async fn find_to_change(
     tx.find(&sql, params![workspace, id], read).await
 }
 
-/// Finds a piece and its content, as the JSON text of the tree, in one statement.
-pub async fn find_with_content(
+/// Finds a piece as a reader sees it: with its content, as the JSON text of the tree, where asked
+/// for, and only in the subtree of one of `within`, in one statement.
+pub async fn find_visible(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     id: ContentPieceId,
-) -> Result<Option<(ContentPiece, String)>> {
+    within: Option<&[ContentGroupId]>,
+    with_content: bool,
+) -> Result<Option<(ContentPiece, Option<String>)>> {
+    let mut params = vec![Value::from(workspace), Value::from(id)];
+    let filter = within.map_or_else(String::new, |roots| under_filter(roots, &mut params));
+    let (tree, content) = if with_content { (", c.tree", CONTENT_JOIN) } else { ("", "") };
     let sql = format!(
-        "SELECT {COLUMNS}, c.tree FROM content_pieces p
-         JOIN content_piece_contents c
-            ON c.workspace_id = p.workspace_id AND c.content_piece_id = p.id
-         WHERE p.workspace_id = ?1 AND p.id = ?2"
+        "SELECT {COLUMNS}{tree} FROM content_pieces p{content}
+         WHERE p.workspace_id = ?1 AND p.id = ?2{filter}"
     );
-    tx.find(&sql, params![workspace, id], |row| Ok((read(row)?, row.text(COLUMNS_END)?.to_owned())))
-        .await
+    tx.find(&sql, &params, |row| {
+        let tree = if with_content { Some(row.text(COLUMNS_END)?.to_owned()) } else { None };
+        Ok((read(row)?, tree))
+    })
+    .await
+}
+
+/// Brings in the content of each piece.
+pub(crate) const CONTENT_JOIN: &str = " JOIN content_piece_contents c \
+    ON c.workspace_id = p.workspace_id AND c.content_piece_id = p.id";
+
+/// The condition that the piece is in the subtree of one of `roots`.
+pub(crate) fn under_filter(roots: &[ContentGroupId], params: &mut Vec<Value<'_>>) -> String {
+    let list = in_list("g.ancestor_id", roots.iter().copied(), params);
+    format!(
+        " AND p.content_group_id IN (SELECT g.group_id FROM content_group_paths g
+            WHERE g.workspace_id = ?1{list})"
+    )
 }
 
 /// Keeps a new piece and its content, the JSON text of the tree.
@@ -102,9 +123,10 @@ pub async fn insert(
     tx.execute(
         "INSERT INTO content_pieces (workspace_id, id, content_group_id, order_key, version,
             updated_at_ms, date_ms, title, description, slug, cover_url, cover_alt, cover_width,
-            canonical_link, filename, custom_data, tag_ids, member_ids, created_at_ms)
+            canonical_link, filename, custom_data, tag_ids, member_ids, placed_at_ms,
+            created_at_ms)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-            ?19)",
+            ?19, ?20)",
         &params,
     )
     .await?;
@@ -131,7 +153,8 @@ pub async fn update(
         "UPDATE content_pieces SET content_group_id = ?3, order_key = ?4, version = ?5,
             updated_at_ms = ?6, date_ms = ?7, title = ?8, description = ?9, slug = ?10,
             cover_url = ?11, cover_alt = ?12, cover_width = ?13, canonical_link = ?14,
-            filename = ?15, custom_data = ?16, tag_ids = ?17, member_ids = ?18
+            filename = ?15, custom_data = ?16, tag_ids = ?17, member_ids = ?18,
+            placed_at_ms = ?19
          WHERE workspace_id = ?1 AND id = ?2",
         &params,
     )
@@ -190,7 +213,7 @@ pub async fn in_groups(
     tx.query(&sql, &params, read).await
 }
 
-/// From the group to the members, in the order of the columns.
+/// From the group to the time of placing, in the order of the columns.
 fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
     let fields = &piece.fields;
     params.extend([
@@ -210,6 +233,7 @@ fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
         Value::from(fields.custom_data.as_ref().map(CustomData::as_str)),
         Value::from(comma_separated(&fields.tags)),
         Value::from(comma_separated(&fields.members)),
+        Value::from(piece.placed_at),
     ]);
 }
 
@@ -273,26 +297,40 @@ pub(crate) fn comma_separated<T: Display>(items: &[T]) -> String {
     text
 }
 
-/// How many items a list in a statement has at the most; more are filtered by the caller.
-const IN_LIST_MAX: usize = 4_096;
+/// How many items a list in a statement has at the most: below what either engine takes as
+/// parameters.
+const IN_LIST_MAX: usize = 30_000;
 
-/// The condition ` AND column IN (…)`, its items added to `params`; nothing when there are so many
-/// that looking at all of the workspace's rows costs less.
+/// From this many items on, all rows of a workspace cost less than a list of those wanted.
+const IN_LIST_WORTH_MAX: usize = 4_096;
+
+/// The condition ` AND column IN (…)`, its items added to `params`.
 ///
 /// The list is filled up with the last item to a power of two, so that few statements are prepared.
+/// Whoever gives more than [`IN_LIST_MAX`] items finds nothing: a filter never lets through what it
+/// was not asked for.
 pub(crate) fn in_list<'v, T: Into<Value<'v>> + Clone>(
     column: &str,
     items: impl ExactSizeIterator<Item = T> + Clone,
     params: &mut Vec<Value<'v>>,
 ) -> String {
     let count = items.len();
-    if count > IN_LIST_MAX {
-        return String::new();
-    }
-    let Some(last) = items.clone().last() else { return " AND 1 = 0".to_owned() };
-    let padding = std::iter::repeat_n(last, count.next_power_of_two() - count);
+    let last = items.clone().last().filter(|_| count <= IN_LIST_MAX);
+    let Some(last) = last else { return " AND 1 = 0".to_owned() };
+    let full = count.next_power_of_two().min(IN_LIST_MAX);
+    let padding = std::iter::repeat_n(last, full - count);
     let first = params.len() + 1;
     params.extend(items.chain(padding).map(Into::into));
     let numbers: Vec<_> = (first..=params.len()).map(|number| format!("?{number}")).collect();
     format!(" AND {column} IN ({})", numbers.join(", "))
+}
+
+/// Like [`in_list`], but without a condition where there are so many items that the workspace's
+/// other rows hardly cost more; the caller picks those that it wants.
+pub(crate) fn in_list_or_all<'v, T: Into<Value<'v>> + Clone>(
+    column: &str,
+    items: impl ExactSizeIterator<Item = T> + Clone,
+    params: &mut Vec<Value<'v>>,
+) -> String {
+    if items.len() > IN_LIST_WORTH_MAX { String::new() } else { in_list(column, items, params) }
 }

@@ -55,7 +55,7 @@ pub struct Options {
     /// How many connections there are to PostgreSQL, or how many threads read heavy lists on
     /// SQLite.
     pub connections: usize,
-    /// How long a write may wait for its turn.
+    /// How long a write may wait for its turn, or be tried again when others come in between.
     pub write_wait_max: Duration,
     /// Counts every statement, for tests.
     pub statement_log: Option<Arc<StatementLog>>,
@@ -140,6 +140,7 @@ impl Database {
             Engine::Sqlite(sqlite) => return sqlite.write(name, operation).await,
             Engine::Postgres(postgres) => postgres,
         };
+        let started = std::time::Instant::now();
         let mut tries = 1;
         loop {
             let session = postgres.writer().await?;
@@ -149,7 +150,7 @@ impl Database {
                 Err(error) => error,
             };
             let again = error.storage_error().is_some_and(Error::is_worth_another_try);
-            if !again || tries == TRIES {
+            if !again || tries == TRIES || started.elapsed() > postgres.write_wait_max() {
                 return Err(error);
             }
             tracing::debug!(operation = name, tries, "a concurrent write came in between");

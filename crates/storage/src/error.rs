@@ -141,10 +141,12 @@ impl From<tokio_postgres::Error> for Error {
             State::FOREIGN_KEY_VIOLATION,
             State::T_R_SERIALIZATION_FAILURE,
             State::T_R_DEADLOCK_DETECTED,
-            State::LOCK_NOT_AVAILABLE,
         ];
         if conflicts.contains(&state) {
             return Self::Conflict;
+        }
+        if state == State::LOCK_NOT_AVAILABLE {
+            return Self::Overloaded;
         }
         if state == State::QUERY_CANCELED {
             return Self::TimedOut;

@@ -2,7 +2,7 @@
 
 use galley_domain::{RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
 
-use crate::content_pieces::in_list;
+use crate::content_pieces::in_list_or_all;
 use crate::error::Result;
 use crate::tx::{Tx, WriteTx};
 use crate::users::User;
@@ -35,7 +35,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// Those of `ids` that are members of the workspace, in no particular order.
+/// Those of `ids` that are members of the workspace, in no particular order, and perhaps others.
 pub async fn profiles(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -45,7 +45,7 @@ pub async fn profiles(
         return Ok(Vec::new());
     }
     let mut params = vec![Value::from(workspace)];
-    let filter = in_list("m.id", ids.iter().copied(), &mut params);
+    let filter = in_list_or_all("m.id", ids.iter().copied(), &mut params);
     let sql = format!(
         "SELECT m.id, u.id, u.email, u.username, u.full_name, u.avatar
          FROM workspace_members m LEFT JOIN users u ON u.id = m.user_id

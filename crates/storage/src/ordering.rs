@@ -6,7 +6,7 @@
 
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::order_key::Moving;
-use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, WorkspaceId};
+use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, Timestamp, WorkspaceId};
 
 use crate::content_pieces;
 use crate::error::Result;
@@ -21,6 +21,8 @@ pub struct Place {
     pub id: ContentPieceId,
     /// Where it stands.
     pub order: OrderKey,
+    /// When it was put there.
+    pub placed_at: Timestamp,
 }
 
 /// A place that nobody has.
@@ -36,19 +38,23 @@ pub struct FreePlace {
 const SPREAD: i64 = 64;
 
 fn read(row: &Row<'_>) -> Result<Place> {
-    Ok(Place { id: row.parse(0)?, order: OrderKey::from_stored(row.text(1)?) })
+    Ok(Place {
+        id: row.parse(0)?,
+        order: OrderKey::from_stored(row.text(1)?),
+        placed_at: row.time(2)?,
+    })
 }
 
 /// The last piece of the workspace.
 pub async fn last(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Option<Place>> {
-    let sql = "SELECT id, order_key FROM content_pieces WHERE workspace_id = ?1
+    let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces WHERE workspace_id = ?1
         ORDER BY order_key DESC LIMIT 1";
     tx.find(sql, params![workspace], read).await
 }
 
 /// The piece of the workspace right after `order`.
 pub async fn next(tx: &Tx<'_>, workspace: WorkspaceId, order: &OrderKey) -> Result<Option<Place>> {
-    let sql = "SELECT id, order_key FROM content_pieces WHERE workspace_id = ?1 AND order_key > ?2
+    let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces WHERE workspace_id = ?1 AND order_key > ?2
         ORDER BY order_key LIMIT 1";
     tx.find(sql, params![workspace, order], read).await
 }
@@ -59,7 +65,7 @@ pub async fn previous(
     workspace: WorkspaceId,
     order: &OrderKey,
 ) -> Result<Option<Place>> {
-    let sql = "SELECT id, order_key FROM content_pieces WHERE workspace_id = ?1 AND order_key < ?2
+    let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces WHERE workspace_id = ?1 AND order_key < ?2
         ORDER BY order_key DESC LIMIT 1";
     tx.find(sql, params![workspace, order], read).await
 }
@@ -71,7 +77,7 @@ pub async fn next_in_group(
     group: ContentGroupId,
     order: Option<&OrderKey>,
 ) -> Result<Option<Place>> {
-    let sql = "SELECT id, order_key FROM content_pieces
+    let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces
         WHERE workspace_id = ?1 AND content_group_id = ?2 AND order_key > ?3
         ORDER BY order_key LIMIT 1";
     let order = order.map_or("", OrderKey::as_str);
@@ -117,12 +123,9 @@ async fn choose(
     after: Option<&Place>,
     random: u32,
 ) -> Result<FreePlace> {
-    // Identifiers rise with time, so that the greater one was put there later.
-    let moving = if before.map(|place| place.id) > after.map(|place| place.id) {
-        Moving::Before
-    } else {
-        Moving::After
-    };
+    // Of two of the same millisecond, identifiers tell which one came later.
+    let placed = |place: Option<&Place>| place.map(|place| (place.placed_at, place.id));
+    let moving = if placed(before) > placed(after) { Moving::Before } else { Moving::After };
     let [before, after] = [before, after].map(|place| place.map(|place| &place.order));
     let order = OrderKey::between(before, after, moving, random);
     if order.as_str().len() <= OrderKey::LENGTH_MAX {
@@ -169,7 +172,7 @@ async fn neighbours_before(
     order: &OrderKey,
     limit: i64,
 ) -> Result<Vec<Place>> {
-    let sql = "SELECT id, order_key FROM content_pieces WHERE workspace_id = ?1 AND order_key < ?2
+    let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces WHERE workspace_id = ?1 AND order_key < ?2
         ORDER BY order_key DESC LIMIT ?3";
     tx.query(sql, params![workspace, order, limit], read).await
 }
@@ -180,7 +183,7 @@ async fn neighbours_after(
     order: &OrderKey,
     limit: i64,
 ) -> Result<Vec<Place>> {
-    let sql = "SELECT id, order_key FROM content_pieces WHERE workspace_id = ?1 AND order_key > ?2
+    let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces WHERE workspace_id = ?1 AND order_key > ?2
         ORDER BY order_key LIMIT ?3";
     tx.query(sql, params![workspace, order, limit], read).await
 }

@@ -90,11 +90,17 @@ impl<'a> Row<'a> {
     where
         T: FromStr<Err: std::error::Error + Send + Sync + 'static>,
     {
-        let text = self.text(column)?;
-        text.split(',')
-            .filter(|item| !item.is_empty())
-            .map(|item| item.parse().map_err(Error::corrupt))
-            .collect()
+        self.opt_parse_list(column)?.ok_or_else(|| unexpected_null(column))
+    }
+
+    /// A list that is kept as its items, separated by commas, or `None` for null.
+    pub fn opt_parse_list<T>(&self, column: usize) -> Result<Option<Vec<T>>>
+    where
+        T: FromStr<Err: std::error::Error + Send + Sync + 'static>,
+    {
+        let Some(text) = self.opt_text(column)? else { return Ok(None) };
+        let items = text.split(',').filter(|item| !item.is_empty());
+        items.map(|item| item.parse().map_err(Error::corrupt)).collect::<Result<_>>().map(Some)
     }
 }
 

@@ -3,7 +3,7 @@
 use galley_domain::tag::{Tag, TagLabel};
 use galley_domain::{TagId, Timestamp, WorkspaceId};
 
-use crate::content_pieces::in_list;
+use crate::content_pieces::in_list_or_all;
 use crate::error::{Error, Result};
 use crate::row::Row;
 use crate::tx::{Tx, WriteTx};
@@ -24,13 +24,13 @@ pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: TagId) -> Result<Opti
     tx.find(sql, params![workspace, id], read).await
 }
 
-/// Those of `ids` that are tags of the workspace, in no particular order.
+/// Those of `ids` that are tags of the workspace, in no particular order, and perhaps others.
 pub async fn find_all(tx: &Tx<'_>, workspace: WorkspaceId, ids: &[TagId]) -> Result<Vec<Tag>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
     let mut params = vec![Value::from(workspace)];
-    let filter = in_list("id", ids.iter().copied(), &mut params);
+    let filter = in_list_or_all("id", ids.iter().copied(), &mut params);
     let sql = format!("SELECT id, label, color, version FROM tags WHERE workspace_id = ?1{filter}");
     tx.query(&sql, &params, read).await
 }

@@ -59,6 +59,8 @@ pub struct TokenSummary {
     pub username: String,
     /// What it allows at the most.
     pub permissions: PermissionSet,
+    /// The groups to whose subtrees its view of content is limited.
+    pub content_groups: Option<Vec<ContentGroupId>>,
     /// When it ends.
     pub expires_at: Option<Timestamp>,
     /// When it was made.
@@ -77,14 +79,13 @@ pub async fn find_by_hash(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Authent
         params![hash.as_slice()],
         |row| {
             let own: PermissionSet = row.parse(4)?;
-            let limited = row.opt_text(6)?.is_some();
             Ok(Authentication {
                 token: row.parse(0)?,
                 workspace: row.parse(1)?,
                 user: row.parse(2)?,
                 member: row.parse(3)?,
                 permissions: own.meet(row.parse(5)?),
-                content_groups: if limited { Some(row.parse_list(6)?) } else { None },
+                content_groups: row.opt_parse_list(6)?,
                 extension: row.opt_text(7)?.map(ToOwned::to_owned),
                 expires_at: row.opt_time(8)?,
             })
@@ -124,7 +125,8 @@ pub async fn insert(
 /// The workspace's tokens, the oldest first.
 pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Vec<TokenSummary>> {
     tx.query(
-        "SELECT t.id, t.name, u.username, t.permissions, t.expires_at_ms, t.created_at_ms
+        "SELECT t.id, t.name, u.username, t.permissions, t.expires_at_ms, t.created_at_ms,
+            t.content_group_ids
          FROM tokens t JOIN users u ON u.id = t.user_id
          WHERE t.workspace_id = ?1 ORDER BY t.id",
         params![workspace],
@@ -134,6 +136,7 @@ pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Vec<TokenSummar
                 name: row.text(1)?.to_owned(),
                 username: row.text(2)?.to_owned(),
                 permissions: row.parse(3)?,
+                content_groups: row.opt_parse_list(6)?,
                 expires_at: row.opt_time(4)?,
                 created_at: row.time(5)?,
             })

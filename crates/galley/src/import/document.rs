@@ -8,6 +8,7 @@ use galley_domain::content_piece::{CustomData, Description, Slug, Title};
 use galley_domain::tag::TagLabel;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::{Invalid, Timestamp};
+use galley_server::sanitize;
 use serde_json::{Map, Value};
 
 use super::front_matter;
@@ -70,7 +71,7 @@ fn read(file: &SourceFile) -> Result<Document, String> {
 
 fn document(name: &str, fields: Map<String, Value>, body: &str) -> Result<Document, String> {
     if text_has_nul(body) {
-        return Err("has a NUL character".to_owned());
+        return Err("the text must not contain NUL".to_owned());
     }
     let mut front = Front(fields);
     let stem = stem(name);
@@ -94,7 +95,7 @@ fn document(name: &str, fields: Map<String, Value>, body: &str) -> Result<Docume
         date,
         description: front
             .text(&["description", "summary", "excerpt"])
-            .map(|text| valid("description", Description::parse(text)))
+            .map(|text| valid("description", sanitize::description(text)))
             .transpose()?,
         cover_url: cover_url.map(|url| valid("cover", WebReference::parse(url))).transpose()?,
         cover_alt: cover_alt.map(|alt| valid("cover", ShortText::parse(alt))).transpose()?,

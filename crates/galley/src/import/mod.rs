@@ -112,14 +112,18 @@ impl Report {
 
     /// Says what was done, and what could not be; the exit status tells, too.
     fn print(&self, dry_run: bool) -> ExitCode {
-        let would = if dry_run { "would be " } else { "" };
-        println!(
-            "{} {would}imported, {} {would}updated, {} unchanged, {} with problems",
-            self.created,
-            self.updated,
-            self.unchanged,
-            self.problems.len()
-        );
+        let (created, known, problems) =
+            (self.created, self.updated + self.unchanged, self.problems.len());
+        if dry_run {
+            println!(
+                "{created} would be imported, {known} are there already, {problems} with problems"
+            );
+        } else {
+            let (updated, unchanged) = (self.updated, self.unchanged);
+            println!(
+                "{created} imported, {updated} updated, {unchanged} unchanged, {problems} with problems"
+            );
+        }
         for problem in &self.problems {
             eprintln!("{problem}");
         }

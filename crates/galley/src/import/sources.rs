@@ -1,5 +1,6 @@
 //! Which files there are to import.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -35,18 +36,20 @@ pub(super) fn find(sources: &[PathBuf]) -> anyhow::Result<Found> {
             found.files.push(SourceFile { path: source.clone(), name });
         }
     }
+    refuse_repeats(&mut found);
     if found.files.is_empty() && found.problems.is_empty() {
         bail!("there are no Markdown files (*.md) there");
     }
     Ok(found)
 }
 
-/// Links are followed, but not in circles; hidden files and folders are left alone.
+/// Links are not followed, as they may lead out of the folder; hidden files and folders are left
+/// alone.
 fn find_below(folder: &Path, found: &mut Found) {
     let visible = |entry: &walkdir::DirEntry| {
         entry.depth() == 0 || !entry.file_name().to_string_lossy().starts_with('.')
     };
-    let walk = WalkDir::new(folder).follow_links(true).sort_by_file_name();
+    let walk = WalkDir::new(folder).follow_links(false).sort_by_file_name();
     for entry in walk.into_iter().filter_entry(visible) {
         match entry {
             Ok(entry) if entry.file_type().is_file() && is_markdown(entry.path()) => {
@@ -56,10 +59,30 @@ fn find_below(folder: &Path, found: &mut Found) {
                 let name = parts.join("/");
                 found.files.push(SourceFile { path: entry.into_path(), name });
             }
+            Ok(entry) if entry.path_is_symlink() => {
+                let path = entry.path().display();
+                found.problems.push(format!("{path}: is a link, and is not followed"));
+            }
             Ok(_) => {}
             Err(error) => found.problems.push(format!("{error}")),
         }
     }
+}
+
+/// Two files of one name would be one piece: the second is left out.
+fn refuse_repeats(found: &mut Found) {
+    let mut names = HashSet::new();
+    let Found { files, problems } = found;
+    files.retain(|file| {
+        let first = names.insert(file.name.clone());
+        if !first {
+            let (path, name) = (file.path.display(), &file.name);
+            problems.push(format!(
+                "{path}: another file is known as {name:?} already; import it into another group"
+            ));
+        }
+        first
+    });
 }
 
 fn is_markdown(path: &Path) -> bool {

@@ -4,7 +4,7 @@ use galley_testing::on_both_engines;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
-use crate::program::{Program, data_dir, free_port, galley, init_token, piece};
+use crate::program::{Program, data_dir, free_port, galley, init_token, piece, run, stderr};
 
 on_both_engines! {
     async fn a_first_start_makes_all_that_is_needed(store: TestStore) {
@@ -50,6 +50,42 @@ on_both_engines! {
             .unwrap();
         assert_eq!(response.json::<Value>().await.unwrap()[0]["slug"], "hello");
         assert!(again.terminate().success());
+    }
+
+    async fn several_first_starts_at_once_make_one_workspace(store: TestStore) {
+        // On SQLite one server holds the file; commands may come beside each other.
+        let starts: Vec<_> = (0..4)
+            .map(|_| {
+                let mut command = galley(&store);
+                std::thread::spawn(move || run(command.args(["init", "--json"])))
+            })
+            .collect();
+        let outputs: Vec<_> = starts.into_iter().map(|start| start.join().unwrap()).collect();
+        let made = outputs.iter().filter(|output| output.status.success()).count();
+        assert_eq!(made, 1, "{outputs:?}");
+        for output in outputs.iter().filter(|output| !output.status.success()) {
+            assert!(stderr(output).contains("has a workspace already"), "{output:?}");
+        }
+    }
+
+    async fn what_is_written_is_its_owners_alone(store: TestStore) {
+        use std::os::unix::fs::PermissionsExt;
+        let data = data_dir(&store);
+        std::fs::create_dir(&data).unwrap();
+        std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Of an earlier database, say.
+        std::fs::write(data.join("first-token.txt"), "old").unwrap();
+        let mut command = galley(&store);
+        command.args(["--listen", "127.0.0.1:0"]);
+        let mut program = Program::start(command);
+        assert!(program.terminate().success());
+        let token = std::fs::read_to_string(data.join("first-token.txt")).unwrap();
+        assert!(token.starts_with("galley_"), "{token}");
+        for entry in std::fs::read_dir(&data).unwrap() {
+            let entry = entry.unwrap();
+            let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, 0o600, "{}", entry.path().display());
+        }
     }
 
     async fn a_given_token_is_taken_and_never_shown(store: TestStore) {
@@ -100,6 +136,7 @@ async fn metrics_are_served_on_their_own_address_only() {
     command.env("GALLEY_INIT_TOKEN", init_token());
     let program = Program::start(command);
     program.group().await;
+    program.request(Method::GET, "/tags?id=x").send().await.unwrap();
     let client = Client::builder().no_proxy().build().unwrap();
     let text = client.get(format!("http://{metrics}/metrics")).send().await.unwrap();
     let text = text.text().await.unwrap();
@@ -109,6 +146,10 @@ async fn metrics_are_served_on_their_own_address_only() {
             && line.contains("status=\"200\"")
     });
     assert!(counted, "{text}");
+    let problems = text
+        .lines()
+        .any(|line| line.contains("route=\"/tags\"") && line.contains("status=\"404\""));
+    assert!(problems, "{text}");
     let elsewhere = program.request(Method::GET, "/metrics").send().await.unwrap();
     assert_eq!(elsewhere.status(), 404);
 }

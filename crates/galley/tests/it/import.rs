@@ -66,15 +66,34 @@ on_both_engines! {
         write(&folder.join("latin1.md"), b"---\ntitle: A\n---\n\nCaf\xe9\n".as_slice());
         write(&folder.join("deep.md"), ">".repeat(400));
         write(&folder.join("nul.md"), "a\0b");
-        run(galley(&store).arg("init"));
+        write(&folder.join("nul-in-title.md"), "---\ntitle: \"a\\0b\"\n---\n");
+        write(&folder.join("unsafe.md"), "---\ndescription: <script>x</script><b>ok</b>\n---\n");
+        std::os::unix::fs::symlink("/etc/hostname", folder.join("link.md")).unwrap();
+        std::os::unix::fs::symlink(&folder, folder.join("loop")).unwrap();
+        run(galley(&store).arg("init").env("GALLEY_INIT_TOKEN", crate::program::init_token()));
         let output = run(galley(&store).arg("import").arg(&folder));
         assert_eq!(output.status.code(), Some(1));
-        assert_eq!(stdout(&output).trim(), "1 imported, 0 updated, 0 unchanged, 7 with problems");
+        assert_eq!(stdout(&output).trim(), "2 imported, 0 updated, 0 unchanged, 10 with problems");
         let told = stderr(&output);
         for place in ["bad-toml.md:3:", "bad-yaml.md:3:", "open.md:1:", "bad-date.md: date \"soon\"",
-            "latin1.md:5:", "deep.md: ", "nul.md: "] {
+            "latin1.md:5:", "deep.md: ", "nul.md: ", "nul-in-title.md: title must not contain NUL",
+            "link.md: is a link", "loop: is a link"] {
             assert!(told.contains(place), "{place} is not named in:\n{told}");
         }
+        let program = Program::serve(&store, free_port());
+        assert_eq!(program.pieces("slug=unsafe").await[0]["description"], "<b>ok</b>");
+    }
+
+    async fn two_files_of_one_name_do_not_overwrite_each_other(store: TestStore) {
+        let folder = store.directory();
+        write(&folder.join("a/index.md"), "# One\n");
+        write(&folder.join("b/index.md"), "# Two\n");
+        let program = Program::serve(&store, free_port());
+        let both = [folder.join("a/index.md"), folder.join("b/index.md")];
+        let output = run(galley(&store).arg("import").args(&both));
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains("b/index.md: another file is known as"), "{output:?}");
+        assert_eq!(program.pieces("").await[0]["title"], "One");
     }
 
     async fn a_dry_run_changes_nothing(store: TestStore) {

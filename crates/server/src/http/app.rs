@@ -44,6 +44,9 @@ struct Parts {
     processors: Semaphore,
 }
 
+/// The most bytes of a tree as JSON: several times what the largest sensible HTML makes.
+const TREE_MAX: usize = 16 * 1024 * 1024;
+
 /// From this size on a document is worked on beside the threads that serve requests.
 const INLINE_CONTENT_MAX: usize = 32 * 1024;
 
@@ -86,26 +89,28 @@ impl App {
         }
     }
 
-    /// The JSON text of the tree that `html` says.
-    pub(crate) async fn content_from_html(&self, html: String) -> Result<String, Invalid> {
+    /// The JSON text of the tree that `html` says. To be called where it holds up nobody.
+    pub(crate) fn content_from_html(&self, html: &str) -> Result<String, Invalid> {
         let max = self.limits().content_max;
         if html.len() > max {
             return Err(Invalid::too_long(max, "bytes of HTML"));
         }
-        let size = html.len();
-        let parse =
-            move || content_json(Tree::from_html(&html, &galley_content::Limits::default()));
-        self.process(size, parse).await
-    }
-}
-
-/// The JSON text of a tree, or why there is none.
-pub(crate) fn content_json(tree: Result<Tree, ContentError>) -> Result<String, Invalid> {
-    match tree {
-        Ok(tree) => Ok(tree.to_json()),
-        Err(error @ ContentError::TooComplex) => {
-            Err(Invalid::new("content_too_complex", format!("is not accepted: {error}")))
+        match Tree::from_html(html, &galley_content::Limits::default()) {
+            Ok(tree) => {
+                let json = tree.to_json();
+                if json.len() > TREE_MAX {
+                    let message =
+                        format!("is not accepted: its tree would have over {TREE_MAX} bytes");
+                    return Err(Invalid::new("content_too_complex", message));
+                }
+                Ok(json)
+            }
+            Err(error @ ContentError::TooComplex) => {
+                Err(Invalid::new("content_too_complex", format!("is not accepted: {error}")))
+            }
+            Err(error) => {
+                Err(Invalid::new("content_too_deep", format!("is not accepted: {error}")))
+            }
         }
-        Err(error) => Err(Invalid::new("content_too_deep", format!("is not accepted: {error}"))),
     }
 }

@@ -53,7 +53,7 @@ async fn answer(router: Router, mut request: Request) -> Response {
     } else {
         // A client that goes away drops the future it waits for; this one goes on to its end.
         let task = tokio::spawn(answer.in_current_span());
-        task.await.unwrap_or_else(|error| Err(error.into_panic()))
+        task.await.unwrap_or_else(|error| Err(Box::new(error)))
     };
     match answered {
         Ok(Ok(response)) => response,
@@ -93,7 +93,11 @@ fn request_id(headers: &HeaderMap, environment: &Environment) -> String {
 /// Writes out a problem, and adds what every answer carries.
 fn finish(mut response: Response, request_id: &str, method: &Method) -> Response {
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        let route = response.extensions_mut().remove::<Route>();
         response = written(&problem, request_id, method, response.headers());
+        if let Some(route) = route {
+            response.extensions_mut().insert(route);
+        }
     }
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::try_from(request_id) {

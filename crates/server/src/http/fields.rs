@@ -83,6 +83,16 @@ impl Fields {
         self.issues.push(Issue::new(vec![Step::Field(name.to_owned())], invalid));
     }
 
+    /// Whether anything was wrong so far.
+    pub(crate) fn has_issues(&self) -> bool {
+        !self.issues.is_empty()
+    }
+
+    /// Notes what else was found to be wrong.
+    pub(crate) fn add(&mut self, issues: Vec<Issue>) {
+        self.issues.extend(issues);
+    }
+
     /// Refuses the request if anything was wrong.
     pub(crate) fn finish(self) -> Result<(), Error> {
         Error::refuse(self.issues)
@@ -184,11 +194,11 @@ pub(crate) fn known_reference<T: FromStr>(
 }
 
 /// Reads a list of up to `max` identifiers of resources that must be there; an object that has an
-/// `id` stands for it.
+/// `id` stands for it. Items that are none are noted, and keep their place as `None`.
 pub(crate) fn known_references<T: FromStr>(
     what: &'static str,
     max: usize,
-) -> impl FnOnce(Value, &mut Place<'_>) -> Option<Vec<T>> {
+) -> impl FnOnce(Value, &mut Place<'_>) -> Option<Vec<Option<T>>> {
     move |value, place| {
         let Value::Array(items) = value else {
             place.refuse(&wrong_type("an array", &value));
@@ -205,7 +215,6 @@ pub(crate) fn known_references<T: FromStr>(
             };
             known_reference(what)(id, &mut place.item(index))
         });
-        // Every item is looked at, so that all issues are noted.
-        read.collect::<Vec<_>>().into_iter().collect()
+        Some(read.collect())
     }
 }

@@ -21,8 +21,11 @@ pub(crate) const PER_PAGE_WITH_CONTENT_MAX: i64 = 100;
 /// The furthest page: its first item's number is still a number.
 const PAGE_MAX: i64 = 1_000_000_000_000;
 
-/// From this many items on, read or skipped, a list is read where it holds up nobody.
-const ITEMS_INLINE_MAX: i64 = 1_000;
+/// Beyond this cost a list is read where it holds up nobody: an item that is skipped costs 1.
+const INLINE_COST_MAX: i64 = 2_000;
+
+/// What an item costs that is read.
+const ITEM_COST: i64 = 10;
 
 /// A part of a list.
 #[derive(Debug, Clone, Copy)]
@@ -52,8 +55,7 @@ impl Page {
 
     /// Whether reading it takes long.
     pub(crate) fn is_heavy(self, has_cursor: bool) -> bool {
-        // Reading an item costs some ten times as much as skipping it.
-        self.offset(has_cursor) + 10 * self.per_page > ITEMS_INLINE_MAX * 2
+        self.offset(has_cursor) + ITEM_COST * self.per_page > INLINE_COST_MAX
     }
 
     /// Cuts off the item too many; the last one shown, if more follow.

@@ -77,8 +77,6 @@ reasons! {
     DatabaseUnavailable = "database_unavailable", SERVICE_UNAVAILABLE, "The database can't be reached";
     /// Too much to do.
     Overloaded = "overloaded", SERVICE_UNAVAILABLE, "The server has too much to do";
-    /// Going down.
-    ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE, "The server is stopping";
 }
 
 /// A step on the way to a value in a body: a field's name, or a place in an array.
@@ -204,8 +202,12 @@ fn code(status: StatusCode) -> &'static str {
         StatusCode::METHOD_NOT_ALLOWED => "METHOD_NOT_ALLOWED",
         StatusCode::REQUEST_TIMEOUT => "REQUEST_TIMEOUT",
         StatusCode::CONFLICT => "CONFLICT",
+        StatusCode::GONE => "GONE",
+        StatusCode::PRECONDITION_FAILED => "PRECONDITION_FAILED",
         StatusCode::PAYLOAD_TOO_LARGE => "PAYLOAD_TOO_LARGE",
         StatusCode::UNSUPPORTED_MEDIA_TYPE => "UNSUPPORTED_MEDIA_TYPE",
+        StatusCode::UNPROCESSABLE_ENTITY => "UNPROCESSABLE_CONTENT",
+        StatusCode::TOO_MANY_REQUESTS => "TOO_MANY_REQUESTS",
         StatusCode::SERVICE_UNAVAILABLE => "SERVICE_UNAVAILABLE",
         StatusCode::INSUFFICIENT_STORAGE => "INSUFFICIENT_STORAGE",
         _ => "INTERNAL_SERVER_ERROR",

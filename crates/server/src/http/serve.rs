@@ -16,6 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::{TcpListener, TcpStream};
+use tokio_io_timeout::TimeoutStream;
 
 use crate::http::app::App;
 use crate::http::edge;
@@ -31,13 +32,12 @@ const HEAD_MAX: usize = 16 * 1024;
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
-    app: App,
 }
 
 impl Server {
     /// Takes the address; connections wait until [`Server::run`].
-    pub async fn bind(address: SocketAddr, app: App) -> std::io::Result<Self> {
-        Ok(Self { listener: TcpListener::bind(address).await?, app })
+    pub async fn bind(address: SocketAddr) -> std::io::Result<Self> {
+        Ok(Self { listener: TcpListener::bind(address).await? })
     }
 
     /// Where it listens, with the port that the system chose where none was given.
@@ -45,15 +45,15 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// Serves until `stop` is done; then takes no new requests and waits for the running ones.
-    pub async fn run(self, stop: impl Future<Output = ()>) {
-        let router = router(self.app.clone());
+    /// Serves `app` until `stop` is done; then takes no new requests and waits for the running ones.
+    pub async fn run(self, app: App, stop: impl Future<Output = ()>) {
+        let router = router(app.clone());
         let connections = GracefulShutdown::new();
         let mut stop = std::pin::pin!(stop);
         loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => serve_connection(stream, &self.app, &router, &connections),
+                    Ok((stream, _)) => serve_connection(stream, &app, &router, &connections),
                     // Out of file descriptors, say: nothing gets better by trying at once.
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
@@ -76,8 +76,11 @@ fn serve_connection(stream: TcpStream, app: &App, router: &Router, connections: 
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
-    let (app, router) = (app.clone(), router.clone());
     let receive_time_max = app.limits().receive_time_max;
+    // Somebody who takes nothing of an answer for that long is dropped, and the answer with them.
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(receive_time_max));
+    let (app, router) = (app.clone(), router.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         let (app, router) = (app.clone(), router.clone());
         async move {
@@ -89,7 +92,7 @@ fn serve_connection(stream: TcpStream, app: &App, router: &Router, connections: 
         .timer(TokioTimer::new())
         .header_read_timeout(receive_time_max)
         .max_buf_size(HEAD_MAX)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let connection = connections.watch(connection);
     tokio::spawn(async move {
         if let Err(error) = connection.await {

@@ -213,7 +213,8 @@ async fn move_target(
     path: &GroupPath,
     ancestor: Option<ContentGroupId>,
 ) -> Result<Option<GroupPath>, Error> {
-    let parent = path.groups().iter().rev().nth(1).copied();
+    // As the scope shows it: for a limited token its own groups stand at the top.
+    let parent = scope.visible(path).iter().rev().nth(1).copied();
     if parent == ancestor {
         return Ok(None);
     }

@@ -1,12 +1,15 @@
 //! Making, changing and deleting content pieces.
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
 use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{ContentPiece, ContentPieceChange, ContentPieceFields};
 use galley_domain::event::Occurrence;
 use galley_domain::{ContentGroupId, ContentPieceId, EventId, Invalid, TagId, WorkspaceMemberId};
 use galley_storage::events::{self, NewEvent};
 use galley_storage::ordering::{self, FreePlace, Place};
-use galley_storage::{WriteTx, content_groups, content_pieces};
+use galley_storage::{Tx, WriteTx, content_groups, content_pieces};
 
 use crate::environment::Environment;
 use crate::http::error::Error;
@@ -42,6 +45,44 @@ pub struct ContentPieceUpdate {
     pub content: Option<String>,
 }
 
+/// What a request names, item by item; `None` is an item that is no identifier.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct References {
+    pub(crate) tags: Vec<Option<TagId>>,
+    pub(crate) members: Vec<Option<WorkspaceMemberId>>,
+    pub(crate) content_group_id: Option<ContentGroupId>,
+    pub(crate) reference_id: Option<ContentPieceId>,
+}
+
+impl References {
+    /// What of it isn't there, or not in the scope.
+    pub(crate) async fn missing(&self, tx: &Tx<'_>, scope: &Scope) -> Result<Vec<Issue>, Error> {
+        let tags: Vec<_> = self.tags.iter().copied().flatten().collect();
+        let members: Vec<_> = self.members.iter().copied().flatten().collect();
+        let referenced = Referenced::find(tx, scope.workspace, &tags, &members).await?;
+        let mut issues = missing_items("tags", "tag", &self.tags, &referenced.tags);
+        issues.extend(missing_items(
+            "members",
+            "workspace member",
+            &self.members,
+            &referenced.members,
+        ));
+        if let Some(group) = self.content_group_id {
+            let path = content_groups::path(tx, scope.workspace, group).await?;
+            issues.extend((!scope.holds(&path)).then(|| unknown("contentGroupId", GROUP)));
+        }
+        if self.reference_id.is_some() {
+            let reference = find_reference(tx, scope, self.reference_id).await?;
+            let group = self.content_group_id.or(reference.as_ref().map(|r| r.content_group_id));
+            issues.extend(reference_issue(reference.as_ref(), group));
+        }
+        Ok(issues)
+    }
+}
+
+/// What a group's id names.
+const GROUP: &str = "content group";
+
 /// Makes a piece, and gives it as it is then.
 pub async fn create(
     tx: &WriteTx<'_>,
@@ -55,10 +96,10 @@ pub async fn create(
     let reference = find_reference(tx, scope, new.reference_id).await?;
     let mut issues = missing_references(&new.fields, &referenced);
     if !scope.holds(&path) {
-        issues.push(unknown("contentGroupId", "content group"));
+        issues.push(unknown("contentGroupId", GROUP));
     }
     if new.reference_id.is_some() {
-        issues.extend(reference_issue(reference.as_ref(), new.content_group_id));
+        issues.extend(reference_issue(reference.as_ref(), Some(new.content_group_id)));
     }
     Error::refuse(issues)?;
     let random = environment.random();
@@ -73,6 +114,7 @@ pub async fn create(
         id: ContentPieceId::new(environment.new_id()),
         content_group_id: new.content_group_id,
         order: place.order.clone(),
+        placed_at: now,
         fields: new.fields.clone(),
         version: 1,
         created_at: now,
@@ -127,6 +169,7 @@ pub async fn update(
     let now = environment.now();
     let piece = ContentPiece {
         content_group_id: group,
+        placed_at: if place.order == before.order { before.placed_at } else { now },
         order: place.order,
         fields,
         version: stored.version + 1,
@@ -230,60 +273,73 @@ fn update_issues(
         issues.extend(missing_members(members, referenced));
     }
     if !scope.holds(path) {
-        issues.push(unknown("contentGroupId", "content group"));
+        issues.push(unknown("contentGroupId", GROUP));
     }
     if update.reference_id == Some(Some(update.id)) {
         let invalid = Invalid::new("invalid_reference", "must name another piece");
         issues.push(Issue::new(vec![Step::Field("referenceId".to_owned())], &invalid));
     } else if matches!(update.reference_id, Some(Some(_))) {
-        issues.extend(reference_issue(reference, group));
+        issues.extend(reference_issue(reference, Some(group)));
     }
     issues
 }
 
 async fn find_reference(
-    tx: &WriteTx<'_>,
+    tx: &Tx<'_>,
     scope: &Scope,
     id: Option<ContentPieceId>,
 ) -> Result<Option<ContentPiece>, Error> {
     match id {
-        Some(id) => Ok(content_pieces::find(tx, scope.workspace, id).await?),
+        Some(id) => {
+            let within = scope.content_groups.as_deref();
+            let found = content_pieces::find_visible(tx, scope.workspace, id, within, false);
+            Ok(found.await?.map(|(piece, _)| piece))
+        }
         None => Ok(None),
     }
 }
 
 fn place_of(piece: &ContentPiece) -> Place {
-    Place { id: piece.id, order: piece.order.clone() }
+    Place { id: piece.id, order: piece.order.clone(), placed_at: piece.placed_at }
 }
 
 /// A reference must be in the group that the piece is, or is to be, in.
-fn reference_issue(reference: Option<&ContentPiece>, group: ContentGroupId) -> Option<Issue> {
+fn reference_issue(
+    reference: Option<&ContentPiece>,
+    group: Option<ContentGroupId>,
+) -> Option<Issue> {
     match reference {
-        Some(piece) if piece.content_group_id == group => None,
+        Some(piece) if Some(piece.content_group_id) == group => None,
         _ => Some(unknown("referenceId", "content piece in this content group")),
     }
 }
 
 fn missing_references(fields: &ContentPieceFields, referenced: &Referenced) -> Vec<Issue> {
-    let tags = missing_tags(&fields.tags, referenced);
-    tags.chain(missing_members(&fields.members, referenced)).collect()
+    let mut issues = missing_tags(&fields.tags, referenced);
+    issues.extend(missing_members(&fields.members, referenced));
+    issues
 }
 
-fn missing_tags<'r>(
-    tags: &'r [TagId],
-    referenced: &'r Referenced,
-) -> impl Iterator<Item = Issue> + 'r {
-    let missing = |(_, id): &(usize, &TagId)| !referenced.tags.contains_key(*id);
-    tags.iter().enumerate().filter(missing).map(|(index, _)| unknown_item("tags", index, "tag"))
+fn missing_tags(tags: &[TagId], referenced: &Referenced) -> Vec<Issue> {
+    let tags: Vec<_> = tags.iter().copied().map(Some).collect();
+    missing_items("tags", "tag", &tags, &referenced.tags)
 }
 
-fn missing_members<'r>(
-    members: &'r [WorkspaceMemberId],
-    referenced: &'r Referenced,
-) -> impl Iterator<Item = Issue> + 'r {
-    let missing = |(_, id): &(usize, &WorkspaceMemberId)| !referenced.members.contains_key(*id);
-    let issue = |(index, _)| unknown_item("members", index, "workspace member");
-    members.iter().enumerate().filter(missing).map(issue)
+fn missing_members(members: &[WorkspaceMemberId], referenced: &Referenced) -> Vec<Issue> {
+    let members: Vec<_> = members.iter().copied().map(Some).collect();
+    missing_items("members", "workspace member", &members, &referenced.members)
+}
+
+/// The items of a list that name nothing of `known`.
+fn missing_items<T: Copy + Eq + Hash, V>(
+    field: &str,
+    what: &str,
+    items: &[Option<T>],
+    known: &HashMap<T, V>,
+) -> Vec<Issue> {
+    let missing = |item: &Option<T>| item.is_some_and(|id| !known.contains_key(&id));
+    let indexed = items.iter().enumerate().filter(|(_, item)| missing(item));
+    indexed.map(|(index, _)| unknown_item(field, index, what)).collect()
 }
 
 pub(crate) fn unknown(field: &str, what: &str) -> Issue {

@@ -55,12 +55,11 @@ impl Scope {
         }
     }
 
-    /// Refuses with 404 what stands in a group outside of it.
-    pub(crate) async fn check(&self, tx: &Tx<'_>, group: ContentGroupId) -> Result<(), Error> {
+    /// Whether what stands in `group` is in it.
+    pub(crate) async fn sees(&self, tx: &Tx<'_>, group: ContentGroupId) -> Result<bool, Error> {
         if self.content_groups.is_none() {
-            return Ok(());
+            return Ok(true);
         }
-        let path = groups::path(tx, self.workspace, group).await?;
-        if self.holds(&path) { Ok(()) } else { Err(Error::not_found()) }
+        Ok(self.holds(&groups::path(tx, self.workspace, group).await?))
     }
 }

@@ -247,6 +247,14 @@ on_both_engines! {
         answer.assert_problem(403, "outside_group_limit", &[]);
         let answer = send(Method::DELETE, &format!("/content-groups?id={a}&recursive=1"), None).await;
         answer.assert_problem(404, "not_found", &[]);
+        // What is above its view is not there for it, be it the group's real parent or not.
+        for ancestor in [json!(a), json!(service.home.group)] {
+            let answer = send(Method::PUT, "/content-groups", Some(json!({"id": b, "ancestor": ancestor})));
+            answer.await.assert_problem(400, "unknown_reference", &["ancestor"]);
+        }
+        let own = send(Method::GET, &format!("/content-groups?id={b}"), None).await.body;
+        let answer = send(Method::PUT, "/content-groups", Some(own)).await;
+        assert_eq!(answer.status, 204, "what a GET gave is taken back");
         let body = json!({"name": "x", "ancestor": c});
         assert_eq!(send(Method::POST, "/content-groups", Some(body)).await.status, 201);
     }

@@ -125,6 +125,21 @@ on_both_engines! {
         assert_eq!(service.events_after(0).await.len(), 0);
     }
 
+    async fn wrong_values_and_unknown_references_are_named_together(store: TestStore) {
+        let service = Service::start(store).await;
+        let tag = service.create("/tags", &json!({"label": "a"})).await;
+        let body = json!({"title": "", "slug": "s", "tags": [tag, 3, NO_PIECE,
+            "tag_00000000000000000000000000"], "members": ["wm_00000000000000000000000000", "x"],
+            "contentGroupId": "cg_00000000000000000000000000", "referenceId": NO_PIECE});
+        let answer = service.post("/content-pieces", &body).await;
+        let paths = ["title", "tags[1]", "tags[2]", "tags[3]", "members[0]", "members[1]",
+            "contentGroupId", "referenceId"];
+        answer.assert_problem(400, "validation", &paths);
+        let body = json!({"title": 3, "tags": ["tag_00000000000000000000000000"]});
+        let answer = service.put("/content-pieces", &body).await;
+        answer.assert_problem(400, "validation", &["id", "title", "tags[0]"]);
+    }
+
     async fn repeated_references_are_dropped_and_objects_stand_for_their_ids(store: TestStore) {
         let service = Service::start(store).await;
         let a = service.create("/tags", &json!({"label": "a"})).await;
@@ -298,6 +313,55 @@ on_both_engines! {
         assert_eq!(answer.status, 204);
     }
 
+    async fn a_limited_token_learns_nothing_of_what_it_does_not_see(store: TestStore) {
+        let service = Service::start(store).await;
+        let mine = service.create("/content-groups", &json!({"name": "Mine"})).await;
+        let hidden = service.create("/content-pieces", &service.piece("hidden")).await;
+        let hidden_piece = service.get(&format!("/content-pieces?id={hidden}")).await.body;
+        let order = hidden_piece["order"].as_str().unwrap();
+        let own = service.create("/content-pieces", &piece_in(&mine, "own")).await;
+        let token = service.token("contentPieces:write", Some(&[&mine])).await;
+        // A place is none of anybody's, but the title at it is.
+        for sort in ["title", "-date", "updatedAt", "createdAt"] {
+            let mut answers = Vec::new();
+            for last in [order, "zzzzz"] {
+                let path = format!("/content-pieces/list?sort={sort}&lastOrder={last}");
+                answers.push(service.send_as(&token, Method::GET, &path, None).await);
+            }
+            for answer in &answers {
+                answer.assert_problem(400, "validation", &["lastOrder"]);
+            }
+            assert_eq!(answers[0].body["detail"], answers[1].body["detail"]);
+        }
+        for reference in [hidden.as_str(), NO_PIECE] {
+            let mut body = service.piece("new");
+            body["referenceId"] = json!(reference);
+            let answer = service.send_as(&token, Method::POST, "/content-pieces", Some(&body)).await;
+            answer.assert_problem(400, "unknown_reference", &["contentGroupId", "referenceId"]);
+            let body = json!({"id": own, "referenceId": reference});
+            let answer = service.send_as(&token, Method::PUT, "/content-pieces", Some(&body)).await;
+            answer.assert_problem(400, "unknown_reference", &["referenceId"]);
+        }
+    }
+
+    async fn a_description_never_leaves_a_tag_open(store: TestStore) {
+        let service = Service::start(store).await;
+        for (sent, kept) in [
+            ("hello <img src=x onerror=alert(1) ", "hello "),
+            ("a</div></main>b", "ab"),
+            ("it's 5 < 6 & 7 > 6", "it's 5 < 6 & 7 > 6"),
+        ] {
+            let mut body = service.piece("a");
+            body["description"] = json!(sent);
+            let id = service.create("/content-pieces", &body).await;
+            let piece = service.get(&format!("/content-pieces?id={id}")).await;
+            assert_eq!(piece.body["description"], kept);
+        }
+        let mut body = service.piece("a");
+        body["description"] = json!("<div>".repeat(13_000));
+        service.post("/content-pieces", &body).await.assert_problem(400, "validation", &["description"]);
+    }
+
     async fn lists_filter_by_group_subtree_slug_and_tag(store: TestStore) {
         let service = Service::start(store).await;
         let top = service.create("/content-groups", &json!({"name": "Top"})).await;
@@ -330,6 +394,7 @@ on_both_engines! {
             ("tagId=nonsense".to_owned(), vec![]),
             ("contentGroupId=cg_00000000000000000000000000".to_owned(), vec![]),
             ("contentGroupId=nonsense".to_owned(), vec![]),
+            ("contentGroupId=%20,,%20".to_owned(), vec![]),
             (format!("contentGroupId=nonsense,{top}"), vec!["b"]),
             ("slug=none".to_owned(), vec![]),
             ("page=7".to_owned(), vec![]),

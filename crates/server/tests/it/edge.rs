@@ -206,6 +206,28 @@ on_both_engines! {
         assert!(first_line(&mut stream).await.contains("408"));
     }
 
+    async fn a_client_that_reads_too_slowly_is_dropped(store: TestStore) {
+        let receive_time_max = Duration::from_millis(300);
+        let service = Service::start_with(store, Limits { receive_time_max, ..Limits::default() }).await;
+        // More than the buffers on the way hold.
+        for number in 0..90 {
+            let mut body = service.piece(&format!("p{number}"));
+            body["content"] = json!(format!("<p>{}</p>", "x".repeat(200_000)));
+            service.create("/content-pieces", &body).await;
+        }
+        let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
+        let head = format!(
+            "GET /content-pieces/list?content=true&perPage=100 HTTP/1.1\r\nhost: x\r\n\
+             authorization: Bearer {}\r\n\r\n",
+            service.home.token
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let mut rest = Vec::new();
+        let ended = stream.read_to_end(&mut rest).await;
+        assert!(ended.is_err() || rest.len() < 18_000_000, "{} bytes came", rest.len());
+    }
+
     async fn a_client_that_goes_away_does_not_tear_its_write(store: TestStore) {
         let service = Service::start(store).await;
         for round in 0..20 {

@@ -84,6 +84,26 @@ on_both_engines! {
         assert_eq!((order(&a).await, order(&b).await), before);
     }
 
+    async fn two_pieces_that_change_places_again_and_again_stay_short(store: TestStore) {
+        let service = Service::start(store).await;
+        let a = service.create("/content-pieces", &service.piece("a")).await;
+        let b = service.create("/content-pieces", &service.piece("b")).await;
+        for number in 0..20 {
+            let mut body = service.piece(&format!("n{number}"));
+            body["referenceId"] = json!(b);
+            service.create("/content-pieces", &body).await;
+        }
+        for _ in 0..150 {
+            for (moved, reference) in [(&a, &b), (&b, &a)] {
+                // Placing is told apart by the millisecond.
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                service.put("/content-pieces", &json!({"id": moved, "referenceId": reference})).await;
+            }
+        }
+        let orders = service.get("/content-pieces/list?perPage=100").await.column("order");
+        assert!(orders.iter().all(|order| order.len() < 64), "{orders:?}");
+    }
+
     async fn a_zigzag_of_inserts_spreads_its_neighbours_out(store: TestStore) {
         let service = Service::start(store).await;
         let mut before = service.create("/content-pieces", &service.piece("first")).await;

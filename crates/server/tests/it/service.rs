@@ -66,9 +66,9 @@ impl Service {
         let database = Database::open(options).await.expect("the store opens");
         let home = make_first_workspace(&database, &environment).await;
         let app = App::new(database.clone(), environment.clone(), limits);
-        let server = Server::bind(([127, 0, 0, 1], 0).into(), app).await.expect("a port is free");
+        let server = Server::bind(([127, 0, 0, 1], 0).into()).await.expect("a port is free");
         let url = format!("http://{}", server.address().expect("it is bound"));
-        tokio::spawn(server.run(std::future::pending()));
+        tokio::spawn(server.run(app, std::future::pending()));
         let client = Client::builder().no_proxy().build().expect("a client can be made");
         Self { url, database, environment, statements, home, client, _store: store }
     }

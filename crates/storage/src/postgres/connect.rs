@@ -33,7 +33,9 @@ pub(super) fn pool(url: &str, options: &Options) -> Result<Pool> {
     if config.get_application_name().is_none() {
         config.application_name("galley");
     }
-    config.connect_timeout(WAIT_MAX);
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(WAIT_MAX);
+    }
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = Manager::from_config(config, MakeRustlsConnect::new(tls()?), recycling);
     Pool::builder(manager)

@@ -27,6 +27,7 @@ pub(crate) struct Postgres {
     log: Option<Arc<StatementLog>>,
     jitter: RandomState,
     times_waited: AtomicU64,
+    write_wait_max: Duration,
 }
 
 impl Postgres {
@@ -41,6 +42,7 @@ impl Postgres {
             log: options.statement_log.clone(),
             jitter: RandomState::new(),
             times_waited: AtomicU64::new(0),
+            write_wait_max: options.write_wait_max,
         })
     }
 
@@ -52,6 +54,11 @@ impl Postgres {
     /// A connection within a new transaction.
     pub(crate) async fn writer(&self) -> Result<Writing> {
         Writing::begin(self.pool.get().await?, self.log.clone()).await
+    }
+
+    /// How long a write may be tried again.
+    pub(crate) fn write_wait_max(&self) -> Duration {
+        self.write_wait_max
     }
 
     /// How long to wait before a write is tried again: longer each time on average, and not in

@@ -1,11 +1,12 @@
 //! How connections to the SQLite file are set up.
 
+use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 
 /// How long a connection waits for another process that writes the same file.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
@@ -15,6 +16,7 @@ const STATEMENTS_MAX: usize = 256;
 
 /// Opens the connection that writes, making the file if it isn't there.
 pub(super) fn open_writer(path: &Path) -> Result<Connection> {
+    make_private(path)?;
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY_WAIT)?;
     let mode: String = connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))?;
@@ -29,6 +31,15 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     )?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     Ok(connection)
+}
+
+/// Makes the file for its owner alone; SQLite gives the files beside it the same mode.
+fn make_private(path: &Path) -> Result<()> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop).map_err(|error| Error::Unavailable(Cause::new(error)))
 }
 
 /// Opens a connection that can only read.

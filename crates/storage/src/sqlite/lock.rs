@@ -18,12 +18,11 @@ impl ServerLock {
     /// Takes the lock, or says who has it.
     pub(super) fn take(database: &Path) -> Result<Self> {
         let path = database.with_extension("lock");
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(|error| Error::Unavailable(Cause::new(error)))?;
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path).map_err(|error| Error::Unavailable(Cause::new(error)))?;
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => Err(Error::Locked(database.display().to_string())),

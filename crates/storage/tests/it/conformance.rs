@@ -136,10 +136,17 @@ async fn pieces(tx: &WriteTx<'_>, open: &Given, member: WorkspaceMemberId) -> Re
     assert_eq!(changed, Some(first.clone()));
     assert!(!content_pieces::update_content(tx, workspace, first.id, "{\"a\":1}").await?);
     assert!(content_pieces::update_content(tx, workspace, first.id, "{}").await?);
-    let with_content = content_pieces::find_with_content(tx, workspace, first.id).await?;
-    assert_eq!(with_content, Some((first.clone(), "{}".to_owned())));
+    let within = [open.group];
+    let seen = content_pieces::find_visible(tx, workspace, first.id, Some(&within), true).await?;
+    assert_eq!(seen, Some((first.clone(), Some("{}".to_owned()))));
+    let seen = content_pieces::find_visible(tx, workspace, first.id, None, false).await?;
+    assert_eq!(seen, Some((first.clone(), None)));
+    let elsewhere = [ContentGroupId::new(1)];
+    let seen =
+        content_pieces::find_visible(tx, workspace, first.id, Some(&elsewhere), true).await?;
+    assert_eq!(seen, None);
 
-    let place = Place { id: first.id, order: first.order.clone() };
+    let place = Place { id: first.id, order: first.order.clone(), placed_at: first.placed_at };
     let end = ordering::at_the_end(tx, workspace, 3).await?;
     assert!(end.order > first.order);
     let mut second = open.second.clone();
@@ -194,10 +201,9 @@ async fn lists(tx: &WriteTx<'_>, open: &Given, tag: &Tag) -> Result<(), Error> {
         let listed = content_piece_list::list(tx, open.workspace, &all).await?;
         assert_eq!(listed.len(), 2, "{sort:?}");
         let first = &listed[0].piece;
-        let position =
-            content_piece_list::find_position(tx, open.workspace, &first.order, sort).await?;
-        assert_eq!(position, Some(sort.position(first)));
-        let rest = ListQuery { after: position, ..all.clone() };
+        let found = content_piece_list::find_by_order(tx, open.workspace, &first.order).await?;
+        assert_eq!(found.as_ref(), Some(first));
+        let rest = ListQuery { after: Some(sort.position(first)), ..all.clone() };
         let rest = content_piece_list::list(tx, open.workspace, &rest).await?;
         assert_eq!(
             rest.iter().map(|listed| listed.piece.id).collect::<Vec<_>>(),

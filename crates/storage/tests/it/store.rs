@@ -67,6 +67,7 @@ impl Open {
             id: ContentPieceId::new(id()),
             content_group_id: self.group,
             order: OrderKey::between(after, None, Moving::Before, 5),
+            placed_at: NOW,
             fields: ContentPieceFields {
                 date: Some(NOW),
                 title: Title::parse("Title").unwrap(),

@@ -17,17 +17,13 @@ use crate::http::response;
 use crate::operations::Scope;
 use crate::representation::content_group::{ContentGroupBody, Descendants, nested};
 
-/// How many groups stand in an answer at the most when all that is under them does, too.
-const PER_PAGE_WITH_SUBTREE_MAX: i64 = 100;
-
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadContentGroups>,
     mut query: Query,
 ) -> Result<Response, Error> {
     let subtree = query.boolean("subtree");
-    let most = if subtree { PER_PAGE_WITH_SUBTREE_MAX } else { page::PER_PAGE_MAX };
-    let page = Page::read(&mut query, most);
+    let page = Page::read(&mut query, page::PER_PAGE_MAX);
     let after = page::after_id::<ContentGroupId>(&mut query);
     let ancestor = query.text("ancestor");
     query.finish()?;

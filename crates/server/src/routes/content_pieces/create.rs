@@ -12,16 +12,20 @@ use crate::http::actor::{Actor, WriteContentPieces};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
-use crate::http::fields::{text, time};
+use crate::http::fields::{Fields, text, time};
 use crate::http::response;
-use crate::operations::content_pieces::{self, NewContentPiece};
+use crate::operations::content_pieces::{self, NewContentPiece, References};
+use crate::sanitize;
 
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentPieces>,
     body: JsonBody,
 ) -> Result<Response, Error> {
-    let new = read(&app, body).await?;
+    let (reader, size) = (app.clone(), body.bytes.len());
+    let Draft { new, fields, references } = app.process(size, move || read(&reader, body)).await;
+    input::refuse_all(&app, actor.scope(), fields, references).await?;
+    let new = new.expect("there, as nothing was refused");
     let (scope, environment) = (actor.scope(), app.environment().clone());
     let write =
         async move |tx: &WriteTx<'_>| content_pieces::create(tx, &environment, &scope, &new).await;
@@ -29,15 +33,23 @@ pub(crate) async fn handle(
     Ok(response::created(PATH, piece.id))
 }
 
-async fn read(app: &App, body: JsonBody) -> Result<NewContentPiece, Error> {
+/// What a body says.
+struct Draft {
+    /// There if nothing was wrong.
+    new: Option<NewContentPiece>,
+    fields: Fields,
+    references: References,
+}
+
+fn read(app: &App, body: JsonBody) -> Draft {
     let mut fields = input::normalized(body);
     let title = fields.required("title", text(Title::parse));
     let slug = fields.required("slug", text(Slug::parse));
-    let tags = fields.required("tags", input::tags);
-    let members = fields.required("members", input::members);
+    let tags = fields.required("tags", input::tags).unwrap_or_default();
+    let members = fields.required("members", input::members).unwrap_or_default();
     let content_group_id = fields.required("contentGroupId", input::content_group);
     let date = fields.optional("date", text(time));
-    let description = fields.optional("description", text(input::description));
+    let description = fields.optional("description", text(sanitize::description));
     let cover_url = fields.optional("coverUrl", text(WebReference::parse));
     let cover_alt = fields.optional("coverAlt", text(ShortText::parse));
     let cover_width = fields.optional("coverWidth", text(ShortText::parse));
@@ -46,30 +58,30 @@ async fn read(app: &App, body: JsonBody) -> Result<NewContentPiece, Error> {
     let custom_data = fields.optional("customData", text(input::custom_data));
     let reference_id = fields.optional("referenceId", input::reference_piece);
     let html = fields.optional("content", text(Ok));
-    let content = input::content(app, &mut fields, html).await;
-    fields.finish()?;
-    let (Some(title), Some(slug), Some(tags), Some(members), Some(content_group_id)) =
-        (title, slug, tags, members, content_group_id)
-    else {
-        unreachable!("what is required and not there was refused")
+    let content = input::content(app, &mut fields, html);
+    let references =
+        References { tags: tags.clone(), members: members.clone(), content_group_id, reference_id };
+    let new = match (title, slug, content_group_id) {
+        (Some(title), Some(slug), Some(content_group_id)) => Some(NewContentPiece {
+            fields: ContentPieceFields {
+                date,
+                title,
+                description,
+                slug,
+                cover_url,
+                cover_alt,
+                cover_width,
+                canonical_link,
+                filename,
+                custom_data,
+                tags: input::each_once(tags),
+                members: input::each_once(members),
+            },
+            content_group_id,
+            reference_id,
+            content: content.unwrap_or_else(|| Tree::empty().to_json()),
+        }),
+        _ => None,
     };
-    Ok(NewContentPiece {
-        fields: ContentPieceFields {
-            date,
-            title,
-            description,
-            slug,
-            cover_url,
-            cover_alt,
-            cover_width,
-            canonical_link,
-            filename,
-            custom_data,
-            tags,
-            members,
-        },
-        content_group_id,
-        reference_id,
-        content: content.unwrap_or_else(|| Tree::empty().to_json()),
-    })
+    Draft { new, fields, references }
 }

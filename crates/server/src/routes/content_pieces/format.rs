@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
+use crate::representation::content_piece::{ContentPieceBody, Referenced};
 
 /// What a client asks for.
 #[derive(Debug, Clone, Copy)]
@@ -42,43 +43,69 @@ impl Format {
         }
     }
 
+    /// Brings pieces into this form, on a thread of their own where that takes work.
+    pub(crate) async fn show(
+        self,
+        app: &App,
+        pieces: Vec<(ContentPiece, Option<String>)>,
+    ) -> Result<Vec<ShownPiece>, Error> {
+        let size = pieces.iter().map(|(piece, tree)| self.work(piece, tree.as_deref())).sum();
+        let show =
+            move || pieces.into_iter().map(|(piece, tree)| self.show_one(piece, tree)).collect();
+        app.process(size, show).await
+    }
+
+    /// How many bytes have to be read to show a piece.
+    fn work(self, piece: &ContentPiece, tree: Option<&str>) -> usize {
+        let description = piece.fields.description.as_ref().map_or(0, |text| text.as_str().len());
+        let rendered = matches!(self.content, Some(ContentFormat::Html | ContentFormat::Markdown));
+        (if self.description_as_text { description } else { 0 })
+            + (if rendered { tree.map_or(0, str::len) } else { 0 })
+    }
+
+    fn show_one(self, piece: ContentPiece, tree: Option<String>) -> Result<ShownPiece, Error> {
+        let description = self.description(&piece);
+        let content = match (self.content, tree) {
+            (Some(ContentFormat::Json), Some(json)) => Some(json),
+            (Some(ContentFormat::Html), Some(json)) => Some(as_json_text(&read(&json)?.to_html())),
+            (Some(ContentFormat::Markdown), Some(json)) => {
+                Some(as_json_text(&read(&json)?.to_markdown()))
+            }
+            _ => None,
+        };
+        let content = content.map(RawValue::from_string).transpose().map_err(|_| corrupt())?;
+        Ok(ShownPiece { piece, description, content })
+    }
+
     /// The piece's description as it is to be shown.
-    pub(crate) fn description(self, piece: &ContentPiece) -> Option<String> {
+    fn description(self, piece: &ContentPiece) -> Option<String> {
         let html = piece.fields.description.as_ref().map(Description::as_str)?;
         if !self.description_as_text {
             return Some(html.to_owned());
         }
         // What is too deep to be read as a document is shown as it is.
-        let text = Tree::from_html(html, &Limits::default())
-            .map(|tree| tree.to_text().trim_end().to_owned());
-        Some(text.unwrap_or_else(|_| html.to_owned()))
-    }
-
-    /// The content, kept as `json`, as it is to be shown.
-    pub(crate) async fn content(
-        self,
-        app: &App,
-        json: Option<String>,
-    ) -> Result<Option<Box<RawValue>>, Error> {
-        let (Some(format), Some(json)) = (self.content, json) else { return Ok(None) };
-        let written = match format {
-            ContentFormat::Json => json,
-            ContentFormat::Html => app.process(json.len(), move || html(&json)).await?,
-            ContentFormat::Markdown => app.process(json.len(), move || markdown(&json)).await?,
-        };
-        Ok(Some(RawValue::from_string(written).map_err(|_| corrupt())?))
+        let text = Tree::from_html(html, &Limits::default());
+        Some(text.map_or_else(|_| html.to_owned(), |tree| tree.to_text().trim_end().to_owned()))
     }
 }
 
-fn html(json: &str) -> Result<String, Error> {
-    Ok(as_json_text(&tree(json)?.to_html()))
+/// A piece in the form that was asked for.
+#[derive(Debug)]
+pub(crate) struct ShownPiece {
+    pub(crate) piece: ContentPiece,
+    description: Option<String>,
+    content: Option<Box<RawValue>>,
 }
 
-fn markdown(json: &str) -> Result<String, Error> {
-    Ok(as_json_text(&tree(json)?.to_markdown()))
+impl ShownPiece {
+    /// The piece as clients see it.
+    pub(crate) fn body<'s>(&'s self, referenced: &'s Referenced) -> ContentPieceBody<'s> {
+        let description = self.description.as_deref();
+        ContentPieceBody::new(&self.piece, referenced, description, self.content.as_deref())
+    }
 }
 
-fn tree(json: &str) -> Result<Tree, Error> {
+fn read(json: &str) -> Result<Tree, Error> {
     Tree::from_json(json).map_err(|_: ContentError| corrupt())
 }
 

@@ -11,7 +11,7 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
-use crate::representation::content_piece::{ContentPieceBody, Referenced};
+use crate::representation::content_piece::Referenced;
 
 pub(crate) async fn handle(
     State(app): State<App>,
@@ -29,20 +29,14 @@ pub(crate) async fn handle(
     let with_content = format.content.is_some();
     let read = async move |tx: &Tx<'_>| {
         let workspace = scope.workspace;
-        let found = if with_content {
-            content_pieces::find_with_content(tx, workspace, id).await?
-        } else {
-            content_pieces::find(tx, workspace, id).await?.map(|piece| (piece, String::new()))
-        };
-        let (piece, tree) = found.ok_or_else(Error::not_found)?;
-        scope.check(tx, piece.content_group_id).await?;
+        let within = scope.content_groups.as_deref();
+        let found = content_pieces::find_visible(tx, workspace, id, within, with_content);
+        let (piece, tree) = found.await?.ok_or_else(Error::not_found)?;
         let referenced = Referenced::of(tx, workspace, [&piece].into_iter()).await?;
         Ok::<_, Error>((piece, tree, referenced))
     };
     let (piece, tree, referenced) = app.database().read("content_pieces.get", read).await?;
-    let content = format.content(&app, Some(tree)).await?;
-    let description = format.description(&piece);
-    let body =
-        ContentPieceBody::new(&piece, &referenced, description.as_deref(), content.as_deref());
-    Ok(response::ok(&body))
+    let shown = format.show(&app, vec![(piece, tree)]).await?;
+    let [one] = &shown[..] else { unreachable!("one piece is shown as one") };
+    Ok(response::ok(&one.body(&referenced)))
 }

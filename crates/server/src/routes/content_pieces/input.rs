@@ -1,14 +1,19 @@
 //! Reading a piece's fields from a body.
 
-use galley_domain::content_piece::{CustomData, Description, REFERENCES_MAX, without_repeats};
+use std::hash::Hash;
+
+use galley_domain::content_piece::{CustomData, REFERENCES_MAX, without_repeats};
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid, TagId, WorkspaceMemberId};
+use galley_storage::Tx;
 use serde_json::Value;
 
 use crate::http::app::App;
 use crate::http::body::JsonBody;
+use crate::http::error::Error;
 use crate::http::fields::{Fields, Place, known_reference, known_references};
 use crate::http::json;
-use crate::sanitize;
+use crate::operations::Scope;
+use crate::operations::content_pieces::References;
 
 /// Makes the fields as they are read: custom data that is an object or array becomes its text,
 /// and what is empty where that means nothing becomes absent.
@@ -24,21 +29,38 @@ pub(super) fn normalized(body: JsonBody) -> Fields {
     fields
 }
 
-pub(super) fn description(text: String) -> Result<Description, Invalid> {
-    Description::parse(text)
-        .and_then(|description| Description::parse(sanitize::description(description.into())))
-}
-
 pub(super) fn custom_data(text: String) -> Result<CustomData, Invalid> {
     CustomData::parse(text)
 }
 
-pub(super) fn tags(value: Value, place: &mut Place<'_>) -> Option<Vec<TagId>> {
-    known_references("tag", REFERENCES_MAX)(value, place).map(without_repeats)
+pub(super) fn tags(value: Value, place: &mut Place<'_>) -> Option<Vec<Option<TagId>>> {
+    known_references("tag", REFERENCES_MAX)(value, place)
 }
 
-pub(super) fn members(value: Value, place: &mut Place<'_>) -> Option<Vec<WorkspaceMemberId>> {
-    known_references("workspace member", REFERENCES_MAX)(value, place).map(without_repeats)
+pub(super) fn members(
+    value: Value,
+    place: &mut Place<'_>,
+) -> Option<Vec<Option<WorkspaceMemberId>>> {
+    known_references("workspace member", REFERENCES_MAX)(value, place)
+}
+
+/// The ids of a list in which nothing was wrong, each once.
+pub(super) fn each_once<T: Copy + Eq + Hash>(items: Vec<Option<T>>) -> Vec<T> {
+    without_repeats(items.into_iter().flatten().collect())
+}
+
+/// Refuses what was wrong with a body, together with what it names that isn't there.
+pub(super) async fn refuse_all(
+    app: &App,
+    scope: Scope,
+    mut fields: Fields,
+    references: References,
+) -> Result<(), Error> {
+    if fields.has_issues() {
+        let read = async move |tx: &Tx<'_>| references.missing(tx, &scope).await;
+        fields.add(app.database().read("content_pieces.missing_references", read).await?);
+    }
+    fields.finish()
 }
 
 pub(super) fn content_group(value: Value, place: &mut Place<'_>) -> Option<ContentGroupId> {
@@ -50,12 +72,8 @@ pub(super) fn reference_piece(value: Value, place: &mut Place<'_>) -> Option<Con
 }
 
 /// The JSON text of the content's tree, where the body has content.
-pub(super) async fn content(
-    app: &App,
-    fields: &mut Fields,
-    html: Option<String>,
-) -> Option<String> {
-    match app.content_from_html(html?).await {
+pub(super) fn content(app: &App, fields: &mut Fields, html: Option<String>) -> Option<String> {
+    match app.content_from_html(&html?) {
         Ok(tree) => Some(tree),
         Err(invalid) => {
             fields.refuse("content", &invalid);

@@ -15,7 +15,7 @@ use crate::http::problem::{Issue, Problem, Step};
 use crate::http::query::Query;
 use crate::http::response;
 use crate::operations::Scope;
-use crate::representation::content_piece::{ContentPieceBody, Referenced};
+use crate::representation::content_piece::Referenced;
 
 /// How many groups one request names at the most.
 const GROUPS_MAX: usize = 100;
@@ -55,30 +55,12 @@ pub(crate) async fn handle(
     } else {
         database.read("content_pieces.list", read).await?
     };
-    let mut response = written(&app, format, listed, &referenced).await?;
+    let listed = listed.into_iter().map(|Listed { piece, content }| (piece, content)).collect();
+    let shown = format.show(&app, listed).await?;
+    let mut response =
+        response::ok(&shown.iter().map(|piece| piece.body(&referenced)).collect::<Vec<_>>());
     page::link_next(&mut response, &query, next.as_deref());
     Ok(response)
-}
-
-async fn written(
-    app: &App,
-    format: Format,
-    listed: Vec<Listed>,
-    referenced: &Referenced,
-) -> Result<Response, Error> {
-    let mut parts = Vec::with_capacity(listed.len());
-    for Listed { piece, content } in listed {
-        let content = format.content(app, content).await?;
-        let description = format.description(&piece);
-        parts.push((piece, description, content));
-    }
-    let bodies: Vec<_> = parts
-        .iter()
-        .map(|(piece, description, content)| {
-            ContentPieceBody::new(piece, referenced, description.as_deref(), content.as_deref())
-        })
-        .collect();
-    Ok(response::ok(&bodies))
 }
 
 /// What of the query says which pieces.
@@ -120,8 +102,8 @@ impl Asked {
         let groups: Vec<_> = named.iter().filter_map(|id| id.parse().ok()).collect();
         let tag = query.text("tagId").map(|text| text.parse::<TagId>());
         Self {
-            names_nothing: (groups.is_empty() && !named.is_empty()) || matches!(tag, Some(Err(_))),
-            groups: (!named.is_empty()).then_some(groups),
+            names_nothing: (groups.is_empty() && !texts.is_empty()) || matches!(tag, Some(Err(_))),
+            groups: (!texts.is_empty()).then_some(groups),
             subtree: query.boolean("subtree"),
             slug: query.text("slug"),
             tag: tag.and_then(Result::ok),
@@ -158,23 +140,30 @@ impl Asked {
     }
 }
 
+const fn up(key: SortKey) -> Sort {
+    Sort { key, descending: false }
+}
+
+const fn down(key: SortKey) -> Sort {
+    Sort { key, descending: true }
+}
+
+/// Every sort, by its name in a query and in a cursor.
+const SORTS: [(&str, Sort); 10] = [
+    ("order", up(SortKey::Order)),
+    ("-order", down(SortKey::Order)),
+    ("date", up(SortKey::Date)),
+    ("-date", down(SortKey::Date)),
+    ("createdAt", up(SortKey::CreatedAt)),
+    ("-createdAt", down(SortKey::CreatedAt)),
+    ("updatedAt", up(SortKey::UpdatedAt)),
+    ("-updatedAt", down(SortKey::UpdatedAt)),
+    ("title", up(SortKey::Title)),
+    ("-title", down(SortKey::Title)),
+];
+
 fn read_sort(query: &mut Query) -> Sort {
-    let keys = [
-        ("order", SortKey::Order),
-        ("date", SortKey::Date),
-        ("createdAt", SortKey::CreatedAt),
-        ("updatedAt", SortKey::UpdatedAt),
-        ("title", SortKey::Title),
-    ];
-    let names: Vec<String> =
-        keys.iter().flat_map(|(name, _)| [(*name).to_owned(), format!("-{name}")]).collect();
-    let choices: Vec<(&str, Sort)> = names
-        .iter()
-        .zip(keys.iter().flat_map(|(_, key)| [(*key, false), (*key, true)]))
-        .map(|(name, (key, descending))| (name.as_str(), Sort { key, descending }))
-        .collect();
-    let default = Sort { key: SortKey::Order, descending: false };
-    query.choice("sort", &choices).unwrap_or(default)
+    query.choice("sort", &SORTS).unwrap_or(up(SortKey::Order))
 }
 
 fn read_start(query: &mut Query, sort: Sort) -> Start {
@@ -211,8 +200,12 @@ async fn position_of(
     if sort.key == SortKey::Order {
         return Ok(Position::Order(order.as_str().to_owned()));
     }
-    let position = content_piece_list::find_position(tx, scope.workspace, order, sort).await?;
-    position.ok_or_else(|| {
+    let found = content_piece_list::find_by_order(tx, scope.workspace, order).await?;
+    let visible = match &found {
+        Some(piece) => scope.sees(tx, piece.content_group_id).await?,
+        None => false,
+    };
+    found.filter(|_| visible).map(|piece| sort.position(&piece)).ok_or_else(|| {
         let message = "names a piece that is gone; with this sort, go on by the Link header";
         let invalid = Invalid::new("invalid_cursor", message);
         let issue = Issue::new(vec![Step::Field("lastOrder".to_owned())], &invalid);
@@ -221,12 +214,12 @@ async fn position_of(
 }
 
 /// The sort's name in a cursor, so that a cursor of one sort isn't used with another.
-fn sort_name(sort: Sort) -> String {
-    format!("{:?}{}", sort.key, if sort.descending { "-" } else { "" })
+fn sort_name(sort: Sort) -> &'static str {
+    SORTS.iter().find(|(_, known)| *known == sort).map_or("", |(name, _)| name)
 }
 
 fn cursor(sort: Sort, position: &Position) -> String {
-    let mut parts = vec![sort_name(sort)];
+    let mut parts = vec![sort_name(sort).to_owned()];
     match position {
         Position::Order(key) | Position::Id(key) => parts.push(key.clone()),
         Position::Time(time, id) => parts.extend([time.to_string(), id.clone()]),

@@ -13,17 +13,24 @@ use crate::http::actor::{Actor, WriteContentPieces};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
-use crate::http::fields::{reference, text, time};
+use crate::http::fields::{Fields, reference, text, time};
 use crate::http::query::Id;
 use crate::http::response;
-use crate::operations::content_pieces::{self, ContentPieceUpdate};
+use crate::operations::content_pieces::{self, ContentPieceUpdate, References};
+use crate::sanitize;
 
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentPieces>,
     body: JsonBody,
 ) -> Result<Response, Error> {
-    let update = read(&app, body).await?;
+    let (reader, size) = (app.clone(), body.bytes.len());
+    let draft = app.process(size, move || read(&reader, body)).await;
+    input::refuse_all(&app, actor.scope(), draft.fields, draft.references).await?;
+    let update = ContentPieceUpdate { id: draft.id.get()?, ..draft.update };
+    if draft.variant {
+        return Err(Error::not_found());
+    }
     let (scope, environment) = (actor.scope(), app.environment().clone());
     let write = async move |tx: &WriteTx<'_>| {
         content_pieces::update(tx, &environment, &scope, &update).await.map(drop)
@@ -32,13 +39,26 @@ pub(crate) async fn handle(
     Ok(response::no_content())
 }
 
-async fn read(app: &App, body: JsonBody) -> Result<ContentPieceUpdate, Error> {
+/// What a body says.
+struct Draft {
+    id: Id<ContentPieceId>,
+    /// Of whatever piece.
+    update: ContentPieceUpdate,
+    /// Whether it is about a variant.
+    variant: bool,
+    fields: Fields,
+    references: References,
+}
+
+fn read(app: &App, body: JsonBody) -> Draft {
     let mut fields = input::normalized(body);
     let id = Id::new(fields.required("id", reference::<ContentPieceId>).flatten());
+    let tags = fields.replacement("tags", input::tags);
+    let members = fields.replacement("members", input::members);
     let change = ContentPieceChange {
         date: fields.clearable("date", text(time)),
         title: fields.replacement("title", text(Title::parse)),
-        description: fields.clearable("description", text(input::description)),
+        description: fields.clearable("description", text(sanitize::description)),
         slug: fields.replacement("slug", text(Slug::parse)),
         cover_url: fields.clearable("coverUrl", text(WebReference::parse)),
         cover_alt: fields.clearable("coverAlt", text(ShortText::parse)),
@@ -46,21 +66,25 @@ async fn read(app: &App, body: JsonBody) -> Result<ContentPieceUpdate, Error> {
         canonical_link: fields.clearable("canonicalLink", text(WebReference::parse)),
         filename: fields.clearable("filename", text(ShortText::parse)),
         custom_data: fields.clearable("customData", text(input::custom_data)),
-        tags: fields.replacement("tags", input::tags),
-        members: fields.replacement("members", input::members),
+        tags: tags.clone().map(input::each_once),
+        members: members.clone().map(input::each_once),
     };
     let content_group_id = fields.replacement("contentGroupId", input::content_group);
     let reference_id = fields.clearable("referenceId", input::reference_piece);
     let variant = fields.optional("variant", text(Ok));
-    let html = fields.clearable("content", text(Ok));
-    let content = match html {
-        Some(Some(html)) => input::content(app, &mut fields, Some(html)).await,
+    let content = match fields.clearable("content", text(Ok)) {
+        Some(Some(html)) => input::content(app, &mut fields, Some(html)),
         Some(None) => Some(Tree::empty().to_json()),
         None => None,
     };
-    fields.finish()?;
-    if variant.is_some_and(|variant| !variant.is_empty()) {
-        return Err(Error::not_found());
-    }
-    Ok(ContentPieceUpdate { id: id.get()?, change, content_group_id, reference_id, content })
+    let references = References {
+        tags: tags.unwrap_or_default(),
+        members: members.unwrap_or_default(),
+        content_group_id,
+        reference_id: reference_id.flatten(),
+    };
+    let nobody = ContentPieceId::new(0);
+    let update = ContentPieceUpdate { id: nobody, change, content_group_id, reference_id, content };
+    let variant = variant.is_some_and(|variant: String| !variant.is_empty());
+    Draft { id, update, variant, fields, references }
 }
