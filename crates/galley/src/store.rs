@@ -40,7 +40,14 @@ async fn open_database(
         write_wait_max: WRITE_WAIT_MAX,
         statement_log: None,
     };
-    Database::open(options).await.with_context(|| format!("the database {shown} can't be opened"))
+    Database::open(options).await.map_err(|error| {
+        let hint = if error.to_string().contains("TLS") {
+            ": let SSL_CERT_FILE name who signed its certificate, or add sslmode=disable to the URL"
+        } else {
+            ""
+        };
+        anyhow::anyhow!("the database {shown} can't be opened: {error}{hint}")
+    })
 }
 
 /// Makes the data directory, for its owner alone.

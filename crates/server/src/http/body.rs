@@ -3,8 +3,8 @@
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use http_body_util::BodyExt;
 use serde_json::Value;
 
 use crate::http::app::App;
@@ -26,11 +26,10 @@ impl FromRequest<App> for JsonBody {
     type Rejection = Error;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Error> {
-        check_media_type(request.headers())?;
+        let (head, body) = request.into_parts();
         let limits = app.limits();
-        check_announced_size(request.headers(), limits.body_max)?;
-        let body = receive(request.into_body(), limits.body_max);
-        let bytes = tokio::time::timeout(limits.receive_time_max, body)
+        let receive = receive(&head.headers, body, limits.body_max);
+        let bytes = tokio::time::timeout(limits.receive_time_max, receive)
             .await
             .map_err(|_| Problem::new(Reason::RequestTimeout, "the body came too slowly"))??;
         let large = bytes.clone();
@@ -47,21 +46,43 @@ fn malformed(detail: String) -> Error {
     Problem::new(Reason::MalformedBody, detail).into()
 }
 
-async fn receive(body: Body, max: usize) -> Result<Bytes, Error> {
-    match Limited::new(body, max).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large(max)),
-        Err(_) => Err(malformed("the body ended early".to_owned())),
+/// How much of a body that is refused is read all the same: many clients look at an answer only
+/// once they have sent everything.
+const UNWANTED_MAX: usize = 32 * 1024 * 1024;
+
+/// The whole body, if it is of the right kind and size.
+async fn receive(headers: &HeaderMap, mut body: Body, max: usize) -> Result<Bytes, Error> {
+    let mut refused = check_media_type(headers).err();
+    if announced_size(headers).is_some_and(|size| size > max as u64) {
+        refused = refused.or(Some(too_large(max)));
     }
+    // Who asks before sending is told at once.
+    if let Some(error) = refused.take_if(|_| headers.contains_key(EXPECT)) {
+        return Err(error);
+    }
+    let (mut bytes, mut unwanted) = (Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| malformed("the body ended early".to_owned()))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if refused.is_none() && bytes.len() + data.len() > max {
+            refused = Some(too_large(max));
+            bytes = Vec::new();
+        }
+        if refused.is_none() {
+            bytes.extend_from_slice(&data);
+        } else {
+            unwanted += data.len();
+            if unwanted > UNWANTED_MAX {
+                break;
+            }
+        }
+    }
+    refused.map_or_else(|| Ok(Bytes::from(bytes)), Err)
 }
 
-/// Refuses by its own word what would be refused in the end.
-fn check_announced_size(headers: &HeaderMap, max: usize) -> Result<(), Error> {
-    let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    match announced.and_then(|text| text.parse::<u64>().ok()) {
-        Some(size) if size > max as u64 => Err(too_large(max)),
-        _ => Ok(()),
-    }
+/// The body's size by its own word.
+fn announced_size(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 fn too_large(max: usize) -> Error {
