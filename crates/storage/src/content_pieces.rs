@@ -238,23 +238,20 @@ fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
 }
 
 async fn insert_tags(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
-    let row = |tag: &_| params![workspace, *tag, &piece.order, piece.id].to_vec();
-    tx.execute_each(
-        "INSERT INTO content_piece_tags (workspace_id, tag_id, order_key, content_piece_id)
-         VALUES (?1, ?2, ?3, ?4)",
-        &piece.fields.tags.iter().map(row).collect::<Vec<_>>(),
-    )
-    .await
+    let sql = "INSERT INTO content_piece_tags (workspace_id, tag_id, order_key, content_piece_id)
+         VALUES (?1, ?2, ?3, ?4)";
+    tx.execute_each(sql, &tag_rows(workspace, piece)).await
 }
 
 async fn delete_tags(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
+    let sql = "DELETE FROM content_piece_tags WHERE workspace_id = ?1 AND tag_id = ?2
+         AND order_key = ?3 AND content_piece_id = ?4";
+    tx.execute_each(sql, &tag_rows(workspace, piece)).await
+}
+
+fn tag_rows(workspace: WorkspaceId, piece: &ContentPiece) -> Vec<Vec<Value<'_>>> {
     let row = |tag: &_| params![workspace, *tag, &piece.order, piece.id].to_vec();
-    tx.execute_each(
-        "DELETE FROM content_piece_tags WHERE workspace_id = ?1 AND tag_id = ?2
-         AND order_key = ?3 AND content_piece_id = ?4",
-        &piece.fields.tags.iter().map(row).collect::<Vec<_>>(),
-    )
-    .await
+    piece.fields.tags.iter().map(row).collect()
 }
 
 async fn insert_members(
@@ -262,13 +259,9 @@ async fn insert_members(
     workspace: WorkspaceId,
     piece: &ContentPiece,
 ) -> Result<()> {
-    let row = |member: &_| params![workspace, *member, piece.id].to_vec();
-    tx.execute_each(
-        "INSERT INTO content_piece_members (workspace_id, member_id, content_piece_id)
-         VALUES (?1, ?2, ?3)",
-        &piece.fields.members.iter().map(row).collect::<Vec<_>>(),
-    )
-    .await
+    let sql = "INSERT INTO content_piece_members (workspace_id, member_id, content_piece_id)
+         VALUES (?1, ?2, ?3)";
+    tx.execute_each(sql, &member_rows(workspace, piece)).await
 }
 
 async fn delete_members(
@@ -276,13 +269,14 @@ async fn delete_members(
     workspace: WorkspaceId,
     piece: &ContentPiece,
 ) -> Result<()> {
+    let sql = "DELETE FROM content_piece_members WHERE workspace_id = ?1 AND member_id = ?2
+         AND content_piece_id = ?3";
+    tx.execute_each(sql, &member_rows(workspace, piece)).await
+}
+
+fn member_rows(workspace: WorkspaceId, piece: &ContentPiece) -> Vec<Vec<Value<'_>>> {
     let row = |member: &_| params![workspace, *member, piece.id].to_vec();
-    tx.execute_each(
-        "DELETE FROM content_piece_members WHERE workspace_id = ?1 AND member_id = ?2
-         AND content_piece_id = ?3",
-        &piece.fields.members.iter().map(row).collect::<Vec<_>>(),
-    )
-    .await
+    piece.fields.members.iter().map(row).collect()
 }
 
 /// The stored form of a list of ids.

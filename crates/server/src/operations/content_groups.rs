@@ -4,15 +4,15 @@ use galley_domain::content_group::{
     ContentGroup, ContentGroupName, DEPTH_MAX, GroupPath, RECURSIVE_DELETE_MAX,
 };
 use galley_domain::event::Occurrence;
-use galley_domain::{ContentGroupId, EventId, Invalid};
+use galley_domain::{ContentGroupId, Invalid};
 use galley_storage::events::{self, NewEvent};
 use galley_storage::{WriteTx, content_groups, content_pieces, workspaces};
 
 use crate::environment::Environment;
 use crate::http::error::Error;
 use crate::http::problem::{Issue, Problem, Reason, Step};
-use crate::operations::Scope;
 use crate::operations::content_pieces::{removal, unknown};
+use crate::operations::{Scope, event};
 use crate::representation::content_group::{ContentGroupBody, Descendants};
 
 /// A group's change.
@@ -247,13 +247,4 @@ fn event_data(group: &ContentGroup, path: &GroupPath, children: &[ContentGroupId
         descendants: Descendants::Ids(children),
     };
     serde_json::to_string(&body).expect("resources are JSON")
-}
-
-fn event(
-    environment: &Environment,
-    occurrence: Occurrence,
-    data: String,
-    data_before: Option<String>,
-) -> NewEvent {
-    NewEvent { id: EventId::new(environment.new_id()), occurrence, data, data_before }
 }

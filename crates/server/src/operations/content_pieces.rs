@@ -6,7 +6,7 @@ use std::hash::Hash;
 use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{ContentPiece, ContentPieceChange, ContentPieceFields};
 use galley_domain::event::Occurrence;
-use galley_domain::{ContentGroupId, ContentPieceId, EventId, Invalid, TagId, WorkspaceMemberId};
+use galley_domain::{ContentGroupId, ContentPieceId, Invalid, TagId, WorkspaceMemberId};
 use galley_storage::events::{self, NewEvent};
 use galley_storage::ordering::{self, FreePlace, Place};
 use galley_storage::{Tx, WriteTx, content_groups, content_pieces};
@@ -14,7 +14,7 @@ use galley_storage::{Tx, WriteTx, content_groups, content_pieces};
 use crate::environment::Environment;
 use crate::http::error::Error;
 use crate::http::problem::{Issue, Step};
-use crate::operations::Scope;
+use crate::operations::{Scope, event};
 use crate::representation::content_piece::{ContentPieceBody, Referenced};
 
 /// A piece to make.
@@ -366,13 +366,4 @@ async fn neighbours_moved(
         happened.push(event(environment, occurrence, data, None));
     }
     Ok(happened)
-}
-
-fn event(
-    environment: &Environment,
-    occurrence: Occurrence,
-    data: String,
-    data_before: Option<String>,
-) -> NewEvent {
-    NewEvent { id: EventId::new(environment.new_id()), occurrence, data, data_before }
 }

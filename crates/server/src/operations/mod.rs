@@ -10,8 +10,12 @@ pub mod setup;
 pub mod tags;
 pub mod tokens;
 
-use galley_domain::{ContentGroupId, WorkspaceId};
+use galley_domain::event::Occurrence;
+use galley_domain::{ContentGroupId, EventId, WorkspaceId};
+use galley_storage::events::NewEvent;
 use galley_storage::{Tx, content_groups as groups};
+
+use crate::environment::Environment;
 
 use crate::http::error::Error;
 
@@ -62,4 +66,14 @@ impl Scope {
         }
         Ok(self.holds(&groups::path(tx, self.workspace, group).await?))
     }
+}
+
+/// An event that is to be kept with the change.
+fn event(
+    environment: &Environment,
+    occurrence: Occurrence,
+    data: String,
+    data_before: Option<String>,
+) -> NewEvent {
+    NewEvent { id: EventId::new(environment.new_id()), occurrence, data, data_before }
 }
