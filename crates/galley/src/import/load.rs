@@ -7,7 +7,7 @@ use galley_domain::content_piece::{ContentPiece, ContentPieceChange, ContentPiec
 use galley_domain::tag::{Color, TagLabel};
 use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, TagId};
 use galley_server::operations::content_pieces::{self, ContentPieceUpdate, NewContentPiece};
-use galley_server::operations::{Scope, tags};
+use galley_server::operations::{Expected, Scope, tags};
 use galley_server::{Environment, Error};
 use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
 use galley_storage::{Database, Tx, WriteTx};
@@ -172,9 +172,10 @@ impl Batch {
             reference_id: None,
             content: Some(document.content.clone()),
         };
-        let after = content_pieces::update(tx, &self.environment, &self.scope, &update).await?;
+        let (environment, scope) = (&self.environment, &self.scope);
+        let after = content_pieces::update(tx, environment, scope, &update, &Expected::Any).await?;
         let version = |piece: &ContentPiece| piece.version;
-        let unchanged = before.as_ref().map(version) == Some(after.version);
+        let unchanged = before.as_ref().map(version) == Some(after.piece.version);
         Ok((id, if unchanged { Outcome::Unchanged } else { Outcome::Updated }))
     }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
-use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, VARY};
 use axum::http::uri::{PathAndQuery, Uri};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -19,6 +19,7 @@ use tower::ServiceExt;
 use tracing::Instrument;
 
 use crate::environment::Environment;
+use crate::http::conditional;
 use crate::http::problem::{Problem, Reason};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -38,7 +39,11 @@ pub(crate) async fn handle(
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
     let span = tracing::info_span!("request", id = %request_id);
-    let response = answer(router, request).instrument(span.clone()).await;
+    let headers = request.headers().clone();
+    let mut response = answer(router, request).instrument(span.clone()).await;
+    if matches!(method, Method::GET | Method::HEAD) && conditional::is_known(&headers, &response) {
+        response = not_modified(response);
+    }
     let response = finish(response, &request_id, &method);
     span.in_scope(|| report(&method, &path, &response, started));
     response
@@ -63,6 +68,14 @@ async fn answer(router: Router, mut request: Request) -> Response {
                 .into_response()
         }
     }
+}
+
+/// The answer to a client that has the representation already: the same headers, and no body.
+fn not_modified(mut response: Response) -> Response {
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    *response.body_mut() = Body::empty();
+    response.headers_mut().remove(CONTENT_TYPE);
+    response
 }
 
 /// The path without a slash at its end, but for the root's.
@@ -104,6 +117,9 @@ fn finish(mut response: Response, request_id: &str, method: &Method) -> Response
         headers.insert(REQUEST_ID, id);
     }
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("private, no-cache"));
+    if matches!(*method, Method::GET | Method::HEAD) {
+        headers.entry(VARY).or_insert(HeaderValue::from_static("authorization"));
+    }
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     response
 }

@@ -3,6 +3,7 @@
 pub(crate) mod actor;
 pub mod app;
 pub(crate) mod body;
+pub(crate) mod conditional;
 pub(crate) mod edge;
 pub mod error;
 pub(crate) mod fields;

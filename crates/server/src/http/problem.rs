@@ -63,6 +63,8 @@ reasons! {
     NotEmpty = "not_empty", CONFLICT, "The group is not empty";
     /// It holds too much.
     TooLarge = "too_large", CONFLICT, "The group holds too much to be deleted at once";
+    /// It changed since it was read.
+    PreconditionFailed = "precondition_failed", PRECONDITION_FAILED, "The resource has changed";
     /// The body is over its limit.
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     /// The client took too long.

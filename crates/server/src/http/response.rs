@@ -1,14 +1,25 @@
 //! Answers that say yes.
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, LOCATION};
+use axum::http::header::{CONTENT_TYPE, ETAG, LOCATION};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-/// 200 with a resource or a list.
+use crate::http::conditional::entity_tag;
+
+/// 200 with a list, or with what has no version.
 pub(crate) fn ok<T: Serialize>(body: &T) -> Response {
-    json(StatusCode::OK, body)
+    resource(0, body)
+}
+
+/// 200 with a resource of this version.
+pub(crate) fn resource<T: Serialize>(version: i64, body: &T) -> Response {
+    let bytes = serde_json::to_vec(body).expect("resources are JSON");
+    let tag = entity_tag(version, &bytes);
+    let mut response = with_json(StatusCode::OK, bytes);
+    response.headers_mut().insert(ETAG, tag);
+    response
 }
 
 /// 201 with the new resource's id, and where it can be retrieved.
@@ -24,13 +35,24 @@ pub(crate) fn created(path: &str, id: impl ToString) -> Response {
     response
 }
 
-/// 204 after an update or a deletion.
+/// 204 after an update, with the entity tag that the resource now has.
+pub(crate) fn updated<T: Serialize>(version: i64, body: &T) -> Response {
+    let representation = serde_json::to_vec(body).expect("resources are JSON");
+    let mut response = no_content();
+    response.headers_mut().insert(ETAG, entity_tag(version, &representation));
+    response
+}
+
+/// 204 after a deletion.
 pub(crate) fn no_content() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }
 
 fn json<T: Serialize>(status: StatusCode, body: &T) -> Response {
-    let bytes = serde_json::to_vec(body).expect("resources are JSON");
+    with_json(status, serde_json::to_vec(body).expect("resources are JSON"))
+}
+
+fn with_json(status: StatusCode, bytes: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(bytes));
     *response.status_mut() = status;
     let json = HeaderValue::from_static("application/json");

@@ -12,7 +12,7 @@ use crate::environment::Environment;
 use crate::http::error::Error;
 use crate::http::problem::{Issue, Problem, Reason, Step};
 use crate::operations::content_pieces::{removal, unknown};
-use crate::operations::{Scope, event};
+use crate::operations::{Expected, Scope, event};
 use crate::representation::content_group::{ContentGroupBody, Descendants};
 
 /// A group's change.
@@ -54,9 +54,11 @@ pub async fn update(
     environment: &Environment,
     scope: &Scope,
     update: &ContentGroupUpdate,
+    expected: &Expected,
 ) -> Result<ContentGroup, Error> {
     workspaces::lock(tx, scope.workspace).await?;
     let (before, path) = find(tx, scope, update.id).await?;
+    expected.check(before.version)?;
     let mut group = before.clone();
     group.name = update.name.clone().unwrap_or(group.name);
     let target = match update.ancestor {
@@ -89,9 +91,11 @@ pub async fn delete(
     scope: &Scope,
     id: ContentGroupId,
     recursive: bool,
+    expected: &Expected,
 ) -> Result<(), Error> {
     workspaces::lock(tx, scope.workspace).await?;
     let (group, path) = find(tx, scope, id).await?;
+    expected.check(group.version)?;
     let mut happened = Vec::new();
     if recursive {
         happened = delete_what_it_holds(tx, environment, scope, id, &path).await?;

@@ -14,7 +14,7 @@ use galley_storage::{Tx, WriteTx, content_groups, content_pieces};
 use crate::environment::Environment;
 use crate::http::error::Error;
 use crate::http::problem::{Issue, Step};
-use crate::operations::{Scope, event};
+use crate::operations::{Expected, Scope, event};
 use crate::representation::content_piece::{ContentPieceBody, Referenced};
 
 /// A piece to make.
@@ -128,19 +128,29 @@ pub async fn create(
     Ok(piece)
 }
 
+/// A piece after its change, and what it names.
+#[derive(Debug)]
+pub struct Updated {
+    /// The piece.
+    pub piece: ContentPiece,
+    pub(crate) referenced: Referenced,
+}
+
 /// Changes a piece, and gives it as it is then. A change of nothing raises no version.
 pub async fn update(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
     update: &ContentPieceUpdate,
-) -> Result<ContentPiece, Error> {
+    expected: &Expected,
+) -> Result<Updated, Error> {
     let found = content_pieces::find_to_change(tx, scope.workspace, update.id).await?;
     let before = found.ok_or_else(Error::not_found)?;
     let path_before = content_groups::path(tx, scope.workspace, before.content_group_id).await?;
     if !scope.holds(&path_before) {
         return Err(Error::not_found());
     }
+    expected.check(before.version)?;
     let fields = before.fields.changed(update.change.clone());
     let group = update.content_group_id.unwrap_or(before.content_group_id);
     let path = if group == before.content_group_id {
@@ -158,7 +168,7 @@ pub async fn update(
         None => false,
     };
     if fields == before.fields && place.is_none() && !content_changed {
-        return Ok(before);
+        return Ok(Updated { piece: before, referenced });
     }
     let place =
         place.unwrap_or_else(|| FreePlace { order: before.order.clone(), rewritten: Vec::new() });
@@ -189,7 +199,7 @@ pub async fn update(
     let occurrence = Occurrence::PieceUpdated { before: path_before, after: path };
     happened.push(event(environment, occurrence, data, data_before));
     events::append(tx, scope.workspace, &happened, now).await?;
-    Ok(piece)
+    Ok(Updated { piece, referenced })
 }
 
 /// Deletes a piece.
@@ -198,6 +208,7 @@ pub async fn delete(
     environment: &Environment,
     scope: &Scope,
     id: ContentPieceId,
+    expected: &Expected,
 ) -> Result<(), Error> {
     let found = content_pieces::find_to_change(tx, scope.workspace, id).await?;
     let piece = found.ok_or_else(Error::not_found)?;
@@ -205,6 +216,7 @@ pub async fn delete(
     if !scope.holds(&path) {
         return Err(Error::not_found());
     }
+    expected.check(piece.version)?;
     let removed = removal(tx, environment, scope, &piece, path).await?;
     content_pieces::delete(tx, scope.workspace, &piece).await?;
     events::append(tx, scope.workspace, &[removed], environment.now()).await?;

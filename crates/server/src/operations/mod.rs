@@ -18,6 +18,7 @@ use galley_storage::{Tx, content_groups as groups};
 use crate::environment::Environment;
 
 use crate::http::error::Error;
+use crate::http::problem::{Problem, Reason};
 
 /// Which part of the data an operation sees: one workspace, and of its content perhaps only some
 /// groups with what is under them.
@@ -27,6 +28,28 @@ pub struct Scope {
     pub workspace: WorkspaceId,
     /// The groups; `None`: all content.
     pub content_groups: Option<Vec<ContentGroupId>>,
+}
+
+/// Which version of a resource a change is meant for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// Whichever it has.
+    Any,
+    /// One of these; another one has been changed since the client read it.
+    OneOf(Vec<i64>),
+}
+
+impl Expected {
+    /// Refuses a change of a resource that has another version by now.
+    pub(crate) fn check(&self, version: i64) -> Result<(), Error> {
+        match self {
+            Self::OneOf(versions) if !versions.contains(&version) => {
+                let detail = "the resource has changed since it was read: get it again";
+                Err(Problem::new(Reason::PreconditionFailed, detail).into())
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Scope {

@@ -6,7 +6,7 @@ use galley_storage::{WriteTx, tags};
 
 use crate::environment::Environment;
 use crate::http::error::Error;
-use crate::operations::Scope;
+use crate::operations::{Expected, Scope};
 
 /// Makes a tag.
 pub async fn create(
@@ -29,8 +29,10 @@ pub async fn update(
     id: TagId,
     label: Option<&TagLabel>,
     color: Option<Color>,
+    expected: &Expected,
 ) -> Result<Tag, Error> {
     let before = tags::find(tx, scope.workspace, id).await?.ok_or_else(Error::not_found)?;
+    expected.check(before.version)?;
     let mut tag = before.clone();
     tag.label = label.unwrap_or(&tag.label).clone();
     tag.color = color.unwrap_or(tag.color);
@@ -42,6 +44,14 @@ pub async fn update(
 }
 
 /// Deletes a tag, and takes it off every piece.
-pub async fn delete(tx: &WriteTx<'_>, scope: &Scope, id: TagId) -> Result<(), Error> {
-    if tags::delete(tx, scope.workspace, id).await? { Ok(()) } else { Err(Error::not_found()) }
+pub async fn delete(
+    tx: &WriteTx<'_>,
+    scope: &Scope,
+    id: TagId,
+    expected: &Expected,
+) -> Result<(), Error> {
+    let tag = tags::find(tx, scope.workspace, id).await?.ok_or_else(Error::not_found)?;
+    expected.check(tag.version)?;
+    tags::delete(tx, scope.workspace, id).await?;
+    Ok(())
 }

@@ -13,6 +13,7 @@
 )]
 
 mod bad_input;
+mod conditional;
 mod content_groups;
 mod content_pieces;
 mod edge;

@@ -10,6 +10,7 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
+use crate::operations::Scope;
 use crate::representation::content_group::{ContentGroupBody, Descendants, nested};
 
 pub(crate) async fn handle(
@@ -22,31 +23,37 @@ pub(crate) async fn handle(
     query.finish()?;
     let (id, scope) = (id.get()?, actor.scope());
     let read = async move |tx: &Tx<'_>| {
-        let workspace = scope.workspace;
-        let ids = [id];
-        let (group, path, under) = futures_util::future::try_join3(
-            content_groups::find(tx, workspace, id),
-            content_groups::path(tx, workspace, id),
-            async {
-                if subtree {
-                    content_groups::subtree(tx, workspace, &ids).await
-                } else {
-                    Ok(vec![])
-                }
-            },
-        )
-        .await?;
-        let group = group.filter(|_| scope.holds(&path)).ok_or_else(Error::not_found)?;
-        let children = content_groups::children_of(tx, workspace, &ids).await?;
-        let path = scope.visible(&path);
-        let descendants = if subtree {
-            Descendants::Nested(nested(&under, id, path))
-        } else {
-            Descendants::Ids(children.get(&id).map(Vec::as_slice).unwrap_or_default())
-        };
-        let ancestors = &path[..path.len() - 1];
-        let name = group.name.as_str();
-        Ok::<_, Error>(response::ok(&ContentGroupBody { id, name, ancestors, descendants }))
+        show(tx, &scope, id, subtree, |version, body| response::resource(version, body)).await
     };
     app.database().read("content_groups.get", read).await
+}
+
+/// Hands the group's version and representation on to `answer`.
+pub(super) async fn show(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    id: ContentGroupId,
+    subtree: bool,
+    answer: fn(i64, &ContentGroupBody<'_>) -> Response,
+) -> Result<Response, Error> {
+    let workspace = scope.workspace;
+    let ids = [id];
+    let (group, path) = futures_util::future::try_join(
+        content_groups::find(tx, workspace, id),
+        content_groups::path(tx, workspace, id),
+    )
+    .await?;
+    let group = group.filter(|_| scope.holds(&path)).ok_or_else(Error::not_found)?;
+    let path = scope.visible(&path);
+    let (under, children);
+    let descendants = if subtree {
+        under = content_groups::subtree(tx, workspace, &ids).await?;
+        Descendants::Nested(nested(&under, id, path))
+    } else {
+        children = content_groups::children_of(tx, workspace, &ids).await?;
+        Descendants::Ids(children.get(&id).map(Vec::as_slice).unwrap_or_default())
+    };
+    let ancestors = &path[..path.len() - 1];
+    let name = group.name.as_str();
+    Ok(answer(group.version, &ContentGroupBody { id, name, ancestors, descendants }))
 }

@@ -6,6 +6,7 @@ use galley_domain::ContentGroupId;
 use galley_domain::content_group::ContentGroupName;
 use galley_storage::WriteTx;
 
+use super::get::show;
 use crate::http::actor::{Actor, WriteContentGroups};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -13,11 +14,13 @@ use crate::http::error::Error;
 use crate::http::fields::{known_reference, reference, text};
 use crate::http::query::Id;
 use crate::http::response;
+use crate::operations::Expected;
 use crate::operations::content_groups::{self, ContentGroupUpdate};
 
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentGroups>,
+    expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Error> {
     let id = Id::new(fields.required("id", reference::<ContentGroupId>).flatten());
@@ -27,8 +30,8 @@ pub(crate) async fn handle(
     let update = ContentGroupUpdate { id: id.get()?, name, ancestor };
     let (scope, environment) = (actor.scope(), app.environment().clone());
     let write = async move |tx: &WriteTx<'_>| {
-        content_groups::update(tx, &environment, &scope, &update).await.map(drop)
+        content_groups::update(tx, &environment, &scope, &update, &expected).await?;
+        show(tx, &scope, update.id, false, |version, body| response::updated(version, body)).await
     };
-    app.database().write("content_groups.update", write).await?;
-    Ok(response::no_content())
+    app.database().write("content_groups.update", write).await
 }

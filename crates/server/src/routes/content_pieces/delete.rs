@@ -10,19 +10,21 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
-use crate::operations::content_pieces;
+use crate::operations::{Expected, content_pieces};
 
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentPieces>,
+    expected: Expected,
     mut query: Query,
 ) -> Result<Response, Error> {
     let id = query.id::<ContentPieceId>();
     query.finish()?;
     let (id, scope) = (id.get()?, actor.scope());
     let environment = app.environment().clone();
-    let write =
-        async move |tx: &WriteTx<'_>| content_pieces::delete(tx, &environment, &scope, id).await;
+    let write = async move |tx: &WriteTx<'_>| {
+        content_pieces::delete(tx, &environment, &scope, id, &expected).await
+    };
     app.database().write("content_pieces.delete", write).await?;
     Ok(response::no_content())
 }

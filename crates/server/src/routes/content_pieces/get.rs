@@ -38,5 +38,5 @@ pub(crate) async fn handle(
     let (piece, tree, referenced) = app.database().read("content_pieces.get", read).await?;
     let shown = format.show(&app, vec![(piece, tree)]).await?;
     let [one] = &shown[..] else { unreachable!("one piece is shown as one") };
-    Ok(response::ok(&one.body(&referenced)))
+    Ok(response::resource(one.piece.version, &one.body(&referenced)))
 }

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use galley_content::Tree;
 use galley_domain::ContentPieceId;
-use galley_domain::content_piece::{ContentPieceChange, Slug, Title};
+use galley_domain::content_piece::{ContentPieceChange, Description, Slug, Title};
 use galley_domain::text::{ShortText, WebReference};
 use galley_storage::WriteTx;
 
@@ -16,12 +16,15 @@ use crate::http::error::Error;
 use crate::http::fields::{Fields, reference, text, time};
 use crate::http::query::Id;
 use crate::http::response;
-use crate::operations::content_pieces::{self, ContentPieceUpdate, References};
+use crate::operations::Expected;
+use crate::operations::content_pieces::{self, ContentPieceUpdate, References, Updated};
+use crate::representation::content_piece::ContentPieceBody;
 use crate::sanitize;
 
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentPieces>,
+    expected: Expected,
     body: JsonBody,
 ) -> Result<Response, Error> {
     let (reader, size) = (app.clone(), body.bytes.len());
@@ -33,10 +36,13 @@ pub(crate) async fn handle(
     }
     let (scope, environment) = (actor.scope(), app.environment().clone());
     let write = async move |tx: &WriteTx<'_>| {
-        content_pieces::update(tx, &environment, &scope, &update).await.map(drop)
+        content_pieces::update(tx, &environment, &scope, &update, &expected).await
     };
-    app.database().write("content_pieces.update", write).await?;
-    Ok(response::no_content())
+    let Updated { piece, referenced } =
+        app.database().write("content_pieces.update", write).await?;
+    let description = piece.fields.description.as_ref().map(Description::as_str);
+    let body = ContentPieceBody::new(&piece, &referenced, description, None);
+    Ok(response::updated(piece.version, &body))
 }
 
 /// What a body says.

@@ -10,17 +10,18 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
-use crate::operations::tags;
+use crate::operations::{Expected, tags};
 
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteTags>,
+    expected: Expected,
     mut query: Query,
 ) -> Result<Response, Error> {
     let id = query.id::<TagId>();
     query.finish()?;
     let (id, scope) = (id.get()?, actor.scope());
-    let write = async move |tx: &WriteTx<'_>| tags::delete(tx, &scope, id).await;
+    let write = async move |tx: &WriteTx<'_>| tags::delete(tx, &scope, id, &expected).await;
     app.database().write("tags.delete", write).await?;
     Ok(response::no_content())
 }

@@ -22,5 +22,5 @@ pub(crate) async fn handle(
     let (id, workspace) = (id.get()?, actor.workspace);
     let read = async move |tx: &Tx<'_>| Ok::<_, Error>(tags::find(tx, workspace, id).await?);
     let tag = app.database().read("tags.get", read).await?.ok_or_else(Error::not_found)?;
-    Ok(response::ok(&TagBody::from(&tag)))
+    Ok(response::resource(tag.version, &TagBody::from(&tag)))
 }

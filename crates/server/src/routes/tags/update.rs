@@ -14,11 +14,13 @@ use crate::http::error::Error;
 use crate::http::fields::{reference, text};
 use crate::http::query::Id;
 use crate::http::response;
-use crate::operations::tags;
+use crate::operations::{Expected, tags};
+use crate::representation::tag::TagBody;
 
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteTags>,
+    expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Error> {
     let id = Id::new(fields.required("id", reference::<TagId>).flatten());
@@ -27,8 +29,8 @@ pub(crate) async fn handle(
     fields.finish()?;
     let (id, scope) = (id.get()?, actor.scope());
     let write = async move |tx: &WriteTx<'_>| {
-        tags::update(tx, &scope, id, label.as_ref(), color).await.map(drop)
+        tags::update(tx, &scope, id, label.as_ref(), color, &expected).await
     };
-    app.database().write("tags.update", write).await?;
-    Ok(response::no_content())
+    let tag = app.database().write("tags.update", write).await?;
+    Ok(response::updated(tag.version, &TagBody::from(&tag)))
 }
