@@ -129,7 +129,7 @@ impl Batch {
                 None => {
                     let new = self.new_piece(document, tags);
                     let made = content_pieces::create(tx, &self.environment, &self.scope, &new);
-                    (made.await?.id, Outcome::Created)
+                    (made.await?.piece.id, Outcome::Created)
                 }
             });
         }

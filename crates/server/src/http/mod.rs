@@ -9,6 +9,7 @@ pub mod error;
 pub(crate) mod fields;
 pub(crate) mod json;
 pub(crate) mod page;
+pub(crate) mod prefer;
 pub(crate) mod problem;
 pub(crate) mod query;
 pub(crate) mod response;

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use crate::http::conditional::entity_tag;
+use crate::http::prefer::Prefer;
 
 /// 200 with a list, or with what has no version.
 pub(crate) fn ok<T: Serialize>(body: &T) -> Response {
@@ -22,24 +23,48 @@ pub(crate) fn resource<T: Serialize>(version: i64, body: &T) -> Response {
     response
 }
 
-/// 201 with the new resource's id, and where it can be retrieved.
-pub(crate) fn created(path: &str, id: impl ToString) -> Response {
+/// 201 with the new resource's id, or whole where that is preferred, and where it can be retrieved.
+pub(crate) fn created<T: Serialize>(
+    prefer: Prefer,
+    path: &str,
+    id: impl ToString,
+    version: i64,
+    body: &T,
+) -> Response {
     #[derive(Serialize)]
-    struct Created {
-        id: String,
+    struct Created<'i> {
+        id: &'i str,
     }
     let id = id.to_string();
     let location = HeaderValue::try_from(format!("{path}?id={id}"));
-    let mut response = json(StatusCode::CREATED, &Created { id });
+    let mut response = match prefer {
+        Prefer::Minimal => json(StatusCode::CREATED, &Created { id: &id }),
+        Prefer::Representation => {
+            let mut response = applied(resource(version, body));
+            *response.status_mut() = StatusCode::CREATED;
+            response
+        }
+    };
     response.headers_mut().insert(LOCATION, location.expect("paths and ids are visible ASCII"));
     response
 }
 
-/// 204 after an update, with the entity tag that the resource now has.
-pub(crate) fn updated<T: Serialize>(version: i64, body: &T) -> Response {
-    let representation = serde_json::to_vec(body).expect("resources are JSON");
+/// 204 after an update, or 200 with the resource where that is preferred, with the entity tag that
+/// it now has.
+pub(crate) fn updated<T: Serialize>(prefer: Prefer, version: i64, body: &T) -> Response {
+    let whole = resource(version, body);
+    if prefer == Prefer::Representation {
+        return applied(whole);
+    }
     let mut response = no_content();
-    response.headers_mut().insert(ETAG, entity_tag(version, &representation));
+    response.headers_mut().extend(whole.headers().get(ETAG).map(|tag| (ETAG, tag.clone())));
+    response
+}
+
+/// Says that what was preferred was done.
+fn applied(mut response: Response) -> Response {
+    let done = HeaderValue::from_static("return=representation");
+    response.headers_mut().insert("preference-applied", done);
     response
 }
 

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use galley_domain::content_group::GroupPath;
-use galley_domain::content_piece::{ContentPiece, ContentPieceChange, ContentPieceFields};
+use galley_domain::content_piece::{
+    ContentPiece, ContentPieceChange, ContentPieceFields, Description,
+};
 use galley_domain::event::Occurrence;
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid, TagId, WorkspaceMemberId};
 use galley_storage::events::{self, NewEvent};
@@ -89,7 +91,7 @@ pub async fn create(
     environment: &Environment,
     scope: &Scope,
     new: &NewContentPiece,
-) -> Result<ContentPiece, Error> {
+) -> Result<Kept, Error> {
     let path = content_groups::path(tx, scope.workspace, new.content_group_id).await?;
     let referenced = Referenced::find(tx, scope.workspace, &new.fields.tags, &new.fields.members);
     let referenced = referenced.await?;
@@ -125,15 +127,23 @@ pub async fn create(
     let data = ContentPieceBody::event_data(&piece, &referenced);
     happened.push(event(environment, Occurrence::PieceAdded(path), data, None));
     events::append(tx, scope.workspace, &happened, now).await?;
-    Ok(piece)
+    Ok(Kept { piece, referenced })
 }
 
-/// A piece after its change, and what it names.
+/// A piece as it was kept, and what it names.
 #[derive(Debug)]
-pub struct Updated {
+pub struct Kept {
     /// The piece.
     pub piece: ContentPiece,
     pub(crate) referenced: Referenced,
+}
+
+impl Kept {
+    /// The piece as its GET shows it.
+    pub(crate) fn body(&self) -> ContentPieceBody<'_> {
+        let description = self.piece.fields.description.as_ref().map(Description::as_str);
+        ContentPieceBody::new(&self.piece, &self.referenced, description, None)
+    }
 }
 
 /// Changes a piece, and gives it as it is then. A change of nothing raises no version.
@@ -143,7 +153,7 @@ pub async fn update(
     scope: &Scope,
     update: &ContentPieceUpdate,
     expected: &Expected,
-) -> Result<Updated, Error> {
+) -> Result<Kept, Error> {
     let found = content_pieces::find_to_change(tx, scope.workspace, update.id).await?;
     let before = found.ok_or_else(Error::not_found)?;
     let path_before = content_groups::path(tx, scope.workspace, before.content_group_id).await?;
@@ -168,7 +178,7 @@ pub async fn update(
         None => false,
     };
     if fields == before.fields && place.is_none() && !content_changed {
-        return Ok(Updated { piece: before, referenced });
+        return Ok(Kept { piece: before, referenced });
     }
     let place =
         place.unwrap_or_else(|| FreePlace { order: before.order.clone(), rewritten: Vec::new() });
@@ -199,7 +209,7 @@ pub async fn update(
     let occurrence = Occurrence::PieceUpdated { before: path_before, after: path };
     happened.push(event(environment, occurrence, data, data_before));
     events::append(tx, scope.workspace, &happened, now).await?;
-    Ok(Updated { piece, referenced })
+    Ok(Kept { piece, referenced })
 }
 
 /// Deletes a piece.

@@ -128,4 +128,36 @@ on_both_engines! {
             assert!(statuses[1..].iter().all(|&status| status == 412), "{statuses:?}");
         }
     }
+
+    async fn a_change_answers_with_the_resource_where_that_is_preferred(store: TestStore) {
+        let service = Service::start(store).await;
+        let send = async |method, path: &str, body: &Value, prefer: &str| {
+            let request = service.request(method, path).bearer_auth(&service.home.token);
+            Answer::of(request.header("prefer", prefer).json(body)).await
+        };
+        let wish = "respond-async, return=representation";
+        for (path, new, change) in [
+            ("/content-pieces", service.piece("a"), json!({"title": "b"})),
+            ("/content-groups", json!({"name": "A"}), json!({"name": "b"})),
+            ("/tags", json!({"label": "a"}), json!({"label": "b"})),
+        ] {
+            let made = send(Method::POST, path, &new, wish).await;
+            let one = made.header("location").to_owned();
+            let shown = service.get(&one).await;
+            assert_eq!((made.status.as_u16(), &made.body), (201, &shown.body));
+            assert_eq!(made.header("preference-applied"), "return=representation");
+            assert_eq!(made.header("etag"), shown.header("etag"));
+            let mut change = change;
+            change["id"] = json!(made.id());
+            let put = send(Method::PUT, path, &change, wish).await;
+            let shown = service.get(&one).await;
+            assert_eq!((put.status.as_u16(), &put.body), (200, &shown.body));
+            assert_eq!(put.header("preference-applied"), "return=representation");
+            for other in ["return=minimal", "return=minimal, return=representation", "x"] {
+                let put = send(Method::PUT, path, &change, other).await;
+                assert_eq!((put.status.as_u16(), &put.body), (204, &Value::Null));
+                assert_eq!(put.header("preference-applied"), "");
+            }
+        }
+    }
 }

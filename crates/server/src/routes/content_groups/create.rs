@@ -7,17 +7,21 @@ use galley_domain::content_group::ContentGroupName;
 use galley_storage::WriteTx;
 
 use super::PATH;
+use super::get::show;
 use crate::http::actor::{Actor, WriteContentGroups};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::{known_reference, text};
+use crate::http::prefer::Prefer;
 use crate::http::response;
 use crate::operations::content_groups;
+use crate::representation::content_group::ContentGroupBody;
 
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentGroups>,
+    prefer: Prefer,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Error> {
     let name = fields.required("name", text(ContentGroupName::parse));
@@ -26,8 +30,11 @@ pub(crate) async fn handle(
     let name = name.expect("there, as nothing was refused");
     let (scope, environment) = (actor.scope(), app.environment().clone());
     let write = async move |tx: &WriteTx<'_>| {
-        content_groups::create(tx, &environment, &scope, &name, ancestor).await
+        let group = content_groups::create(tx, &environment, &scope, &name, ancestor).await?;
+        let answer = move |version, body: &ContentGroupBody<'_>| {
+            response::created(prefer, PATH, group.id, version, body)
+        };
+        show(tx, &scope, group.id, false, answer).await
     };
-    let group = app.database().write("content_groups.create", write).await?;
-    Ok(response::created(PATH, group.id))
+    app.database().write("content_groups.create", write).await
 }

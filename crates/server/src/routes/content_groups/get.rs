@@ -34,7 +34,7 @@ pub(super) async fn show(
     scope: &Scope,
     id: ContentGroupId,
     subtree: bool,
-    answer: fn(i64, &ContentGroupBody<'_>) -> Response,
+    answer: impl FnOnce(i64, &ContentGroupBody<'_>) -> Response + Send,
 ) -> Result<Response, Error> {
     let workspace = scope.workspace;
     let ids = [id];

@@ -12,6 +12,7 @@ use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::{known_reference, reference, text};
+use crate::http::prefer::Prefer;
 use crate::http::query::Id;
 use crate::http::response;
 use crate::operations::Expected;
@@ -20,6 +21,7 @@ use crate::operations::content_groups::{self, ContentGroupUpdate};
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentGroups>,
+    prefer: Prefer,
     expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Error> {
@@ -31,7 +33,10 @@ pub(crate) async fn handle(
     let (scope, environment) = (actor.scope(), app.environment().clone());
     let write = async move |tx: &WriteTx<'_>| {
         content_groups::update(tx, &environment, &scope, &update, &expected).await?;
-        show(tx, &scope, update.id, false, |version, body| response::updated(version, body)).await
+        show(tx, &scope, update.id, false, move |version, body| {
+            response::updated(prefer, version, body)
+        })
+        .await
     };
     app.database().write("content_groups.update", write).await
 }

@@ -13,6 +13,7 @@ use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::{Fields, text, time};
+use crate::http::prefer::Prefer;
 use crate::http::response;
 use crate::operations::content_pieces::{self, NewContentPiece, References};
 use crate::sanitize;
@@ -20,6 +21,7 @@ use crate::sanitize;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentPieces>,
+    prefer: Prefer,
     body: JsonBody,
 ) -> Result<Response, Error> {
     let (reader, size) = (app.clone(), body.bytes.len());
@@ -29,8 +31,8 @@ pub(crate) async fn handle(
     let (scope, environment) = (actor.scope(), app.environment().clone());
     let write =
         async move |tx: &WriteTx<'_>| content_pieces::create(tx, &environment, &scope, &new).await;
-    let piece = app.database().write("content_pieces.create", write).await?;
-    Ok(response::created(PATH, piece.id))
+    let kept = app.database().write("content_pieces.create", write).await?;
+    Ok(response::created(prefer, PATH, kept.piece.id, kept.piece.version, &kept.body()))
 }
 
 /// What a body says.

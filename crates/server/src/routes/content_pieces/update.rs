@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use galley_content::Tree;
 use galley_domain::ContentPieceId;
-use galley_domain::content_piece::{ContentPieceChange, Description, Slug, Title};
+use galley_domain::content_piece::{ContentPieceChange, Slug, Title};
 use galley_domain::text::{ShortText, WebReference};
 use galley_storage::WriteTx;
 
@@ -14,16 +14,17 @@ use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::{Fields, reference, text, time};
+use crate::http::prefer::Prefer;
 use crate::http::query::Id;
 use crate::http::response;
 use crate::operations::Expected;
-use crate::operations::content_pieces::{self, ContentPieceUpdate, References, Updated};
-use crate::representation::content_piece::ContentPieceBody;
+use crate::operations::content_pieces::{self, ContentPieceUpdate, References};
 use crate::sanitize;
 
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentPieces>,
+    prefer: Prefer,
     expected: Expected,
     body: JsonBody,
 ) -> Result<Response, Error> {
@@ -38,11 +39,8 @@ pub(crate) async fn handle(
     let write = async move |tx: &WriteTx<'_>| {
         content_pieces::update(tx, &environment, &scope, &update, &expected).await
     };
-    let Updated { piece, referenced } =
-        app.database().write("content_pieces.update", write).await?;
-    let description = piece.fields.description.as_ref().map(Description::as_str);
-    let body = ContentPieceBody::new(&piece, &referenced, description, None);
-    Ok(response::updated(piece.version, &body))
+    let kept = app.database().write("content_pieces.update", write).await?;
+    Ok(response::updated(prefer, kept.piece.version, &kept.body()))
 }
 
 /// What a body says.

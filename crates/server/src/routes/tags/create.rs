@@ -11,12 +11,15 @@ use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::text;
+use crate::http::prefer::Prefer;
 use crate::http::response;
 use crate::operations::tags;
+use crate::representation::tag::TagBody;
 
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteTags>,
+    prefer: Prefer,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Error> {
     let label = fields.required("label", text(TagLabel::parse));
@@ -27,5 +30,5 @@ pub(crate) async fn handle(
     let write =
         async move |tx: &WriteTx<'_>| tags::create(tx, &environment, &scope, &label, color).await;
     let tag = app.database().write("tags.create", write).await?;
-    Ok(response::created(PATH, tag.id))
+    Ok(response::created(prefer, PATH, tag.id, tag.version, &TagBody::from(&tag)))
 }

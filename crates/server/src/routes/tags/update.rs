@@ -12,6 +12,7 @@ use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::{reference, text};
+use crate::http::prefer::Prefer;
 use crate::http::query::Id;
 use crate::http::response;
 use crate::operations::{Expected, tags};
@@ -20,6 +21,7 @@ use crate::representation::tag::TagBody;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteTags>,
+    prefer: Prefer,
     expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Error> {
@@ -32,5 +34,5 @@ pub(crate) async fn handle(
         tags::update(tx, &scope, id, label.as_ref(), color, &expected).await
     };
     let tag = app.database().write("tags.update", write).await?;
-    Ok(response::updated(tag.version, &TagBody::from(&tag)))
+    Ok(response::updated(prefer, tag.version, &TagBody::from(&tag)))
 }
