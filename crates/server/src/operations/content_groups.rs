@@ -14,6 +14,7 @@ use crate::http::problem::{Issue, Problem, Reason, Step};
 use crate::operations::content_pieces::{removal, unknown};
 use crate::operations::{Expected, Scope, event};
 use crate::representation::content_group::{ContentGroupBody, Descendants};
+use crate::representation::content_piece::Referenced;
 
 /// A group's change.
 #[derive(Debug, Clone)]
@@ -135,8 +136,9 @@ async fn delete_what_it_holds(
             );
             return Err(Problem::new(Reason::TooLarge, detail).into());
         }
+        let referenced = Referenced::of(tx, workspace, pieces.iter()).await?;
         for piece in &pieces {
-            happened.push(removal(tx, environment, scope, piece, path.clone()).await?);
+            happened.push(removal(environment, piece, &referenced, path.clone()));
             content_pieces::delete(tx, workspace, piece).await?;
         }
         if group.id != id {

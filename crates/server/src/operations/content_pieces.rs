@@ -227,23 +227,22 @@ pub async fn delete(
         return Err(Error::not_found());
     }
     expected.check(piece.version)?;
-    let removed = removal(tx, environment, scope, &piece, path).await?;
+    let referenced = Referenced::of(tx, scope.workspace, [&piece].into_iter()).await?;
+    let removed = removal(environment, &piece, &referenced, path);
     content_pieces::delete(tx, scope.workspace, &piece).await?;
     events::append(tx, scope.workspace, &[removed], environment.now()).await?;
     Ok(())
 }
 
 /// The event of a piece's removal from the group at the end of `path`.
-pub(crate) async fn removal(
-    tx: &WriteTx<'_>,
+pub(crate) fn removal(
     environment: &Environment,
-    scope: &Scope,
     piece: &ContentPiece,
+    referenced: &Referenced,
     path: GroupPath,
-) -> Result<NewEvent, Error> {
-    let referenced = Referenced::of(tx, scope.workspace, [piece].into_iter()).await?;
-    let data = ContentPieceBody::event_data(piece, &referenced);
-    Ok(event(environment, Occurrence::PieceRemoved(path), data, None))
+) -> NewEvent {
+    let data = ContentPieceBody::event_data(piece, referenced);
+    event(environment, Occurrence::PieceRemoved(path), data, None)
 }
 
 /// Where the piece goes, if it moves.
