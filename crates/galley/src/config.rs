@@ -25,6 +25,8 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<()> {
     print("log", &settings.log, &settings.log.value);
     print("body-max", &settings.body_max, settings.body_max.value);
     print("content-max", &settings.content_max, settings.content_max.value);
+    settings.cors_origins()?;
+    print("cors-origins", &settings.cors_origins, &settings.cors_origins.value);
     Ok(())
 }
 

@@ -18,6 +18,8 @@ const METRICS_UPKEEP_PAUSE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     logging::start(&settings.log.value)?;
+    // From here on a signal to stop is not lost, and ends a start in order.
+    let stop = stop_signal()?;
     if let Some(address) = settings.metrics_addr.value {
         start_metrics(address)?;
     }
@@ -35,12 +37,13 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     let limits = Limits {
         body_max: settings.body_max.value,
         content_max: settings.content_max.value,
+        cors_origins: settings.cors_origins()?,
         ..Limits::default()
     };
     let app = App::new(database.clone(), environment, limits);
     let url = settings.public_url(address);
     tracing::info!(version = VERSION, database = database.engine(), %address, url, "serving");
-    server.run(app, stop_signal()?).await;
+    server.run(app, stop).await;
     close(&database).await;
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use galley_server::{HeaderValue, parse_origin};
 use galley_storage::DatabaseUrl;
 use serde::Deserialize;
 
@@ -44,6 +45,9 @@ pub(crate) struct Given {
     /// The most bytes of HTML as a piece's content [default: 2097152]
     #[arg(long, global = true, env = "GALLEY_CONTENT_MAX", value_name = "BYTES")]
     content_max: Option<usize>,
+    /// The origins whose scripts browsers may let in, separated by commas [default: none]
+    #[arg(long, global = true, env = "GALLEY_CORS_ORIGINS", value_name = "ORIGINS")]
+    cors_origins: Option<String>,
     /// The first token's text, for a first start without anybody watching
     #[arg(long, global = true, env = "GALLEY_INIT_TOKEN", value_name = "TOKEN")]
     #[arg(hide_env_values = true)]
@@ -80,6 +84,7 @@ pub(crate) struct Settings {
     pub(crate) log: Setting<String>,
     pub(crate) body_max: Setting<usize>,
     pub(crate) content_max: Setting<usize>,
+    pub(crate) cors_origins: Setting<String>,
     pub(crate) init_token: Option<String>,
 }
 
@@ -108,6 +113,7 @@ pub(crate) fn load(given: Given) -> anyhow::Result<Settings> {
         log: pick(given.log, in_file.log, "info".to_owned()),
         body_max: pick(given.body_max, in_file.body_max, limits.0),
         content_max: pick(given.content_max, in_file.content_max, limits.1),
+        cors_origins: pick(given.cors_origins, in_file.cors_origins, String::new()),
         init_token: given.init_token,
         file,
     })
@@ -147,6 +153,17 @@ impl Settings {
                  the data directory"
             ),
         }
+    }
+
+    /// The origins whose scripts browsers may let in.
+    pub(crate) fn cors_origins(&self) -> anyhow::Result<Vec<HeaderValue>> {
+        let origins = self.cors_origins.value.split(',').map(str::trim);
+        let read = |origin: &str| {
+            parse_origin(origin).with_context(|| {
+                format!("cors-origins: {origin:?} is no origin such as https://example.org")
+            })
+        };
+        origins.filter(|origin| !origin.is_empty()).map(read).collect()
     }
 
     /// The address that others reach the service at, if it listens at `address`.

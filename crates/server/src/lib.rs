@@ -12,7 +12,9 @@ mod representation;
 mod routes;
 pub mod sanitize;
 
+pub use axum::http::HeaderValue;
 pub use environment::{Clock, Environment, SystemClock};
 pub use http::app::{App, Limits};
+pub use http::cors::parse_origin;
 pub use http::error::Error;
 pub use http::serve::{Server, serve_metrics};

@@ -112,6 +112,7 @@ fn what_is_wrong_is_said_in_one_line_with_the_right_status() {
         (vec!["--database-url", "mysql://x", "serve"], 1, "postgres://"),
         (vec!["--data-dir", "not-a-directory/x", "serve"], 1, "not-a-directory"),
         (vec!["import", "nowhere"], 1, "nowhere"),
+        (vec!["--cors-origins", "https://a.example,*", "config"], 1, "\"*\" is no origin"),
         (vec!["--log", "=,=", "serve"], 1, "log filter"),
         (vec!["--listen", "nonsense"], 2, "--listen"),
         (vec!["frobnicate"], 2, "frobnicate"),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use galley_testing::on_both_engines;
+use galley_testing::{on_both_engines, skipped};
 use serde_json::{Value, json};
 
 use crate::program::{Program, free_port, galley, run, stderr, stdout, write};
@@ -15,7 +15,7 @@ fn corpus() -> Option<PathBuf> {
     if path.is_dir() {
         return Some(path);
     }
-    eprintln!("SKIPPED: there are no posts in {}", path.display());
+    skipped(&format!("a real blog: there are no posts in {}", path.display()));
     None
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::HeaderValue;
 use galley_content::{ContentError, Tree};
 use galley_domain::Invalid;
 use galley_storage::Database;
@@ -11,7 +12,7 @@ use tokio::sync::Semaphore;
 use crate::environment::Environment;
 
 /// Bounds on what a client may send.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Limits {
     /// Bytes of a request's body.
     pub body_max: usize,
@@ -19,6 +20,8 @@ pub struct Limits {
     pub content_max: usize,
     /// How long a client may take to send its head, or its body.
     pub receive_time_max: Duration,
+    /// The origins whose scripts browsers may let in.
+    pub cors_origins: Vec<HeaderValue>,
 }
 
 impl Default for Limits {
@@ -27,6 +30,7 @@ impl Default for Limits {
             body_max: 8 * 1024 * 1024,
             content_max: 2 * 1024 * 1024,
             receive_time_max: Duration::from_secs(30),
+            cors_origins: Vec::new(),
         }
     }
 }

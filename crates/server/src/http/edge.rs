@@ -118,7 +118,7 @@ fn finish(mut response: Response, request_id: &str, method: &Method) -> Response
     }
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("private, no-cache"));
     if matches!(*method, Method::GET | Method::HEAD) {
-        headers.entry(VARY).or_insert(HeaderValue::from_static("authorization"));
+        headers.append(VARY, HeaderValue::from_static("authorization"));
     }
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     response

@@ -4,6 +4,7 @@ pub(crate) mod actor;
 pub mod app;
 pub(crate) mod body;
 pub(crate) mod conditional;
+pub mod cors;
 pub(crate) mod edge;
 pub mod error;
 pub(crate) mod fields;

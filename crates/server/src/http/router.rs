@@ -5,12 +5,19 @@ use axum::middleware::from_fn;
 use axum::routing::get;
 
 use crate::http::app::App;
+use crate::http::cors;
 use crate::http::edge::remember_route;
 use crate::http::problem::{Problem, Reason};
 use crate::routes::{content_groups, content_pieces, service, tags};
 
 /// The service's routes.
 pub fn router(app: App) -> Router {
+    let origins = app.limits().cors_origins.clone();
+    let routes = routes().with_state(app);
+    if origins.is_empty() { routes } else { routes.layer(cors::layer(&origins)) }
+}
+
+fn routes() -> Router<App> {
     Router::new()
         .route(
             "/content-pieces",
@@ -43,5 +50,4 @@ pub fn router(app: App) -> Router {
             Problem::new(Reason::MethodNotAllowed, "the header Allow names the methods")
         })
         .fallback(async || Problem::new(Reason::NotFound, "there is nothing under this path"))
-        .with_state(app)
 }
