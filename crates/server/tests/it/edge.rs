@@ -240,22 +240,32 @@ on_both_engines! {
 
     async fn a_client_that_goes_away_does_not_tear_its_write(store: TestStore) {
         let service = Service::start(store).await;
-        for round in 0..20 {
-            let body = json!({"label": format!("tag {round}")}).to_string();
-            let request = format!(
-                "POST /tags HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
-                 content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-                service.home.token, body.len()
-            );
-            let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
-            stream.write_all(request.as_bytes()).await.unwrap();
-            drop(stream);
+        // Somebody else's change, for which the request has to wait.
+        let (database, workspace) = (service.database.clone(), service.home.made.workspace);
+        let hold = async move |tx: &galley_storage::WriteTx<'_>| {
+            galley_storage::workspaces::lock(tx, workspace).await?;
+            std::thread::sleep(Duration::from_secs(2));
+            Ok::<_, galley_storage::Error>(())
+        };
+        let holder = tokio::spawn(async move { database.write("hold", hold).await });
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let body = json!({"name": "kept"}).to_string();
+        let request = format!(
+            "POST /content-groups HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            service.home.token, body.len()
+        );
+        let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        drop(stream);
+        holder.await.unwrap().unwrap();
+        let names = async || service.get("/content-groups/list").await.column("name");
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        while names().await.len() < 2 && std::time::Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // Whatever was begun is whole: the service still answers, and lists what it kept.
-        let list = service.get("/tags/list?perPage=100").await;
-        assert_eq!(list.status, 200);
-        let id = service.create("/tags", &json!({"label": "last"})).await;
-        assert_eq!(service.get(&format!("/tags?id={id}")).await.status, 200);
+        assert_eq!(names().await, ["Posts", "kept"], "nobody waits for it, and it is made");
     }
 
     async fn scripts_of_named_origins_are_let_in_and_no_others(store: TestStore) {
