@@ -242,9 +242,15 @@ on_both_engines! {
         let service = Service::start(store).await;
         // Somebody else's change, for which the request has to wait.
         let (database, workspace) = (service.database.clone(), service.home.made.workspace);
+        let on_sqlite = service.database.engine() == "SQLite";
         let hold = async move |tx: &galley_storage::WriteTx<'_>| {
             galley_storage::workspaces::lock(tx, workspace).await?;
-            std::thread::sleep(Duration::from_secs(2));
+            // SQLite's writer has a thread of its own; PostgreSQL's must not hold up the server's.
+            if on_sqlite {
+                std::thread::sleep(Duration::from_secs(2));
+            } else {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+            }
             Ok::<_, galley_storage::Error>(())
         };
         let holder = tokio::spawn(async move { database.write("hold", hold).await });
