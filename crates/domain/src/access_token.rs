@@ -6,6 +6,22 @@
 
 use std::fmt;
 
+use crate::text::line_of_text;
+
+line_of_text! {
+    /// What people call a token: 1 to 255 characters without control characters.
+    TokenName(1..=255)
+}
+
+line_of_text! {
+    /// The name of the extension that a token belongs to: 1 to 100 characters without control
+    /// characters.
+    ExtensionName(1..=100)
+}
+
+/// The most groups to which a token's view of content is limited.
+pub const GROUPS_MAX: usize = 100;
+
 const PREFIX: &str = "galley_";
 const SECRET_DIGITS: usize = 43;
 const CHECKSUM_DIGITS: usize = 6;

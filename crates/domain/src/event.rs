@@ -6,6 +6,8 @@
 
 use crate::content_group::GroupPath;
 use crate::id::ContentGroupId;
+use crate::permission::{Permission, Resource};
+use crate::text::Invalid;
 
 macro_rules! event_types {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
@@ -20,6 +22,19 @@ macro_rules! event_types {
             /// Its name in the interface.
             pub const fn as_str(self) -> &'static str {
                 match self {$(Self::$name => $text,)*}
+            }
+        }
+
+        impl std::str::FromStr for EventType {
+            type Err = Invalid;
+
+            fn from_str(text: &str) -> Result<Self, Invalid> {
+                let known = Self::ALL.iter().find(|known| known.as_str() == text);
+                known.copied().ok_or_else(|| {
+                    let names: Vec<_> = Self::ALL.iter().map(|known| known.as_str()).collect();
+                    let message = format!("must be one of {}", names.join(", "));
+                    Invalid::new("invalid_enum_value", message)
+                })
             }
         }
     };
@@ -44,6 +59,28 @@ event_types! {
     MemberAdded = "memberAdded",
     /// A member or an invite was removed.
     MemberRemoved = "memberRemoved",
+}
+
+impl EventType {
+    /// What such an event is about.
+    pub const fn resource(self) -> Resource {
+        match self {
+            Self::ContentPieceUpdated | Self::ContentPieceAdded | Self::ContentPieceRemoved => {
+                Resource::ContentPieces
+            }
+            Self::ContentGroupAdded | Self::ContentGroupRemoved | Self::ContentGroupMoved => {
+                Resource::ContentGroups
+            }
+            Self::MemberInvited | Self::MemberAdded | Self::MemberRemoved => {
+                Resource::WorkspaceMemberships
+            }
+        }
+    }
+
+    /// What somebody must be allowed to see who is told of it.
+    pub const fn permission(self) -> Permission {
+        Permission::read(self.resource())
+    }
 }
 
 /// The part of a workspace that somebody watches.
@@ -90,6 +127,12 @@ pub enum Occurrence {
     },
     /// A group is gone.
     GroupRemoved(GroupPath),
+    /// An invite was made.
+    MemberInvited,
+    /// A member is there now.
+    MemberAdded,
+    /// A member or an invite is gone.
+    MemberRemoved,
 }
 
 impl Occurrence {
@@ -113,13 +156,21 @@ impl Occurrence {
             Self::GroupMoved { before, after } => {
                 (window.holds(before) || window.holds(after)).then_some(T::ContentGroupMoved)
             }
+            // Members are of the workspace, whatever part of it somebody watches.
+            Self::MemberInvited => Some(T::MemberInvited),
+            Self::MemberAdded => Some(T::MemberAdded),
+            Self::MemberRemoved => Some(T::MemberRemoved),
         }
     }
 
     /// Where the resource was, if it was there.
     pub fn path_before(&self) -> Option<&GroupPath> {
         match self {
-            Self::PieceAdded(_) | Self::GroupAdded(_) => None,
+            Self::PieceAdded(_)
+            | Self::GroupAdded(_)
+            | Self::MemberInvited
+            | Self::MemberAdded
+            | Self::MemberRemoved => None,
             Self::PieceUpdated { before: path, .. }
             | Self::GroupMoved { before: path, .. }
             | Self::PieceRemoved(path)
@@ -130,7 +181,11 @@ impl Occurrence {
     /// Where the resource is, if it is there.
     pub fn path_after(&self) -> Option<&GroupPath> {
         match self {
-            Self::PieceRemoved(_) | Self::GroupRemoved(_) => None,
+            Self::PieceRemoved(_)
+            | Self::GroupRemoved(_)
+            | Self::MemberInvited
+            | Self::MemberAdded
+            | Self::MemberRemoved => None,
             Self::PieceUpdated { after: path, .. }
             | Self::GroupMoved { after: path, .. }
             | Self::PieceAdded(path)

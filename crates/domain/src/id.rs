@@ -124,6 +124,10 @@ identifiers! {
     EventId = "evt";
     /// Identifies an access token (it is not the token).
     TokenId = "tok";
+    /// Identifies a webhook.
+    WebhookId = "wh";
+    /// Identifies a mail that is to be sent.
+    MailId = "mail";
 }
 
 #[cfg(test)]

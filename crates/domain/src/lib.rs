@@ -6,20 +6,24 @@
 //! `galley-server` speaks them over HTTP; nothing here knows of either.
 
 pub mod access_token;
+pub mod address_policy;
 pub mod content_group;
 pub mod content_piece;
 pub mod event;
 pub mod id;
 pub mod order_key;
+pub mod people;
 pub mod permission;
 pub mod role;
 pub mod tag;
 pub mod text;
 pub mod time;
+pub mod webhook;
+pub mod workspace;
 
 pub use id::{
-    ContentGroupId, ContentPieceId, EventId, RoleId, TagId, TokenId, UserId, WorkspaceId,
-    WorkspaceMemberId,
+    ContentGroupId, ContentPieceId, EventId, MailId, RoleId, TagId, TokenId, UserId, WebhookId,
+    WorkspaceId, WorkspaceMemberId,
 };
 pub use order_key::OrderKey;
 pub use permission::{Permission, PermissionSet};

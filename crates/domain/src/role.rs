@@ -1,6 +1,37 @@
-//! The roles that every workspace starts with.
+//! Roles: named sets of permissions, and those that every workspace starts with.
 
+use crate::id::RoleId;
 use crate::permission::{Permission, PermissionSet, Resource};
+use crate::text::{Invalid, ShortText, line_of_text};
+
+line_of_text! {
+    /// A role's name: 1 to 255 characters without control characters, unique in its workspace.
+    RoleName(1..=255)
+}
+
+/// A role of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Role {
+    /// Which one.
+    pub id: RoleId,
+    /// Its name.
+    pub name: RoleName,
+    /// One sentence for people.
+    pub description: Option<ShortText>,
+    /// What it allows.
+    pub permissions: PermissionSet,
+    /// What it is at its base, if anything.
+    pub base_type: Option<BaseType>,
+    /// Raised by every change.
+    pub version: i64,
+}
+
+impl Role {
+    /// Whether it holds every permission and stays as it is.
+    pub fn is_admin(&self) -> bool {
+        self.base_type == Some(BaseType::Admin)
+    }
+}
 
 /// What a role that cannot be changed or deleted, or that clients may rely on, is at its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +48,18 @@ impl BaseType {
         match self {
             Self::Admin => "admin",
             Self::Viewer => "viewer",
+        }
+    }
+}
+
+impl std::str::FromStr for BaseType {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        match text {
+            "admin" => Ok(Self::Admin),
+            "viewer" => Ok(Self::Viewer),
+            _ => Err(Invalid::new("invalid_enum_value", "must be admin or viewer")),
         }
     }
 }

@@ -7,16 +7,18 @@ use galley_server::Environment;
 use galley_storage::Role;
 
 use crate::settings::Settings;
-use crate::store;
+use crate::{key, store};
 
 /// What was found: fine, or what is wrong and what to do about it.
 pub(crate) type Finding = Result<String, String>;
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
+    let (database, key) = database(settings).await;
     let findings = [
-        ("settings", Ok("read".to_owned())),
+        ("settings", read(settings)),
         ("data directory", data_dir(&settings.data_dir.value)),
-        ("database", database(settings).await),
+        ("database", database),
+        ("key", key),
         ("address", address(settings).await),
     ];
     let mut code = ExitCode::SUCCESS;
@@ -46,19 +48,36 @@ pub(crate) fn data_dir(path: &Path) -> Finding {
     }
 }
 
-async fn database(settings: &Settings) -> Finding {
+/// Whether the settings that are read in the end are right.
+fn read(settings: &Settings) -> Finding {
+    let told = |error: anyhow::Error| format!("{error:#}");
+    settings.cors_origins().map_err(told)?;
+    settings.webhook_addresses(settings.listen.value).map_err(told)?;
+    Ok("read".to_owned())
+}
+
+/// The database, and the key that its secrets are encrypted with.
+async fn database(settings: &Settings) -> (Finding, Finding) {
     if settings.database_url.value.is_none() && !settings.data_dir.value.exists() {
-        return Ok("SQLite, made at the first start".to_owned());
+        let later = |what: &str| Ok(format!("{what}made at the first start"));
+        return (later("SQLite, "), later(""));
     }
     let environment = Environment::default();
-    let opened = store::open(settings, &environment, Role::Command).await;
-    let database = opened.map_err(|error| format!("{error:#}"))?;
+    let database = match store::open(settings, &environment, Role::Command).await {
+        Ok(database) => database,
+        Err(error) => {
+            return (Err(format!("{error:#}")), Err("unknown without the database".to_owned()));
+        }
+    };
     let workspace = store::workspace(&database, None).await;
+    let key = key::check(settings, &database).await;
+    let engine = database.engine();
     database.close().await;
-    match workspace {
-        Ok(workspace) => Ok(format!("{}, with the workspace {workspace}", database.engine())),
-        Err(error) => Ok(format!("{}; {error:#}", database.engine())),
-    }
+    let found = match workspace {
+        Ok(workspace) => format!("{engine}, with the workspace {workspace}"),
+        Err(error) => format!("{engine}; {error:#}"),
+    };
+    (Ok(found), key)
 }
 
 async fn address(settings: &Settings) -> Finding {

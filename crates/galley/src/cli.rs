@@ -28,6 +28,12 @@ pub(crate) enum Command {
     /// Make, list and revoke access tokens
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Make, list and describe workspaces
+    #[command(subcommand)]
+    Workspace(WorkspaceCommand),
+    /// Add and list members
+    #[command(subcommand)]
+    Member(MemberCommand),
     /// Import Markdown files with front matter, or whole folders of them
     Import(ImportArguments),
     /// Print the settings in force and where each comes from
@@ -51,8 +57,11 @@ pub(crate) struct InitArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a token for the workspace's first Admin, and print it once
+    /// Make a token for a member, and print it once
     Create {
+        /// The member's e-mail address (default: the workspace's first Admin)
+        #[arg(long, value_name = "EMAIL")]
+        email: Option<String>,
         /// What people call it
         #[arg(long, default_value = "command line")]
         name: String,
@@ -79,6 +88,79 @@ pub(crate) enum TokenCommand {
     Revoke {
         /// The token's id, as `galley token list` shows it
         id: String,
+        /// The workspace's id (needed where there are several)
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkspaceCommand {
+    /// Make another workspace with its owner, a content group and a token
+    Create {
+        /// The workspace's name
+        #[arg(long, value_name = "NAME")]
+        name: String,
+        /// The owner's e-mail address: a user who is there, or a new one
+        #[arg(long, value_name = "EMAIL")]
+        email: String,
+        /// Print the ids and the token as one JSON object, and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the workspaces
+    List,
+    /// Rename a workspace, or say how its billing stands; an empty value takes one away
+    Set {
+        /// The workspace's id (needed where there are several)
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
+        /// What people call it
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        #[command(flatten)]
+        billing: BillingArguments,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BillingArguments {
+    /// The payment provider's identifier of the customer
+    #[arg(long, value_name = "ID")]
+    pub(crate) customer_id: Option<String>,
+    /// The subscription's status
+    #[arg(long, value_name = "STATUS")]
+    pub(crate) subscription_status: Option<String>,
+    /// The subscription's plan
+    #[arg(long, value_name = "PLAN")]
+    pub(crate) subscription_plan: Option<String>,
+    /// The payment provider's own data, as JSON
+    #[arg(long, value_name = "JSON")]
+    pub(crate) subscription_data: Option<String>,
+    /// When the billing cycle ends: an ISO 8601 date or date-time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) subscription_expires_at: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MemberCommand {
+    /// Make somebody a member, without an invite
+    Add {
+        /// Their e-mail address
+        #[arg(long, value_name = "EMAIL")]
+        email: String,
+        /// Their full name (default: what stands before the @)
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// The role's id or name
+        #[arg(long, value_name = "ID|NAME", default_value = "Editor")]
+        role: String,
+        /// The workspace's id (needed where there are several)
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
+    },
+    /// List members and invites
+    List {
         /// The workspace's id (needed where there are several)
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,

@@ -27,6 +27,15 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<()> {
     print("content-max", &settings.content_max, settings.content_max.value);
     settings.cors_origins()?;
     print("cors-origins", &settings.cors_origins, &settings.cors_origins.value);
+    print("rate-limit", &settings.rate_limit, settings.rate_limit.value);
+    print("invites-per-hour", &settings.invites_per_hour, settings.invites_per_hour.value);
+    settings.webhook_addresses(settings.listen.value)?;
+    print("webhooks-allow", &settings.webhooks_allow, &settings.webhooks_allow.value);
+    println!(
+        "{:<22}{}",
+        "key",
+        if settings.key.is_some() { "given" } else { "of the data directory" }
+    );
     Ok(())
 }
 

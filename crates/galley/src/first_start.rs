@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use galley_domain::access_token::AccessToken;
 use galley_domain::content_group::ContentGroupName;
+use galley_domain::people::EmailAddress;
 use galley_server::operations::setup::{self, MadeWorkspace, NewWorkspace};
 use galley_server::{Environment, Error};
 use galley_storage::{Database, Error as StorageError, Failure, Tx, WriteTx, workspaces};
@@ -14,7 +15,7 @@ use galley_storage::{Database, Error as StorageError, Failure, Tx, WriteTx, work
 use crate::settings::Settings;
 
 /// The first content group's name.
-const GROUP: &str = "Posts";
+pub(crate) const GROUP: &str = "Posts";
 
 /// Whether the database has no workspace yet.
 pub(crate) async fn is_empty(database: &Database) -> anyhow::Result<bool> {
@@ -42,7 +43,7 @@ pub(crate) async fn make(
 ) -> anyhow::Result<Option<MadeWorkspace>> {
     let new = NewWorkspace {
         name: name.to_owned(),
-        email: email.to_owned(),
+        email: EmailAddress::parse(email).context("the owner's e-mail address")?,
         group: ContentGroupName::parse(GROUP).context("the group's name")?,
         token: token.clone(),
     };

@@ -1,7 +1,10 @@
 //! `galley init`
 
 use anyhow::bail;
+use galley_domain::access_token::AccessToken;
+use galley_domain::people::EmailAddress;
 use galley_server::Environment;
+use galley_server::operations::setup::MadeWorkspace;
 use galley_storage::Role;
 use serde::Serialize;
 
@@ -38,11 +41,7 @@ pub(crate) async fn run(settings: &Settings, arguments: &InitArguments) -> anyho
     if arguments.workspace.trim().is_empty() {
         bail!("--workspace must not be empty");
     }
-    if !arguments
-        .email
-        .split_once('@')
-        .is_some_and(|(local, host)| !local.is_empty() && !host.is_empty())
-    {
+    if EmailAddress::parse(arguments.email.as_str()).is_err() {
         bail!("--email must be an e-mail address, such as ann@example.org");
     }
     let environment = Environment::default();
@@ -54,8 +53,18 @@ pub(crate) async fn run(settings: &Settings, arguments: &InitArguments) -> anyho
     let Some(made) = made else {
         bail!("the database has a workspace already: `galley token create` makes another token");
     };
+    print(&made, name, &token, arguments.json)
+}
+
+/// Shows a new workspace's token, or all its ids with it as JSON.
+pub(crate) fn print(
+    made: &MadeWorkspace,
+    name: &str,
+    token: &AccessToken,
+    json: bool,
+) -> anyhow::Result<()> {
     let token = token.reveal();
-    if !arguments.json {
+    if !json {
         println!("Made the workspace {name:?}. This is its access token, shown once:\n\n  {token}");
         return Ok(());
     }

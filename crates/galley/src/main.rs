@@ -6,11 +6,14 @@ mod config;
 mod first_start;
 mod import;
 mod init;
+mod key;
 mod logging;
+mod member;
 mod serve;
 mod settings;
 mod store;
 mod token;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -43,6 +46,8 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Serve => done(serve::run(&settings).await),
             Command::Init(arguments) => done(init::run(&settings, &arguments).await),
             Command::Token(command) => done(token::run(&settings, &command).await),
+            Command::Workspace(command) => done(workspace::run(&settings, &command).await),
+            Command::Member(command) => done(member::run(&settings, &command).await),
             Command::Import(arguments) => import::run(&settings, &arguments).await,
             Command::Config => done(config::run(&settings)),
             Command::Check => check::run(&settings).await,

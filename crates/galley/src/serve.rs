@@ -11,7 +11,7 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::settings::Settings;
-use crate::{VERSION, check, first_start, init, logging, store};
+use crate::{VERSION, check, first_start, init, key, logging, store};
 
 /// How often measurements are folded together, so that they don't pile up between two fetches.
 const METRICS_UPKEEP_PAUSE: Duration = Duration::from_secs(5);
@@ -33,14 +33,18 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     if let Err(problem) = check::data_dir(&settings.data_dir.value) {
         tracing::warn!("the data directory {problem}");
     }
+    let key = key::load(settings, &database).await?;
     first_start(settings, &database, &environment, address).await?;
     let limits = Limits {
         body_max: settings.body_max.value,
         content_max: settings.content_max.value,
         cors_origins: settings.cors_origins()?,
+        rate_limit: settings.rate_limit.value,
+        invites_per_hour: settings.invites_per_hour.value,
+        webhook_addresses: settings.webhook_addresses(address)?,
         ..Limits::default()
     };
-    let app = App::new(database.clone(), environment, limits);
+    let app = App::new(database.clone(), environment, key, limits);
     let url = settings.public_url(address);
     tracing::info!(version = VERSION, database = database.engine(), %address, url, "serving");
     server.run(app, stop).await;

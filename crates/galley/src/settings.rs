@@ -1,10 +1,11 @@
 //! Settings: from defaults, `galley.toml`, `GALLEY_*` variables and flags, each over the one before.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use galley_domain::address_policy::{AddressPolicy, IpNet};
 use galley_server::{HeaderValue, parse_origin};
 use galley_storage::DatabaseUrl;
 use serde::Deserialize;
@@ -48,6 +49,18 @@ pub(crate) struct Given {
     /// The origins whose scripts browsers may let in, separated by commas [default: none]
     #[arg(long, global = true, env = "GALLEY_CORS_ORIGINS", value_name = "ORIGINS")]
     cors_origins: Option<String>,
+    /// Requests that a token may send in a minute [default: 0, as many as it likes]
+    #[arg(long, global = true, env = "GALLEY_RATE_LIMIT", value_name = "COUNT")]
+    rate_limit: Option<u32>,
+    /// Invites that a workspace may send in an hour [default: 100]
+    #[arg(long, global = true, env = "GALLEY_INVITES_PER_HOUR", value_name = "COUNT")]
+    invites_per_hour: Option<u32>,
+    /// Networks that webhooks may call beside public addresses (CIDR, separated by commas)
+    #[arg(long, global = true, env = "GALLEY_WEBHOOKS_ALLOW", value_name = "NETWORKS")]
+    webhooks_allow: Option<String>,
+    /// What secrets are encrypted with: the base 64 of 32 bytes [default on SQLite: a file]
+    #[arg(long, global = true, env = "GALLEY_KEY", value_name = "KEY", hide_env_values = true)]
+    key: Option<String>,
     /// The first token's text, for a first start without anybody watching
     #[arg(long, global = true, env = "GALLEY_INIT_TOKEN", value_name = "TOKEN")]
     #[arg(hide_env_values = true)]
@@ -85,6 +98,10 @@ pub(crate) struct Settings {
     pub(crate) body_max: Setting<usize>,
     pub(crate) content_max: Setting<usize>,
     pub(crate) cors_origins: Setting<String>,
+    pub(crate) rate_limit: Setting<u32>,
+    pub(crate) invites_per_hour: Setting<u32>,
+    pub(crate) webhooks_allow: Setting<String>,
+    pub(crate) key: Option<String>,
     pub(crate) init_token: Option<String>,
 }
 
@@ -102,6 +119,7 @@ pub(crate) fn load(given: Given) -> anyhow::Result<Settings> {
         None => Given::default(),
     };
     let limits = galley_server::Limits::default();
+    let invites = limits.invites_per_hour;
     let limits = (limits.body_max, limits.content_max);
     Ok(Settings {
         listen: pick(given.listen, in_file.listen, SocketAddr::from(([127, 0, 0, 1], 8080))),
@@ -114,6 +132,10 @@ pub(crate) fn load(given: Given) -> anyhow::Result<Settings> {
         body_max: pick(given.body_max, in_file.body_max, limits.0),
         content_max: pick(given.content_max, in_file.content_max, limits.1),
         cors_origins: pick(given.cors_origins, in_file.cors_origins, String::new()),
+        rate_limit: pick(given.rate_limit, in_file.rate_limit, 0),
+        invites_per_hour: pick(given.invites_per_hour, in_file.invites_per_hour, invites),
+        webhooks_allow: pick(given.webhooks_allow, in_file.webhooks_allow, String::new()),
+        key: given.key.or(in_file.key),
         init_token: given.init_token,
         file,
     })
@@ -164,6 +186,24 @@ impl Settings {
             })
         };
         origins.filter(|origin| !origin.is_empty()).map(read).collect()
+    }
+
+    /// The addresses that webhooks may call, if the service listens at `address`.
+    pub(crate) fn webhook_addresses(&self, address: SocketAddr) -> anyhow::Result<AddressPolicy> {
+        let networks = self.webhooks_allow.value.split(',').map(str::trim);
+        let read = |network: &str| {
+            let one = network.parse::<IpAddr>().map(IpNet::from);
+            one.or_else(|_| network.parse::<IpNet>()).with_context(|| {
+                format!("webhooks-allow: {network:?} is no network such as 10.1.0.0/16")
+            })
+        };
+        let allowed = networks.filter(|network| !network.is_empty()).map(read);
+        // To try webhooks out where nobody else can reach the service.
+        let tries_out = address.ip().is_loopback() && self.public_url.value.is_none();
+        Ok(AddressPolicy {
+            allowed: allowed.collect::<anyhow::Result<_>>()?,
+            allows_loopback: tries_out,
+        })
     }
 
     /// The address that others reach the service at, if it listens at `address`.

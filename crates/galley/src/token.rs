@@ -1,18 +1,20 @@
 //! `galley token create|list|revoke`
 
 use anyhow::{Context, bail};
+use galley_domain::access_token::{GROUPS_MAX, TokenName};
 use galley_domain::content_piece::without_repeats;
-use galley_domain::{ContentGroupId, Permission, PermissionSet, Timestamp, TokenId, WorkspaceId};
+use galley_domain::people::EmailAddress;
+use galley_domain::{
+    ContentGroupId, Permission, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId,
+};
 use galley_server::operations::tokens::{self, TokenRequest};
 use galley_server::{Environment, Error};
-use galley_storage::{Database, Role, Tx, WriteTx, content_groups, members};
+use galley_storage::tokens::TokenSummary;
+use galley_storage::{Database, Role, Tx, WriteTx, content_groups, members, users};
 
 use crate::cli::TokenCommand;
 use crate::settings::Settings;
 use crate::store;
-
-/// How many groups a token is limited to at the most.
-const GROUPS_MAX: usize = 100;
 
 const MS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
 
@@ -20,7 +22,7 @@ pub(crate) async fn run(settings: &Settings, command: &TokenCommand) -> anyhow::
     let environment = Environment::default();
     let database = store::open(settings, &environment, Role::Command).await?;
     let done = match command {
-        TokenCommand::Create { name, permissions, groups, expires_in_days, workspace } => {
+        TokenCommand::Create { email, name, permissions, groups, expires_in_days, workspace } => {
             let workspace = store::workspace(&database, workspace.as_deref()).await?;
             let permissions = read_permissions(permissions)?;
             let groups = read_groups(&database, workspace, groups).await?;
@@ -28,17 +30,19 @@ pub(crate) async fn run(settings: &Settings, command: &TokenCommand) -> anyhow::
             let end = days.map(|days| environment.now().ms() + days * MS_PER_DAY);
             let token = environment.new_access_token();
             let request = TokenRequest {
-                user: first_admin(&database, workspace).await?,
+                user: user(&database, workspace, email.as_deref()).await?,
                 token: token.clone(),
-                name: name.clone(),
+                name: TokenName::parse(name.as_str()).context("--name")?,
+                description: None,
                 permissions,
                 content_groups: groups,
+                extension: None,
                 expires_at: end.map(Timestamp::from_ms),
             };
             let write = async move |tx: &WriteTx<'_>| {
                 tokens::create(tx, &environment, workspace, &request).await
             };
-            let id = database.write("tokens.create", write).await?;
+            let id = database.write("tokens.create", write).await?.id;
             eprintln!("Made {id}. This is the token, shown once:");
             println!("{}", token.reveal());
             Ok(())
@@ -98,23 +102,36 @@ async fn read_groups(
     }
 }
 
-async fn first_admin(
+/// The member with this address, or the first Admin.
+async fn user(
     database: &Database,
     workspace: WorkspaceId,
-) -> anyhow::Result<galley_domain::UserId> {
-    let find =
-        async move |tx: &Tx<'_>| Ok::<_, Error>(members::find_first_admin(tx, workspace).await?);
-    let found = database.read("members.find_first_admin", find).await?;
-    found.map(|(_, user)| user).context("the workspace has no Admin")
+    email: Option<&str>,
+) -> anyhow::Result<UserId> {
+    let Some(text) = email else {
+        let find = async move |tx: &Tx<'_>| {
+            Ok::<_, Error>(members::find_first_admin(tx, workspace).await?)
+        };
+        let found = database.read("members.find_first_admin", find).await?;
+        return found.map(|(_, user)| user).context("the workspace has no Admin");
+    };
+    let email = EmailAddress::parse(text).with_context(|| format!("--email {text:?}"))?;
+    let find = async move |tx: &Tx<'_>| {
+        let Some(user) = users::find_by_email(tx, &email).await? else { return Ok(None) };
+        Ok::<_, Error>(members::find_by_user(tx, workspace, user.id).await?.map(|_| user.id))
+    };
+    let found = database.read("members.find_by_user", find).await?;
+    found.with_context(|| format!("{text} is no member: `galley member add` makes them one"))
 }
 
 async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()> {
-    let read =
-        async move |tx: &Tx<'_>| Ok::<_, Error>(galley_storage::tokens::list(tx, workspace).await?);
-    for token in database.read("tokens.list", read).await? {
+    let read = async move |tx: &Tx<'_>| {
+        Ok::<_, Error>(galley_storage::tokens::list_for_operator(tx, workspace).await?)
+    };
+    for TokenSummary { token, username } in database.read("tokens.list", read).await? {
         let end = token.expires_at.map_or_else(|| "never".to_owned(), |end| end.to_string());
-        println!("{}  {}", token.id, token.name);
-        println!("    of {}, made {}, ends {end}", token.username, token.created_at);
+        println!("{}  {}", token.id, token.name.as_str());
+        println!("    of {}, made {}, ends {end}", username, token.created_at);
         println!("    {}", token.permissions);
         if let Some(groups) = &token.content_groups {
             let groups: Vec<_> = groups.iter().map(ToString::to_string).collect();

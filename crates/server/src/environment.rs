@@ -4,6 +4,8 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use galley_domain::Timestamp;
 use galley_domain::access_token::AccessToken;
 use galley_domain::id::IdSequence;
@@ -59,6 +61,11 @@ impl Environment {
     /// A random number that need not be unpredictable.
     pub fn random(&self) -> u32 {
         rand::random()
+    }
+
+    /// The code of a new invite: 256 random bits.
+    pub fn new_invite_code(&self) -> String {
+        URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
     }
 
     /// A new access token.

@@ -6,11 +6,13 @@
 //! commands alike; `representation` is how resources look in JSON.
 
 mod environment;
+mod housekeeping;
 pub mod http;
 pub mod operations;
 mod representation;
 mod routes;
 pub mod sanitize;
+pub mod secrets;
 
 pub use axum::http::HeaderValue;
 pub use environment::{Clock, Environment, SystemClock};

@@ -194,6 +194,26 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPie
     Ok(())
 }
 
+/// Takes a member off every piece.
+pub async fn remove_member(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    member: galley_domain::WorkspaceMemberId,
+) -> Result<()> {
+    tx.execute(
+        "UPDATE content_pieces SET version = version + 1, member_ids =
+            trim(replace(',' || member_ids || ',', ',' || CAST(?2 AS TEXT) || ',', ','), ',')
+         WHERE workspace_id = ?1 AND id IN (
+            SELECT content_piece_id FROM content_piece_members
+            WHERE workspace_id = ?1 AND member_id = ?2)",
+        params![workspace, member],
+    )
+    .await?;
+    let sql = "DELETE FROM content_piece_members WHERE workspace_id = ?1 AND member_id = ?2";
+    tx.execute(sql, params![workspace, member]).await?;
+    Ok(())
+}
+
 /// The pieces directly in `groups`, by `order`, at most `limit` of them.
 pub async fn in_groups(
     tx: &Tx<'_>,

@@ -24,12 +24,17 @@ pub mod content_groups;
 pub mod content_piece_list;
 pub mod content_pieces;
 pub mod events;
+pub mod idempotency;
+pub mod installation;
+pub mod invites;
+pub mod mails;
 pub mod members;
 pub mod ordering;
 pub mod roles;
 pub mod tags;
 pub mod tokens;
 pub mod users;
+pub mod webhooks;
 pub mod workspaces;
 
 pub use database::{Database, DatabaseUrl, Options, Role};

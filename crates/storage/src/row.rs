@@ -59,6 +59,32 @@ impl<'a> Row<'a> {
         self.opt_int(column)?.ok_or_else(|| unexpected_null(column))
     }
 
+    /// A boolean.
+    pub fn bool(&self, column: usize) -> Result<bool> {
+        match &self.0 {
+            Engine::Sqlite(row) => row.get(column).map_err(Error::corrupt),
+            Engine::Postgres(row) => row.try_get(column).map_err(Error::corrupt),
+        }
+    }
+
+    /// Bytes, or `None` for null.
+    pub fn opt_bytes(&self, column: usize) -> Result<Option<Vec<u8>>> {
+        match &self.0 {
+            Engine::Sqlite(row) => row.get(column).map_err(Error::corrupt),
+            Engine::Postgres(row) => row.try_get(column).map_err(Error::corrupt),
+        }
+    }
+
+    /// Bytes.
+    pub fn bytes(&self, column: usize) -> Result<Vec<u8>> {
+        self.opt_bytes(column)?.ok_or_else(|| unexpected_null(column))
+    }
+
+    /// A text of its own, or `None` for null.
+    pub fn opt_owned(&self, column: usize) -> Result<Option<String>> {
+        Ok(self.opt_text(column)?.map(ToOwned::to_owned))
+    }
+
     /// A time, or `None` for null.
     pub fn opt_time(&self, column: usize) -> Result<Option<Timestamp>> {
         Ok(self.opt_int(column)?.map(Timestamp::from_ms))

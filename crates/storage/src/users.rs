@@ -1,9 +1,11 @@
 //! Users of the installation. One user may be a member of several workspaces.
 
+use galley_domain::people::{EmailAddress, Username};
 use galley_domain::{Timestamp, UserId};
 
 use crate::error::Result;
-use crate::tx::WriteTx;
+use crate::row::Row;
+use crate::tx::{Tx, WriteTx};
 use crate::value::params;
 
 /// A user.
@@ -19,6 +21,42 @@ pub struct User {
     pub full_name: String,
     /// Where the picture is.
     pub avatar: Option<String>,
+    /// Raised by every change.
+    pub version: i64,
+}
+
+/// The columns of a user that [`read`] reads, of the table `u`.
+pub(crate) const COLUMNS: &str = "u.id, u.email, u.username, u.full_name, u.avatar, u.version";
+
+/// Reads a user whose columns start at `first`, if there is one.
+pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<Option<User>> {
+    let Some(id) = row.opt_parse(first)? else { return Ok(None) };
+    Ok(Some(User {
+        id,
+        email: row.text(first + 1)?.to_owned(),
+        username: row.text(first + 2)?.to_owned(),
+        full_name: row.text(first + 3)?.to_owned(),
+        avatar: row.opt_owned(first + 4)?,
+        version: row.int(first + 5)?,
+    }))
+}
+
+/// Finds a user.
+pub async fn find(tx: &Tx<'_>, id: UserId) -> Result<Option<User>> {
+    let sql = format!("SELECT {COLUMNS} FROM users u WHERE u.id = ?1");
+    Ok(tx.find(&sql, params![id], |row| read(row, 0)).await?.flatten())
+}
+
+/// Finds the user with this address.
+pub async fn find_by_email(tx: &Tx<'_>, email: &EmailAddress) -> Result<Option<User>> {
+    let sql = format!("SELECT {COLUMNS} FROM users u WHERE u.email_key = ?1");
+    Ok(tx.find(&sql, params![email.key()], |row| read(row, 0)).await?.flatten())
+}
+
+/// Whether somebody has this username.
+pub async fn has_username(tx: &Tx<'_>, username: &Username) -> Result<bool> {
+    let key = username.as_str().to_lowercase();
+    tx.exists("SELECT 1 FROM users WHERE username_key = ?1", params![key]).await
 }
 
 /// Keeps a new user.
@@ -26,7 +64,7 @@ pub async fn insert(tx: &WriteTx<'_>, user: &User, now: Timestamp) -> Result<()>
     tx.execute(
         "INSERT INTO users (id, email, email_key, username, username_key, full_name, avatar,
             version, created_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             user.id,
             &user.email,
@@ -35,7 +73,27 @@ pub async fn insert(tx: &WriteTx<'_>, user: &User, now: Timestamp) -> Result<()>
             user.username.to_lowercase(),
             &user.full_name,
             user.avatar.as_deref(),
+            user.version,
             now
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Keeps a changed profile.
+pub async fn update(tx: &WriteTx<'_>, user: &User) -> Result<()> {
+    tx.execute(
+        "UPDATE users SET username = ?2, username_key = ?3, full_name = ?4, avatar = ?5,
+            version = ?6
+         WHERE id = ?1",
+        params![
+            user.id,
+            &user.username,
+            user.username.to_lowercase(),
+            &user.full_name,
+            user.avatar.as_deref(),
+            user.version
         ],
     )
     .await?;

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::error::Error;
 
 use galley_domain::{
-    ContentGroupId, ContentPieceId, EventId, OrderKey, PermissionSet, RoleId, TagId, Timestamp,
-    TokenId, UserId, WorkspaceId, WorkspaceMemberId,
+    ContentGroupId, ContentPieceId, EventId, MailId, OrderKey, PermissionSet, RoleId, TagId,
+    Timestamp, TokenId, UserId, WebhookId, WorkspaceId, WorkspaceMemberId,
 };
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio_postgres::types::private::BytesMut;
@@ -142,5 +142,7 @@ written_as_text!(
     ContentPieceId,
     EventId,
     TokenId,
+    WebhookId,
+    MailId,
     PermissionSet
 );

@@ -7,8 +7,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderValue;
-use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use galley_domain::Permission;
 use galley_domain::access_token::AccessToken;
@@ -19,13 +18,13 @@ use sha2::{Digest, Sha256};
 
 use crate::http::app::App;
 use crate::http::error::Error;
-use crate::http::problem::{Problem, Reason};
+use crate::http::problem::Problem;
 use crate::operations::Scope;
 
 /// A permission as a type.
 pub(crate) trait Needs: Send {
-    /// The permission.
-    const PERMISSION: Permission;
+    /// The permission, if it takes one.
+    const PERMISSION: Option<Permission>;
 }
 
 macro_rules! permissions {
@@ -35,7 +34,8 @@ macro_rules! permissions {
         pub(crate) struct $name;
 
         impl Needs for $name {
-            const PERMISSION: Permission = Permission::$access(Resource::$resource);
+            const PERMISSION: Option<Permission> =
+                Some(Permission::$access(Resource::$resource));
         }
     )*};
 }
@@ -47,6 +47,26 @@ permissions! {
     WriteContentGroups = write ContentGroups;
     ReadTags = read Tags;
     WriteTags = write Tags;
+    ReadRoles = read Roles;
+    WriteRoles = write Roles;
+    ReadWorkspaceMemberships = read WorkspaceMemberships;
+    WriteWorkspaceMemberships = write WorkspaceMemberships;
+    ReadWorkspace = read Workspace;
+    WriteWorkspace = write Workspace;
+    ReadWebhooks = read Webhooks;
+    WriteWebhooks = write Webhooks;
+    ReadTokens = read Tokens;
+    WriteTokens = write Tokens;
+    ReadProfile = read Profile;
+    WriteProfile = write Profile;
+}
+
+/// No permission: the token alone is enough, or what else is needed depends on the request.
+#[derive(Debug)]
+pub(crate) struct AnyToken;
+
+impl Needs for AnyToken {
+    const PERMISSION: Option<Permission> = None;
 }
 
 /// The holder of a valid token with permission `P`.
@@ -59,10 +79,12 @@ pub(crate) struct Actor<P> {
 impl<P> Actor<P> {
     /// What of the workspace it sees.
     pub(crate) fn scope(&self) -> Scope {
-        Scope {
-            workspace: self.authentication.workspace,
-            content_groups: self.authentication.content_groups.clone(),
-        }
+        Scope::of(&self.authentication)
+    }
+
+    /// The token as it was found, for what looks at it again.
+    pub(crate) fn into_authentication(self) -> Authentication {
+        self.authentication
     }
 }
 
@@ -79,12 +101,9 @@ impl<P: Needs> FromRequestParts<App> for Actor<P> {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Error> {
         let authentication = authenticate(parts, app).await?;
-        if !authentication.permissions.allows(P::PERMISSION) {
-            return Err(Problem::new(
-                Reason::InsufficientPermissions,
-                format!("the permission {} is missing", P::PERMISSION),
-            )
-            .into());
+        let missing = P::PERMISSION.filter(|&needed| !authentication.permissions.allows(needed));
+        if let Some(missing) = missing {
+            return Err(Problem::insufficient_permissions(missing).into());
         }
         Ok(Self { authentication, permission: PhantomData })
     }
@@ -92,15 +111,24 @@ impl<P: Needs> FromRequestParts<App> for Actor<P> {
 
 async fn authenticate(parts: &Parts, app: &App) -> Result<Authentication, Error> {
     let token = bearer(parts).ok_or_else(|| {
-        unauthorized("send the header Authorization: Bearer <ACCESS_TOKEN> with a valid token")
+        Problem::unauthorized(
+            "send the header Authorization: Bearer <ACCESS_TOKEN> with a valid token",
+        )
     })?;
     let hash = hash(&token);
     let read = async move |tx: &Tx<'_>| tokens::find_by_hash(tx, &hash).await;
     let found = app.database().read::<_, StorageError, _>("tokens.find_by_hash", read).await?;
     let now = app.environment().now();
     match found {
-        Some(found) if found.expires_at.is_none_or(|end| end > now) => Ok(found),
-        _ => Err(unauthorized("the access token is unknown, was revoked, or has expired")),
+        Some(found) if found.expires_at.is_none_or(|end| end > now) => {
+            app.token_use().note(app.database(), &found, now);
+            app.rate_limit().check(found.token, &parts.extensions)?;
+            Ok(found)
+        }
+        _ => {
+            let detail = "the access token is unknown, was revoked, or has expired";
+            Err(Problem::unauthorized(detail).into())
+        }
     }
 }
 
@@ -118,9 +146,4 @@ fn bearer(parts: &Parts) -> Option<AccessToken> {
 /// What the store knows a token by.
 pub(crate) fn hash(token: &AccessToken) -> [u8; 32] {
     Sha256::digest(token.reveal().as_bytes()).into()
-}
-
-fn unauthorized(detail: &str) -> Error {
-    let problem = Problem::new(Reason::Unauthorized, detail);
-    problem.with_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")).into()
 }

@@ -6,12 +6,16 @@ use std::time::Duration;
 use axum::http::HeaderValue;
 use galley_content::{ContentError, Tree};
 use galley_domain::Invalid;
+use galley_domain::address_policy::AddressPolicy;
 use galley_storage::Database;
 use tokio::sync::Semaphore;
 
 use crate::environment::Environment;
+use crate::http::rate_limit::RateLimit;
+use crate::http::token_use::TokenUse;
+use crate::secrets::SecretKey;
 
-/// Bounds on what a client may send.
+/// Bounds on what a client may do.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Bytes of a request's body.
@@ -22,6 +26,12 @@ pub struct Limits {
     pub receive_time_max: Duration,
     /// The origins whose scripts browsers may let in.
     pub cors_origins: Vec<HeaderValue>,
+    /// Requests that a token may send in a minute; 0: as many as it likes.
+    pub rate_limit: u32,
+    /// Invites that a workspace may send in an hour.
+    pub invites_per_hour: u32,
+    /// The addresses that webhooks may call.
+    pub webhook_addresses: AddressPolicy,
 }
 
 impl Default for Limits {
@@ -31,6 +41,9 @@ impl Default for Limits {
             content_max: 2 * 1024 * 1024,
             receive_time_max: Duration::from_secs(30),
             cors_origins: Vec::new(),
+            rate_limit: 0,
+            invites_per_hour: 100,
+            webhook_addresses: AddressPolicy::default(),
         }
     }
 }
@@ -44,6 +57,9 @@ struct Parts {
     database: Database,
     environment: Environment,
     limits: Limits,
+    key: SecretKey,
+    rate_limit: RateLimit,
+    token_use: TokenUse,
     /// Documents that are worked on at the same time; the others wait.
     processors: Semaphore,
 }
@@ -55,11 +71,25 @@ const TREE_MAX: usize = 16 * 1024 * 1024;
 const INLINE_CONTENT_MAX: usize = 32 * 1024;
 
 impl App {
-    /// A service on `database`.
-    pub fn new(database: Database, environment: Environment, limits: Limits) -> Self {
+    /// A service on `database`, whose secrets are encrypted with `key`.
+    pub fn new(
+        database: Database,
+        environment: Environment,
+        key: SecretKey,
+        limits: Limits,
+    ) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let processors = Semaphore::new(threads);
-        Self(Arc::new(Parts { database, environment, limits, processors }))
+        let (rate_limit, token_use) = (RateLimit::new(limits.rate_limit), TokenUse::default());
+        Self(Arc::new(Parts {
+            database,
+            environment,
+            limits,
+            key,
+            rate_limit,
+            token_use,
+            processors,
+        }))
     }
 
     /// Where everything is kept.
@@ -72,7 +102,22 @@ impl App {
         &self.0.environment
     }
 
-    /// Bounds on what a client may send.
+    /// What the database's secrets are encrypted with.
+    pub(crate) fn key(&self) -> &SecretKey {
+        &self.0.key
+    }
+
+    /// How many requests each token may send.
+    pub(crate) fn rate_limit(&self) -> &RateLimit {
+        &self.0.rate_limit
+    }
+
+    /// When tokens were last used.
+    pub(crate) fn token_use(&self) -> &TokenUse {
+        &self.0.token_use
+    }
+
+    /// Bounds on what a client may do.
     pub fn limits(&self) -> &Limits {
         &self.0.limits
     }

@@ -9,7 +9,9 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
-use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, VARY};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING, VARY,
+};
 use axum::http::uri::{PathAndQuery, Uri};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -19,8 +21,9 @@ use tower::ServiceExt;
 use tracing::Instrument;
 
 use crate::environment::Environment;
-use crate::http::conditional;
 use crate::http::problem::{Problem, Reason};
+use crate::http::rate_limit::Standing;
+use crate::http::{compression, conditional};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -32,19 +35,23 @@ struct Route(MatchedPath);
 pub(crate) async fn handle(
     router: Router,
     environment: &Environment,
-    request: Request,
+    mut request: Request,
 ) -> Response {
     let started = Instant::now();
+    let standing = Standing::default();
+    request.extensions_mut().insert(standing.clone());
     let request_id = request_id(request.headers(), environment);
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
     let span = tracing::info_span!("request", id = %request_id);
     let headers = request.headers().clone();
-    let mut response = answer(router, request).instrument(span.clone()).await;
+    let response = answer(router, request).instrument(span.clone()).await;
+    let response = finish(response, &request_id, &method);
+    let mut response = compression::compress(&headers, response).await;
+    standing.write(response.headers_mut());
     if matches!(method, Method::GET | Method::HEAD) && conditional::is_known(&headers, &response) {
         response = not_modified(response);
     }
-    let response = finish(response, &request_id, &method);
     span.in_scope(|| report(&method, &path, &response, started));
     response
 }
@@ -74,7 +81,9 @@ async fn answer(router: Router, mut request: Request) -> Response {
 fn not_modified(mut response: Response) -> Response {
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     *response.body_mut() = Body::empty();
-    response.headers_mut().remove(CONTENT_TYPE);
+    for about_the_body in [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING] {
+        response.headers_mut().remove(about_the_body);
+    }
     response
 }
 
@@ -118,7 +127,7 @@ fn finish(mut response: Response, request_id: &str, method: &Method) -> Response
     }
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("private, no-cache"));
     if matches!(*method, Method::GET | Method::HEAD) {
-        headers.append(VARY, HeaderValue::from_static("authorization"));
+        headers.append(VARY, HeaderValue::from_static("authorization, accept-encoding"));
     }
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     response

@@ -5,6 +5,7 @@
 
 use std::str::FromStr;
 
+use galley_domain::permission::{Permission, PermissionSet, Resource};
 use galley_domain::{Invalid, Timestamp};
 use serde_json::{Map, Value};
 
@@ -68,6 +69,11 @@ impl Fields {
         }
     }
 
+    /// Whether the field is there.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.object.contains_key(name)
+    }
+
     /// Whether the field is there, and not a text.
     pub(crate) fn is_structured(&self, name: &str) -> bool {
         self.object.get(name).is_some_and(|value| value.is_object() || value.is_array())
@@ -113,7 +119,8 @@ pub(crate) struct Place<'i> {
 }
 
 impl Place<'_> {
-    fn refuse(&mut self, invalid: &Invalid) {
+    /// Notes what is wrong with the value.
+    pub(crate) fn refuse(&mut self, invalid: &Invalid) {
         self.issues.push(Issue::new(self.path.clone(), invalid));
     }
 
@@ -217,4 +224,60 @@ pub(crate) fn known_references<T: FromStr>(
         });
         Some(read.collect())
     }
+}
+
+/// Reads a boolean.
+pub(crate) fn boolean(value: Value, place: &mut Place<'_>) -> Option<bool> {
+    match value {
+        Value::Bool(value) => Some(value),
+        other => {
+            place.refuse(&wrong_type("a boolean", &other));
+            None
+        }
+    }
+}
+
+/// Reads one field of an object, whose others are ignored: `Some(None)` where it is absent, and
+/// `Some(Some(None))` where it is null.
+pub(crate) fn field_of<T>(
+    name: &'static str,
+    read: impl Read<T>,
+) -> impl FnOnce(Value, &mut Place<'_>) -> Option<Option<Option<T>>> {
+    move |value, place| {
+        let Value::Object(mut object) = value else {
+            place.refuse(&wrong_type("an object", &value));
+            return None;
+        };
+        match object.remove(name) {
+            None => Some(None),
+            Some(Value::Null) => Some(Some(None)),
+            Some(value) => {
+                let mut path = place.path.clone();
+                path.push(Step::Field(name.to_owned()));
+                let mut inner = Place { path, issues: place.issues };
+                read.read(value, &mut inner).map(|value| Some(Some(value)))
+            }
+        }
+    }
+}
+
+/// Reads a list of permissions.
+pub(crate) fn permissions(value: Value, place: &mut Place<'_>) -> Option<PermissionSet> {
+    let Value::Array(items) = value else {
+        place.refuse(&wrong_type("an array", &value));
+        return None;
+    };
+    let permission = |text: String| {
+        text.parse::<Permission>().map_err(|_| {
+            let names = Resource::ALL.iter().map(|what| what.as_str()).collect::<Vec<_>>();
+            let message = format!("must be <what>:read or <what>:write, of {}", names.join(", "));
+            Invalid::new("invalid_enum_value", message)
+        })
+    };
+    let read: Vec<_> = items
+        .into_iter()
+        .enumerate()
+        .map(|(index, item)| text(permission)(item, &mut place.item(index)))
+        .collect();
+    read.into_iter().collect()
 }

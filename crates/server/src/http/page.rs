@@ -6,8 +6,10 @@ use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use galley_domain::Invalid;
+use serde::Serialize;
 
 use crate::http::query::Query;
+use crate::http::response;
 
 /// How many items a page has when the request doesn't say.
 const PER_PAGE_DEFAULT: i64 = 20;
@@ -64,6 +66,20 @@ impl Page {
         let more = items.len() > shown;
         items.truncate(shown);
         if more { items.last() } else { None }
+    }
+
+    /// The answer of a list that is sorted by id: its items, and where it goes on.
+    pub(crate) fn show<'i, T, Id: ToString, B: Serialize>(
+        self,
+        query: &Query,
+        items: &'i mut Vec<T>,
+        id: impl FnOnce(&T) -> Id,
+        body: impl FnMut(&'i T) -> B,
+    ) -> Response {
+        let next = self.cut(items).map(|last| id_cursor(id(last)));
+        let mut response = response::ok(&items.iter().map(body).collect::<Vec<_>>());
+        link_next(&mut response, query, next.as_deref());
+        response
     }
 }
 

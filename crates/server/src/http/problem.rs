@@ -5,9 +5,10 @@
 
 use std::fmt::Write;
 
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use galley_domain::Invalid;
+use galley_domain::{Invalid, Permission};
 use serde::Serialize;
 
 macro_rules! reasons {
@@ -53,6 +54,8 @@ reasons! {
     Unauthorized = "unauthorized", UNAUTHORIZED, "A valid access token is needed";
     /// The token may not do this.
     InsufficientPermissions = "insufficient_permissions", FORBIDDEN, "The token may not do this";
+    /// It would give or take more than the token has.
+    BeyondOwn = "beyond_own_permissions", FORBIDDEN, "Nobody gives or takes more than they have";
     /// The token's view is limited to some groups.
     OutsideGroupLimit = "outside_group_limit", FORBIDDEN, "The token is limited to other groups";
     /// It isn't there.
@@ -63,6 +66,22 @@ reasons! {
     NotEmpty = "not_empty", CONFLICT, "The group is not empty";
     /// It holds too much.
     TooLarge = "too_large", CONFLICT, "The group holds too much to be deleted at once";
+    /// Somebody with this address is a member.
+    AlreadyMember = "already_member", CONFLICT, "Somebody with this address is a member";
+    /// Somebody with this address is invited.
+    AlreadyInvited = "already_invited", CONFLICT, "Somebody with this address is invited";
+    /// Nobody would be left who may do everything.
+    LastAdmin = "last_admin", CONFLICT, "The last Admin can't go";
+    /// Somebody has the role.
+    RoleInUse = "role_in_use", CONFLICT, "The role is in use";
+    /// The role is part of every workspace.
+    BuiltinRole = "builtin_role", CONFLICT, "The role stays as it is";
+    /// The name must be unique and is there.
+    NameTaken = "name_taken", CONFLICT, "The name is taken";
+    /// The username must be unique and is there.
+    UsernameTaken = "username_taken", CONFLICT, "The username is taken";
+    /// The request with this key was answered, and the answer can't be given again.
+    AlreadyAnswered = "already_answered", CONFLICT, "The request was answered already";
     /// It changed since it was read.
     PreconditionFailed = "precondition_failed", PRECONDITION_FAILED, "The resource has changed";
     /// The body is over its limit.
@@ -71,6 +90,12 @@ reasons! {
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The request came too slowly";
     /// The body isn't JSON by its own word.
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body must be JSON";
+    /// The key came with another request before.
+    IdempotencyKeyReused = "idempotency_key_reused", UNPROCESSABLE_ENTITY, "The Idempotency-Key was used for another request";
+    /// Too many requests of one token.
+    RateLimited = "rate_limited", TOO_MANY_REQUESTS, "The token sends too many requests";
+    /// Too many invites of one workspace.
+    TooManyInvites = "too_many_invites", TOO_MANY_REQUESTS, "The workspace sends too many invites";
     /// A fault of the server.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Something went wrong on the server";
     /// No room on the disk.
@@ -149,6 +174,23 @@ impl Problem {
 
     pub(crate) fn not_found() -> Self {
         Self::new(Reason::NotFound, "there is no such thing, or not in this workspace")
+    }
+
+    /// There is no token, or none that works.
+    pub(crate) fn unauthorized(detail: &str) -> Self {
+        let problem = Self::new(Reason::Unauthorized, detail);
+        problem.with_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+    }
+
+    /// The token lacks this permission.
+    pub(crate) fn insufficient_permissions(permission: Permission) -> Self {
+        let detail = format!("the permission {permission} is missing");
+        Self::new(Reason::InsufficientPermissions, detail)
+    }
+
+    /// Says after how many seconds it may go better.
+    pub(crate) fn retry_after(self, seconds: i64) -> Self {
+        self.with_header(RETRY_AFTER, HeaderValue::from(seconds))
     }
 
     pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {

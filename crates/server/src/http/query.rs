@@ -140,6 +140,14 @@ impl<T> Id<T> {
         Self(id)
     }
 
+    /// Whether it is this one.
+    pub(crate) fn is(self, id: T) -> bool
+    where
+        T: PartialEq,
+    {
+        self.0 == Some(id)
+    }
+
     /// The identifier, once everything else about the request was found right.
     pub(crate) fn get(self) -> Result<T, Error> {
         self.0.ok_or_else(Error::not_found)

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, ETAG, LOCATION};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::http::conditional::entity_tag;
 use crate::http::prefer::Prefer;
@@ -23,30 +23,89 @@ pub(crate) fn resource<T: Serialize>(version: i64, body: &T) -> Response {
     response
 }
 
-/// 201 with the new resource's id, or whole where that is preferred, and where it can be retrieved.
-pub(crate) fn created<T: Serialize>(
-    prefer: Prefer,
-    path: &str,
-    id: impl ToString,
-    version: i64,
-    body: &T,
-) -> Response {
-    #[derive(Serialize)]
-    struct Created<'i> {
-        id: &'i str,
-    }
-    let id = id.to_string();
-    let location = HeaderValue::try_from(format!("{path}?id={id}"));
-    let mut response = match prefer {
-        Prefer::Minimal => json(StatusCode::CREATED, &Created { id: &id }),
-        Prefer::Representation => {
-            let mut response = applied(resource(version, body));
-            *response.status_mut() = StatusCode::CREATED;
-            response
+/// The answer to the making of something, in a form in which it can be kept and given again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Made {
+    body: String,
+    etag: Option<String>,
+    location: Option<String>,
+    /// Whether it may be given again.
+    #[serde(skip)]
+    secret: bool,
+}
+
+impl Made {
+    /// 201 with the new resource's id, or whole where that is preferred.
+    pub(crate) fn new<T: Serialize>(
+        prefer: Prefer,
+        id: impl ToString,
+        version: i64,
+        body: &T,
+    ) -> Self {
+        #[derive(Serialize)]
+        struct Created {
+            id: String,
         }
-    };
-    response.headers_mut().insert(LOCATION, location.expect("paths and ids are visible ASCII"));
-    response
+        if prefer == Prefer::Minimal {
+            return Self::of(&Created { id: id.to_string() });
+        }
+        let made = Self::of(body);
+        let tag = entity_tag(version, made.body.as_bytes());
+        Self { etag: tag.to_str().ok().map(ToOwned::to_owned), ..made }
+    }
+
+    /// 201 with this body.
+    pub(crate) fn of<T: Serialize>(body: &T) -> Self {
+        let body = serde_json::to_string(body).expect("resources are JSON");
+        Self { body, etag: None, location: None, secret: false }
+    }
+
+    /// Adds a field that says what should be looked at.
+    pub(crate) fn with_warning(mut self, warning: Option<&str>) -> Self {
+        if let (Some(warning), Some(open)) = (warning, self.body.strip_suffix('}')) {
+            let warning = serde_json::to_string(warning).expect("texts are JSON");
+            self.body = format!("{open},\"warning\":{warning}}}");
+        }
+        self
+    }
+
+    /// Says where the resource can be retrieved.
+    pub(crate) fn at(self, path: &str, id: impl ToString) -> Self {
+        Self { location: Some(format!("{path}?id={}", id.to_string())), ..self }
+    }
+
+    /// Shown once: it can't be given again.
+    pub(crate) fn once(self) -> Self {
+        Self { secret: true, ..self }
+    }
+
+    /// The form in which it is kept, if it may be.
+    pub(crate) fn to_kept(&self) -> Option<String> {
+        (!self.secret).then(|| serde_json::to_string(self).expect("texts are JSON"))
+    }
+
+    /// Reads what [`Made::to_kept`] gave.
+    pub(crate) fn from_kept(text: &str) -> Result<Self, galley_storage::Error> {
+        serde_json::from_str(text).map_err(galley_storage::Error::corrupt)
+    }
+
+    /// The answer, said for the first time or again.
+    pub(crate) fn into_response(self, replayed: bool) -> Response {
+        let mut response = with_json(StatusCode::CREATED, self.body.into_bytes());
+        if self.etag.is_some() {
+            response = applied(response);
+        }
+        let headers = response.headers_mut();
+        let texts = [(ETAG, self.etag), (LOCATION, self.location)];
+        for (name, text) in texts {
+            let value = text.and_then(|text| HeaderValue::try_from(text).ok());
+            headers.extend(value.map(|value| (name, value)));
+        }
+        if replayed {
+            headers.insert("idempotency-replayed", HeaderValue::from_static("true"));
+        }
+        response
+    }
 }
 
 /// 204 after an update, or 200 with the resource where that is preferred, with the entity tag that
@@ -71,10 +130,6 @@ fn applied(mut response: Response) -> Response {
 /// 204 after a deletion.
 pub(crate) fn no_content() -> Response {
     StatusCode::NO_CONTENT.into_response()
-}
-
-fn json<T: Serialize>(status: StatusCode, body: &T) -> Response {
-    with_json(status, serde_json::to_vec(body).expect("resources are JSON"))
 }
 
 fn with_json(status: StatusCode, bytes: Vec<u8>) -> Response {

@@ -2,13 +2,16 @@
 
 use axum::Router;
 use axum::middleware::from_fn;
-use axum::routing::get;
+use axum::routing::{get, post};
 
 use crate::http::app::App;
 use crate::http::cors;
 use crate::http::edge::remember_route;
 use crate::http::problem::{Problem, Reason};
-use crate::routes::{content_groups, content_pieces, service, tags};
+use crate::routes::{
+    content_groups, content_pieces, profile, roles, service, tags, tokens, webhooks, workspace,
+    workspace_memberships,
+};
 
 /// The service's routes.
 pub fn router(app: App) -> Router {
@@ -43,6 +46,46 @@ fn routes() -> Router<App> {
                 .delete(tags::delete::handle),
         )
         .route("/tags/list", get(tags::list::handle))
+        .route(
+            "/roles",
+            get(roles::get::handle)
+                .post(roles::create::handle)
+                .put(roles::update::handle)
+                .delete(roles::delete::handle),
+        )
+        .route("/roles/list", get(roles::list::handle))
+        .route(
+            "/tokens",
+            get(tokens::get::handle)
+                .post(tokens::create::handle)
+                .put(tokens::update::handle)
+                .delete(tokens::delete::handle),
+        )
+        .route("/tokens/list", get(tokens::list::handle))
+        .route(
+            "/webhooks",
+            get(webhooks::get::handle)
+                .post(webhooks::create::handle)
+                .put(webhooks::update::handle)
+                .delete(webhooks::delete::handle),
+        )
+        .route("/webhooks/list", get(webhooks::list::handle))
+        .route("/profile", get(profile::get::handle).put(profile::update::handle))
+        .route("/workspace", get(workspace::get::handle).put(workspace::update::handle))
+        .route(
+            "/workspace-memberships",
+            post(workspace_memberships::create::handle)
+                .put(workspace_memberships::update::handle)
+                .delete(workspace_memberships::delete::handle),
+        )
+        .route(
+            "/workspace-memberships/list-members",
+            get(workspace_memberships::list_members::handle),
+        )
+        .route(
+            "/workspace-memberships/list-workspaces",
+            get(workspace_memberships::list_workspaces::handle),
+        )
         .route("/healthz", get(service::health))
         .route("/readyz", get(service::ready))
         .route_layer(from_fn(remember_route))

@@ -18,6 +18,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_io_timeout::TimeoutStream;
 
+use crate::housekeeping;
 use crate::http::app::App;
 use crate::http::edge;
 use crate::http::router::router;
@@ -49,6 +50,8 @@ impl Server {
     pub async fn run(self, app: App, stop: impl Future<Output = ()>) {
         let router = router(app.clone());
         let connections = GracefulShutdown::new();
+        let keeping = housekeeping::run(app.database().clone(), app.environment().clone());
+        let keeping = tokio::spawn(keeping);
         let mut stop = std::pin::pin!(stop);
         loop {
             tokio::select! {
@@ -64,6 +67,7 @@ impl Server {
             }
         }
         drop(self.listener);
+        keeping.abort();
         tracing::info!("stopping: waiting for running requests");
         if tokio::time::timeout(DRAIN_TIME_MAX, connections.shutdown()).await.is_err() {
             tracing::warn!("stopped with requests still running after {DRAIN_TIME_MAX:?}");

@@ -6,7 +6,7 @@ use galley_domain::content_group::{
 use galley_domain::event::Occurrence;
 use galley_domain::{ContentGroupId, Invalid};
 use galley_storage::events::{self, NewEvent};
-use galley_storage::{WriteTx, content_groups, content_pieces, workspaces};
+use galley_storage::{WriteTx, content_groups, content_pieces, webhooks, workspaces};
 
 use crate::environment::Environment;
 use crate::http::error::Error;
@@ -106,6 +106,7 @@ pub async fn delete(
     }
     let data = event_data(&group, &path, &[]);
     happened.push(event(environment, Occurrence::GroupRemoved(path), data, None));
+    webhooks::disable_on_group(tx, scope.workspace, id).await?;
     content_groups::delete(tx, scope.workspace, id).await?;
     events::append(tx, scope.workspace, &happened, environment.now()).await?;
     Ok(())
@@ -144,6 +145,7 @@ async fn delete_what_it_holds(
         if group.id != id {
             let data = event_data(&group, &path, &[]);
             happened.push(event(environment, Occurrence::GroupRemoved(path), data, None));
+            webhooks::disable_on_group(tx, workspace, group.id).await?;
             content_groups::delete(tx, workspace, group.id).await?;
         }
     }

@@ -4,15 +4,22 @@
 //! changes, keep it, and append the events last. HTTP endpoints and the program's commands call
 //! them alike. What was sent has been read and checked by then.
 
+mod authority;
 pub mod content_groups;
 pub mod content_pieces;
+pub mod members;
+pub mod profile;
+pub mod roles;
 pub mod setup;
 pub mod tags;
 pub mod tokens;
+pub mod webhooks;
+pub mod workspace;
 
 use galley_domain::event::Occurrence;
 use galley_domain::{ContentGroupId, EventId, WorkspaceId};
 use galley_storage::events::NewEvent;
+use galley_storage::tokens::Authentication;
 use galley_storage::{Tx, content_groups as groups};
 
 use crate::environment::Environment;
@@ -56,6 +63,11 @@ impl Scope {
     /// All of a workspace.
     pub fn whole(workspace: WorkspaceId) -> Self {
         Self { workspace, content_groups: None }
+    }
+
+    /// What the holder of a token sees.
+    pub(crate) fn of(token: &Authentication) -> Self {
+        Self { workspace: token.workspace, content_groups: token.content_groups.clone() }
     }
 
     /// Whether what stands at the end of `path` is in it. There is nothing at the end of an empty

@@ -1,16 +1,19 @@
 //! A new workspace, with all that somebody needs to start.
 
-use galley_domain::access_token::AccessToken;
+use galley_domain::access_token::{AccessToken, TokenName};
 use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
-use galley_domain::role::builtin_roles;
+use galley_domain::people::{EmailAddress, FullName};
+use galley_domain::role::{Role, RoleName, builtin_roles};
+use galley_domain::text::ShortText;
 use galley_domain::{
     ContentGroupId, PermissionSet, RoleId, UserId, WorkspaceId, WorkspaceMemberId,
 };
-use galley_storage::users::{self, User};
+use galley_storage::members::Member;
 use galley_storage::{WriteTx, content_groups, members, roles, workspaces};
 
 use crate::environment::Environment;
 use crate::http::error::Error;
+use crate::operations::members::user_for;
 use crate::operations::tokens::{self, TokenRequest};
 
 /// What a new workspace is to be like.
@@ -18,8 +21,8 @@ use crate::operations::tokens::{self, TokenRequest};
 pub struct NewWorkspace {
     /// Its name.
     pub name: String,
-    /// Its owner's e-mail address.
-    pub email: String,
+    /// Its owner's e-mail address: of a user who is there already, or of a new one.
+    pub email: EmailAddress,
     /// Its first content group's name.
     pub group: ContentGroupName,
     /// Its first token's text.
@@ -61,35 +64,47 @@ pub async fn create_workspace(
     new: &NewWorkspace,
 ) -> Result<MadeWorkspace, Error> {
     let now = environment.now();
+    let local_part = new.email.as_str().split('@').next().unwrap_or_default();
+    let owner = FullName::from_stored(local_part);
+    let user = user_for(tx, environment, &new.email, &owner).await?;
     let made = MadeWorkspace {
         workspace: WorkspaceId::new(environment.new_id()),
-        user: UserId::new(environment.new_id()),
+        user: user.id,
         member: WorkspaceMemberId::new(environment.new_id()),
         content_group: ContentGroupId::new(environment.new_id()),
         roles: [(); 3].map(|()| RoleId::new(environment.new_id())),
     };
     workspaces::insert(tx, made.workspace, &new.name, now).await?;
     for (id, role) in made.roles.into_iter().zip(builtin_roles()) {
-        roles::insert_builtin(tx, made.workspace, id, &role, now).await?;
+        let role = Role {
+            id,
+            name: RoleName::from_stored(role.name),
+            description: Some(ShortText::from_stored(role.description)),
+            permissions: role.permissions,
+            base_type: role.base_type,
+            version: 1,
+        };
+        roles::insert(tx, made.workspace, &role, now).await?;
     }
-    let local_part = new.email.split('@').next().unwrap_or_default();
-    let user = User {
-        id: made.user,
-        email: new.email.clone(),
-        username: local_part.to_owned(),
-        full_name: local_part.to_owned(),
-        avatar: None,
+    let member = Member {
+        id: made.member,
+        user: Some(user),
+        role: made.roles[0],
+        invited_email: None,
+        invited_name: None,
+        version: 1,
     };
-    users::insert(tx, &user, now).await?;
-    members::insert(tx, made.workspace, made.member, made.user, made.roles[0], now).await?;
+    members::insert(tx, made.workspace, &member, now).await?;
     let group = ContentGroup { id: made.content_group, name: new.group.clone(), version: 1 };
     content_groups::insert(tx, made.workspace, &group, &GroupPath::default(), now).await?;
     let request = TokenRequest {
         token: new.token.clone(),
         user: made.user,
-        name: "first token".to_owned(),
+        name: TokenName::from_stored("first token"),
+        description: None,
         permissions: PermissionSet::ALL,
         content_groups: None,
+        extension: None,
         expires_at: None,
     };
     tokens::create(tx, environment, made.workspace, &request).await?;

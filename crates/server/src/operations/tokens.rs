@@ -1,13 +1,21 @@
-//! Making access tokens.
+//! Making, changing and revoking access tokens.
 
-use galley_domain::access_token::AccessToken;
-use galley_domain::{PermissionSet, Timestamp, TokenId, UserId, WorkspaceId};
-use galley_storage::WriteTx;
-use galley_storage::tokens::{self, NewToken};
+use galley_domain::access_token::{AccessToken, ExtensionName, TokenName};
+use galley_domain::permission::Resource;
+use galley_domain::role::BaseType;
+use galley_domain::text::ShortText;
+use galley_domain::{
+    ContentGroupId, Permission, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId,
+};
+use galley_storage::tokens::{self, Authentication, Token};
+use galley_storage::{Tx, WriteTx, content_groups, members, roles};
 
 use crate::environment::Environment;
 use crate::http::actor;
 use crate::http::error::Error;
+use crate::operations::authority::Authority;
+use crate::operations::content_pieces::unknown_item;
+use crate::operations::{Expected, Scope};
 
 /// A token to make.
 #[derive(Debug, Clone)]
@@ -17,32 +25,227 @@ pub struct TokenRequest {
     /// Whose it is to be.
     pub user: UserId,
     /// What people call it.
-    pub name: String,
+    pub name: TokenName,
+    /// One sentence for people.
+    pub description: Option<ShortText>,
     /// What it allows at the most; its user's role bounds that.
     pub permissions: PermissionSet,
     /// The groups to which its view of content is limited.
-    pub content_groups: Option<Vec<galley_domain::ContentGroupId>>,
+    pub content_groups: Option<Vec<ContentGroupId>>,
+    /// The extension that it belongs to.
+    pub extension: Option<ExtensionName>,
     /// When it ends.
     pub expires_at: Option<Timestamp>,
 }
 
-/// Keeps a token, by the hash of its text.
+/// A token's change.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the fields are those of `TokenRequest`")]
+pub struct TokenUpdate {
+    pub id: TokenId,
+    pub name: Option<TokenName>,
+    pub description: Option<Option<ShortText>>,
+    pub permissions: Option<PermissionSet>,
+    pub content_groups: Option<Option<Vec<ContentGroupId>>>,
+    pub extension: Option<Option<ExtensionName>>,
+    pub expires_at: Option<Option<Timestamp>>,
+}
+
+/// Keeps a token, by the hash of its text: on the operator's own word, or for somebody who has
+/// proven to be its user.
 pub async fn create(
     tx: &WriteTx<'_>,
     environment: &Environment,
     workspace: WorkspaceId,
     request: &TokenRequest,
-) -> Result<TokenId, Error> {
-    let id = TokenId::new(environment.new_id());
-    let token = NewToken {
-        id,
+) -> Result<Token, Error> {
+    let token = Token {
+        id: TokenId::new(environment.new_id()),
         user: request.user,
-        hash: actor::hash(&request.token),
-        name: &request.name,
+        name: request.name.clone(),
+        description: request.description.clone(),
         permissions: request.permissions,
-        content_groups: request.content_groups.as_deref(),
+        content_groups: request.content_groups.clone(),
+        extension: request.extension.clone(),
         expires_at: request.expires_at,
+        last_used_at: None,
+        created_at: environment.now(),
+        version: 1,
     };
-    tokens::insert(tx, workspace, &token, environment.now()).await?;
-    Ok(id)
+    tokens::insert(tx, workspace, &token, &actor::hash(&request.token)).await?;
+    Ok(token)
+}
+
+async fn authority(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+) -> Result<Authority, Error> {
+    let authority = Authority::confirm(tx, environment, actor).await?;
+    authority.needs(Permission::write(Resource::Tokens))?;
+    Ok(authority)
+}
+
+/// Makes a token for the holder of another, which it doesn't go beyond.
+pub async fn issue(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+    request: &TokenRequest,
+) -> Result<Token, Error> {
+    let authority = authority(tx, environment, actor).await?;
+    authority.covers(request.permissions)?;
+    authority.covers_extension(request.extension.as_ref().map(ExtensionName::as_str))?;
+    authority.covers_expiry(request.expires_at)?;
+    authority.covers_groups(tx, request.content_groups.as_deref()).await?;
+    check_groups(tx, actor.workspace, request.content_groups.as_deref()).await?;
+    create(tx, environment, actor.workspace, request).await
+}
+
+/// Changes a token: in force for every later request.
+pub async fn update(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+    update: &TokenUpdate,
+    expected: &Expected,
+) -> Result<Token, Error> {
+    let authority = authority(tx, environment, actor).await?;
+    let before = find(tx, authority.token(), update.id).await?.ok_or_else(Error::not_found)?;
+    expected.check(before.version)?;
+    let mut token = before.clone();
+    token.name = update.name.clone().unwrap_or(token.name);
+    token.description = update.description.clone().unwrap_or(token.description);
+    token.permissions = update.permissions.unwrap_or(token.permissions);
+    token.content_groups = update.content_groups.clone().unwrap_or(token.content_groups);
+    token.extension = update.extension.clone().unwrap_or(token.extension);
+    token.expires_at = update.expires_at.unwrap_or(token.expires_at);
+    if token == before {
+        return Ok(before);
+    }
+    check_holds_no_more(tx, &authority, &before).await?;
+    // A token that outlasts this one must not become a way to go on as this one.
+    authority.covers_expiry(before.expires_at)?;
+    authority.covers_expiry(token.expires_at)?;
+    if token.permissions != before.permissions {
+        authority.covers(token.permissions)?;
+    }
+    authority.covers_extension(token.extension.as_ref().map(ExtensionName::as_str))?;
+    if token.content_groups != before.content_groups {
+        authority.covers_groups(tx, token.content_groups.as_deref()).await?;
+        check_groups(tx, actor.workspace, token.content_groups.as_deref()).await?;
+    }
+    token.version += 1;
+    tokens::update(tx, actor.workspace, &token).await?;
+    Ok(token)
+}
+
+/// Revokes a token: in force for every later request.
+pub async fn revoke(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+    id: TokenId,
+    expected: &Expected,
+) -> Result<(), Error> {
+    let authority = authority(tx, environment, actor).await?;
+    let token = find(tx, authority.token(), id).await?.ok_or_else(Error::not_found)?;
+    expected.check(token.version)?;
+    if token.id != actor.token {
+        check_holds_no_more(tx, &authority, &token).await?;
+    }
+    tokens::delete(tx, actor.workspace, id).await?;
+    Ok(())
+}
+
+/// Refuses to touch a token that may do more than the caller's. How long it works is left aside:
+/// a token that was lost must not have to be waited out.
+async fn check_holds_no_more(
+    tx: &WriteTx<'_>,
+    authority: &Authority,
+    token: &Token,
+) -> Result<(), Error> {
+    let workspace = authority.token().workspace;
+    let member = members::find_by_user(tx, workspace, token.user).await?;
+    let role = match member {
+        Some(member) => roles::find(tx, workspace, member.role).await?,
+        None => None,
+    };
+    let most = role.map_or(PermissionSet::default(), |role| role.permissions);
+    authority.covers(token.permissions.meet(most))?;
+    authority.covers_extension(token.extension.as_ref().map(ExtensionName::as_str))?;
+    authority.covers_groups(tx, token.content_groups.as_deref()).await
+}
+
+/// Refuses groups that aren't there.
+async fn check_groups(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    groups: Option<&[ContentGroupId]>,
+) -> Result<(), Error> {
+    let groups = groups.unwrap_or_default();
+    let existing = content_groups::existing(tx, workspace, groups).await?;
+    let indexed = groups.iter().enumerate();
+    let missing = indexed.filter(|(_, group)| !existing.contains(group));
+    let issues = missing.map(|(index, _)| unknown_item("contentGroupIds", index, "content group"));
+    Error::refuse(issues.collect())
+}
+
+/// Whose tokens the holder of a token sees: its own user's, or everybody's.
+fn visible_user(actor: &Authentication) -> Option<UserId> {
+    let sees_all = actor.base_type == Some(BaseType::Admin)
+        && actor.content_groups.is_none()
+        && actor.extension.is_none();
+    if sees_all { None } else { Some(actor.user) }
+}
+
+/// Whether a token names no group that the scope doesn't show.
+async fn names_nothing_hidden(tx: &Tx<'_>, scope: &Scope, token: &Token) -> Result<bool, Error> {
+    if scope.content_groups.is_none() {
+        return Ok(true);
+    }
+    for &group in token.content_groups.iter().flatten() {
+        let path = content_groups::path(tx, scope.workspace, group).await?;
+        if !scope.holds(&path) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Finds a token that the holder of `actor` sees.
+pub(crate) async fn find(
+    tx: &Tx<'_>,
+    actor: &Authentication,
+    id: TokenId,
+) -> Result<Option<Token>, Error> {
+    let Some(token) = tokens::find(tx, actor.workspace, id).await? else { return Ok(None) };
+    let own = visible_user(actor).is_none_or(|user| user == token.user);
+    let shown = own
+        && (token.id == actor.token || names_nothing_hidden(tx, &Scope::of(actor), &token).await?);
+    Ok(shown.then_some(token))
+}
+
+/// Lists the tokens that the holder of `actor` sees.
+pub(crate) async fn list(
+    tx: &Tx<'_>,
+    actor: &Authentication,
+    after: Option<&str>,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<Token>, Error> {
+    let (workspace, user) = (actor.workspace, visible_user(actor));
+    if actor.content_groups.is_none() {
+        return Ok(tokens::list(tx, workspace, user, after, limit, offset).await?);
+    }
+    // Of a user's own tokens there are few, and which of them are shown depends on their groups.
+    let scope = Scope::of(actor);
+    let mut shown = Vec::new();
+    for token in tokens::list(tx, workspace, user, after, i64::MAX, 0).await? {
+        if token.id == actor.token || names_nothing_hidden(tx, &scope, &token).await? {
+            shown.push(token);
+        }
+    }
+    let count = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);
+    Ok(shown.into_iter().skip(count(offset)).take(count(limit)).collect())
 }

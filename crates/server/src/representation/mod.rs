@@ -2,4 +2,8 @@
 
 pub(crate) mod content_group;
 pub(crate) mod content_piece;
+pub(crate) mod role;
 pub(crate) mod tag;
+pub(crate) mod token;
+pub(crate) mod webhook;
+pub(crate) mod workspace_member;

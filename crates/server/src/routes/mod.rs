@@ -2,5 +2,11 @@
 
 pub(crate) mod content_groups;
 pub(crate) mod content_pieces;
+pub(crate) mod profile;
+pub(crate) mod roles;
 pub(crate) mod service;
 pub(crate) mod tags;
+pub(crate) mod tokens;
+pub(crate) mod webhooks;
+pub(crate) mod workspace;
+pub(crate) mod workspace_memberships;

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use galley_domain::access_token::AccessToken;
+use galley_domain::access_token::{AccessToken, TokenName};
 use galley_domain::content_group::ContentGroupName;
+use galley_domain::people::EmailAddress;
 use galley_domain::{ContentGroupId, PermissionSet, Timestamp};
 use galley_server::operations::setup::{MadeWorkspace, NewWorkspace, create_first_workspace};
 use galley_server::operations::tokens::{self, TokenRequest};
+use galley_server::secrets::SecretKey;
 use galley_server::{App, Environment, Error, Limits, Server};
 use galley_storage::events::{self, Event};
 use galley_storage::{Database, Options, Role, StatementLog, Tx, WriteTx};
@@ -65,7 +67,7 @@ impl Service {
         };
         let database = Database::open(options).await.expect("the store opens");
         let home = make_first_workspace(&database, &environment).await;
-        let app = App::new(database.clone(), environment.clone(), limits);
+        let app = App::new(database.clone(), environment.clone(), SecretKey::new([7; 32]), limits);
         let server = Server::bind(([127, 0, 0, 1], 0).into()).await.expect("a port is free");
         let url = format!("http://{}", server.address().expect("it is bound"));
         tokio::spawn(server.run(app, std::future::pending()));
@@ -144,9 +146,11 @@ impl Service {
         let request = TokenRequest {
             token: token.clone(),
             user: self.home.made.user,
-            name: "test".to_owned(),
+            name: TokenName::parse("test").unwrap(),
+            description: None,
             permissions: permissions.parse::<PermissionSet>().unwrap(),
             content_groups: groups.map(ids),
+            extension: None,
             expires_at,
         };
         let (environment, workspace) = (self.environment.clone(), self.home.made.workspace);
@@ -283,7 +287,7 @@ async fn make_another_workspace(database: &Database, environment: &Environment) 
 fn new_workspace(environment: &Environment, name: &str) -> NewWorkspace {
     NewWorkspace {
         name: name.to_owned(),
-        email: format!("{name}@example.org"),
+        email: EmailAddress::parse(format!("{name}@example.org")).unwrap(),
         group: ContentGroupName::parse("Posts").unwrap(),
         token: environment.new_access_token(),
     }

@@ -14,6 +14,7 @@
 
 mod conformance;
 mod opening;
+mod people;
 mod plans;
 mod sqlite_faults;
 mod store;

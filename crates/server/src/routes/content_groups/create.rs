@@ -13,28 +13,29 @@ use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::{known_reference, text};
+use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::prefer::Prefer;
-use crate::http::response;
+use crate::http::response::Made;
 use crate::operations::content_groups;
-use crate::representation::content_group::ContentGroupBody;
 
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentGroups>,
     prefer: Prefer,
-    JsonBody { mut fields, .. }: JsonBody,
+    key: IdempotencyKey,
+    JsonBody { mut fields, bytes }: JsonBody,
 ) -> Result<Response, Error> {
     let name = fields.required("name", text(ContentGroupName::parse));
     let ancestor = fields.optional("ancestor", known_reference::<ContentGroupId>("content group"));
     fields.finish()?;
     let name = name.expect("there, as nothing was refused");
     let (scope, environment) = (actor.scope(), app.environment().clone());
-    let write = async move |tx: &WriteTx<'_>| {
+    let create = async move |tx: &WriteTx<'_>| {
         let group = content_groups::create(tx, &environment, &scope, &name, ancestor).await?;
-        let answer = move |version, body: &ContentGroupBody<'_>| {
-            response::created(prefer, PATH, group.id, version, body)
-        };
-        show(tx, &scope, group.id, false, answer).await
+        let shown = show(tx, &scope, group.id, false, move |version, body| {
+            Made::new(prefer, group.id, version, body).at(PATH, group.id)
+        });
+        shown.await
     };
-    app.database().write("content_groups.create", write).await
+    idempotency::make(&app, "content_groups.create", &actor, key, &bytes, create).await
 }

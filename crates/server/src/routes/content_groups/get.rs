@@ -29,13 +29,13 @@ pub(crate) async fn handle(
 }
 
 /// Hands the group's version and representation on to `answer`.
-pub(super) async fn show(
+pub(super) async fn show<T>(
     tx: &Tx<'_>,
     scope: &Scope,
     id: ContentGroupId,
     subtree: bool,
-    answer: impl FnOnce(i64, &ContentGroupBody<'_>) -> Response + Send,
-) -> Result<Response, Error> {
+    answer: impl FnOnce(i64, &ContentGroupBody<'_>) -> T + Send,
+) -> Result<T, Error> {
     let workspace = scope.workspace;
     let ids = [id];
     let (group, path) = futures_util::future::try_join(

@@ -13,8 +13,9 @@ use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::{Fields, text, time};
+use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::prefer::Prefer;
-use crate::http::response;
+use crate::http::response::Made;
 use crate::operations::content_pieces::{self, NewContentPiece, References};
 use crate::sanitize;
 
@@ -22,17 +23,21 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentPieces>,
     prefer: Prefer,
+    key: IdempotencyKey,
     body: JsonBody,
 ) -> Result<Response, Error> {
-    let (reader, size) = (app.clone(), body.bytes.len());
+    let (reader, bytes) = (app.clone(), body.bytes.clone());
+    let size = bytes.len();
     let Draft { new, fields, references } = app.process(size, move || read(&reader, body)).await;
     input::refuse_all(&app, actor.scope(), fields, references).await?;
     let new = new.expect("there, as nothing was refused");
     let (scope, environment) = (actor.scope(), app.environment().clone());
-    let write =
-        async move |tx: &WriteTx<'_>| content_pieces::create(tx, &environment, &scope, &new).await;
-    let kept = app.database().write("content_pieces.create", write).await?;
-    Ok(response::created(prefer, PATH, kept.piece.id, kept.piece.version, &kept.body()))
+    let create = async move |tx: &WriteTx<'_>| {
+        let kept = content_pieces::create(tx, &environment, &scope, &new).await?;
+        let (id, version) = (kept.piece.id, kept.piece.version);
+        Ok(Made::new(prefer, id, version, &kept.body()).at(PATH, id))
+    };
+    idempotency::make(&app, "content_pieces.create", &actor, key, &bytes, create).await
 }
 
 /// What a body says.

@@ -11,8 +11,9 @@ use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::text;
+use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::prefer::Prefer;
-use crate::http::response;
+use crate::http::response::Made;
 use crate::operations::tags;
 use crate::representation::tag::TagBody;
 
@@ -20,15 +21,17 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteTags>,
     prefer: Prefer,
-    JsonBody { mut fields, .. }: JsonBody,
+    key: IdempotencyKey,
+    JsonBody { mut fields, bytes }: JsonBody,
 ) -> Result<Response, Error> {
     let label = fields.required("label", text(TagLabel::parse));
     let color = fields.optional("color", text(color)).unwrap_or_default();
     fields.finish()?;
     let label = label.expect("there, as nothing was refused");
     let (scope, environment) = (actor.scope(), app.environment().clone());
-    let write =
-        async move |tx: &WriteTx<'_>| tags::create(tx, &environment, &scope, &label, color).await;
-    let tag = app.database().write("tags.create", write).await?;
-    Ok(response::created(prefer, PATH, tag.id, tag.version, &TagBody::from(&tag)))
+    let create = async move |tx: &WriteTx<'_>| {
+        let tag = tags::create(tx, &environment, &scope, &label, color).await?;
+        Ok(Made::new(prefer, tag.id, tag.version, &TagBody::from(&tag)).at(PATH, tag.id))
+    };
+    idempotency::make(&app, "tags.create", &actor, key, &bytes, create).await
 }

@@ -10,7 +10,6 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::page::{self, Page};
 use crate::http::query::Query;
-use crate::http::response;
 use crate::representation::tag::TagBody;
 
 pub(crate) async fn handle(
@@ -27,8 +26,5 @@ pub(crate) async fn handle(
         Ok::<_, Error>(tags::list(tx, workspace, after.as_deref(), page.limit(), offset).await?)
     };
     let mut tags = app.database().read("tags.list", read).await?;
-    let next = page.cut(&mut tags).map(|tag| page::id_cursor(tag.id));
-    let mut response = response::ok(&tags.iter().map(TagBody::from).collect::<Vec<_>>());
-    page::link_next(&mut response, &query, next.as_deref());
-    Ok(response)
+    Ok(page.show(&query, &mut tags, |tag| tag.id, TagBody::from))
 }

@@ -1,0 +1,72 @@
+//! What users and members are called.
+
+use crate::text::{Invalid, check_length, checked_text, line_of_text};
+
+checked_text! {
+    /// An e-mail address, kept as given. Two that differ in case only are the same.
+    EmailAddress, |text| {
+        check_length(text, 1, 254)?;
+        let options = email_address::Options::default()
+            .with_minimum_sub_domains(0)
+            .without_display_text()
+            .without_domain_literal();
+        email_address::EmailAddress::parse_with_options(text, options).map(drop).map_err(|_| {
+            Invalid::new("invalid_email", "must be an e-mail address, such as ann@example.org")
+        })
+    }
+}
+
+impl EmailAddress {
+    /// The form by which addresses are compared.
+    pub fn key(&self) -> String {
+        self.as_str().to_lowercase()
+    }
+}
+
+checked_text! {
+    /// A user's short name, unique in the installation whatever its case: 1 to 64 characters, no
+    /// white space or control characters.
+    Username, |text| {
+        check_length(text, 1, 64)?;
+        if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(Invalid::new(
+                "invalid_string",
+                "must not contain white space or control characters",
+            ));
+        }
+        Ok(())
+    }
+}
+
+line_of_text! {
+    /// A name that people read: 1 to 255 characters without control characters.
+    FullName(1..=255)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_what_mail_servers_take() {
+        for good in
+            ["ann@example.org", "owner@localhost", "a.b+c@sub.example.org", "Ann@Example.ORG"]
+        {
+            assert!(EmailAddress::parse(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "ann",
+            "@example.org",
+            "ann@",
+            "a b@example.org",
+            "Ann <ann@example.org>",
+            "ann@[127.0.0.1]",
+            "a@b@c",
+            "ann@example.org\r\nBcc: all@example.org",
+        ] {
+            assert_eq!(EmailAddress::parse(bad).is_err(), true, "{bad:?}");
+        }
+        assert_eq!(EmailAddress::parse("Ann@Example.ORG").unwrap().key(), "ann@example.org");
+    }
+}

@@ -1,0 +1,191 @@
+//! Webhooks: where events are sent to, which ones, and signed by what.
+
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::event::EventType;
+use crate::id::{ContentGroupId, WebhookId};
+use crate::text::{Invalid, ShortText, check_length, checked_text, line_of_text};
+use crate::time::Timestamp;
+
+line_of_text! {
+    /// A webhook's name: 1 to 255 characters without control characters.
+    WebhookName(1..=255)
+}
+
+checked_text! {
+    /// An absolute http or https URL, to 2,048 characters, without user and password.
+    WebhookUrl, |text| {
+        let refuse = |message: &str| Err(Invalid::new("invalid_url", message));
+        check_length(text, 1, 2_048)?;
+        let hidden = |c: char| c.is_control() || c.is_whitespace();
+        match url::Url::parse(text) {
+            _ if text.contains(hidden) => refuse("must not contain white space or control characters"),
+            Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => {
+                refuse("must be an absolute http or https URL")
+            }
+            Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+                refuse("must not hold a user or password: the secret signs what is sent")
+            }
+            Ok(_) => Ok(()),
+            Err(_) => refuse("must be an absolute http or https URL"),
+        }
+    }
+}
+
+/// How many bytes the base 64 of a `whsec_` secret holds.
+const KEY_BYTES: std::ops::RangeInclusive<usize> = 16..=64;
+
+const KEY_PREFIX: &str = "whsec_";
+
+/// What signs a webhook's payloads: 1 to 255 bytes, or `whsec_` and the base 64 of 16 to 64. `Debug`
+/// doesn't show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WebhookSecret(String);
+
+impl WebhookSecret {
+    /// Takes `text` if it keeps the rules of this type.
+    pub fn parse(text: impl Into<String>) -> Result<Self, Invalid> {
+        let text = text.into();
+        crate::text::check_no_nul(&text)?;
+        if text.is_empty() {
+            return Err(Invalid::new("too_short", "must not be empty"));
+        }
+        if text.len() > 255 {
+            return Err(Invalid::too_long(255, "bytes"));
+        }
+        let secret = Self(text);
+        if secret.0.starts_with(KEY_PREFIX)
+            && !secret.encoded().is_some_and(|key| KEY_BYTES.contains(&key.len()))
+        {
+            let message = "must hold the base 64 of 16 to 64 bytes after whsec_";
+            return Err(Invalid::new("invalid_secret", message));
+        }
+        Ok(secret)
+    }
+
+    /// The text as it was given.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// The key of the signatures: the secret's bytes, or what its base 64 holds.
+    pub fn key(&self) -> Vec<u8> {
+        self.encoded().unwrap_or_else(|| self.0.as_bytes().to_vec())
+    }
+
+    fn encoded(&self) -> Option<Vec<u8>> {
+        STANDARD.decode(self.0.strip_prefix(KEY_PREFIX)?).ok()
+    }
+}
+
+impl fmt::Debug for WebhookSecret {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("WebhookSecret(…)")
+    }
+}
+
+/// A webhook, its secret aside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Webhook {
+    /// Which one.
+    pub id: WebhookId,
+    /// Where events are sent to.
+    pub url: WebhookUrl,
+    /// What people call it.
+    pub name: WebhookName,
+    /// One sentence for people.
+    pub description: Option<ShortText>,
+    /// What is sent.
+    pub event: EventType,
+    /// The group that is watched, with all groups under it.
+    pub content_group_id: Option<ContentGroupId>,
+    /// The extension whose token made it.
+    pub extension: Option<String>,
+    /// Whether anything is sent.
+    pub enabled: bool,
+    /// Why nothing is.
+    pub disabled_reason: Option<DisabledReason>,
+    /// Since when nothing has come through.
+    pub failing_since: Option<Timestamp>,
+    /// Raised by every change.
+    pub version: i64,
+}
+
+macro_rules! disabled_reasons {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// Why a webhook sends nothing.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum DisabledReason {$($(#[$doc])* $name,)*}
+
+        impl DisabledReason {
+            /// Its name in the interface.
+            pub const fn as_str(self) -> &'static str {
+                match self {$(Self::$name => $text,)*}
+            }
+        }
+
+        impl std::str::FromStr for DisabledReason {
+            type Err = Invalid;
+
+            fn from_str(text: &str) -> Result<Self, Invalid> {
+                match text {
+                    $($text => Ok(Self::$name),)*
+                    _ => Err(Invalid::new("invalid_enum_value", "is no reason")),
+                }
+            }
+        }
+    };
+}
+
+disabled_reasons! {
+    /// Somebody switched it off.
+    Requested = "requested",
+    /// The group that it watched was deleted.
+    GroupDeleted = "group_deleted",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_http_and_hold_no_password() {
+        for good in [
+            "https://example.org",
+            "http://127.0.0.1:9/x?y=1",
+            "https://[::1]/",
+            "HTTPS://EXAMPLE.org/a",
+        ] {
+            assert!(WebhookUrl::parse(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "/hook",
+            "example.org",
+            "ftp://example.org",
+            "https://",
+            "http://u:p@example.org",
+            "http://u@example.org",
+            "file:///etc/passwd",
+            " https://example.org",
+            "https://exa mple.org",
+            "https://example.org/\n",
+        ] {
+            assert!(WebhookUrl::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_its_bytes_or_what_its_base64_holds() {
+        assert_eq!(WebhookSecret::parse("s3").unwrap().key(), b"s3");
+        let secret = WebhookSecret::parse("whsec_MDEyMzQ1Njc4OWFiY2RlZg==").unwrap();
+        assert_eq!(secret.key(), b"0123456789abcdef");
+        assert!(!format!("{secret:?}").contains("MDEy"));
+        for bad in ["", "whsec_", "whsec_MDEy", "whsec_?", &"x".repeat(256), "a\0b"] {
+            assert!(WebhookSecret::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The key that secrets in the database are encrypted with.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use galley_server::secrets::{KeyRefused, SecretKey};
+use galley_storage::{Database, DatabaseUrl, Error as StorageError, Tx, installation};
+
+use crate::settings::Settings;
+
+/// The key's file in the data directory, where no key is given.
+const FILE: &str = "galley.key";
+
+/// The key of the settings, or of the file; makes the file for a SQLite database that has no key yet.
+pub(crate) async fn load(settings: &Settings, database: &Database) -> anyhow::Result<SecretKey> {
+    let path = settings.data_dir.value.join(FILE);
+    let shown = path.display();
+    let (key, from) = if let Some(text) = settings.key.as_deref() {
+        let key = SecretKey::parse(text).context("GALLEY_KEY can't be used")?;
+        (key, "GALLEY_KEY".to_owned())
+    } else if matches!(settings.database()?, DatabaseUrl::Postgres(_)) {
+        bail!(
+            "with PostgreSQL the setting GALLEY_KEY is needed, the same on every node and kept \
+             safe: secrets are encrypted with it. Make one by `openssl rand -base64 32`"
+        );
+    } else if path.exists() {
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("the key file {shown} can't be read"))?;
+        let key = SecretKey::parse(&text).with_context(|| format!("{shown} can't be used"))?;
+        (key, shown.to_string())
+    } else if has_key(database).await? {
+        bail!(
+            "the key file {shown} is missing: put it back from where it was saved, or set \
+             GALLEY_KEY to what it held; the database's secrets can't be read without"
+        );
+    } else {
+        (make(&path)?, shown.to_string())
+    };
+    match key.check(database).await {
+        Ok(()) => Ok(key),
+        Err(KeyRefused::Other) => bail!(
+            "the key of {from} is not the one that the database was encrypted with: start with \
+             that one"
+        ),
+        Err(KeyRefused::Storage(error)) => Err(error.into()),
+    }
+}
+
+async fn has_key(database: &Database) -> anyhow::Result<bool> {
+    let find = async |tx: &Tx<'_>| installation::find_key_check(tx).await;
+    Ok(database.read::<_, StorageError, _>("installation.key", find).await?.is_some())
+}
+
+/// Makes the file of a new key, for its owner alone. It is there whole before anything is encrypted.
+fn make(path: &Path) -> anyhow::Result<SecretKey> {
+    let failed = || format!("the key file {} can't be made", path.display());
+    let text = SecretKey::generate();
+    let unfinished = path.with_extension("key.new");
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&unfinished).with_context(failed)?;
+    writeln!(file, "{text}").with_context(failed)?;
+    file.sync_all().with_context(failed)?;
+    std::fs::rename(&unfinished, path).with_context(failed)?;
+    if let Some(directory) = path.parent() {
+        // The name, too, must outlive a loss of power.
+        std::fs::File::open(directory)
+            .and_then(|directory| directory.sync_all())
+            .with_context(failed)?;
+    }
+    tracing::info!(file = %path.display(), "made a key: save it apart from the database");
+    Ok(SecretKey::parse(&text)?)
+}
+
+/// What `galley check` says of the key. It makes none.
+pub(crate) async fn check(settings: &Settings, database: &Database) -> Result<String, String> {
+    let path = settings.data_dir.value.join(FILE);
+    let sqlite = matches!(settings.database(), Ok(DatabaseUrl::Sqlite(_)));
+    let stored = has_key(database).await.map_err(|error| error.to_string())?;
+    if sqlite && settings.key.is_none() && !path.exists() && !stored {
+        return Ok("made at the first start".to_owned());
+    }
+    load(settings, database).await.map_err(|error| format!("{error:#}"))?;
+    Ok(match settings.key {
+        Some(_) => "of GALLEY_KEY".to_owned(),
+        None => format!("in {}; a backup of the database doesn't hold it", path.display()),
+    })
+}

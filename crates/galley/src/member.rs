@@ -1,0 +1,99 @@
+//! `galley member add|list`
+
+use anyhow::{Context, bail};
+use galley_domain::people::{EmailAddress, FullName};
+use galley_domain::{RoleId, WorkspaceId};
+use galley_server::operations::members::{self, Invitation};
+use galley_server::{Environment, Error};
+use galley_storage::members::Member;
+use galley_storage::{Database, Role, Tx, WriteTx, roles};
+
+use crate::cli::MemberCommand;
+use crate::settings::Settings;
+use crate::store;
+
+pub(crate) async fn run(settings: &Settings, command: &MemberCommand) -> anyhow::Result<()> {
+    let environment = Environment::default();
+    let database = store::open(settings, &environment, Role::Command).await?;
+    let done = match command {
+        MemberCommand::Add { email, name, role, workspace } => {
+            let workspace = store::workspace(&database, workspace.as_deref()).await?;
+            add(&database, environment, workspace, email, name.as_deref(), role).await
+        }
+        MemberCommand::List { workspace } => {
+            let workspace = store::workspace(&database, workspace.as_deref()).await?;
+            list(&database, workspace).await
+        }
+    };
+    database.close().await;
+    done
+}
+
+async fn add(
+    database: &Database,
+    environment: Environment,
+    workspace: WorkspaceId,
+    email: &str,
+    name: Option<&str>,
+    role: &str,
+) -> anyhow::Result<()> {
+    let address = EmailAddress::parse(email).with_context(|| format!("--email {email:?}"))?;
+    let name = name.unwrap_or_else(|| email.split('@').next().unwrap_or(email));
+    let invitation = Invitation {
+        email: address,
+        name: FullName::parse(name).context("--name")?,
+        role: find_role(database, workspace, role).await?,
+    };
+    let write =
+        async move |tx: &WriteTx<'_>| members::add(tx, &environment, workspace, &invitation).await;
+    let member = database.write("members.add", write).await?;
+    eprintln!("Added {email}. A token for them: galley token create --email {email}");
+    println!("{}", member.id);
+    Ok(())
+}
+
+/// The role of this id or name.
+async fn find_role(
+    database: &Database,
+    workspace: WorkspaceId,
+    named: &str,
+) -> anyhow::Result<RoleId> {
+    let read = async move |tx: &Tx<'_>| {
+        Ok::<_, Error>(roles::list(tx, workspace, None, i64::MAX, 0).await?)
+    };
+    let known = database.read("roles.list", read).await?;
+    let is_meant = |role: &&galley_domain::role::Role| {
+        role.id.to_string() == named || role.name.as_str().eq_ignore_ascii_case(named)
+    };
+    let Some(role) = known.iter().find(is_meant) else {
+        let names: Vec<_> = known.iter().map(|role| role.name.as_str()).collect();
+        bail!("there is no role {named:?}; there are {}", names.join(", "))
+    };
+    Ok(role.id)
+}
+
+async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()> {
+    let read = async move |tx: &Tx<'_>| {
+        let members = galley_storage::members::list(tx, workspace, None, i64::MAX, 0).await?;
+        let roles = roles::list(tx, workspace, None, i64::MAX, 0).await?;
+        Ok::<_, Error>((members, roles))
+    };
+    let (members, roles) = database.read("members.list", read).await?;
+    for member in members {
+        let role = roles.iter().find(|role| role.id == member.role);
+        let role = role.map_or("", |role| role.name.as_str());
+        println!("{}  {}  {role}", member.id, described(&member));
+    }
+    Ok(())
+}
+
+fn described(member: &Member) -> String {
+    match &member.user {
+        Some(user) => format!("{} <{}>, {}", user.full_name, user.email, user.username),
+        None => {
+            let name = member.invited_name.as_deref().unwrap_or_default();
+            let email = member.invited_email.as_deref().unwrap_or_default();
+            format!("{name} <{email}>, invited")
+        }
+    }
+}

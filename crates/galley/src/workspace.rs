@@ -1,0 +1,128 @@
+//! `galley workspace create|list|set`
+
+use anyhow::Context;
+use galley_domain::Timestamp;
+use galley_domain::content_group::ContentGroupName;
+use galley_domain::people::EmailAddress;
+use galley_domain::workspace::{Billing, WorkspaceName};
+use galley_server::operations::Expected;
+use galley_server::operations::setup::{self, NewWorkspace};
+use galley_server::operations::workspace::{self, WorkspaceUpdate};
+use galley_server::{Environment, Error};
+use galley_storage::{Database, Role, Tx, WriteTx, workspaces};
+
+use crate::cli::{BillingArguments, WorkspaceCommand};
+use crate::settings::Settings;
+use crate::{first_start, init, store};
+
+pub(crate) async fn run(settings: &Settings, command: &WorkspaceCommand) -> anyhow::Result<()> {
+    let environment = Environment::default();
+    let database = store::open(settings, &environment, Role::Command).await?;
+    let done = match command {
+        WorkspaceCommand::Create { name, email, json } => {
+            create(&database, &environment, name, email, *json).await
+        }
+        WorkspaceCommand::List => list(&database).await,
+        WorkspaceCommand::Set { workspace, name, billing } => {
+            set(&database, workspace.as_deref(), name.as_deref(), billing).await
+        }
+    };
+    database.close().await;
+    done
+}
+
+async fn create(
+    database: &Database,
+    environment: &Environment,
+    name: &str,
+    email: &str,
+    json: bool,
+) -> anyhow::Result<()> {
+    let token = environment.new_access_token();
+    let new = NewWorkspace {
+        name: WorkspaceName::parse(name).with_context(|| format!("--name {name:?}"))?.into(),
+        email: EmailAddress::parse(email).with_context(|| format!("--email {email:?}"))?,
+        group: ContentGroupName::parse(first_start::GROUP).context("the group's name")?,
+        token: token.clone(),
+    };
+    let environment = environment.clone();
+    let write = async move |tx: &WriteTx<'_>| setup::create_workspace(tx, &environment, &new).await;
+    let made = database.write("setup.create_workspace", write).await?;
+    init::print(&made, name, &token, json)
+}
+
+async fn list(database: &Database) -> anyhow::Result<()> {
+    let read = async |tx: &Tx<'_>| Ok::<_, Error>(workspaces::list(tx).await?);
+    for (id, name) in database.read("workspaces.list", read).await? {
+        println!("{id}  {name}");
+    }
+    Ok(())
+}
+
+async fn set(
+    database: &Database,
+    named: Option<&str>,
+    name: Option<&str>,
+    billing: &BillingArguments,
+) -> anyhow::Result<()> {
+    let id = store::workspace(database, named).await?;
+    let name = name
+        .map(|name| WorkspaceName::parse(name).with_context(|| format!("--name {name:?}")))
+        .transpose()?;
+    let find = async move |tx: &Tx<'_>| Ok::<_, Error>(workspaces::find(tx, id).await?);
+    let before = database.read("workspaces.find", find).await?;
+    let before = before.context("the workspace is gone")?.billing;
+    let update = WorkspaceUpdate {
+        name,
+        billing: Some(changed(before, billing)?),
+        ..WorkspaceUpdate::default()
+    };
+    let write =
+        async move |tx: &WriteTx<'_>| workspace::update(tx, id, &update, &Expected::Any).await;
+    let workspace = database.write("workspaces.update", write).await?;
+    let Billing {
+        customer_id,
+        subscription_status,
+        subscription_plan,
+        subscription_data,
+        subscription_expires_at,
+    } = workspace.billing;
+    println!("{}  {}", workspace.id, workspace.name.as_str());
+    for (what, value) in [
+        ("customer-id", customer_id),
+        ("subscription-status", subscription_status),
+        ("subscription-plan", subscription_plan),
+        ("subscription-data", subscription_data),
+        ("subscription-expires-at", subscription_expires_at.map(|end| end.to_string())),
+    ] {
+        println!("    {what:<24}{}", value.as_deref().unwrap_or("-"));
+    }
+    Ok(())
+}
+
+/// The billing with what was given set; an empty text takes a value away.
+fn changed(mut billing: Billing, given: &BillingArguments) -> anyhow::Result<Billing> {
+    let set = |field: &mut Option<String>, value: &Option<String>| {
+        if let Some(value) = value {
+            *field = Some(value.clone()).filter(|value| !value.is_empty());
+        }
+    };
+    set(&mut billing.customer_id, &given.customer_id);
+    set(&mut billing.subscription_status, &given.subscription_status);
+    set(&mut billing.subscription_plan, &given.subscription_plan);
+    set(&mut billing.subscription_data, &given.subscription_data);
+    if let Some(data) = &billing.subscription_data {
+        serde_json::from_str::<serde_json::Value>(data)
+            .context("--subscription-data is not JSON")?;
+    }
+    match given.subscription_expires_at.as_deref() {
+        None => {}
+        Some("") => billing.subscription_expires_at = None,
+        Some(text) => {
+            let end = Timestamp::parse_iso8601(text);
+            let end = end.with_context(|| format!("--subscription-expires-at {text:?}"))?;
+            billing.subscription_expires_at = Some(end);
+        }
+    }
+    Ok(billing)
+}

@@ -1,0 +1,47 @@
+//! Compression by `gzip` and `br`, for whoever accepts it.
+
+use std::convert::Infallible;
+
+use axum::body::Body;
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, ETAG};
+use axum::http::{HeaderMap, HeaderValue, Request};
+use axum::response::Response;
+use tower::{ServiceExt, service_fn};
+use tower_http::CompressionLevel;
+use tower_http::compression::Compression;
+use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
+
+/// The fewest bytes for which it is worth while.
+const SIZE_MIN: u16 = 1_024;
+
+/// More takes far longer than it makes smaller.
+const LEVEL: i32 = 4;
+
+/// Compresses an answer as its bytes are sent, and makes its entity tag one of its own.
+pub(crate) async fn compress(request: &HeaderMap, response: Response) -> Response {
+    let Some(accepted) = request.get(ACCEPT_ENCODING) else { return response };
+    let mut ask = Request::new(());
+    ask.headers_mut().insert(ACCEPT_ENCODING, accepted.clone());
+    let mut response = Some(response);
+    let inner = service_fn(|_: Request<()>| {
+        let response = response.take().expect("it is asked once");
+        std::future::ready(Ok::<_, Infallible>(response))
+    });
+    let worth = SizeAbove::new(SIZE_MIN)
+        .and(NotForContentType::SSE)
+        .and(NotForContentType::IMAGES)
+        .and(NotForContentType::const_new("font/"));
+    let service =
+        Compression::new(inner).quality(CompressionLevel::Precise(LEVEL)).compress_when(worth);
+    let Ok(compressed) = service.oneshot(ask).await;
+    let mut response = compressed.map(Body::new);
+    let coding = response.headers().get(CONTENT_ENCODING).and_then(|coding| coding.to_str().ok());
+    let tag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok());
+    // Two codings of a representation are not the same bytes.
+    if let (Some(coding), Some(tag)) = (coding, tag.and_then(|tag| tag.strip_suffix('"')))
+        && let Ok(tag) = HeaderValue::try_from(format!("{tag}-{coding}\""))
+    {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    response
+}

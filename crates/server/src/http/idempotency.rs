@@ -1,0 +1,124 @@
+//! `Idempotency-Key`: a POST that is sent again is answered again, and changes nothing twice.
+//!
+//! The first success is kept in the transaction of its own change, so that there is either both or
+//! neither of them.
+
+use axum::body::Bytes;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::response::Response;
+use galley_domain::{Invalid, Timestamp};
+use galley_storage::tokens::Authentication;
+use galley_storage::{WriteTx, idempotency};
+use sha2::{Digest, Sha256};
+
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::problem::{Issue, Problem, Reason, Step};
+use crate::http::response::Made;
+
+/// How long a key is remembered.
+pub(crate) const REMEMBERED_MS: i64 = 24 * 60 * 60 * 1_000;
+
+const HEADER: &str = "idempotency-key";
+
+/// The key that a client gave its request.
+#[derive(Debug, Clone)]
+pub(crate) struct IdempotencyKey {
+    key: Option<String>,
+    path: String,
+}
+
+impl FromRequestParts<App> for IdempotencyKey {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Error> {
+        let path = parts.uri.path().to_owned();
+        let mut values = parts.headers.get_all(HEADER).iter();
+        let key = match (values.next(), values.next()) {
+            (None, _) => None,
+            (Some(value), None) => {
+                let text = value.to_str().ok().filter(|text| (1..=255).contains(&text.len()));
+                Some(text.ok_or_else(refused)?.to_owned())
+            }
+            _ => return Err(refused()),
+        };
+        Ok(Self { key, path })
+    }
+}
+
+fn refused() -> Error {
+    let invalid =
+        Invalid::new("invalid_string", "must stand once and have 1 to 255 ASCII characters");
+    let issue = Issue::new(vec![Step::Field("Idempotency-Key".to_owned())], &invalid);
+    Problem::of_issues(vec![issue]).into()
+}
+
+/// A request with its key, by which it is known when it is sent again.
+#[derive(Debug, Clone)]
+struct Request {
+    key: String,
+    hash: [u8; 32],
+}
+
+/// Makes something once for each key: `operation` in a transaction, with what is answered kept in it.
+pub(crate) async fn make<F>(
+    app: &App,
+    name: &'static str,
+    actor: &Authentication,
+    key: IdempotencyKey,
+    body: &Bytes,
+    operation: F,
+) -> Result<Response, Error>
+where
+    F: AsyncFn(&WriteTx<'_>) -> Result<Made, Error> + Send + Sync + 'static,
+{
+    let IdempotencyKey { key, path } = key;
+    let request = key.map(|key| Request { key, hash: hash(&path, body) });
+    let (actor, environment) = (actor.clone(), app.environment().clone());
+    let write = async move |tx: &WriteTx<'_>| {
+        let Some(request) = &request else { return Ok((operation(tx).await?, false)) };
+        if let Some(answered) = claim(tx, &actor, request, environment.now()).await? {
+            return Ok((answered, true));
+        }
+        let made = operation(tx).await?;
+        if let Some(text) = made.to_kept() {
+            let (workspace, token) = (actor.workspace, actor.token);
+            idempotency::answer(tx, workspace, token, &request.key, &text).await?;
+        }
+        Ok::<_, Error>((made, false))
+    };
+    let (made, replayed) = app.database().write(name, write).await?;
+    Ok(made.into_response(replayed))
+}
+
+fn hash(path: &str, body: &Bytes) -> [u8; 32] {
+    Sha256::new().chain_update(path).chain_update([0]).chain_update(body).finalize().into()
+}
+
+/// Takes the key for this transaction, or gives what was answered to the request that has it.
+async fn claim(
+    tx: &WriteTx<'_>,
+    actor: &Authentication,
+    request: &Request,
+    now: Timestamp,
+) -> Result<Option<Made>, Error> {
+    let (workspace, token, key) = (actor.workspace, actor.token, request.key.as_str());
+    let since = Timestamp::from_ms(now.ms() - REMEMBERED_MS);
+    if idempotency::claim(tx, workspace, token, key, &request.hash, now, since).await? {
+        return Ok(None);
+    }
+    let kept = idempotency::find(tx, workspace, token, key).await?;
+    let kept = kept.ok_or(galley_storage::Error::Conflict)?;
+    if kept.request_hash != request.hash {
+        let detail = "the key came with another path or body before: use a new key";
+        return Err(Problem::new(Reason::IdempotencyKeyReused, detail).into());
+    }
+    match kept.answer.as_deref().map(Made::from_kept) {
+        Some(made) => Ok(Some(made?)),
+        None => {
+            let detail = "the request was answered, and what was answered is shown once only";
+            Err(Problem::new(Reason::AlreadyAnswered, detail).into())
+        }
+    }
+}

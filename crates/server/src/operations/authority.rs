@@ -1,0 +1,116 @@
+//! Nobody gives or takes more than they have.
+
+use galley_domain::content_group::GroupPath;
+use galley_domain::{ContentGroupId, Permission, PermissionSet, Timestamp};
+use galley_storage::tokens::{self, Authentication};
+use galley_storage::{WriteTx, content_groups, workspaces};
+
+use crate::environment::Environment;
+use crate::http::error::Error;
+use crate::http::problem::{Problem, Reason};
+use crate::operations::Scope;
+
+/// What the holder of a token may give and take, by what holds in this transaction.
+#[derive(Debug)]
+pub(crate) struct Authority(Authentication);
+
+impl Authority {
+    /// Looks the token up again, when no other change of who may do what can come in between.
+    pub(crate) async fn confirm(
+        tx: &WriteTx<'_>,
+        environment: &Environment,
+        actor: &Authentication,
+    ) -> Result<Self, Error> {
+        workspaces::lock(tx, actor.workspace).await?;
+        let found = tokens::find_authentication(tx, actor.workspace, actor.token).await?;
+        let now = environment.now();
+        let works = |found: &Authentication| found.expires_at.is_none_or(|end| end > now);
+        match found.filter(works) {
+            Some(found) => Ok(Self(found)),
+            None => Err(Problem::unauthorized("the access token was revoked meanwhile").into()),
+        }
+    }
+
+    /// The token as it stands.
+    pub(crate) fn token(&self) -> &Authentication {
+        &self.0
+    }
+
+    /// What of the workspace it sees.
+    pub(crate) fn scope(&self) -> Scope {
+        Scope::of(&self.0)
+    }
+
+    /// Refuses what needs a permission that the token has not.
+    pub(crate) fn needs(&self, permission: Permission) -> Result<(), Error> {
+        if self.0.permissions.allows(permission) {
+            return Ok(());
+        }
+        Err(Problem::insufficient_permissions(permission).into())
+    }
+
+    /// Refuses what is about all content, by a token that sees some of it.
+    pub(crate) fn needs_all_groups(&self) -> Result<(), Error> {
+        if self.0.content_groups.is_none() {
+            return Ok(());
+        }
+        let detail = "the token is limited to some groups, and this would reach beyond them";
+        Err(Problem::new(Reason::OutsideGroupLimit, detail).into())
+    }
+
+    /// Refuses to give, or to take away, more permissions than the token has.
+    pub(crate) fn covers(&self, permissions: PermissionSet) -> Result<(), Error> {
+        let Some(missing) = permissions.iter().find(|&one| !self.0.permissions.allows(one)) else {
+            return Ok(());
+        };
+        Err(beyond(&format!("the token has not {missing} itself")))
+    }
+
+    /// Refuses a token of another extension, or of none, to one that belongs to an extension.
+    pub(crate) fn covers_extension(&self, extension: Option<&str>) -> Result<(), Error> {
+        match &self.0.extension {
+            Some(own) if extension != Some(own) => {
+                Err(beyond("the token belongs to an extension, and this one would not"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a token that works longer than this one.
+    pub(crate) fn covers_expiry(&self, expires_at: Option<Timestamp>) -> Result<(), Error> {
+        match self.0.expires_at {
+            Some(own) if expires_at.is_none_or(|end| end > own) => {
+                Err(beyond(&format!("the token itself ends at {own}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a limit to groups that shows more than this token sees.
+    pub(crate) async fn covers_groups(
+        &self,
+        tx: &WriteTx<'_>,
+        groups: Option<&[ContentGroupId]>,
+    ) -> Result<(), Error> {
+        if self.0.content_groups.is_none() {
+            return Ok(());
+        }
+        let (workspace, scope) = (self.0.workspace, self.scope());
+        let outside = || -> Error {
+            let detail = "the token is limited to some groups, and can't give a view beyond them";
+            Problem::new(Reason::OutsideGroupLimit, detail).into()
+        };
+        for &group in groups.ok_or_else(outside)? {
+            let path: GroupPath = content_groups::path(tx, workspace, group).await?;
+            if !scope.holds(&path) {
+                return Err(outside());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn beyond(detail: &str) -> Error {
+    Problem::new(Reason::BeyondOwn, format!("nobody gives or takes more than they have: {detail}"))
+        .into()
+}

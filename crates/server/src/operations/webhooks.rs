@@ -1,0 +1,186 @@
+//! Making, changing and deleting webhooks.
+
+use galley_domain::event::EventType;
+use galley_domain::permission::Resource;
+use galley_domain::text::ShortText;
+use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookSecret, WebhookUrl};
+use galley_domain::{ContentGroupId, Invalid, WebhookId};
+use galley_storage::tokens::Authentication;
+use galley_storage::webhooks;
+use galley_storage::{WriteTx, content_groups};
+
+use crate::environment::Environment;
+use crate::http::error::Error;
+use crate::http::problem::{Issue, Problem, Reason, Step};
+use crate::operations::{Expected, Scope};
+use crate::secrets::SecretKey;
+
+/// A webhook to make.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the fields are those of `Webhook`")]
+pub struct NewWebhook {
+    pub url: WebhookUrl,
+    pub name: WebhookName,
+    pub description: Option<ShortText>,
+    pub event: EventType,
+    pub content_group_id: Option<ContentGroupId>,
+    pub secret: Option<WebhookSecret>,
+    pub enabled: bool,
+}
+
+/// A webhook's change.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the fields are those of `Webhook`")]
+pub struct WebhookUpdate {
+    pub id: WebhookId,
+    pub url: Option<WebhookUrl>,
+    pub name: Option<WebhookName>,
+    pub description: Option<Option<ShortText>>,
+    pub event: Option<EventType>,
+    pub content_group_id: Option<Option<ContentGroupId>>,
+    pub enabled: Option<bool>,
+}
+
+/// Where a webhook's secret is kept, for its encryption.
+pub fn secret_place(webhook: WebhookId) -> String {
+    format!("webhooks {webhook}")
+}
+
+/// Makes a webhook.
+pub async fn create(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    key: &SecretKey,
+    actor: &Authentication,
+    new: &NewWebhook,
+) -> Result<Webhook, Error> {
+    let webhook = Webhook {
+        id: WebhookId::new(environment.new_id()),
+        url: new.url.clone(),
+        name: new.name.clone(),
+        description: new.description.clone(),
+        event: new.event,
+        content_group_id: new.content_group_id,
+        extension: actor.extension.clone(),
+        enabled: new.enabled,
+        disabled_reason: (!new.enabled).then_some(DisabledReason::Requested),
+        failing_since: None,
+        version: 1,
+    };
+    check_may_see(actor, webhook.event)?;
+    check_group(tx, actor, &webhook).await?;
+    let sealed = new
+        .secret
+        .as_ref()
+        .map(|secret| key.seal(&secret_place(webhook.id), secret.reveal().as_bytes()));
+    let now = environment.now();
+    webhooks::insert(tx, actor.workspace, &webhook, sealed.as_deref(), now).await?;
+    Ok(webhook)
+}
+
+/// Changes a webhook.
+pub async fn update(
+    tx: &WriteTx<'_>,
+    actor: &Authentication,
+    update: &WebhookUpdate,
+    expected: &Expected,
+) -> Result<Webhook, Error> {
+    let before = find_to_change(tx, actor, update.id).await?;
+    expected.check(before.version)?;
+    let mut webhook = before.clone();
+    webhook.url = update.url.clone().unwrap_or(webhook.url);
+    webhook.name = update.name.clone().unwrap_or(webhook.name);
+    webhook.description = update.description.clone().unwrap_or(webhook.description);
+    webhook.event = update.event.unwrap_or(webhook.event);
+    webhook.content_group_id = update.content_group_id.unwrap_or(webhook.content_group_id);
+    match update.enabled {
+        Some(true) if !before.enabled => {
+            webhook.enabled = true;
+            webhook.disabled_reason = None;
+            webhook.failing_since = None;
+        }
+        Some(false) if before.enabled => {
+            webhook.enabled = false;
+            webhook.disabled_reason = Some(DisabledReason::Requested);
+        }
+        _ => {}
+    }
+    if webhook == before {
+        return Ok(before);
+    }
+    // A new address would be told what the webhook shows already.
+    check_may_see(actor, before.event)?;
+    check_may_see(actor, webhook.event)?;
+    check_group(tx, actor, &webhook).await?;
+    webhook.version += 1;
+    webhooks::update(tx, actor.workspace, &webhook).await?;
+    Ok(webhook)
+}
+
+/// Deletes a webhook.
+pub async fn delete(
+    tx: &WriteTx<'_>,
+    actor: &Authentication,
+    id: WebhookId,
+    expected: &Expected,
+) -> Result<(), Error> {
+    let webhook = find_to_change(tx, actor, id).await?;
+    expected.check(webhook.version)?;
+    webhooks::delete(tx, actor.workspace, id).await?;
+    Ok(())
+}
+
+async fn find_to_change(
+    tx: &WriteTx<'_>,
+    actor: &Authentication,
+    id: WebhookId,
+) -> Result<Webhook, Error> {
+    let within = actor.content_groups.as_deref();
+    let shown = webhooks::find(tx, actor.workspace, id, within).await?;
+    let found = match shown {
+        Some(_) => webhooks::find_to_change(tx, actor.workspace, id).await?,
+        None => None,
+    };
+    found.ok_or_else(Error::not_found)
+}
+
+/// Refuses a webhook that would show its maker more than a request does.
+fn check_may_see(actor: &Authentication, event: EventType) -> Result<(), Error> {
+    if actor.permissions.allows(event.permission()) {
+        return Ok(());
+    }
+    Err(Problem::insufficient_permissions(event.permission()).into())
+}
+
+/// What an event must, and may, be connected with.
+async fn check_group(
+    tx: &WriteTx<'_>,
+    actor: &Authentication,
+    webhook: &Webhook,
+) -> Result<(), Error> {
+    let scope = Scope::of(actor);
+    let limited = scope.content_groups.is_some();
+    let outside = |detail: &str| Problem::new(Reason::OutsideGroupLimit, detail).into();
+    if limited && webhook.event.resource() == Resource::WorkspaceMemberships {
+        return Err(outside("the token is limited to some groups and sees no members' events"));
+    }
+    let path = vec![Step::Field("metadata".to_owned()), Step::Field("contentGroupId".to_owned())];
+    let Some(group) = webhook.content_group_id else {
+        if webhook.event.resource() == Resource::ContentPieces {
+            let invalid = Invalid::new("required", "is required for this event");
+            return Error::refuse(vec![Issue::new(path, &invalid)]);
+        }
+        return if limited {
+            Err(outside("the token is limited to some groups: name one in metadata.contentGroupId"))
+        } else {
+            Ok(())
+        };
+    };
+    if scope.holds(&content_groups::path(tx, actor.workspace, group).await?) {
+        return Ok(());
+    }
+    if limited {
+        return Err(outside("the group is not one that the token sees"));
+    }
+    Error::refuse(vec![Issue::unknown_reference(path, "content group")])
+}

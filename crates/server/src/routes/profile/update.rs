@@ -1,0 +1,35 @@
+//! `PUT /profile`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::people::{FullName, Username};
+use galley_domain::text::WebReference;
+use galley_storage::WriteTx;
+
+use crate::http::actor::{Actor, WriteProfile};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::text;
+use crate::http::prefer::Prefer;
+use crate::http::response;
+use crate::operations::Expected;
+use crate::operations::profile::{self, ProfileUpdate};
+use crate::representation::workspace_member::ProfileBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteProfile>,
+    prefer: Prefer,
+    expected: Expected,
+    JsonBody { mut fields, .. }: JsonBody,
+) -> Result<Response, Error> {
+    let full_name = fields.replacement("fullName", text(FullName::parse));
+    let username = fields.replacement("username", text(Username::parse));
+    let avatar = fields.clearable("avatar", text(WebReference::parse));
+    fields.finish()?;
+    let (user, update) = (actor.user, ProfileUpdate { full_name, username, avatar });
+    let write = async move |tx: &WriteTx<'_>| profile::update(tx, user, &update, &expected).await;
+    let user = app.database().write("profile.update", write).await?;
+    Ok(response::updated(prefer, user.version, &ProfileBody::from(&user)))
+}

@@ -1,0 +1,41 @@
+//! `POST /roles`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::role::RoleName;
+use galley_domain::text::ShortText;
+use galley_storage::WriteTx;
+
+use super::PATH;
+use crate::http::actor::{Actor, WriteRoles};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::{permissions, text};
+use crate::http::idempotency::{self, IdempotencyKey};
+use crate::http::prefer::Prefer;
+use crate::http::response::Made;
+use crate::operations::roles::{self, NewRole};
+use crate::representation::role::RoleBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteRoles>,
+    prefer: Prefer,
+    key: IdempotencyKey,
+    JsonBody { mut fields, bytes }: JsonBody,
+) -> Result<Response, Error> {
+    let name = fields.required("name", text(RoleName::parse));
+    let description = fields.optional("description", text(ShortText::parse));
+    let permissions = fields.required("permissions", permissions).unwrap_or_default();
+    fields.finish()?;
+    let name = name.expect("there, as nothing was refused");
+    let new = NewRole { name, description, permissions };
+    let (authentication, environment) = (actor.into_authentication(), app.environment().clone());
+    let caller = authentication.clone();
+    let create = async move |tx: &WriteTx<'_>| {
+        let role = roles::create(tx, &environment, &caller, &new).await?;
+        Ok(Made::new(prefer, role.id, role.version, &RoleBody::from(&role)).at(PATH, role.id))
+    };
+    idempotency::make(&app, "roles.create", &authentication, key, &bytes, create).await
+}

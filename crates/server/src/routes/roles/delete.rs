@@ -1,0 +1,29 @@
+//! `DELETE /roles?id=`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::RoleId;
+use galley_storage::WriteTx;
+
+use crate::http::actor::{Actor, WriteRoles};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::query::Query;
+use crate::http::response;
+use crate::operations::{Expected, roles};
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteRoles>,
+    expected: Expected,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let id = query.id::<RoleId>();
+    query.finish()?;
+    let (id, environment) = (id.get()?, app.environment().clone());
+    let caller = actor.into_authentication();
+    let write =
+        async move |tx: &WriteTx<'_>| roles::delete(tx, &environment, &caller, id, &expected).await;
+    app.database().write("roles.delete", write).await?;
+    Ok(response::no_content())
+}

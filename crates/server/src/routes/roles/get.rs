@@ -1,0 +1,26 @@
+//! `GET /roles?id=`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::RoleId;
+use galley_storage::{Tx, roles};
+
+use crate::http::actor::{Actor, ReadRoles};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::query::Query;
+use crate::http::response;
+use crate::representation::role::RoleBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<ReadRoles>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let id = query.id::<RoleId>();
+    query.finish()?;
+    let (id, workspace) = (id.get()?, actor.workspace);
+    let read = async move |tx: &Tx<'_>| Ok::<_, Error>(roles::find(tx, workspace, id).await?);
+    let role = app.database().read("roles.get", read).await?.ok_or_else(Error::not_found)?;
+    Ok(response::resource(role.version, &RoleBody::from(&role)))
+}

@@ -1,0 +1,30 @@
+//! `GET /roles/list`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::RoleId;
+use galley_storage::{Tx, roles};
+
+use crate::http::actor::{Actor, ReadRoles};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::page::{self, Page};
+use crate::http::query::Query;
+use crate::representation::role::RoleBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<ReadRoles>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let page = Page::read(&mut query, page::PER_PAGE_MAX);
+    let after = page::after_id::<RoleId>(&mut query);
+    query.finish()?;
+    let workspace = actor.workspace;
+    let offset = page.offset(after.is_some());
+    let read = async move |tx: &Tx<'_>| {
+        Ok::<_, Error>(roles::list(tx, workspace, after.as_deref(), page.limit(), offset).await?)
+    };
+    let mut roles = app.database().read("roles.list", read).await?;
+    Ok(page.show(&query, &mut roles, |role| role.id, |role| RoleBody::from(role)))
+}

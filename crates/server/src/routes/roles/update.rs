@@ -1,0 +1,41 @@
+//! `PUT /roles`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::RoleId;
+use galley_domain::role::RoleName;
+use galley_domain::text::ShortText;
+use galley_storage::WriteTx;
+
+use crate::http::actor::{Actor, WriteRoles};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::{permissions, reference, text};
+use crate::http::prefer::Prefer;
+use crate::http::query::Id;
+use crate::http::response;
+use crate::operations::Expected;
+use crate::operations::roles::{self, RoleUpdate};
+use crate::representation::role::RoleBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteRoles>,
+    prefer: Prefer,
+    expected: Expected,
+    JsonBody { mut fields, .. }: JsonBody,
+) -> Result<Response, Error> {
+    let id = Id::new(fields.required("id", reference::<RoleId>).flatten());
+    let name = fields.replacement("name", text(RoleName::parse));
+    let description = fields.clearable("description", text(ShortText::parse));
+    let permissions = fields.replacement("permissions", permissions);
+    fields.finish()?;
+    let update = RoleUpdate { id: id.get()?, name, description, permissions };
+    let (caller, environment) = (actor.into_authentication(), app.environment().clone());
+    let write = async move |tx: &WriteTx<'_>| {
+        roles::update(tx, &environment, &caller, &update, &expected).await
+    };
+    let role = app.database().write("roles.update", write).await?;
+    Ok(response::updated(prefer, role.version, &RoleBody::from(&role)))
+}

@@ -1,0 +1,62 @@
+//! `POST /tokens`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::TokenId;
+use galley_domain::access_token::{ExtensionName, TokenName};
+use galley_domain::text::ShortText;
+use galley_storage::WriteTx;
+use serde::Serialize;
+
+use super::{PATH, check_end, groups};
+use crate::http::actor::{Actor, WriteTokens};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::{permissions, text, time};
+use crate::http::idempotency::{self, IdempotencyKey};
+use crate::http::response::Made;
+use crate::operations::tokens::{self, TokenRequest};
+
+/// The only answer that shows a token.
+#[derive(Serialize)]
+struct IssuedToken<'a> {
+    id: TokenId,
+    token: &'a str,
+}
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteTokens>,
+    key: IdempotencyKey,
+    JsonBody { mut fields, bytes }: JsonBody,
+) -> Result<Response, Error> {
+    for name in ["extension", "expiresAt"] {
+        fields.drop_empty(name);
+    }
+    let name = fields.required("name", text(TokenName::parse));
+    let description = fields.optional("description", text(ShortText::parse));
+    let permissions = fields.required("permissions", permissions).unwrap_or_default();
+    let content_groups = fields.optional("contentGroupIds", groups);
+    let extension = fields.optional("extension", text(ExtensionName::parse));
+    let expires_at = fields.optional("expiresAt", text(time));
+    check_end(&mut fields, expires_at, app.environment().now());
+    fields.finish()?;
+    let (authentication, environment) = (actor.into_authentication(), app.environment().clone());
+    let request = TokenRequest {
+        token: environment.new_access_token(),
+        user: authentication.user,
+        name: name.expect("there, as nothing was refused"),
+        description,
+        permissions,
+        content_groups,
+        extension,
+        expires_at,
+    };
+    let caller = authentication.clone();
+    let create = async move |tx: &WriteTx<'_>| {
+        let id = tokens::issue(tx, &environment, &caller, &request).await?.id;
+        Ok(Made::of(&IssuedToken { id, token: request.token.reveal() }).at(PATH, id).once())
+    };
+    idempotency::make(&app, "tokens.create", &authentication, key, &bytes, create).await
+}

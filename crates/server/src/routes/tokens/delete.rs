@@ -1,0 +1,30 @@
+//! `DELETE /tokens?id=`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::TokenId;
+use galley_storage::WriteTx;
+
+use crate::http::actor::{Actor, WriteTokens};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::query::Query;
+use crate::http::response;
+use crate::operations::{Expected, tokens};
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteTokens>,
+    expected: Expected,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let id = query.id::<TokenId>();
+    query.finish()?;
+    let (id, environment) = (id.get()?, app.environment().clone());
+    let caller = actor.into_authentication();
+    let write = async move |tx: &WriteTx<'_>| {
+        tokens::revoke(tx, &environment, &caller, id, &expected).await
+    };
+    app.database().write("tokens.delete", write).await?;
+    Ok(response::no_content())
+}

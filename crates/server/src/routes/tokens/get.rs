@@ -1,0 +1,27 @@
+//! `GET /tokens?id=`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::TokenId;
+use galley_storage::Tx;
+
+use crate::http::actor::{Actor, ReadTokens};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::query::Query;
+use crate::http::response;
+use crate::operations::tokens;
+use crate::representation::token::TokenBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<ReadTokens>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let id = query.id::<TokenId>();
+    query.finish()?;
+    let (id, caller) = (id.get()?, actor.into_authentication());
+    let read = async move |tx: &Tx<'_>| tokens::find(tx, &caller, id).await;
+    let token = app.database().read("tokens.get", read).await?.ok_or_else(Error::not_found)?;
+    Ok(response::resource(token.version, &TokenBody::from(&token)))
+}

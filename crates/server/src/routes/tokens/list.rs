@@ -1,0 +1,31 @@
+//! `GET /tokens/list`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::TokenId;
+use galley_storage::Tx;
+
+use crate::http::actor::{Actor, ReadTokens};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::page::{self, Page};
+use crate::http::query::Query;
+use crate::operations::tokens;
+use crate::representation::token::TokenBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<ReadTokens>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let page = Page::read(&mut query, page::PER_PAGE_MAX);
+    let after = page::after_id::<TokenId>(&mut query);
+    query.finish()?;
+    let caller = actor.into_authentication();
+    let offset = page.offset(after.is_some());
+    let read = async move |tx: &Tx<'_>| {
+        tokens::list(tx, &caller, after.as_deref(), page.limit(), offset).await
+    };
+    let mut tokens = app.database().read("tokens.list", read).await?;
+    Ok(page.show(&query, &mut tokens, |token| token.id, |token| TokenBody::from(token)))
+}

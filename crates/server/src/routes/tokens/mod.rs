@@ -1,0 +1,37 @@
+//! `/tokens`.
+
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod update;
+
+use galley_domain::ContentGroupId;
+use galley_domain::access_token::GROUPS_MAX;
+use galley_domain::content_piece::without_repeats;
+use galley_domain::{Invalid, Timestamp};
+use serde_json::Value;
+
+use crate::http::fields::{Fields, Place, known_references};
+
+/// The path of the resource.
+pub(crate) const PATH: &str = "/tokens";
+
+/// Reads the groups of a limit: one at least, because none could be taken for no limit.
+fn groups(value: Value, place: &mut Place<'_>) -> Option<Vec<ContentGroupId>> {
+    let groups = known_references::<ContentGroupId>("content group", GROUPS_MAX)(value, place)?;
+    if groups.is_empty() {
+        let message = "must name a group, or be null for a token that sees everything";
+        place.refuse(&Invalid::new("too_short", message));
+        return None;
+    }
+    let groups: Option<Vec<_>> = groups.into_iter().collect();
+    groups.map(without_repeats)
+}
+
+/// Refuses an end that has been.
+fn check_end(fields: &mut Fields, end: Option<Timestamp>, now: Timestamp) {
+    if end.is_some_and(|end| end <= now) {
+        fields.refuse("expiresAt", &Invalid::new("invalid_date", "must lie in the future"));
+    }
+}

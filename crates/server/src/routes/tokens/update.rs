@@ -1,0 +1,51 @@
+//! `PUT /tokens`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::TokenId;
+use galley_domain::access_token::{ExtensionName, TokenName};
+use galley_domain::text::ShortText;
+use galley_storage::WriteTx;
+
+use super::groups;
+use crate::http::actor::{Actor, WriteTokens};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::{permissions, reference, text, time};
+use crate::http::prefer::Prefer;
+use crate::http::query::Id;
+use crate::http::response;
+use crate::operations::Expected;
+use crate::operations::tokens::{self, TokenUpdate};
+use crate::representation::token::TokenBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteTokens>,
+    prefer: Prefer,
+    expected: Expected,
+    JsonBody { mut fields, .. }: JsonBody,
+) -> Result<Response, Error> {
+    for name in ["extension", "expiresAt"] {
+        fields.drop_empty(name);
+    }
+    let id = Id::new(fields.required("id", reference::<TokenId>).flatten());
+    let name = fields.replacement("name", text(TokenName::parse));
+    let description = fields.clearable("description", text(ShortText::parse));
+    let permissions = fields.replacement("permissions", permissions);
+    let content_groups = fields.clearable("contentGroupIds", groups);
+    let extension = fields.clearable("extension", text(ExtensionName::parse));
+    // An end that has been is fine: what a GET gave can be sent back.
+    let expires_at = fields.clearable("expiresAt", text(time));
+    fields.finish()?;
+    let id = id.get()?;
+    let update =
+        TokenUpdate { id, name, description, permissions, content_groups, extension, expires_at };
+    let (caller, environment) = (actor.into_authentication(), app.environment().clone());
+    let write = async move |tx: &WriteTx<'_>| {
+        tokens::update(tx, &environment, &caller, &update, &expected).await
+    };
+    let token = app.database().write("tokens.update", write).await?;
+    Ok(response::updated(prefer, token.version, &TokenBody::from(&token)))
+}

@@ -1,0 +1,57 @@
+//! `POST /webhooks`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::text::ShortText;
+use galley_domain::webhook::{WebhookName, WebhookSecret, WebhookUrl};
+use galley_storage::WriteTx;
+
+use super::{PATH, event, metadata, warning::warning};
+use crate::http::actor::{Actor, WriteWebhooks};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::{boolean, text};
+use crate::http::idempotency::{self, IdempotencyKey};
+use crate::http::prefer::Prefer;
+use crate::http::response::Made;
+use crate::operations::webhooks::{self, NewWebhook};
+use crate::representation::webhook::WebhookBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteWebhooks>,
+    prefer: Prefer,
+    key: IdempotencyKey,
+    JsonBody { mut fields, bytes }: JsonBody,
+) -> Result<Response, Error> {
+    fields.drop_empty("secret");
+    let url = fields.required("url", text(WebhookUrl::parse));
+    let name = fields.required("name", text(WebhookName::parse));
+    let event = fields.required("event", text(event));
+    let description = fields.optional("description", text(ShortText::parse));
+    let secret = fields.optional("secret", text(WebhookSecret::parse));
+    let content_group_id = fields.optional("metadata", metadata).flatten().flatten();
+    let enabled = fields.optional("enabled", boolean).unwrap_or(true);
+    fields.finish()?;
+    let there = "there, as nothing was refused";
+    let new = NewWebhook {
+        url: url.expect(there),
+        name: name.expect(there),
+        description,
+        event: event.expect(there),
+        content_group_id,
+        secret,
+        enabled,
+    };
+    let warning = warning(&app.limits().webhook_addresses, &new.url).await;
+    let (authentication, environment) = (actor.into_authentication(), app.environment().clone());
+    let (caller, secret_key) = (authentication.clone(), app.key().clone());
+    let create = async move |tx: &WriteTx<'_>| {
+        let webhook = webhooks::create(tx, &environment, &secret_key, &caller, &new).await?;
+        let body = WebhookBody::from(&webhook);
+        let made = Made::new(prefer, webhook.id, webhook.version, &body);
+        Ok(made.with_warning(warning.as_deref()).at(PATH, webhook.id))
+    };
+    idempotency::make(&app, "webhooks.create", &authentication, key, &bytes, create).await
+}

@@ -1,0 +1,27 @@
+//! `DELETE /webhooks?id=`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::WebhookId;
+use galley_storage::WriteTx;
+
+use crate::http::actor::{Actor, WriteWebhooks};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::query::Query;
+use crate::http::response;
+use crate::operations::{Expected, webhooks};
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteWebhooks>,
+    expected: Expected,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let id = query.id::<WebhookId>();
+    query.finish()?;
+    let (id, caller) = (id.get()?, actor.into_authentication());
+    let write = async move |tx: &WriteTx<'_>| webhooks::delete(tx, &caller, id, &expected).await;
+    app.database().write("webhooks.delete", write).await?;
+    Ok(response::no_content())
+}

@@ -1,0 +1,29 @@
+//! `GET /webhooks?id=`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::WebhookId;
+use galley_storage::{Tx, webhooks};
+
+use crate::http::actor::{Actor, ReadWebhooks};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::query::Query;
+use crate::http::response;
+use crate::representation::webhook::WebhookBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<ReadWebhooks>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let id = query.id::<WebhookId>();
+    query.finish()?;
+    let (id, scope) = (id.get()?, actor.scope());
+    let read = async move |tx: &Tx<'_>| {
+        let within = scope.content_groups.as_deref();
+        Ok::<_, Error>(webhooks::find(tx, scope.workspace, id, within).await?)
+    };
+    let webhook = app.database().read("webhooks.get", read).await?.ok_or_else(Error::not_found)?;
+    Ok(response::resource(webhook.version, &WebhookBody::from(&webhook)))
+}

@@ -1,0 +1,39 @@
+//! `GET /webhooks/list`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::WebhookId;
+use galley_storage::Tx;
+use galley_storage::webhooks::{self, ListQuery};
+
+use crate::http::actor::{Actor, ReadWebhooks};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::page::{self, Page};
+use crate::http::query::Query;
+use crate::representation::webhook::WebhookBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<ReadWebhooks>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let page = Page::read(&mut query, page::PER_PAGE_MAX);
+    let after = page::after_id::<WebhookId>(&mut query);
+    let extension_only = query.boolean("extensionOnly");
+    query.finish()?;
+    let (scope, extension) = (actor.scope(), actor.extension.clone());
+    let offset = page.offset(after.is_some());
+    let read = async move |tx: &Tx<'_>| {
+        let list = ListQuery {
+            extension: extension_only.then_some(extension.as_deref()),
+            within: scope.content_groups.as_deref(),
+            after: after.as_deref(),
+            limit: page.limit(),
+            offset,
+        };
+        Ok::<_, Error>(webhooks::list(tx, scope.workspace, &list).await?)
+    };
+    let mut webhooks = app.database().read("webhooks.list", read).await?;
+    Ok(page.show(&query, &mut webhooks, |webhook| webhook.id, |webhook| WebhookBody::from(webhook)))
+}

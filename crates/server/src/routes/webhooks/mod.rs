@@ -1,0 +1,26 @@
+//! `/webhooks`.
+
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod update;
+mod warning;
+
+use galley_domain::event::EventType;
+use galley_domain::{ContentGroupId, Invalid};
+use serde_json::Value;
+
+use crate::http::fields::{Place, field_of, known_reference};
+
+/// The path of the resource.
+pub(crate) const PATH: &str = "/webhooks";
+
+fn event(text: String) -> Result<EventType, Invalid> {
+    text.parse()
+}
+
+/// Reads what the event is connected with; `Some(None)` where that is not said.
+fn metadata(value: Value, place: &mut Place<'_>) -> Option<Option<Option<ContentGroupId>>> {
+    field_of("contentGroupId", known_reference::<ContentGroupId>("content group"))(value, place)
+}

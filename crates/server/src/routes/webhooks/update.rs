@@ -1,0 +1,54 @@
+//! `PUT /webhooks`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::text::ShortText;
+use galley_domain::webhook::{WebhookName, WebhookUrl};
+use galley_domain::{Invalid, WebhookId};
+use galley_storage::WriteTx;
+
+use super::{event, metadata};
+use crate::http::actor::{Actor, WriteWebhooks};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::{boolean, reference, text};
+use crate::http::prefer::Prefer;
+use crate::http::query::Id;
+use crate::http::response;
+use crate::operations::Expected;
+use crate::operations::webhooks::{self, WebhookUpdate};
+use crate::representation::webhook::WebhookBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteWebhooks>,
+    prefer: Prefer,
+    expected: Expected,
+    JsonBody { mut fields, .. }: JsonBody,
+) -> Result<Response, Error> {
+    fields.drop_empty("secret");
+    if fields.has("secret") {
+        let message = "can't be changed: make a new webhook";
+        fields.refuse("secret", &Invalid::new("immutable_field", message));
+    }
+    let id = Id::new(fields.required("id", reference::<WebhookId>).flatten());
+    let url = fields.replacement("url", text(WebhookUrl::parse));
+    let name = fields.replacement("name", text(WebhookName::parse));
+    let event = fields.replacement("event", text(event));
+    let description = fields.clearable("description", text(ShortText::parse));
+    let content_group_id = match fields.clearable("metadata", metadata) {
+        None => None,
+        Some(None) => Some(None),
+        Some(Some(said)) => said,
+    };
+    let enabled = fields.replacement("enabled", boolean);
+    fields.finish()?;
+    let id = id.get()?;
+    let update = WebhookUpdate { id, url, name, description, event, content_group_id, enabled };
+    let caller = actor.into_authentication();
+    let write =
+        async move |tx: &WriteTx<'_>| webhooks::update(tx, &caller, &update, &expected).await;
+    let webhook = app.database().write("webhooks.update", write).await?;
+    Ok(response::updated(prefer, webhook.version, &WebhookBody::from(&webhook)))
+}

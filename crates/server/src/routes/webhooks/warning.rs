@@ -1,0 +1,31 @@
+//! What is said about an address that could not be called as things stand.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use galley_domain::address_policy::AddressPolicy;
+use galley_domain::webhook::WebhookUrl;
+
+/// How long a name may take to be looked up.
+const LOOKUP_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// Why nothing could be sent to `url`, if that can be told by now.
+pub(super) async fn warning(policy: &AddressPolicy, url: &WebhookUrl) -> Option<String> {
+    let url = url::Url::parse(url.as_str()).ok()?;
+    let port = url.port_or_known_default()?;
+    let addresses: Vec<IpAddr> = match url.host()? {
+        url::Host::Ipv4(address) => vec![address.into()],
+        url::Host::Ipv6(address) => vec![address.into()],
+        url::Host::Domain(name) => {
+            let lookup = tokio::net::lookup_host((name, port));
+            // A name that isn't known yet may be known when there is something to send.
+            let found = tokio::time::timeout(LOOKUP_TIME_MAX, lookup).await.ok()?.ok()?;
+            found.map(|address| address.ip()).collect()
+        }
+    };
+    let refused = addresses.into_iter().find_map(|address| policy.check(address).err())?;
+    Some(format!(
+        "nothing is sent there: {refused}; the setting webhooks-allow (GALLEY_WEBHOOKS_ALLOW) \
+         names networks that may be called all the same"
+    ))
+}

@@ -1,0 +1,24 @@
+//! `GET /workspace`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_storage::{Tx, workspaces};
+
+use super::sees_billing;
+use crate::http::actor::{Actor, ReadWorkspace};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::response;
+use crate::representation::workspace_member::WorkspaceBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<ReadWorkspace>,
+) -> Result<Response, Error> {
+    let id = actor.workspace;
+    let read = async move |tx: &Tx<'_>| Ok::<_, Error>(workspaces::find(tx, id).await?);
+    let workspace =
+        app.database().read("workspace.get", read).await?.ok_or_else(Error::not_found)?;
+    let body = WorkspaceBody::new(&workspace, sees_billing(&actor));
+    Ok(response::resource(workspace.version, &body))
+}

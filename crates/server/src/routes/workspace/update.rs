@@ -1,0 +1,38 @@
+//! `PUT /workspace`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::text::{ShortText, WebReference};
+use galley_domain::workspace::WorkspaceName;
+use galley_storage::WriteTx;
+
+use super::sees_billing;
+use crate::http::actor::{Actor, WriteWorkspace};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::text;
+use crate::http::prefer::Prefer;
+use crate::http::response;
+use crate::operations::Expected;
+use crate::operations::workspace::{self, WorkspaceUpdate};
+use crate::representation::workspace_member::WorkspaceBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteWorkspace>,
+    prefer: Prefer,
+    expected: Expected,
+    JsonBody { mut fields, .. }: JsonBody,
+) -> Result<Response, Error> {
+    let name = fields.replacement("name", text(WorkspaceName::parse));
+    let description = fields.clearable("description", text(ShortText::parse));
+    let logo = fields.clearable("logo", text(WebReference::parse));
+    fields.finish()?;
+    let update = WorkspaceUpdate { name, description, logo, billing: None };
+    let id = actor.workspace;
+    let write = async move |tx: &WriteTx<'_>| workspace::update(tx, id, &update, &expected).await;
+    let workspace = app.database().write("workspace.update", write).await?;
+    let body = WorkspaceBody::new(&workspace, sees_billing(&actor));
+    Ok(response::updated(prefer, workspace.version, &body))
+}

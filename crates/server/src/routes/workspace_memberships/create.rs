@@ -1,0 +1,47 @@
+//! `POST /workspace-memberships`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::RoleId;
+use galley_domain::people::{EmailAddress, FullName};
+use galley_storage::WriteTx;
+
+use crate::http::actor::{Actor, WriteWorkspaceMemberships};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::{known_reference, text};
+use crate::http::idempotency::{self, IdempotencyKey};
+use crate::http::prefer::Prefer;
+use crate::http::response::Made;
+use crate::operations::members::{self, Invitation};
+use crate::representation::workspace_member::WorkspaceMemberBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteWorkspaceMemberships>,
+    prefer: Prefer,
+    key: IdempotencyKey,
+    JsonBody { mut fields, bytes }: JsonBody,
+) -> Result<Response, Error> {
+    let email = fields.required("email", text(EmailAddress::parse));
+    let name = fields.required("name", text(FullName::parse));
+    let role = fields.required("roleId", known_reference::<RoleId>("role"));
+    fields.finish()?;
+    let there = "there, as nothing was refused";
+    let invitation = Invitation {
+        email: email.expect(there),
+        name: name.expect(there),
+        role: role.expect(there),
+    };
+    let (authentication, environment) = (actor.into_authentication(), app.environment().clone());
+    let (caller, secret_key) = (authentication.clone(), app.key().clone());
+    let per_hour = app.limits().invites_per_hour;
+    let create = async move |tx: &WriteTx<'_>| {
+        let member =
+            members::invite(tx, &environment, &secret_key, per_hour, &caller, &invitation).await?;
+        let body = WorkspaceMemberBody::from(&member);
+        Ok(Made::new(prefer, member.id, member.version, &body))
+    };
+    idempotency::make(&app, "members.invite", &authentication, key, &bytes, create).await
+}

@@ -1,0 +1,35 @@
+//! `GET /workspace-memberships/list-members`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::WorkspaceMemberId;
+use galley_storage::{Tx, members};
+
+use crate::http::actor::{Actor, ReadWorkspaceMemberships};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::page::{self, Page};
+use crate::http::query::Query;
+use crate::representation::workspace_member::WorkspaceMemberBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<ReadWorkspaceMemberships>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let page = Page::read(&mut query, page::PER_PAGE_MAX);
+    let after = page::after_id::<WorkspaceMemberId>(&mut query);
+    query.finish()?;
+    let workspace = actor.workspace;
+    let offset = page.offset(after.is_some());
+    let read = async move |tx: &Tx<'_>| {
+        Ok::<_, Error>(members::list(tx, workspace, after.as_deref(), page.limit(), offset).await?)
+    };
+    let mut members = app.database().read("members.list", read).await?;
+    Ok(page.show(
+        &query,
+        &mut members,
+        |member| member.id,
+        |member| WorkspaceMemberBody::from(member),
+    ))
+}

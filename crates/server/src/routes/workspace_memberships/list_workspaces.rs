@@ -1,0 +1,36 @@
+//! `GET /workspace-memberships/list-workspaces`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::WorkspaceId;
+use galley_storage::members::Membership;
+use galley_storage::{Tx, members};
+
+use crate::http::actor::{Actor, AnyToken};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::page::{self, Page};
+use crate::http::query::Query;
+use crate::representation::workspace_member::MembershipBody;
+use crate::routes::workspace::sees_billing;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<AnyToken>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let page = Page::read(&mut query, page::PER_PAGE_MAX);
+    let after = page::after_id::<WorkspaceId>(&mut query);
+    query.finish()?;
+    let user = actor.user;
+    let offset = page.offset(after.is_some());
+    let read = async move |tx: &Tx<'_>| {
+        Ok::<_, Error>(members::of_user(tx, user, after.as_deref(), page.limit(), offset).await?)
+    };
+    let mut memberships = app.database().read("members.of_user", read).await?;
+    let id = |membership: &Membership| membership.workspace.id;
+    Ok(page.show(&query, &mut memberships, id, |membership| {
+        let own = membership.workspace.id == actor.workspace;
+        MembershipBody::new(membership, own && sees_billing(&actor))
+    }))
+}

@@ -1,0 +1,36 @@
+//! `PUT /workspace-memberships`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::{RoleId, WorkspaceMemberId};
+use galley_storage::WriteTx;
+
+use crate::http::actor::{Actor, WriteWorkspaceMemberships};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::{known_reference, reference};
+use crate::http::prefer::Prefer;
+use crate::http::query::Id;
+use crate::http::response;
+use crate::operations::{Expected, members};
+use crate::representation::workspace_member::WorkspaceMemberBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteWorkspaceMemberships>,
+    prefer: Prefer,
+    expected: Expected,
+    JsonBody { mut fields, .. }: JsonBody,
+) -> Result<Response, Error> {
+    let id = Id::new(fields.required("id", reference::<WorkspaceMemberId>).flatten());
+    let role = fields.required("roleId", known_reference::<RoleId>("role"));
+    fields.finish()?;
+    let (id, role) = (id.get()?, role.expect("there, as nothing was refused"));
+    let (caller, environment) = (actor.into_authentication(), app.environment().clone());
+    let write = async move |tx: &WriteTx<'_>| {
+        members::change_role(tx, &environment, &caller, id, role, &expected).await
+    };
+    let member = app.database().write("members.change_role", write).await?;
+    Ok(response::updated(prefer, member.version, &WorkspaceMemberBody::from(&member)))
+}

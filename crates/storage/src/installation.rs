@@ -1,0 +1,17 @@
+//! What is kept of the installation as a whole.
+
+use crate::error::Result;
+use crate::tx::{Tx, WriteTx};
+use crate::value::params;
+
+/// The known text that is encrypted with the installation's key, if there is one yet.
+pub async fn find_key_check(tx: &Tx<'_>) -> Result<Option<Vec<u8>>> {
+    tx.find("SELECT sealed FROM key_check WHERE id = 1", &[], |row| row.bytes(0)).await
+}
+
+/// Keeps the known text encrypted with the installation's key, unless there is one already.
+pub async fn insert_key_check(tx: &WriteTx<'_>, sealed: &[u8]) -> Result<()> {
+    let sql = "INSERT INTO key_check (id, sealed) VALUES (1, ?1) ON CONFLICT DO NOTHING";
+    tx.execute(sql, params![sealed]).await?;
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! Webhooks. Their secrets are encrypted by whoever keeps them here.
+
+use galley_domain::text::ShortText;
+use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
+use galley_domain::{ContentGroupId, Timestamp, WebhookId, WorkspaceId};
+
+use crate::content_pieces::in_list;
+use crate::error::{Error, Result};
+use crate::row::Row;
+use crate::tx::{Tx, WriteTx};
+use crate::value::{Value, params};
+
+const COLUMNS: &str = "h.id, h.url, h.name, h.description, h.event, h.content_group_id, \
+    h.extension, h.enabled, h.disabled_reason, h.failing_since_ms, h.version";
+
+fn read(row: &Row<'_>) -> Result<Webhook> {
+    Ok(Webhook {
+        id: row.parse(0)?,
+        url: WebhookUrl::from_stored(row.text(1)?),
+        name: WebhookName::from_stored(row.text(2)?),
+        description: row.opt_owned(3)?.map(ShortText::from_stored),
+        event: row.text(4)?.parse().map_err(Error::corrupt)?,
+        content_group_id: row.opt_parse(5)?,
+        extension: row.opt_owned(6)?,
+        enabled: row.bool(7)?,
+        disabled_reason: row.opt_parse(8)?,
+        failing_since: row.opt_time(9)?,
+        version: row.int(10)?,
+    })
+}
+
+/// Only webhooks on groups in the subtree of one of `within`.
+fn within_filter(within: Option<&[ContentGroupId]>, params: &mut Vec<Value<'_>>) -> String {
+    let Some(roots) = within else { return String::new() };
+    let list = in_list("g.ancestor_id", roots.iter().copied(), params);
+    format!(
+        " AND h.content_group_id IN (SELECT g.group_id FROM content_group_paths g
+            WHERE g.workspace_id = ?1{list})"
+    )
+}
+
+/// Finds a webhook, if it is on a group in the subtree of one of `within`, where given.
+pub async fn find(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: WebhookId,
+    within: Option<&[ContentGroupId]>,
+) -> Result<Option<Webhook>> {
+    let mut params = vec![Value::from(workspace), Value::from(id)];
+    let filter = within_filter(within, &mut params);
+    let sql =
+        format!("SELECT {COLUMNS} FROM webhooks h WHERE h.workspace_id = ?1 AND h.id = ?2{filter}");
+    tx.find(&sql, &params, read).await
+}
+
+/// Finds a webhook to change it: nobody else does until this transaction ends.
+pub async fn find_to_change(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: WebhookId,
+) -> Result<Option<Webhook>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM webhooks h WHERE h.workspace_id = ?1 AND h.id = ?2{}",
+        tx.for_update()
+    );
+    tx.find(&sql, params![workspace, id], read).await
+}
+
+/// Which webhooks a list has.
+#[derive(Debug, Clone, Copy)]
+pub struct ListQuery<'a> {
+    /// Those of any extension, or of this one.
+    pub extension: Option<Option<&'a str>>,
+    /// Only what is on groups in the subtree of one of these; `None`: everything.
+    pub within: Option<&'a [ContentGroupId]>,
+    /// After this id.
+    pub after: Option<&'a str>,
+    /// At most so many.
+    pub limit: i64,
+    /// Without the first so many.
+    pub offset: i64,
+}
+
+/// Lists webhooks in the order in which they were made.
+pub async fn list(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    query: &ListQuery<'_>,
+) -> Result<Vec<Webhook>> {
+    let mut params = vec![
+        Value::from(workspace),
+        query.after.unwrap_or_default().into(),
+        query.limit.into(),
+        query.offset.into(),
+    ];
+    let mut filter = within_filter(query.within, &mut params);
+    match query.extension {
+        Some(Some(extension)) => {
+            params.push(extension.into());
+            filter.push_str(&format!(" AND h.extension = ?{}", params.len()));
+        }
+        Some(None) => filter.push_str(" AND h.extension IS NOT NULL"),
+        None => {}
+    }
+    let sql = format!(
+        "SELECT {COLUMNS} FROM webhooks h WHERE h.workspace_id = ?1 AND h.id > ?2{filter}
+         ORDER BY h.id LIMIT ?3 OFFSET ?4"
+    );
+    tx.query(&sql, &params, read).await
+}
+
+/// Keeps a new webhook with its encrypted secret.
+pub async fn insert(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    webhook: &Webhook,
+    sealed_secret: Option<&[u8]>,
+    now: Timestamp,
+) -> Result<()> {
+    let mut params = vec![Value::from(workspace), Value::from(webhook.id)];
+    push_columns(webhook, &mut params);
+    params.extend([
+        Value::from(webhook.extension.as_deref()),
+        Value::from(sealed_secret),
+        Value::from(now),
+    ]);
+    tx.execute(
+        "INSERT INTO webhooks (workspace_id, id, url, name, description, event, content_group_id,
+            enabled, disabled_reason, failing_since_ms, version, extension, sealed_secret,
+            created_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        &params,
+    )
+    .await?;
+    Ok(())
+}
+
+/// Keeps a changed webhook.
+pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, webhook: &Webhook) -> Result<()> {
+    let mut params = vec![Value::from(workspace), Value::from(webhook.id)];
+    push_columns(webhook, &mut params);
+    tx.execute(
+        "UPDATE webhooks SET url = ?3, name = ?4, description = ?5, event = ?6,
+            content_group_id = ?7, enabled = ?8, disabled_reason = ?9, failing_since_ms = ?10,
+            version = ?11
+         WHERE workspace_id = ?1 AND id = ?2",
+        &params,
+    )
+    .await?;
+    Ok(())
+}
+
+fn push_columns<'w>(webhook: &'w Webhook, params: &mut Vec<Value<'w>>) {
+    params.extend([
+        Value::from(webhook.url.as_str()),
+        Value::from(webhook.name.as_str()),
+        Value::from(webhook.description.as_ref().map(ShortText::as_str)),
+        Value::from(webhook.event.as_str()),
+        Value::from(webhook.content_group_id),
+        Value::from(webhook.enabled),
+        Value::from(webhook.disabled_reason.map(DisabledReason::as_str)),
+        Value::from(webhook.failing_since),
+        Value::from(webhook.version),
+    ]);
+}
+
+/// A webhook's encrypted secret, if it has one.
+pub async fn find_sealed_secret(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: WebhookId,
+) -> Result<Option<Vec<u8>>> {
+    let sql = "SELECT sealed_secret FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
+    let found = tx.find(sql, params![workspace, id], |row| row.opt_bytes(0)).await?;
+    Ok(found.flatten())
+}
+
+/// Disables the webhooks on a group that is deleted.
+pub async fn disable_on_group(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    group: ContentGroupId,
+) -> Result<()> {
+    tx.execute(
+        "UPDATE webhooks SET enabled = ?3, disabled_reason = ?4, version = version + 1
+         WHERE workspace_id = ?1 AND content_group_id = ?2 AND enabled",
+        params![workspace, group, false, DisabledReason::GroupDeleted.as_str()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Deletes a webhook.
+pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WebhookId) -> Result<()> {
+    let sql = "DELETE FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
+    tx.execute(sql, params![workspace, id]).await?;
+    Ok(())
+}

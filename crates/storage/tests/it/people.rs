@@ -1,0 +1,302 @@
+//! The functions about people, tokens and webhooks, for `conformance.rs`.
+
+use galley_domain::access_token::TokenName;
+use galley_domain::event::EventType;
+use galley_domain::people::{EmailAddress, Username};
+use galley_domain::role::{BaseType, Role, RoleName};
+use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
+use galley_domain::workspace::WorkspaceName;
+use galley_domain::{
+    ContentGroupId, MailId, PermissionSet, RoleId, Timestamp, TokenId, UserId, WebhookId,
+    WorkspaceId, WorkspaceMemberId,
+};
+use galley_storage::mails::{self, Mail};
+use galley_storage::members::{self, Member};
+use galley_storage::tokens::{self, Token};
+use galley_storage::users::{self, User};
+use galley_storage::webhooks::{self, ListQuery};
+use galley_storage::{Error, WriteTx, idempotency, installation, invites, roles, workspaces};
+
+use crate::store::{NOW, id};
+
+const LATER: Timestamp = Timestamp::from_ms(NOW.ms() + 1_000);
+
+/// Calls everything, and leaves a member.
+pub(crate) async fn exercise(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    group: ContentGroupId,
+) -> Result<WorkspaceMemberId, Error> {
+    the_workspace(tx, workspace).await?;
+    let role = the_roles(tx, workspace).await?;
+    let member = the_members(tx, workspace, role).await?;
+    the_tokens(tx, workspace, &member).await?;
+    the_webhooks(tx, workspace, group).await?;
+    once(tx, workspace).await?;
+    assert_eq!(installation::find_key_check(tx).await?, None);
+    installation::insert_key_check(tx, &[1, 2]).await?;
+    installation::insert_key_check(tx, &[3]).await?;
+    assert_eq!(installation::find_key_check(tx).await?, Some(vec![1, 2]), "the first counts");
+    Ok(member.id)
+}
+
+/// Deletes that member.
+pub(crate) async fn leave(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    member: WorkspaceMemberId,
+) -> Result<(), Error> {
+    members::delete(tx, workspace, member).await?;
+    assert_eq!(members::find(tx, workspace, member).await?, None);
+    Ok(())
+}
+
+async fn the_workspace(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<(), Error> {
+    assert!(workspaces::any(tx).await?);
+    assert_eq!(workspaces::list(tx).await?, [(workspace, "Test".to_owned())]);
+    workspaces::lock(tx, workspace).await?;
+    let mut changed = workspaces::find(tx, workspace).await?.expect("it is there");
+    changed.name = WorkspaceName::parse("Other").unwrap();
+    changed.billing.subscription_plan = Some("large".to_owned());
+    changed.billing.subscription_expires_at = Some(LATER);
+    changed.version = 2;
+    workspaces::update(tx, &changed).await?;
+    assert_eq!(workspaces::find(tx, workspace).await?, Some(changed));
+    assert_eq!(workspaces::find(tx, WorkspaceId::new(1)).await?, None);
+    Ok(())
+}
+
+async fn the_roles(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<Role, Error> {
+    let mut admin = Role {
+        id: RoleId::new(id()),
+        name: RoleName::parse("Admin").unwrap(),
+        description: None,
+        permissions: PermissionSet::ALL,
+        base_type: Some(BaseType::Admin),
+        version: 1,
+    };
+    let spare = Role {
+        id: RoleId::new(id()),
+        name: RoleName::parse("Spare").unwrap(),
+        base_type: None,
+        ..admin.clone()
+    };
+    for role in [&admin, &spare] {
+        roles::insert(tx, workspace, role, NOW).await?;
+    }
+    admin.version = 2;
+    roles::update(tx, workspace, &admin).await?;
+    assert_eq!(roles::find(tx, workspace, admin.id).await?, Some(admin.clone()));
+    assert_eq!(roles::find(tx, WorkspaceId::new(1), admin.id).await?, None);
+    assert_eq!(roles::find_by_name(tx, workspace, "Spare").await?, Some(spare.clone()));
+    let listed = roles::list(tx, workspace, None, 10, 0).await?;
+    assert_eq!(listed, [admin.clone(), spare.clone()]);
+    assert!(!roles::is_in_use(tx, workspace, spare.id).await?);
+    roles::delete(tx, workspace, spare.id).await?;
+    assert_eq!(roles::list(tx, workspace, None, 10, 0).await?, [admin.clone()]);
+    Ok(admin)
+}
+
+async fn the_members(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    role: Role,
+) -> Result<Member, Error> {
+    let mut user = User {
+        id: UserId::new(id()),
+        email: "Ann@Example.org".to_owned(),
+        username: "Ann".to_owned(),
+        full_name: "Ann Ex".to_owned(),
+        avatar: None,
+        version: 1,
+    };
+    users::insert(tx, &user, NOW).await?;
+    user.full_name = "Ann Example".to_owned();
+    user.version = 2;
+    users::update(tx, &user).await?;
+    assert_eq!(users::find(tx, user.id).await?.as_ref(), Some(&user));
+    let email = EmailAddress::parse("ann@example.ORG").unwrap();
+    assert_eq!(users::find_by_email(tx, &email).await?.as_ref(), Some(&user));
+    assert!(users::has_username(tx, &Username::parse("aNN").unwrap()).await?);
+    assert!(!users::has_username(tx, &Username::parse("ben").unwrap()).await?);
+
+    let member = Member {
+        id: WorkspaceMemberId::new(id()),
+        user: Some(user.clone()),
+        role: role.id,
+        invited_email: None,
+        invited_name: None,
+        version: 1,
+    };
+    members::insert(tx, workspace, &member, NOW).await?;
+    assert_eq!(members::find(tx, workspace, member.id).await?.as_ref(), Some(&member));
+    assert_eq!(members::find(tx, WorkspaceId::new(1), member.id).await?, None);
+    let found = members::find_by_user(tx, workspace, user.id).await?;
+    assert_eq!(found.as_ref(), Some(&member));
+    assert_eq!(members::find_first_admin(tx, workspace).await?, Some((member.id, user.id)));
+    assert!(!members::has_other_admin(tx, workspace, member.id).await?);
+    let profiles = members::profiles(tx, workspace, &[member.id]).await?;
+    assert_eq!(profiles[0].user.as_ref(), Some(&user));
+    let memberships = members::of_user(tx, user.id, None, 10, 0).await?;
+    assert_eq!(memberships.len(), 1);
+    assert_eq!((memberships[0].workspace.id, &memberships[0].role), (workspace, &role));
+    assert!(roles::is_in_use(tx, workspace, role.id).await?);
+    invited(tx, workspace, &member).await?;
+    Ok(member)
+}
+
+async fn invited(tx: &WriteTx<'_>, workspace: WorkspaceId, admin: &Member) -> Result<(), Error> {
+    let mut pending = Member {
+        id: WorkspaceMemberId::new(id()),
+        user: None,
+        invited_email: Some("Ben@example.org".to_owned()),
+        invited_name: Some("Ben".to_owned()),
+        ..admin.clone()
+    };
+    members::insert(tx, workspace, &pending, NOW).await?;
+    pending.version = 2;
+    members::update(tx, workspace, &pending).await?;
+    let email = EmailAddress::parse("ben@Example.org").unwrap();
+    let found = members::find_pending(tx, workspace, &email).await?;
+    assert_eq!(found.as_ref(), Some(&pending));
+    assert!(!members::has_other_admin(tx, workspace, admin.id).await?, "it is an invite only");
+    let listed = members::list(tx, workspace, None, 10, 0).await?;
+    assert_eq!(listed, [admin.clone(), pending.clone()]);
+    let listed = members::list(tx, workspace, Some(&admin.id.to_string()), 10, 0).await?;
+    assert_eq!(listed, [pending.clone()]);
+
+    invites::insert(tx, workspace, pending.id, &[5; 32], NOW, LATER).await?;
+    assert!(invites::is_open(tx, workspace, pending.id, NOW).await?);
+    assert!(!invites::is_open(tx, workspace, pending.id, LATER).await?, "it has ended");
+    let before = Timestamp::from_ms(NOW.ms() - 1);
+    assert_eq!(invites::nth_latest(tx, workspace, before, 1).await?, Some(NOW));
+    assert_eq!(invites::nth_latest(tx, workspace, before, 2).await?, None);
+    assert_eq!(invites::nth_latest(tx, workspace, NOW, 1).await?, None);
+    invites::end(tx, workspace, pending.id, NOW).await?;
+    assert!(!invites::is_open(tx, workspace, pending.id, NOW).await?);
+
+    let mail = Mail {
+        id: MailId::new(id()),
+        kind: "invite".to_owned(),
+        member: Some(pending.id),
+        recipient: "ben@example.org".to_owned(),
+        sealed: vec![0, 255],
+    };
+    mails::insert(tx, workspace, &mail, NOW).await?;
+    assert_eq!(mails::list_of_member(tx, workspace, pending.id).await?, [mail]);
+    mails::delete_of_member(tx, workspace, pending.id).await?;
+    assert_eq!(mails::list_of_member(tx, workspace, pending.id).await?, []);
+    members::delete(tx, workspace, pending.id).await?;
+    Ok(())
+}
+
+async fn the_tokens(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    member: &Member,
+) -> Result<(), Error> {
+    let user = member.user.as_ref().expect("they are a user").id;
+    let limits = vec![ContentGroupId::new(id()), ContentGroupId::new(id())];
+    let mut token = Token {
+        id: TokenId::new(id()),
+        user,
+        name: TokenName::parse("t").unwrap(),
+        description: None,
+        permissions: "tags:write".parse::<PermissionSet>().unwrap(),
+        content_groups: Some(limits.clone()),
+        extension: None,
+        expires_at: Some(LATER),
+        last_used_at: None,
+        created_at: NOW,
+        version: 1,
+    };
+    tokens::insert(tx, workspace, &token, &[9; 32]).await?;
+    token.version = 2;
+    tokens::update(tx, workspace, &token).await?;
+    tokens::touch(tx, workspace, token.id, LATER).await?;
+    tokens::touch(tx, workspace, token.id, NOW).await?;
+    token.last_used_at = Some(LATER);
+    assert_eq!(tokens::find(tx, workspace, token.id).await?.as_ref(), Some(&token));
+    let found = tokens::find_by_hash(tx, &[9; 32]).await?.expect("it was kept");
+    assert_eq!((found.workspace, found.member), (workspace, member.id));
+    assert_eq!(found.content_groups.as_ref(), Some(&limits));
+    assert_eq!(found.permissions.to_string(), "tags:write");
+    assert_eq!(found.base_type, Some(BaseType::Admin));
+    assert!(!found.is_unlimited());
+    let again = tokens::find_authentication(tx, workspace, token.id).await?;
+    assert_eq!(again, Some(found));
+    assert_eq!(tokens::find_by_hash(tx, &[8; 32]).await?, None);
+    for whose in [None, Some(user)] {
+        let listed = tokens::list(tx, workspace, whose, None, 10, 0).await?;
+        assert_eq!(listed, [token.clone()]);
+    }
+    assert_eq!(tokens::list(tx, workspace, Some(UserId::new(1)), None, 10, 0).await?, []);
+    let listed = tokens::list_for_operator(tx, workspace).await?;
+    assert_eq!((listed.len(), listed[0].username.as_str()), (1, "Ann"));
+    assert!(!tokens::delete(tx, WorkspaceId::new(1), token.id).await?, "of another workspace");
+    assert!(tokens::delete(tx, workspace, token.id).await?);
+    tokens::insert(tx, workspace, &token, &[9; 32]).await?;
+    tokens::delete_of_user(tx, workspace, user).await?;
+    assert_eq!(tokens::find(tx, workspace, token.id).await?, None);
+    Ok(())
+}
+
+async fn the_webhooks(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    group: ContentGroupId,
+) -> Result<(), Error> {
+    let mut webhook = Webhook {
+        id: WebhookId::new(id()),
+        url: WebhookUrl::parse("https://example.org/").unwrap(),
+        name: WebhookName::parse("h").unwrap(),
+        description: None,
+        event: EventType::ContentPieceAdded,
+        content_group_id: Some(group),
+        extension: Some("ours".to_owned()),
+        enabled: true,
+        disabled_reason: None,
+        failing_since: None,
+        version: 1,
+    };
+    webhooks::insert(tx, workspace, &webhook, Some(&[1, 0, 255]), NOW).await?;
+    let sealed = webhooks::find_sealed_secret(tx, workspace, webhook.id).await?;
+    assert_eq!(sealed, Some(vec![1, 0, 255]));
+    webhook.version = 2;
+    webhooks::update(tx, workspace, &webhook).await?;
+    for (within, found) in
+        [(None, true), (Some([group]), true), (Some([ContentGroupId::new(1)]), false)]
+    {
+        let within = within.as_ref().map(<[_; 1]>::as_slice);
+        let shown = webhooks::find(tx, workspace, webhook.id, within).await?;
+        assert_eq!(shown.as_ref() == Some(&webhook), found);
+        for (extension, wanted) in
+            [(None, true), (Some(None), true), (Some(Some("ours")), true), (Some(Some("x")), false)]
+        {
+            let query = ListQuery { extension, within, after: None, limit: 10, offset: 0 };
+            let listed = webhooks::list(tx, workspace, &query).await?;
+            assert_eq!(listed.len(), usize::from(found && wanted));
+        }
+    }
+    webhooks::disable_on_group(tx, workspace, group).await?;
+    let disabled = webhooks::find_to_change(tx, workspace, webhook.id).await?.expect("it is there");
+    assert_eq!(disabled.disabled_reason, Some(DisabledReason::GroupDeleted));
+    assert_eq!((disabled.enabled, disabled.version), (false, 3));
+    webhooks::delete(tx, workspace, webhook.id).await?;
+    assert_eq!(webhooks::find(tx, workspace, webhook.id, None).await?, None);
+    Ok(())
+}
+
+async fn once(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<(), Error> {
+    let token = TokenId::new(id());
+    let before = Timestamp::from_ms(NOW.ms() - 1);
+    assert!(idempotency::claim(tx, workspace, token, "k", &[1; 32], NOW, before).await?);
+    idempotency::answer(tx, workspace, token, "k", "{}").await?;
+    assert!(!idempotency::claim(tx, workspace, token, "k", &[2; 32], NOW, before).await?);
+    let kept = idempotency::find(tx, workspace, token, "k").await?.expect("it is there");
+    assert_eq!((kept.request_hash, kept.answer.as_deref()), (vec![1; 32], Some("{}")));
+    assert!(idempotency::claim(tx, workspace, token, "k", &[2; 32], LATER, NOW).await?, "too old");
+    assert_eq!(idempotency::forget(tx, NOW, 10).await?, 0);
+    assert_eq!(idempotency::forget(tx, LATER, 10).await?, 1);
+    Ok(())
+}
