@@ -16,10 +16,11 @@ pub mod role;
 pub mod tag;
 pub mod text;
 pub mod time;
+pub mod variant;
 
 pub use id::{
-    ContentGroupId, ContentPieceId, EventId, RoleId, TagId, TokenId, UserId, WorkspaceId,
-    WorkspaceMemberId,
+    ContentGroupId, ContentPieceId, EventId, RoleId, TagId, TokenId, UserId, VariantId,
+    WorkspaceId, WorkspaceMemberId,
 };
 pub use order_key::OrderKey;
 pub use permission::{Permission, PermissionSet};

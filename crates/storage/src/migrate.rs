@@ -17,11 +17,14 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "initial",
-    sql: include_str!("../migrations/0001_initial.sql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "initial", sql: include_str!("../migrations/0001_initial.sql") },
+    Migration {
+        version: 2,
+        name: "variants",
+        sql: include_str!("../migrations/0002_variants.sql"),
+    },
+];
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     version BIGINT NOT NULL PRIMARY KEY,

@@ -47,6 +47,8 @@ permissions! {
     WriteContentGroups = write ContentGroups;
     ReadTags = read Tags;
     WriteTags = write Tags;
+    ReadVariants = read Variants;
+    WriteVariants = write Variants;
 }
 
 /// The holder of a valid token with permission `P`.

@@ -63,6 +63,8 @@ reasons! {
     NotEmpty = "not_empty", CONFLICT, "The group is not empty";
     /// It holds too much.
     TooLarge = "too_large", CONFLICT, "The group holds too much to be deleted at once";
+    /// Another one has this key.
+    KeyTaken = "key_taken", CONFLICT, "The key is taken";
     /// It changed since it was read.
     PreconditionFailed = "precondition_failed", PRECONDITION_FAILED, "The resource has changed";
     /// The body is over its limit.

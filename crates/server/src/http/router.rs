@@ -8,7 +8,7 @@ use crate::http::app::App;
 use crate::http::cors;
 use crate::http::edge::remember_route;
 use crate::http::problem::{Problem, Reason};
-use crate::routes::{content_groups, content_pieces, service, tags};
+use crate::routes::{content_groups, content_pieces, service, tags, variants};
 
 /// The service's routes.
 pub fn router(app: App) -> Router {
@@ -43,6 +43,14 @@ fn routes() -> Router<App> {
                 .delete(tags::delete::handle),
         )
         .route("/tags/list", get(tags::list::handle))
+        .route(
+            "/variants",
+            get(variants::get::handle)
+                .post(variants::create::handle)
+                .put(variants::update::handle)
+                .delete(variants::delete::handle),
+        )
+        .route("/variants/list", get(variants::list::handle))
         .route("/healthz", get(service::health))
         .route("/readyz", get(service::ready))
         .route_layer(from_fn(remember_route))

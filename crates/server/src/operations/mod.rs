@@ -9,6 +9,7 @@ pub mod content_pieces;
 pub mod setup;
 pub mod tags;
 pub mod tokens;
+pub mod variants;
 
 use galley_domain::event::Occurrence;
 use galley_domain::{ContentGroupId, EventId, WorkspaceId};

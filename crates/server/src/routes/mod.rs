@@ -4,3 +4,4 @@ pub(crate) mod content_groups;
 pub(crate) mod content_pieces;
 pub(crate) mod service;
 pub(crate) mod tags;
+pub(crate) mod variants;
