@@ -401,6 +401,45 @@ on_both_engines! {
     }
 }
 
+on_both_engines! {
+    async fn what_a_piece_says_in_variants_goes_with_it(store: TestStore) {
+        let open = Open::new(store).await;
+        let (workspace, piece) = (open.workspace, open.piece("first", None));
+        let fill = async move |tx: &WriteTx<'_>| {
+            let (german, red) = (variant("de"), tag("red"));
+            let member = people(tx, workspace).await?;
+            variants::insert(tx, workspace, &german, NOW).await?;
+            tags::insert(tx, workspace, &red, NOW).await?;
+            content_pieces::insert(tx, workspace, &piece, "{}").await?;
+            let overrides = ContentPieceOverrides {
+                tags: Some(vec![red.id]),
+                members: Some(vec![member]),
+                ..ContentPieceOverrides::default()
+            };
+            let (id, variant) = (piece.id, german.id);
+            content_piece_variants::update(tx, workspace, id, variant, &overrides).await?;
+            content_piece_variants::update_content(tx, workspace, id, variant, "[]").await?;
+            Ok(piece.clone())
+        };
+        let piece = open.database.write::<_, Error, _>("fill", fill).await.unwrap();
+        let tables = [
+            "content_piece_variants",
+            "content_piece_variant_contents",
+            "content_piece_variant_tags",
+            "content_piece_variant_members",
+        ];
+        for table in tables {
+            assert_eq!(open.count(table).await, 1, "{table}");
+        }
+        let delete =
+            async move |tx: &WriteTx<'_>| content_pieces::delete(tx, workspace, &piece).await;
+        open.database.write::<_, Error, _>("delete", delete).await.unwrap();
+        for table in tables {
+            assert_eq!(open.count(table).await, 0, "{table}");
+        }
+    }
+}
+
 #[test]
 fn every_function_is_exercised_here() {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
