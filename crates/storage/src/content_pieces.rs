@@ -93,7 +93,7 @@ pub type Viewed = (ContentPiece, Option<String>);
 impl View {
     /// `SELECT … FROM …`, of which [`View::read`] reads the rows: the pieces are `p`, their overrides
     /// in the variant `v`.
-    pub(crate) fn select<'v>(self, params: &mut Vec<Value<'v>>) -> String {
+    pub(crate) fn select(self, params: &mut Vec<Value<'_>>) -> String {
         let (tree, content) = if self.content { (", c.tree", CONTENT_JOIN) } else { ("", "") };
         let Some(variant) = self.variant else {
             return format!("SELECT {COLUMNS}{tree} FROM content_pieces p{content}");

@@ -551,7 +551,7 @@ on_both_engines! {
             assert_eq!(version(&service, id).await, before + of_tag);
             let shown = service.get(&of(id, "&variant=de")).await.body;
             let labels = shown["tags"].as_array().unwrap().iter().map(|tag| tag["label"].clone());
-            assert_eq!(Value::from_iter(labels), *tags);
+            assert_eq!(labels.collect::<Value>(), *tags);
         }
         remove_member(&service, member).await;
         for (before, id, _, of_tag, of_member) in &pieces {
