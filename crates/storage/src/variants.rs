@@ -32,26 +32,43 @@ pub async fn find_named(
     workspace: WorkspaceId,
     name: &VariantName,
 ) -> Result<Option<Variant>> {
+    find_locked(tx, workspace, name, "").await
+}
+
+/// Finds a variant by its id or key to change what a piece says in it: nobody else deletes it until
+/// this transaction ends. Whoever changes a piece as well comes here first, so that it never waits
+/// for somebody who deletes the variant and waits for the piece.
+pub async fn find_named_to_override(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    name: &VariantName,
+) -> Result<Option<Variant>> {
+    find_locked(tx, workspace, name, tx.for_key_share()).await
+}
+
+async fn find_locked(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    name: &VariantName,
+    lock: &str,
+) -> Result<Option<Variant>> {
     let (column, value) = match name {
         VariantName::Id(id) => ("id", Value::from(*id)),
         VariantName::Key(key) => ("key", Value::from(key.as_str())),
     };
-    let sql = format!("SELECT {COLUMNS} FROM variants WHERE workspace_id = ?1 AND {column} = ?2");
+    let sql =
+        format!("SELECT {COLUMNS} FROM variants WHERE workspace_id = ?1 AND {column} = ?2{lock}");
     tx.find(&sql, &[Value::from(workspace), value], read).await
 }
 
-/// Finds a variant to change it: nobody else does, nor gives a piece its first override in it,
-/// until this transaction ends.
+/// Finds a variant to change it: nobody else does, nor changes what a piece says in it, until this
+/// transaction ends.
 pub async fn find_to_change(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     id: VariantId,
 ) -> Result<Option<Variant>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM variants WHERE workspace_id = ?1 AND id = ?2{}",
-        tx.for_update()
-    );
-    tx.find(&sql, params![workspace, id], read).await
+    find_locked(tx, workspace, &VariantName::Id(id), tx.for_update()).await
 }
 
 /// Lists variants in the order in which they were made, after `after` if given.

@@ -14,12 +14,14 @@ use galley_domain::{ContentGroupId, ContentPieceId, Invalid, TagId, WorkspaceMem
 use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
 use galley_storage::ordering::{self, FreePlace, Place};
-use galley_storage::{Tx, WriteTx, content_groups, content_piece_variants, content_pieces};
+use galley_storage::{
+    Tx, WriteTx, content_groups, content_piece_variants, content_pieces, variants,
+};
 
 use crate::environment::Environment;
 use crate::http::error::Error;
 use crate::http::problem::{Issue, Step};
-use crate::operations::{Expected, Scope, event, variants};
+use crate::operations::{Expected, Scope, event};
 use crate::representation::content_piece::{ContentPieceBody, Referenced};
 
 /// A piece to make.
@@ -159,14 +161,24 @@ pub async fn update(
     update: &ContentPieceUpdate,
     expected: &Expected,
 ) -> Result<Kept, Error> {
+    let variant = match &update.variant {
+        Some(name) => {
+            let found = variants::find_named_to_override(tx, scope.workspace, name).await?;
+            Some(found.ok_or_else(Error::not_found)?)
+        }
+        None => None,
+    };
     let found = content_pieces::find_to_change(tx, scope.workspace, update.id).await?;
     let before = found.ok_or_else(Error::not_found)?;
     let path_before = content_groups::path(tx, scope.workspace, before.content_group_id).await?;
     if !scope.holds(&path_before) {
         return Err(Error::not_found());
     }
-    let variant = ChangedVariant::find(tx, scope, update, &before.fields).await?;
     expected.check(before.version)?;
+    let variant = match variant {
+        Some(variant) => Some(ChangedVariant::find(tx, scope, update, variant, &before).await?),
+        None => None,
+    };
     let fields = match &variant {
         Some(_) => before.fields.clone(),
         None => before.fields.changed(update.change.clone()),
@@ -245,14 +257,13 @@ impl ChangedVariant {
         tx: &Tx<'_>,
         scope: &Scope,
         update: &ContentPieceUpdate,
-        fields: &ContentPieceFields,
-    ) -> Result<Option<Self>, Error> {
-        let found = variants::find_named(tx, scope, update.variant.as_ref()).await?;
-        let Some(variant) = found else { return Ok(None) };
-        let found = content_piece_variants::find(tx, scope.workspace, update.id, variant.id);
+        variant: Variant,
+        piece: &ContentPiece,
+    ) -> Result<Self, Error> {
+        let found = content_piece_variants::find(tx, scope.workspace, piece.id, variant.id);
         let before = found.await?.unwrap_or_default();
-        let after = before.clone().changed(fields, update.change.clone());
-        Ok(Some(Self { variant, before, after }))
+        let after = before.clone().changed(&piece.fields, update.change.clone());
+        Ok(Self { variant, before, after })
     }
 }
 

@@ -525,6 +525,39 @@ on_both_engines! {
         }
     }
 
+    async fn a_variant_deleted_while_pieces_are_changed_in_it_leaves_nothing(store: TestStore) {
+        let service = std::sync::Arc::new(Service::start(store).await);
+        let mut pieces = Vec::new();
+        for number in 0..12 {
+            pieces.push(service.create("/content-pieces", &service.piece(&format!("p{number}"))).await);
+        }
+        for _ in 0..3 {
+            let german = variant(&service, "de").await;
+            let writers: Vec<_> = pieces
+                .iter()
+                .map(|id| {
+                    let service = std::sync::Arc::clone(&service);
+                    let id = id.clone();
+                    tokio::spawn(async move {
+                        let before = version(&service, &id).await;
+                        let body = json!({"id": id, "variant": "de", "title": "Titel"});
+                        let status = service.put("/content-pieces", &body).await.status.as_u16();
+                        (id, before, status)
+                    })
+                })
+                .collect();
+            tokio::time::sleep(std::time::Duration::from_millis(4)).await;
+            assert_eq!(service.delete(&format!("/variants?id={german}")).await.status, 204);
+            for writer in writers {
+                let (id, before, status) = writer.await.unwrap();
+                // Once for the override, once for its end.
+                let raised = if status == 204 { 2 } else { 0 };
+                assert!([204, 404].contains(&status), "{status}");
+                assert_eq!(version(&service, &id).await, before + raised);
+            }
+        }
+    }
+
     async fn a_deleted_tag_and_a_removed_member_are_taken_off_variants(store: TestStore) {
         let service = Service::start(store).await;
         variant(&service, "de").await;

@@ -222,6 +222,8 @@ async fn in_variant(
     let by_key = VariantName::Key(VariantKey::parse("fr").unwrap());
     let found = variants::find_named(tx, workspace, &by_key).await?;
     assert_eq!(found, Some(french.clone()));
+    let found = variants::find_named_to_override(tx, workspace, &by_key).await?;
+    assert_eq!(found, Some(french.clone()));
     let listed = variants::list(tx, workspace, None, 10, 0).await?;
     assert_eq!(listed, [german.clone(), french.clone()]);
 
