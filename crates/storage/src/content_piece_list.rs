@@ -176,7 +176,7 @@ fn sort_expressions(query: &ListQuery) -> Vec<&'static str> {
 }
 
 /// With the slug and the tag in the variant: those whose override it is, and those that have it
-/// themselves and override it with nothing. Each is found by an index of its own.
+/// themselves and don't override it. Both are found by an index.
 fn variant_filters<'q>(
     query: &'q ListQuery,
     variant: VariantId,
