@@ -106,42 +106,44 @@ pub struct ContentPiece {
     pub updated_at: Timestamp,
 }
 
-/// What an update sets: `None` stays as it is; of what may be missing, `Some(None)` clears.
+/// What an update sets: `None` stays as it is. `Some(None)` clears what a piece may do without, and
+/// takes any override of a variant away.
 #[derive(Debug, Clone, Default)]
 #[expect(missing_docs, reason = "the fields are those of `ContentPieceFields`")]
 pub struct ContentPieceChange {
     pub date: Option<Option<Timestamp>>,
-    pub title: Option<Title>,
+    pub title: Option<Option<Title>>,
     pub description: Option<Option<Description>>,
-    pub slug: Option<Slug>,
+    pub slug: Option<Option<Slug>>,
     pub cover_url: Option<Option<WebReference>>,
     pub cover_alt: Option<Option<ShortText>>,
     pub cover_width: Option<Option<ShortText>>,
     pub canonical_link: Option<Option<WebReference>>,
     pub filename: Option<Option<ShortText>>,
     pub custom_data: Option<Option<CustomData>>,
-    pub tags: Option<Vec<TagId>>,
-    pub members: Option<Vec<WorkspaceMemberId>>,
+    pub tags: Option<Option<Vec<TagId>>>,
+    pub members: Option<Option<Vec<WorkspaceMemberId>>>,
 }
 
 impl ContentPieceFields {
-    /// These fields with `change` made to them.
+    /// These fields with `change` made to them. What a piece can't do without stays, where the change
+    /// has nothing for it.
     #[must_use]
     pub fn changed(&self, change: ContentPieceChange) -> Self {
         let old = self.clone();
         Self {
             date: change.date.unwrap_or(old.date),
-            title: change.title.unwrap_or(old.title),
+            title: change.title.flatten().unwrap_or(old.title),
             description: change.description.unwrap_or(old.description),
-            slug: change.slug.unwrap_or(old.slug),
+            slug: change.slug.flatten().unwrap_or(old.slug),
             cover_url: change.cover_url.unwrap_or(old.cover_url),
             cover_alt: change.cover_alt.unwrap_or(old.cover_alt),
             cover_width: change.cover_width.unwrap_or(old.cover_width),
             canonical_link: change.canonical_link.unwrap_or(old.canonical_link),
             filename: change.filename.unwrap_or(old.filename),
             custom_data: change.custom_data.unwrap_or(old.custom_data),
-            tags: change.tags.unwrap_or(old.tags),
-            members: change.members.unwrap_or(old.members),
+            tags: change.tags.flatten().unwrap_or(old.tags),
+            members: change.members.flatten().unwrap_or(old.members),
         }
     }
 }

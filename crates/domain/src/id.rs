@@ -116,6 +116,8 @@ identifiers! {
     RoleId = "role";
     /// Identifies a tag.
     TagId = "tag";
+    /// Identifies a variant.
+    VariantId = "var";
     /// Identifies a content group.
     ContentGroupId = "cg";
     /// Identifies a content piece.

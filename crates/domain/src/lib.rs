@@ -18,12 +18,13 @@ pub mod role;
 pub mod tag;
 pub mod text;
 pub mod time;
+pub mod variant;
 pub mod webhook;
 pub mod workspace;
 
 pub use id::{
-    ContentGroupId, ContentPieceId, EventId, MailId, RoleId, TagId, TokenId, UserId, WebhookId,
-    WorkspaceId, WorkspaceMemberId,
+    ContentGroupId, ContentPieceId, EventId, MailId, RoleId, TagId, TokenId, UserId, VariantId,
+    WebhookId, WorkspaceId, WorkspaceMemberId,
 };
 pub use order_key::OrderKey;
 pub use permission::{Permission, PermissionSet};

@@ -4,9 +4,9 @@
 //! are two more ([`crate::tags::find_all`], [`crate::members::profiles`]).
 
 use galley_domain::content_piece::ContentPiece;
-use galley_domain::{ContentGroupId, OrderKey, TagId, Timestamp, WorkspaceId};
+use galley_domain::{ContentGroupId, OrderKey, TagId, Timestamp, VariantId, WorkspaceId};
 
-use crate::content_pieces::{COLUMNS, COLUMNS_END, CONTENT_JOIN, in_list, read, under_filter};
+use crate::content_pieces::{View, Viewed, in_list, under_filter};
 use crate::error::Result;
 use crate::tx::Tx;
 use crate::value::{Value, params};
@@ -69,17 +69,8 @@ pub struct ListQuery {
     pub limit: i64,
     /// Without the first so many.
     pub offset: i64,
-    /// With their content.
-    pub content: bool,
-}
-
-/// A piece of a list, with its content as JSON text where asked for.
-#[derive(Debug, Clone)]
-pub struct Listed {
-    /// The piece.
-    pub piece: ContentPiece,
-    /// The JSON text of its tree.
-    pub content: Option<String>,
+    /// How they are read. In a variant, slug, tag, title and date are those in it.
+    pub view: View,
 }
 
 /// No date sorts before every date.
@@ -98,9 +89,18 @@ impl Sort {
         }
     }
 
-    /// The expressions that make the order, as the indexes have them.
-    fn expressions(self) -> &'static [&'static str] {
+    /// The expressions that make the order, as the indexes have them; what a variant may override
+    /// no index has.
+    fn expressions(self, in_variant: bool) -> &'static [&'static str] {
         match self.key {
+            SortKey::Date if in_variant => {
+                &["COALESCE(v.date_ms, p.date_ms, -9223372036854775807)", "p.id"]
+            }
+            SortKey::Title if in_variant => &[
+                "substr(COALESCE(v.title, p.title), 1, 200)",
+                "COALESCE(v.title, p.title)",
+                "p.id",
+            ],
             SortKey::Order => &["p.order_key"],
             SortKey::Date => &["COALESCE(p.date_ms, -9223372036854775807)", "p.id"],
             SortKey::CreatedAt => &["p.id"],
@@ -115,35 +115,25 @@ pub async fn find_by_order(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     order: &OrderKey,
-) -> Result<Option<ContentPiece>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM content_pieces p WHERE p.workspace_id = ?1 AND p.order_key = ?2"
-    );
-    tx.find(&sql, params![workspace, order], read).await
+    view: View,
+) -> Result<Option<Viewed>> {
+    let mut params = params![workspace, order].to_vec();
+    let select = view.select(&mut params);
+    let sql = format!("{select} WHERE p.workspace_id = ?1 AND p.order_key = ?2");
+    tx.find(&sql, &params, |row| view.read(row)).await
 }
 
 /// Lists pieces.
-pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, query: &ListQuery) -> Result<Vec<Listed>> {
+pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, query: &ListQuery) -> Result<Vec<Viewed>> {
     let (sql, params) = statement(workspace, query);
-    tx.query(&sql, &params, |row| {
-        let content = if query.content { Some(row.text(COLUMNS_END)?.to_owned()) } else { None };
-        Ok(Listed { piece: read(row)?, content })
-    })
-    .await
+    tx.query(&sql, &params, |row| query.view.read(row)).await
 }
 
 fn statement(workspace: WorkspaceId, query: &ListQuery) -> (String, Vec<Value<'_>>) {
     let mut params = vec![Value::from(workspace), query.limit.into(), query.offset.into()];
-    let mut sql = format!("SELECT {COLUMNS}");
-    if query.content {
-        sql.push_str(", c.tree");
-    }
-    sql.push_str(" FROM content_pieces p");
-    if query.content {
-        sql.push_str(CONTENT_JOIN);
-    }
+    let mut sql = query.view.select(&mut params);
     // The tag's own rows are in the pieces' order, so that a page of them needs no sorting.
-    if let Some(tag) = query.tag {
+    if let Some(tag) = own_tag(query) {
         params.push(tag.into());
         sql.push_str(&format!(
             " JOIN content_piece_tags t ON t.workspace_id = ?1 AND t.tag_id = ?{}
@@ -153,9 +143,14 @@ fn statement(workspace: WorkspaceId, query: &ListQuery) -> (String, Vec<Value<'_
     }
     sql.push_str(" WHERE p.workspace_id = ?1");
     sql.push_str(&group_filter(query, &mut params));
-    if let Some(slug) = &query.slug {
-        params.push(slug.into());
-        sql.push_str(&format!(" AND p.slug = ?{}", params.len()));
+    match query.view.variant {
+        Some(variant) => sql.push_str(&variant_filters(query, variant, &mut params)),
+        None => {
+            if let Some(slug) = &query.slug {
+                params.push(slug.into());
+                sql.push_str(&format!(" AND p.slug = ?{}", params.len()));
+            }
+        }
     }
     let sort = sort_expressions(query);
     if let Some(position) = &query.after {
@@ -167,12 +162,63 @@ fn statement(workspace: WorkspaceId, query: &ListQuery) -> (String, Vec<Value<'_
     (sql, params)
 }
 
+/// The tag that the pieces themselves are to have; in a variant [`variant_filters`] looks for it.
+fn own_tag(query: &ListQuery) -> Option<TagId> {
+    query.tag.filter(|_| query.view.variant.is_none())
+}
+
 fn sort_expressions(query: &ListQuery) -> Vec<&'static str> {
-    if query.tag.is_some() && query.sort.key == SortKey::Order {
+    if own_tag(query).is_some() && query.sort.key == SortKey::Order {
         vec!["t.order_key"]
     } else {
-        query.sort.expressions().to_vec()
+        query.sort.expressions(query.view.variant.is_some()).to_vec()
     }
+}
+
+/// With the slug and the tag in the variant: those whose override it is, and those that have it
+/// themselves and don't override it. Both are found by an index.
+fn variant_filters<'q>(
+    query: &'q ListQuery,
+    variant: VariantId,
+    params: &mut Vec<Value<'q>>,
+) -> String {
+    let mut sql = String::new();
+    if query.slug.is_none() && query.tag.is_none() {
+        return sql;
+    }
+    params.push(variant.into());
+    let variant = params.len();
+    let overrides_of = |piece: &str| {
+        format!(
+            "LEFT JOIN content_piece_variants o ON o.workspace_id = ?1
+                AND o.content_piece_id = {piece} AND o.variant_id = ?{variant}"
+        )
+    };
+    if let Some(slug) = &query.slug {
+        params.push(slug.into());
+        let slug = params.len();
+        let overrides = overrides_of("b.id");
+        sql.push_str(&format!(
+            " AND p.id IN (
+                SELECT s.content_piece_id FROM content_piece_variants s
+                WHERE s.workspace_id = ?1 AND s.variant_id = ?{variant} AND s.slug = ?{slug}
+                UNION ALL SELECT b.id FROM content_pieces b {overrides}
+                WHERE b.workspace_id = ?1 AND b.slug = ?{slug} AND o.slug IS NULL)"
+        ));
+    }
+    if let Some(tag) = query.tag {
+        params.push(tag.into());
+        let tag = params.len();
+        let overrides = overrides_of("b.content_piece_id");
+        sql.push_str(&format!(
+            " AND p.id IN (
+                SELECT s.content_piece_id FROM content_piece_variant_tags s
+                WHERE s.workspace_id = ?1 AND s.variant_id = ?{variant} AND s.tag_id = ?{tag}
+                UNION ALL SELECT b.content_piece_id FROM content_piece_tags b {overrides}
+                WHERE b.workspace_id = ?1 AND b.tag_id = ?{tag} AND o.tag_ids IS NULL)"
+        ));
+    }
+    sql
 }
 
 fn group_filter(query: &ListQuery, params: &mut Vec<Value<'_>>) -> String {

@@ -1,5 +1,6 @@
 //! Content pieces: one row each, their content in a table beside it, and rows by which tags and
-//! members find them. Lists are in [`crate::content_piece_list`], places in [`crate::ordering`].
+//! members find them. Lists are in [`crate::content_piece_list`], places in [`crate::ordering`], what
+//! pieces say otherwise in a variant in [`crate::content_piece_variants`].
 
 use std::fmt::Display;
 
@@ -7,8 +8,11 @@ use galley_domain::content_piece::{
     ContentPiece, ContentPieceFields, CustomData, Description, Slug, Title,
 };
 use galley_domain::text::{ShortText, WebReference};
-use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, WorkspaceId};
+use galley_domain::{
+    ContentGroupId, ContentPieceId, OrderKey, TagId, VariantId, WorkspaceId, WorkspaceMemberId,
+};
 
+use crate::content_piece_variants;
 use crate::error::Result;
 use crate::row::Row;
 use crate::tx::{Tx, WriteTx};
@@ -21,7 +25,7 @@ pub(crate) const COLUMNS: &str = "p.id, p.content_group_id, p.order_key, p.versi
     p.member_ids, p.placed_at_ms";
 
 /// The first column after those.
-pub(crate) const COLUMNS_END: usize = 19;
+const COLUMNS_END: usize = 19;
 
 pub(crate) fn read(row: &Row<'_>) -> Result<ContentPiece> {
     let owned = |column| Ok::<_, crate::Error>(row.opt_text(column)?.map(ToOwned::to_owned));
@@ -74,32 +78,75 @@ pub async fn find_to_change(
     tx.find(&sql, params![workspace, id], read).await
 }
 
-/// Finds a piece as a reader sees it: with its content, as the JSON text of the tree, where asked
-/// for, and only in the subtree of one of `within`, in one statement.
+/// How pieces are read: as they are in a variant, or in themselves, and with their content or not.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct View {
+    /// The variant, whose overrides stand for what the piece says itself.
+    pub variant: Option<VariantId>,
+    /// With their content.
+    pub content: bool,
+}
+
+/// A piece as it was asked for, with its content as the JSON text of the tree.
+pub type Viewed = (ContentPiece, Option<String>);
+
+impl View {
+    /// `SELECT … FROM …`, of which [`View::read`] reads the rows: the pieces are `p`, their overrides
+    /// in the variant `v`.
+    pub(crate) fn select(self, params: &mut Vec<Value<'_>>) -> String {
+        let (tree, content) = if self.content { (", c.tree", CONTENT_JOIN) } else { ("", "") };
+        let Some(variant) = self.variant else {
+            return format!("SELECT {COLUMNS}{tree} FROM content_pieces p{content}");
+        };
+        params.push(variant.into());
+        let variant = params.len();
+        let join = |table: &str, alias: &str| {
+            format!(
+                " LEFT JOIN {table} {alias} ON {alias}.workspace_id = p.workspace_id
+                    AND {alias}.content_piece_id = p.id AND {alias}.variant_id = ?{variant}"
+            )
+        };
+        let overrides = join("content_piece_variants", "v");
+        let (tree, own_content) = if self.content {
+            (", COALESCE(vc.tree, c.tree)", join("content_piece_variant_contents", "vc"))
+        } else {
+            ("", String::new())
+        };
+        format!(
+            "SELECT {COLUMNS}{tree}, {} FROM content_pieces p{content}{overrides}{own_content}",
+            content_piece_variants::COLUMNS
+        )
+    }
+
+    pub(crate) fn read(self, row: &Row<'_>) -> Result<Viewed> {
+        let piece = read(row)?;
+        let tree = if self.content { Some(row.text(COLUMNS_END)?.to_owned()) } else { None };
+        if self.variant.is_none() {
+            return Ok((piece, tree));
+        }
+        let first = COLUMNS_END + usize::from(self.content);
+        Ok((piece.overridden(content_piece_variants::read(row, first)?), tree))
+    }
+}
+
+/// Brings in the content of each piece.
+const CONTENT_JOIN: &str = " JOIN content_piece_contents c \
+    ON c.workspace_id = p.workspace_id AND c.content_piece_id = p.id";
+
+/// Finds a piece as a reader sees it, and only in the subtree of one of `within`, in one statement.
 pub async fn find_visible(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     id: ContentPieceId,
     within: Option<&[ContentGroupId]>,
-    with_content: bool,
-) -> Result<Option<(ContentPiece, Option<String>)>> {
+    view: View,
+) -> Result<Option<Viewed>> {
     let mut params = vec![Value::from(workspace), Value::from(id)];
+    let select = view.select(&mut params);
     let filter = within.map_or_else(String::new, |roots| under_filter(roots, &mut params));
-    let (tree, content) = if with_content { (", c.tree", CONTENT_JOIN) } else { ("", "") };
-    let sql = format!(
-        "SELECT {COLUMNS}{tree} FROM content_pieces p{content}
-         WHERE p.workspace_id = ?1 AND p.id = ?2{filter}"
-    );
-    tx.find(&sql, &params, |row| {
-        let tree = if with_content { Some(row.text(COLUMNS_END)?.to_owned()) } else { None };
-        Ok((read(row)?, tree))
-    })
-    .await
+    let sql = format!("{select} WHERE p.workspace_id = ?1 AND p.id = ?2{filter}");
+    tx.find(&sql, &params, |row| view.read(row)).await
 }
-
-/// Brings in the content of each piece.
-pub(crate) const CONTENT_JOIN: &str = " JOIN content_piece_contents c \
-    ON c.workspace_id = p.workspace_id AND c.content_piece_id = p.id";
 
 /// The condition that the piece is in the subtree of one of `roots`.
 pub(crate) fn under_filter(roots: &[ContentGroupId], params: &mut Vec<Value<'_>>) -> String {
@@ -182,7 +229,55 @@ pub async fn update_content(
     Ok(tx.execute(sql, params![workspace, id, tree]).await? > 0)
 }
 
-/// Deletes a piece and all that belongs to it.
+/// Takes a tag off every piece, and every variant of one, and raises these pieces' versions.
+pub(crate) async fn remove_tag(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TagId) -> Result<()> {
+    remove_item(tx, workspace, "tag", id.into()).await
+}
+
+/// Takes a member off every piece, and every variant of one, and raises these pieces' versions.
+pub async fn remove_member(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: WorkspaceMemberId,
+) -> Result<()> {
+    remove_item(tx, workspace, "member", id.into()).await
+}
+
+/// Takes a `tag` or `member` out of every list. A variant's list that becomes empty stays one of its
+/// own.
+async fn remove_item(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    what: &str,
+    id: Value<'_>,
+) -> Result<()> {
+    let params = &[Value::from(workspace), id];
+    let without = format!(
+        "{what}_ids = trim(replace(',' || {what}_ids || ',', ',' || CAST(?2 AS TEXT) || ',', ','), ',')"
+    );
+    let of_pieces = format!("content_piece_{what}s WHERE workspace_id = ?1 AND {what}_id = ?2");
+    let of_variants =
+        format!("content_piece_variant_{what}s WHERE workspace_id = ?1 AND {what}_id = ?2");
+    // The pieces first, all of them: this is what keeps others off their variants.
+    let sql = format!(
+        "UPDATE content_pieces SET version = version + 1, {without}
+         WHERE workspace_id = ?1 AND id IN (
+            SELECT content_piece_id FROM {of_pieces}
+            UNION ALL SELECT content_piece_id FROM {of_variants})"
+    );
+    tx.execute(&sql, params).await?;
+    let sql = format!(
+        "UPDATE content_piece_variants SET {without}
+         WHERE workspace_id = ?1 AND (content_piece_id, variant_id) IN (
+            SELECT content_piece_id, variant_id FROM {of_variants})"
+    );
+    tx.execute(&sql, params).await?;
+    tx.execute(&format!("DELETE FROM {of_pieces}"), params).await?;
+    tx.execute(&format!("DELETE FROM {of_variants}"), params).await?;
+    Ok(())
+}
+
+/// Deletes a piece and all that belongs to it; what it says in variants goes by itself.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
     delete_tags(tx, workspace, piece).await?;
     delete_members(tx, workspace, piece).await?;
@@ -191,26 +286,6 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPie
     tx.execute(sql, params![workspace, piece.id]).await?;
     let sql = "DELETE FROM content_pieces WHERE workspace_id = ?1 AND id = ?2";
     tx.execute(sql, params![workspace, piece.id]).await?;
-    Ok(())
-}
-
-/// Takes a member off every piece.
-pub async fn remove_member(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    member: galley_domain::WorkspaceMemberId,
-) -> Result<()> {
-    tx.execute(
-        "UPDATE content_pieces SET version = version + 1, member_ids =
-            trim(replace(',' || member_ids || ',', ',' || CAST(?2 AS TEXT) || ',', ','), ',')
-         WHERE workspace_id = ?1 AND id IN (
-            SELECT content_piece_id FROM content_piece_members
-            WHERE workspace_id = ?1 AND member_id = ?2)",
-        params![workspace, member],
-    )
-    .await?;
-    let sql = "DELETE FROM content_piece_members WHERE workspace_id = ?1 AND member_id = ?2";
-    tx.execute(sql, params![workspace, member]).await?;
     Ok(())
 }
 

@@ -22,6 +22,7 @@ mod value;
 
 pub mod content_groups;
 pub mod content_piece_list;
+pub mod content_piece_variants;
 pub mod content_pieces;
 pub mod events;
 pub mod idempotency;
@@ -34,6 +35,7 @@ pub mod roles;
 pub mod tags;
 pub mod tokens;
 pub mod users;
+pub mod variants;
 pub mod webhooks;
 pub mod workspaces;
 

@@ -20,6 +20,11 @@ struct Migration {
 const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "initial", sql: include_str!("../migrations/0001_initial.sql") },
     Migration {
+        version: 2,
+        name: "variants",
+        sql: include_str!("../migrations/0002_variants.sql"),
+    },
+    Migration {
         version: 3,
         name: "people and webhooks",
         sql: include_str!("../migrations/0003_people_webhooks.sql"),

@@ -3,7 +3,7 @@
 use galley_domain::tag::{Tag, TagLabel};
 use galley_domain::{TagId, Timestamp, WorkspaceId};
 
-use crate::content_pieces::in_list_or_all;
+use crate::content_pieces::{self, in_list_or_all};
 use crate::error::{Error, Result};
 use crate::row::Row;
 use crate::tx::{Tx, WriteTx};
@@ -93,19 +93,9 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, tag: &Tag) -> Resu
     Ok(())
 }
 
-/// Deletes a tag and takes it off every piece; says whether there was one.
+/// Deletes a tag and takes it off every piece, and every variant of one; says whether there was one.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TagId) -> Result<bool> {
-    tx.execute(
-        "UPDATE content_pieces SET version = version + 1,
-            tag_ids = trim(replace(',' || tag_ids || ',', ',' || CAST(?2 AS TEXT) || ',', ','), ',')
-         WHERE workspace_id = ?1 AND id IN (
-            SELECT content_piece_id FROM content_piece_tags
-            WHERE workspace_id = ?1 AND tag_id = ?2)",
-        params![workspace, id],
-    )
-    .await?;
-    let sql = "DELETE FROM content_piece_tags WHERE workspace_id = ?1 AND tag_id = ?2";
-    tx.execute(sql, params![workspace, id]).await?;
+    content_pieces::remove_tag(tx, workspace, id).await?;
     let sql = "DELETE FROM tags WHERE workspace_id = ?1 AND id = ?2";
     Ok(tx.execute(sql, params![workspace, id]).await? > 0)
 }

@@ -119,6 +119,14 @@ impl<'a> Tx<'a> {
             Engine::Postgres(_) => " FOR UPDATE",
         }
     }
+
+    /// What ends a SELECT whose rows nobody else deletes until the transaction ends.
+    pub(crate) fn for_key_share(&self) -> &'static str {
+        match self.engine {
+            Engine::Sqlite(_) => "",
+            Engine::Postgres(_) => " FOR KEY SHARE",
+        }
+    }
 }
 
 impl<'a> Deref for WriteTx<'a> {

@@ -44,6 +44,8 @@ unique_keys! {
     Username = "users_username", "users.username_key", "the username";
     /// A role's name in its workspace.
     RoleName = "roles_name", "roles.workspace_id, roles.name", "the role's name";
+    /// A variant's key in its workspace.
+    VariantKey = "variants_key", "variants.workspace_id, variants.key", "the variant's key";
     /// A token.
     TokenHash = "tokens_hash", "tokens.hash", "the token";
 }

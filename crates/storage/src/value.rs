@@ -5,7 +5,7 @@ use std::error::Error;
 
 use galley_domain::{
     ContentGroupId, ContentPieceId, EventId, MailId, OrderKey, PermissionSet, RoleId, TagId,
-    Timestamp, TokenId, UserId, WebhookId, WorkspaceId, WorkspaceMemberId,
+    Timestamp, TokenId, UserId, VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,
 };
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio_postgres::types::private::BytesMut;
@@ -138,6 +138,7 @@ written_as_text!(
     WorkspaceMemberId,
     RoleId,
     TagId,
+    VariantId,
     ContentGroupId,
     ContentPieceId,
     EventId,

@@ -10,6 +10,7 @@ use galley_server::operations::content_pieces::{self, ContentPieceUpdate, NewCon
 use galley_server::operations::{Expected, Scope, tags};
 use galley_server::{Environment, Error};
 use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
+use galley_storage::content_pieces::View;
 use galley_storage::{Database, Tx, WriteTx};
 
 use super::document::Document;
@@ -167,10 +168,11 @@ impl Batch {
         let before = galley_storage::content_pieces::find(tx, workspace, id).await?;
         let update = ContentPieceUpdate {
             id,
+            variant: None,
             change: change(document, tags),
             content_group_id: None,
             reference_id: None,
-            content: Some(document.content.clone()),
+            content: Some(Some(document.content.clone())),
         };
         let (environment, scope) = (&self.environment, &self.scope);
         let after = content_pieces::update(tx, environment, scope, &update, &Expected::Any).await?;
@@ -208,16 +210,16 @@ fn change(document: &Document, tags: Vec<TagId>) -> ContentPieceChange {
     let document = document.clone();
     ContentPieceChange {
         date: Some(document.date),
-        title: Some(document.title),
+        title: Some(Some(document.title)),
         description: Some(document.description),
-        slug: Some(document.slug),
+        slug: Some(Some(document.slug)),
         cover_url: Some(document.cover_url),
         cover_alt: Some(document.cover_alt),
         cover_width: None,
         canonical_link: Some(document.canonical_link),
         filename: None,
         custom_data: Some(document.custom_data),
-        tags: Some(tags),
+        tags: Some(Some(tags)),
         members: None,
     }
 }
@@ -241,7 +243,7 @@ async fn known_pieces(
             after: after.take().map(|order| Position::Order(order.as_str().to_owned())),
             limit: PAGE,
             offset: 0,
-            content: false,
+            view: View::default(),
         };
         let workspace = scope.workspace;
         let read = async move |tx: &Tx<'_>| {
@@ -249,10 +251,10 @@ async fn known_pieces(
         };
         let page = database.read_much("import.known_pieces", read).await?;
         let Some(last) = page.last() else { return Ok(known) };
-        after = Some(last.piece.order.clone());
-        for listed in page {
-            if let Some(name) = listed.piece.fields.filename {
-                known.entry(name.into()).or_insert(listed.piece.id);
+        after = Some(last.0.order.clone());
+        for (piece, _) in page {
+            if let Some(name) = piece.fields.filename {
+                known.entry(name.into()).or_insert(piece.id);
             }
         }
     }

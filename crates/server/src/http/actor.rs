@@ -47,6 +47,8 @@ permissions! {
     WriteContentGroups = write ContentGroups;
     ReadTags = read Tags;
     WriteTags = write Tags;
+    ReadVariants = read Variants;
+    WriteVariants = write Variants;
     ReadRoles = read Roles;
     WriteRoles = write Roles;
     ReadWorkspaceMemberships = read WorkspaceMemberships;

@@ -62,6 +62,16 @@ impl Fields {
         }
     }
 
+    /// A field of an update that null clears only if `clearable`; otherwise null is an error.
+    pub(crate) fn clearable_if<T>(
+        &mut self,
+        clearable: bool,
+        name: &str,
+        read: impl Read<T>,
+    ) -> Option<Option<T>> {
+        if clearable { self.clearable(name, read) } else { self.replacement(name, read).map(Some) }
+    }
+
     /// Makes an empty text count as absent.
     pub(crate) fn drop_empty(&mut self, name: &str) {
         if self.object.get(name).is_some_and(|value| value.as_str() == Some("")) {

@@ -82,6 +82,8 @@ reasons! {
     UsernameTaken = "username_taken", CONFLICT, "The username is taken";
     /// The request with this key was answered, and the answer can't be given again.
     AlreadyAnswered = "already_answered", CONFLICT, "The request was answered already";
+    /// Another one has this key.
+    KeyTaken = "key_taken", CONFLICT, "The key is taken";
     /// It changed since it was read.
     PreconditionFailed = "precondition_failed", PRECONDITION_FAILED, "The resource has changed";
     /// The body is over its limit.

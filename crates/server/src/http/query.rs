@@ -7,6 +7,7 @@ use std::str::FromStr;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use galley_domain::Invalid;
+use galley_domain::variant::VariantName;
 
 use crate::http::app::App;
 use crate::http::error::Error;
@@ -107,6 +108,11 @@ impl Query {
         Id(text.and_then(|text| text.parse().ok()))
     }
 
+    /// The `variant` in which pieces are asked for. A malformed one is like one that doesn't exist.
+    pub(crate) fn variant(&mut self) -> Option<Id<VariantName>> {
+        self.text("variant").map(|text| Id(text.parse().ok()))
+    }
+
     /// Notes what is wrong with a parameter.
     pub(crate) fn refuse(&mut self, name: &str, invalid: &Invalid) {
         self.issues.push(Issue::new(vec![Step::Field(name.to_owned())], invalid));
@@ -130,8 +136,8 @@ impl Query {
     }
 }
 
-/// The identifier of the resource that a request is about.
-#[derive(Debug, Clone, Copy)]
+/// The identifier of a resource that a request is about.
+#[derive(Debug, Clone)]
 pub(crate) struct Id<T>(Option<T>);
 
 impl<T> Id<T> {
@@ -141,7 +147,7 @@ impl<T> Id<T> {
     }
 
     /// Whether it is this one.
-    pub(crate) fn is(self, id: T) -> bool
+    pub(crate) fn is(&self, id: T) -> bool
     where
         T: PartialEq,
     {

@@ -9,8 +9,8 @@ use crate::http::cors;
 use crate::http::edge::remember_route;
 use crate::http::problem::{Problem, Reason};
 use crate::routes::{
-    content_groups, content_pieces, profile, roles, service, tags, tokens, webhooks, workspace,
-    workspace_memberships,
+    content_groups, content_pieces, profile, roles, service, tags, tokens, variants, webhooks,
+    workspace, workspace_memberships,
 };
 
 /// The service's routes.
@@ -86,6 +86,14 @@ fn routes() -> Router<App> {
             "/workspace-memberships/list-workspaces",
             get(workspace_memberships::list_workspaces::handle),
         )
+        .route(
+            "/variants",
+            get(variants::get::handle)
+                .post(variants::create::handle)
+                .put(variants::update::handle)
+                .delete(variants::delete::handle),
+        )
+        .route("/variants/list", get(variants::list::handle))
         .route("/healthz", get(service::health))
         .route("/readyz", get(service::ready))
         .route_layer(from_fn(remember_route))

@@ -3,15 +3,20 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use galley_content::Tree;
 use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{
     ContentPiece, ContentPieceChange, ContentPieceFields, Description,
 };
 use galley_domain::event::Occurrence;
+use galley_domain::variant::{ContentPieceOverrides, Variant, VariantName};
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid, TagId, WorkspaceMemberId};
+use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
 use galley_storage::ordering::{self, FreePlace, Place};
-use galley_storage::{Tx, WriteTx, content_groups, content_pieces};
+use galley_storage::{
+    Tx, WriteTx, content_groups, content_piece_variants, content_pieces, variants,
+};
 
 use crate::environment::Environment;
 use crate::http::error::Error;
@@ -37,14 +42,16 @@ pub struct NewContentPiece {
 pub struct ContentPieceUpdate {
     /// Which piece.
     pub id: ContentPieceId,
+    /// The variant in which it is to say so; `None`: in itself. Group and place are the piece's.
+    pub variant: Option<VariantName>,
     /// What it says about itself.
     pub change: ContentPieceChange,
     /// The group that it is to be in.
     pub content_group_id: Option<ContentGroupId>,
     /// The piece after which it is ordered; `Some(None)`: to the front of its group.
     pub reference_id: Option<Option<ContentPieceId>>,
-    /// The JSON text of its content's tree.
-    pub content: Option<String>,
+    /// The JSON text of its content's tree; `Some(None)`: the empty one, or in a variant the piece's.
+    pub content: Option<Option<String>>,
 }
 
 /// What a request names, item by item; `None` is an item that is no identifier.
@@ -124,7 +131,7 @@ pub async fn create(
     };
     content_pieces::insert(tx, scope.workspace, &piece, &new.content).await?;
     let mut happened = neighbours_moved(tx, environment, scope, &place.rewritten).await?;
-    let data = ContentPieceBody::event_data(&piece, &referenced);
+    let data = ContentPieceBody::event_data(&piece, &referenced, None);
     happened.push(event(environment, Occurrence::PieceAdded(path), data, None));
     events::append(tx, scope.workspace, &happened, now).await?;
     Ok(Kept { piece, referenced })
@@ -133,7 +140,7 @@ pub async fn create(
 /// A piece as it was kept, and what it names.
 #[derive(Debug)]
 pub struct Kept {
-    /// The piece.
+    /// The piece, as it is in the variant that was changed.
     pub piece: ContentPiece,
     pub(crate) referenced: Referenced,
 }
@@ -154,6 +161,13 @@ pub async fn update(
     update: &ContentPieceUpdate,
     expected: &Expected,
 ) -> Result<Kept, Error> {
+    let variant = match &update.variant {
+        Some(name) => {
+            let found = variants::find_named_to_override(tx, scope.workspace, name).await?;
+            Some(found.ok_or_else(Error::not_found)?)
+        }
+        None => None,
+    };
     let found = content_pieces::find_to_change(tx, scope.workspace, update.id).await?;
     let before = found.ok_or_else(Error::not_found)?;
     let path_before = content_groups::path(tx, scope.workspace, before.content_group_id).await?;
@@ -161,24 +175,33 @@ pub async fn update(
         return Err(Error::not_found());
     }
     expected.check(before.version)?;
-    let fields = before.fields.changed(update.change.clone());
+    let variant = match variant {
+        Some(variant) => Some(ChangedVariant::find(tx, scope, update, variant, &before).await?),
+        None => None,
+    };
+    let fields = match &variant {
+        Some(_) => before.fields.clone(),
+        None => before.fields.changed(update.change.clone()),
+    };
+    let shown = match &variant {
+        Some(variant) => fields.clone().overridden(variant.after.clone()),
+        None => fields.clone(),
+    };
     let group = update.content_group_id.unwrap_or(before.content_group_id);
     let path = if group == before.content_group_id {
         path_before.clone()
     } else {
         content_groups::path(tx, scope.workspace, group).await?
     };
-    let referenced = Referenced::find(tx, scope.workspace, &fields.tags, &fields.members).await?;
+    let referenced = Referenced::find(tx, scope.workspace, &shown.tags, &shown.members).await?;
     let reference = find_reference(tx, scope, update.reference_id.flatten()).await?;
     Error::refuse(update_issues(scope, update, &referenced, group, &path, reference.as_ref()))?;
 
     let place = new_place(tx, environment, scope, &before, group, update, reference).await?;
-    let content_changed = match &update.content {
-        Some(tree) => content_pieces::update_content(tx, scope.workspace, update.id, tree).await?,
-        None => false,
-    };
-    if fields == before.fields && place.is_none() && !content_changed {
-        return Ok(Kept { piece: before, referenced });
+    let content_changed = keep_content(tx, scope, update, variant.as_ref()).await?;
+    let variant_changed = variant.as_ref().is_some_and(|variant| variant.before != variant.after);
+    if fields == before.fields && place.is_none() && !content_changed && !variant_changed {
+        return Ok(Kept { piece: ContentPiece { fields: shown, ..before }, referenced });
     }
     let place =
         place.unwrap_or_else(|| FreePlace { order: before.order.clone(), rewritten: Vec::new() });
@@ -197,19 +220,76 @@ pub async fn update(
         ..before.clone()
     };
     content_pieces::update(tx, scope.workspace, stored, &piece).await?;
+    if let Some(ChangedVariant { variant, after, .. }) = &variant
+        && variant_changed
+    {
+        content_piece_variants::update(tx, scope.workspace, piece.id, variant.id, after).await?;
+    }
     let mut happened = neighbours_moved(tx, environment, scope, &neighbours).await?;
+    let key = variant.as_ref().map(|variant| &variant.variant.key);
     let data_before = if path == path_before {
         None
     } else {
-        let ids = [&before];
-        let referenced = Referenced::of(tx, scope.workspace, ids.into_iter()).await?;
-        Some(ContentPieceBody::event_data(&before, &referenced))
+        let before = match &variant {
+            Some(variant) => before.overridden(variant.before.clone()),
+            None => before,
+        };
+        let referenced = Referenced::of(tx, scope.workspace, [&before].into_iter()).await?;
+        Some(ContentPieceBody::event_data(&before, &referenced, key))
     };
-    let data = ContentPieceBody::event_data(&piece, &referenced);
+    let piece = ContentPiece { fields: shown, ..piece };
+    let data = ContentPieceBody::event_data(&piece, &referenced, key);
     let occurrence = Occurrence::PieceUpdated { before: path_before, after: path };
     happened.push(event(environment, occurrence, data, data_before));
     events::append(tx, scope.workspace, &happened, now).await?;
     Ok(Kept { piece, referenced })
+}
+
+/// The variant that an update is about, and what the piece says otherwise in it.
+struct ChangedVariant {
+    variant: Variant,
+    before: ContentPieceOverrides,
+    after: ContentPieceOverrides,
+}
+
+impl ChangedVariant {
+    async fn find(
+        tx: &Tx<'_>,
+        scope: &Scope,
+        update: &ContentPieceUpdate,
+        variant: Variant,
+        piece: &ContentPiece,
+    ) -> Result<Self, Error> {
+        let found = content_piece_variants::find(tx, scope.workspace, piece.id, variant.id);
+        let before = found.await?.unwrap_or_default();
+        let after = before.clone().changed(&piece.fields, update.change.clone());
+        Ok(Self { variant, before, after })
+    }
+}
+
+/// Keeps the content that an update sets; says whether it differs from what showed before.
+async fn keep_content(
+    tx: &WriteTx<'_>,
+    scope: &Scope,
+    update: &ContentPieceUpdate,
+    variant: Option<&ChangedVariant>,
+) -> Result<bool, Error> {
+    let (workspace, id) = (scope.workspace, update.id);
+    let Some(tree) = &update.content else { return Ok(false) };
+    let variant = variant.map(|variant| variant.variant.id);
+    Ok(match (variant, tree) {
+        (Some(variant), Some(tree)) => {
+            content_piece_variants::update_content(tx, workspace, id, variant, tree).await?
+        }
+        (Some(variant), None) => {
+            content_piece_variants::delete_content(tx, workspace, id, variant).await?
+        }
+        (None, Some(tree)) => content_pieces::update_content(tx, workspace, id, tree).await?,
+        (None, None) => {
+            let empty = Tree::empty().to_json();
+            content_pieces::update_content(tx, workspace, id, &empty).await?
+        }
+    })
 }
 
 /// Deletes a piece.
@@ -241,7 +321,7 @@ pub(crate) fn removal(
     referenced: &Referenced,
     path: GroupPath,
 ) -> NewEvent {
-    let data = ContentPieceBody::event_data(piece, referenced);
+    let data = ContentPieceBody::event_data(piece, referenced, None);
     event(environment, Occurrence::PieceRemoved(path), data, None)
 }
 
@@ -287,10 +367,10 @@ fn update_issues(
     reference: Option<&ContentPiece>,
 ) -> Vec<Issue> {
     let mut issues = Vec::new();
-    if let Some(tags) = &update.change.tags {
+    if let Some(Some(tags)) = &update.change.tags {
         issues.extend(missing_tags(tags, referenced));
     }
-    if let Some(members) = &update.change.members {
+    if let Some(Some(members)) = &update.change.members {
         issues.extend(missing_members(members, referenced));
     }
     if !scope.holds(path) {
@@ -313,7 +393,8 @@ async fn find_reference(
     match id {
         Some(id) => {
             let within = scope.content_groups.as_deref();
-            let found = content_pieces::find_visible(tx, scope.workspace, id, within, false);
+            let found =
+                content_pieces::find_visible(tx, scope.workspace, id, within, View::default());
             Ok(found.await?.map(|(piece, _)| piece))
         }
         None => Ok(None),
@@ -383,7 +464,7 @@ async fn neighbours_moved(
         let path = content_groups::path(tx, scope.workspace, piece.content_group_id).await?;
         let referenced = Referenced::of(tx, scope.workspace, [piece].into_iter()).await?;
         let occurrence = Occurrence::PieceUpdated { before: path.clone(), after: path };
-        let data = ContentPieceBody::event_data(piece, &referenced);
+        let data = ContentPieceBody::event_data(piece, &referenced, None);
         happened.push(event(environment, occurrence, data, None));
     }
     Ok(happened)

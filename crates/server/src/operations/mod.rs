@@ -13,6 +13,7 @@ pub mod roles;
 pub mod setup;
 pub mod tags;
 pub mod tokens;
+pub mod variants;
 pub mod webhooks;
 pub mod workspace;
 

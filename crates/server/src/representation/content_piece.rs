@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use galley_domain::content_piece::{ContentPiece, CustomData, Description};
 use galley_domain::tag::Tag;
 use galley_domain::text::{ShortText, WebReference};
+use galley_domain::variant::VariantKey;
 use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, TagId, Timestamp, UserId};
 use galley_domain::{WorkspaceId, WorkspaceMemberId};
 use galley_storage::members::{self, MemberProfile};
@@ -37,6 +38,9 @@ pub(crate) struct ContentPieceBody<'a> {
     order: &'a OrderKey,
     created_at: Timestamp,
     updated_at: Timestamp,
+    /// In an event's data: the variant that was changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variant: Option<&'a str>,
 }
 
 /// A member as a piece shows it.
@@ -132,13 +136,20 @@ impl<'a> ContentPieceBody<'a> {
             order: &piece.order,
             created_at: piece.created_at,
             updated_at: piece.updated_at,
+            variant: None,
         }
     }
 
-    /// The piece as an event's data: without content, its description as it is kept.
-    pub(crate) fn event_data(piece: &'a ContentPiece, referenced: &'a Referenced) -> String {
+    /// The piece as an event's data: without content, its description as it is kept. Where a
+    /// variant was changed, it is the piece as it is in this one.
+    pub(crate) fn event_data(
+        piece: &'a ContentPiece,
+        referenced: &'a Referenced,
+        variant: Option<&'a VariantKey>,
+    ) -> String {
         let description = piece.fields.description.as_ref().map(Description::as_str);
         let body = Self::new(piece, referenced, description, None);
+        let body = Self { variant: variant.map(VariantKey::as_str), ..body };
         serde_json::to_string(&body).expect("resources are JSON")
     }
 }

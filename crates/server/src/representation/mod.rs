@@ -5,5 +5,6 @@ pub(crate) mod content_piece;
 pub(crate) mod role;
 pub(crate) mod tag;
 pub(crate) mod token;
+pub(crate) mod variant;
 pub(crate) mod webhook;
 pub(crate) mod workspace_member;

@@ -7,6 +7,7 @@ pub(crate) mod roles;
 pub(crate) mod service;
 pub(crate) mod tags;
 pub(crate) mod tokens;
+pub(crate) mod variants;
 pub(crate) mod webhooks;
 pub(crate) mod workspace;
 pub(crate) mod workspace_memberships;

@@ -29,6 +29,8 @@ struct Names {
     piece: String,
     group: String,
     tag: String,
+    /// A variant whose key is `de`.
+    variant: String,
     member: String,
 }
 
@@ -52,7 +54,7 @@ fn piece(names: &Names, fields: &str) -> Body {
 }
 
 fn table(names: &Names) -> Vec<Bad> {
-    let Names { piece: id, group, tag, member } = names;
+    let Names { piece: id, group, tag, variant, member } = names;
     let mut table = Vec::new();
     let mut add = |method: &str, path: &str, body: Body, status, reason, issues| {
         let method = method.parse().unwrap();
@@ -199,11 +201,39 @@ fn table(names: &Names) -> Vec<Bad> {
         ("\"id\":\"x\",\"title\":3".to_owned(), 400, "validation", &["title"]),
         (format!("\"id\":\"{id}\",\"title\":null"), 400, "validation", &["title"]),
         (format!("\"id\":\"{id}\",\"tags\":[\"x\"]"), 400, "unknown_reference", &["tags[0]"]),
-        (format!("\"id\":\"{id}\",\"variant\":\"de\""), 404, "not_found", &[]),
+        (format!("\"id\":\"{id}\",\"variant\":\"fr\""), 404, "not_found", &[]),
+        (format!("\"id\":\"{id}\",\"variant\":\"DE\""), 404, "not_found", &[]),
+        (format!("\"id\":\"{id}\",\"variant\":\"{tag}\""), 404, "not_found", &[]),
+        (format!("\"id\":\"{id}\",\"variant\":[]"), 400, "validation", &["variant"]),
+        ("\"variant\":\"de\"".to_owned(), 400, "validation", &["id"]),
+        (format!("\"id\":\"{tag}\",\"variant\":\"de\""), 404, "not_found", &[]),
         (format!("\"id\":\"{id}\",\"variant\":1"), 400, "validation", &["variant"]),
         (format!("\"id\":\"{id}\",\"referenceId\":\"{id}\""), 400, "validation", &["referenceId"]),
     ] {
         add("PUT", pieces, Body::Json(format!("{{{fields}}}")), status, reason, issues);
+    }
+
+    // Updates of a variant.
+    for (fields, reason, issues) in [
+        ("\"title\":\"\"".to_owned(), "validation", &["title"][..]),
+        ("\"title\":1,\"slug\":\" \"".to_owned(), "validation", &["title", "slug"]),
+        ("\"tags\":{}".to_owned(), "validation", &["tags"]),
+        ("\"tags\":[\"x\"]".to_owned(), "unknown_reference", &["tags[0]"]),
+        (format!("\"tags\":[\"{variant}\"]"), "unknown_reference", &["tags[0]"]),
+        (
+            "\"title\":null,\"members\":[\"wm_00000000000000000000000000\"]".to_owned(),
+            "unknown_reference",
+            &["members[0]"],
+        ),
+        ("\"contentGroupId\":null".to_owned(), "validation", &["contentGroupId"]),
+        ("\"customData\":\"{\"".to_owned(), "validation", &["customData"]),
+        ("\"content\":{}".to_owned(), "validation", &["content"]),
+        (format!("\"title\":\"x\",\"referenceId\":\"{id}\""), "validation", &["referenceId"]),
+    ] {
+        for name in ["de", variant] {
+            let body = format!("{{\"id\":\"{id}\",\"variant\":\"{name}\",{fields}}}");
+            add("PUT", pieces, Body::Json(body), 400, reason, issues);
+        }
     }
 
     // Queries.
@@ -226,18 +256,60 @@ fn table(names: &Names) -> Vec<Bad> {
         ("/content-pieces/list?sort=;drop", 400, "validation", &["sort"]),
         ("/content-groups/list?lastId=1", 400, "validation", &["lastId"]),
         ("/tags?id=%F0%9F%92%A9", 404, "not_found", &[]),
+        ("/variants", 400, "validation", &["id"]),
+        ("/variants?id=de", 404, "not_found", &[]),
+        ("/variants?id=var_0", 404, "not_found", &[]),
+        ("/variants/list?lastId=de", 400, "validation", &["lastId"]),
+        ("/variants/list?perPage=0", 400, "validation", &["perPage"]),
+        ("/content-pieces?variant=de", 400, "validation", &["id"]),
+        ("/content-pieces/list?variant=de&variant=fr", 400, "validation", &["variant"]),
+        ("/content-pieces/list?variant=%00", 400, "validation", &["variant"]),
+        ("/content-pieces/list?variant=fr", 404, "not_found", &[]),
+        ("/content-pieces/list?variant=fr&contentGroupId=x", 404, "not_found", &[]),
     ] {
         add("GET", path, Body::None, status, reason, issues);
     }
     add("DELETE", "/content-pieces", Body::None, 400, "validation", &["id"]);
     add("DELETE", "/content-pieces?id=1", Body::None, 404, "not_found", &[]);
 
-    // Groups and tags.
+    add("DELETE", "/variants", Body::None, 400, "validation", &["id"]);
+    add("DELETE", "/variants?id=de", Body::None, 404, "not_found", &[]);
+    for (fields, status, reason, issues) in [
+        (String::new(), 400, "validation", &["id"][..]),
+        ("\"id\":\"de\",\"label\":\"x\"".to_owned(), 404, "not_found", &[]),
+        (
+            format!("\"id\":\"{variant}\",\"key\":null,\"label\":null"),
+            400,
+            "validation",
+            &["key", "label"],
+        ),
+        (format!("\"id\":\"{variant}\",\"key\":\"\""), 400, "validation", &["key"]),
+        (format!("\"id\":\"{variant}\",\"description\":[]"), 400, "validation", &["description"]),
+    ] {
+        add("PUT", "/variants", Body::Json(format!("{{{fields}}}")), status, reason, issues);
+    }
+    let taken = "{\"key\":\"de\",\"label\":\"again\"}".to_owned();
+    add("POST", "/variants", Body::Json(taken), 409, "key_taken", &[]);
+    let long =
+        format!("{{\"key\":\"k\",\"label\":\"l\",\"description\":\"{}\"}}", "é".repeat(1_025));
+    add("POST", "/variants", Body::Json(long), 400, "validation", &["description"]);
+
+    // Groups, tags and variants.
     for (path, body, issues) in [
         ("/tags", "{}", &["label"][..]),
         ("/tags", "{\"label\":\"\",\"color\":\"\"}", &["label", "color"]),
         ("/tags", "{\"label\":\"a\\nb\"}", &["label"]),
         ("/tags", "{\"label\":1,\"color\":2}", &["label", "color"]),
+        ("/variants", "{}", &["key", "label"]),
+        ("/variants", "{\"key\":\"\",\"label\":\"\"}", &["key", "label"]),
+        ("/variants", "{\"key\":\"De\",\"label\":\"a\\tb\"}", &["key", "label"]),
+        ("/variants", "{\"key\":\"de-at\",\"label\":\"x\"}", &["key"]),
+        ("/variants", "{\"key\":\"abcdefghijklmnopqrstu\",\"label\":\"x\"}", &["key"]),
+        (
+            "/variants",
+            "{\"key\":1,\"label\":2,\"description\":3}",
+            &["key", "label", "description"],
+        ),
         ("/content-groups", "{}", &["name"]),
         ("/content-groups", "{\"name\":\"\"}", &["name"]),
         ("/content-groups", "{\"name\":\"a\\tb\",\"ancestor\":1}", &["name", "ancestor"]),
@@ -263,10 +335,12 @@ on_both_engines! {
     async fn every_wrong_request_is_refused_and_changes_nothing(store: TestStore) {
         let service = Service::start(store).await;
         let tag = service.create("/tags", &json!({"label": "a"})).await;
+        let variant = service.create("/variants", &json!({"key": "de", "label": "German"})).await;
         let piece = service.create("/content-pieces", &service.piece("kept")).await;
         let names = Names {
             piece,
             tag,
+            variant,
             group: service.home.group.clone(),
             member: service.home.made.member.to_string(),
         };

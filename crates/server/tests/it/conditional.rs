@@ -21,15 +21,17 @@ async fn delete_if_match(service: &Service, path: &str, tags: &str) -> Answer {
     Answer::of(request.header("if-match", tags)).await
 }
 
-/// A piece, a group and a tag: path, id, and a change of each.
+/// A piece, a group, a tag and a variant: path, id, and a change of each.
 async fn resources(service: &Service) -> Vec<(&'static str, String, Value)> {
     let piece = service.create("/content-pieces", &service.piece("a")).await;
     let group = service.create("/content-groups", &json!({"name": "A"})).await;
     let tag = service.create("/tags", &json!({"label": "a"})).await;
+    let variant = service.create("/variants", &json!({"key": "a", "label": "a"})).await;
     vec![
         ("/content-pieces", piece.clone(), json!({"id": piece, "title": "b"})),
         ("/content-groups", group.clone(), json!({"id": group, "name": "b"})),
         ("/tags", tag.clone(), json!({"id": tag, "label": "b"})),
+        ("/variants", variant.clone(), json!({"id": variant, "label": "b"})),
     ]
 }
 
@@ -140,6 +142,7 @@ on_both_engines! {
             ("/content-pieces", service.piece("a"), json!({"title": "b"})),
             ("/content-groups", json!({"name": "A"}), json!({"name": "b"})),
             ("/tags", json!({"label": "a"}), json!({"label": "b"})),
+            ("/variants", json!({"key": "a", "label": "a"}), json!({"label": "b"})),
         ] {
             let made = send(Method::POST, path, &new, wish).await;
             let one = made.header("location").to_owned();

@@ -10,7 +10,7 @@ use crate::service::{Service, piece_in};
 const NO_PIECE: &str = "cp_00000000000000000000000000";
 
 /// Makes a piece with every field, and gives its id and body.
-async fn full_piece(service: &Service) -> (String, Value) {
+pub(crate) async fn full_piece(service: &Service) -> (String, Value) {
     let tag = service.create("/tags", &json!({"label": "News", "color": "blue"})).await;
     let mut body = service.piece("full");
     body["tags"] = json!([tag]);
@@ -511,7 +511,7 @@ on_both_engines! {
 }
 
 /// The slugs of a list, walked by the `Link` header.
-async fn walk_by_link(service: &Service, query: &str) -> Vec<String> {
+pub(crate) async fn walk_by_link(service: &Service, query: &str) -> Vec<String> {
     let mut slugs = Vec::new();
     let mut next = Some(format!("/content-pieces/list?{query}"));
     while let Some(path) = next {
@@ -524,7 +524,7 @@ async fn walk_by_link(service: &Service, query: &str) -> Vec<String> {
 }
 
 /// The slugs of a list, walked by `lastOrder`.
-async fn walk_by_last_order(service: &Service, query: &str) -> Vec<String> {
+pub(crate) async fn walk_by_last_order(service: &Service, query: &str) -> Vec<String> {
     let mut slugs = Vec::new();
     let mut last = String::new();
     loop {

@@ -21,4 +21,5 @@ mod ordering;
 mod query_count;
 mod service;
 mod tags;
+mod variants;
 mod walks;

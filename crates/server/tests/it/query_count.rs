@@ -6,17 +6,22 @@ use serde_json::json;
 use crate::service::Service;
 
 on_both_engines! {
-    async fn a_list_takes_three_statements_whatever_its_size(store: TestStore) {
+    async fn a_list_takes_three_statements_and_in_a_variant_four_whatever_its_size(store: TestStore) {
         let service = Service::start(store).await;
         let mut tags = Vec::new();
         for label in ["a", "b", "c"] {
             tags.push(service.create("/tags", &json!({"label": label})).await);
         }
+        service.create("/variants", &json!({"key": "de", "label": "German"})).await;
         for number in 0..1_000 {
             let mut body = service.piece(&format!("p{number}"));
             body["tags"] = json!([tags[number % 3], tags[(number + 1) % 3]]);
             body["members"] = json!([service.home.made.member.to_string()]);
-            service.create("/content-pieces", &body).await;
+            let id = service.create("/content-pieces", &body).await;
+            if number % 2 == 0 {
+                let body = json!({"id": id, "variant": "de", "title": "Titel", "tags": [tags[0]]});
+                assert_eq!(service.put("/content-pieces", &body).await.status, 204);
+            }
         }
         for (size, query) in [
             (1, "perPage=1".to_owned()),
@@ -34,6 +39,13 @@ on_both_engines! {
             let count: u64 = statements.values().sum();
             // One more looks at the token.
             assert!(count <= 1 + 3, "{query} took {statements:#?}");
+
+            service.statements.take();
+            let list = service.get(&format!("/content-pieces/list?{query}&variant=de")).await;
+            assert_eq!(list.status, 200, "{query}");
+            let statements = service.statements.take();
+            let count: u64 = statements.values().sum();
+            assert!(count <= 1 + 4, "{query} in a variant took {statements:#?}");
         }
     }
 }

@@ -187,6 +187,7 @@ impl Service {
             "/content-pieces/list?perPage=100&content=true",
             "/content-groups/list?perPage=100&subtree=true",
             "/tags/list?perPage=1000",
+            "/variants/list?perPage=1000",
         ] {
             all.push(self.get(path).await.body);
         }

@@ -2,14 +2,21 @@
 //! and that find their rows by an index.
 
 use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
-use galley_domain::content_piece::Title;
+use galley_domain::content_piece::{ContentPiece, Slug, Title};
 use galley_domain::event::Occurrence;
 use galley_domain::tag::{Color, Tag, TagLabel};
-use galley_domain::{ContentGroupId, EventId, TagId, WorkspaceId, WorkspaceMemberId};
+use galley_domain::text::ShortText;
+use galley_domain::variant::{
+    ContentPieceOverrides, Variant, VariantKey, VariantLabel, VariantName,
+};
+use galley_domain::{ContentGroupId, EventId, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::content_piece_list::{self, ListQuery, Sort, SortKey};
+use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
 use galley_storage::ordering::{self, Place};
-use galley_storage::{Error, WriteTx, content_groups, content_pieces, tags};
+use galley_storage::{
+    Error, WriteTx, content_groups, content_piece_variants, content_pieces, tags, variants,
+};
 use galley_testing::on_both_engines;
 
 use crate::store::{NOW, Open, id};
@@ -23,6 +30,12 @@ fn group(name: &str) -> ContentGroup {
 fn tag(label: &str) -> Tag {
     let label = TagLabel::parse(label).unwrap();
     Tag { id: TagId::new(id()), label, color: Color::Blue, version: 1 }
+}
+
+fn variant(key: &str) -> Variant {
+    let label = VariantLabel::parse(key).unwrap();
+    let key = VariantKey::parse(key).unwrap();
+    Variant { id: VariantId::new(id()), key, label, description: None, version: 1 }
 }
 
 async fn groups(
@@ -88,13 +101,14 @@ async fn pieces(tx: &WriteTx<'_>, open: &Given, member: WorkspaceMemberId) -> Re
     assert!(!content_pieces::update_content(tx, workspace, first.id, "{\"a\":1}").await?);
     assert!(content_pieces::update_content(tx, workspace, first.id, "{}").await?);
     let within = [open.group];
-    let seen = content_pieces::find_visible(tx, workspace, first.id, Some(&within), true).await?;
+    let whole = View { variant: None, content: true };
+    let seen = content_pieces::find_visible(tx, workspace, first.id, Some(&within), whole).await?;
     assert_eq!(seen, Some((first.clone(), Some("{}".to_owned()))));
-    let seen = content_pieces::find_visible(tx, workspace, first.id, None, false).await?;
+    let seen = content_pieces::find_visible(tx, workspace, first.id, None, View::default()).await?;
     assert_eq!(seen, Some((first.clone(), None)));
     let elsewhere = [ContentGroupId::new(1)];
     let seen =
-        content_pieces::find_visible(tx, workspace, first.id, Some(&elsewhere), true).await?;
+        content_pieces::find_visible(tx, workspace, first.id, Some(&elsewhere), whole).await?;
     assert_eq!(seen, None);
 
     let place = Place { id: first.id, order: first.order.clone(), placed_at: first.placed_at };
@@ -122,50 +136,153 @@ async fn pieces(tx: &WriteTx<'_>, open: &Given, member: WorkspaceMemberId) -> Re
     assert_eq!(content_pieces::find(tx, workspace, first.id).await?, Some(renamed.clone()));
     let found = content_pieces::in_groups(tx, workspace, &[open.group], 10).await?;
     assert_eq!(found, [renamed.clone(), second.clone()]);
-    let mut listing = second.clone();
-    listing.fields.members = vec![member];
-    content_pieces::update(tx, workspace, &second, &listing).await?;
-    content_pieces::remove_member(tx, workspace, member).await?;
-    let left = content_pieces::find(tx, workspace, second.id).await?.expect("it is there");
-    assert_eq!((left.fields.members.len(), left.version), (0, second.version + 1));
-    lists(tx, open, &red).await?;
+    lists(tx, open, &red, None).await?;
+    in_variant(tx, open, &renamed, member, [&red, &blue]).await?;
+    let tagged = content_pieces::find(tx, workspace, first.id).await?.expect("it is there");
     assert!(tags::delete(tx, workspace, red.id).await?);
     let untagged = content_pieces::find(tx, workspace, first.id).await?.expect("it is there");
-    assert_eq!((untagged.fields.tags.len(), untagged.version), (0, 3));
+    assert_eq!((untagged.fields.tags.len(), untagged.version), (0, tagged.version + 1));
     content_pieces::delete(tx, workspace, &untagged).await?;
     assert_eq!(content_pieces::find(tx, workspace, first.id).await?, None);
     Ok(())
 }
 
+/// What `piece` says otherwise in a variant, until the variant or what it names goes.
+async fn in_variant(
+    tx: &WriteTx<'_>,
+    open: &Given,
+    piece: &ContentPiece,
+    member: WorkspaceMemberId,
+    [own_tag, tag]: [&Tag; 2],
+) -> Result<(), Error> {
+    let workspace = open.workspace;
+    let version = async || {
+        let found = content_pieces::find(tx, workspace, piece.id).await?;
+        Ok::<_, Error>(found.expect("it is there").version)
+    };
+    let mut german = variant("de");
+    let french = variant("fr");
+    for variant in [&german, &french] {
+        variants::insert(tx, workspace, variant, NOW).await?;
+    }
+    german.description = Some(ShortText::parse("German").unwrap());
+    variants::update(tx, workspace, &german).await?;
+    assert_eq!(variants::find(tx, workspace, german.id).await?, Some(german.clone()));
+    assert_eq!(variants::find(tx, WorkspaceId::new(1), german.id).await?, None);
+    let found = variants::find_to_change(tx, workspace, german.id).await?;
+    assert_eq!(found, Some(german.clone()));
+    let by_key = VariantName::Key(VariantKey::parse("fr").unwrap());
+    let found = variants::find_named(tx, workspace, &by_key).await?;
+    assert_eq!(found, Some(french.clone()));
+    let found = variants::find_named_to_override(tx, workspace, &by_key).await?;
+    assert_eq!(found, Some(french.clone()));
+    let listed = variants::list(tx, workspace, None, 10, 0).await?;
+    assert_eq!(listed, [german.clone(), french.clone()]);
+
+    let find = async |variant| content_piece_variants::find(tx, workspace, piece.id, variant).await;
+    assert_eq!(find(german.id).await?, None);
+    let titled = ContentPieceOverrides {
+        title: Some(Title::parse("Titel").unwrap()),
+        ..ContentPieceOverrides::default()
+    };
+    let listed = ContentPieceOverrides {
+        slug: Some(Slug::parse("erstes").unwrap()),
+        date: Some(NOW),
+        tags: Some(vec![tag.id]),
+        members: Some(vec![member]),
+        ..titled.clone()
+    };
+    for (variant, overrides) in [(german.id, &titled), (german.id, &listed), (french.id, &titled)] {
+        content_piece_variants::update(tx, workspace, piece.id, variant, overrides).await?;
+        assert_eq!(find(variant).await?.as_ref(), Some(overrides));
+    }
+    let view = View { variant: Some(german.id), content: true };
+    let seen = content_pieces::find_visible(tx, workspace, piece.id, None, view).await?;
+    let german_piece = piece.clone().overridden(listed.clone());
+    assert_eq!(seen, Some((german_piece.clone(), Some("{}".to_owned()))));
+    let set = async |tree| {
+        content_piece_variants::update_content(tx, workspace, piece.id, german.id, tree).await
+    };
+    assert!(!set("{}").await?, "what the piece has shows already");
+    assert!(set("{\"b\":2}").await?);
+    assert!(!set("{\"b\":2}").await?);
+    assert!(set("{}").await?, "its own by now");
+    assert!(set("{\"b\":2}").await?);
+    let seen = content_pieces::find_visible(tx, workspace, piece.id, None, view).await?;
+    assert_eq!(seen, Some((german_piece.clone(), Some("{\"b\":2}".to_owned()))));
+    let all = ListQuery { view, ..everything() };
+    for (query, count) in [
+        (ListQuery { slug: Some("erstes".to_owned()), ..all.clone() }, 1),
+        (ListQuery { slug: Some("first".to_owned()), ..all.clone() }, 0),
+        (ListQuery { tag: Some(tag.id), ..all.clone() }, 1),
+        (ListQuery { tag: Some(own_tag.id), ..all.clone() }, 0),
+    ] {
+        let found = content_piece_list::list(tx, workspace, &query).await?;
+        assert_eq!(found.len(), count, "{query:?}");
+    }
+    // In French there is but a title, so that the piece's own slug and tag are found.
+    lists(tx, open, own_tag, Some(french.id)).await?;
+
+    let before = version().await?;
+    content_pieces::remove_member(tx, workspace, member).await?;
+    assert_eq!(version().await?, before + 1);
+    let left = find(german.id).await?.expect("it is there");
+    assert_eq!(left.members, Some(Vec::new()), "an empty list of its own");
+    assert!(tags::delete(tx, workspace, tag.id).await?);
+    assert_eq!(version().await?, before + 2);
+    assert_eq!(find(german.id).await?.expect("it is there").tags, Some(Vec::new()));
+    let nothing = ContentPieceOverrides::default();
+    content_piece_variants::update(tx, workspace, piece.id, german.id, &nothing).await?;
+    assert_eq!(find(german.id).await?, None);
+    // Of the content alone the piece's version rises, too.
+    assert!(variants::delete(tx, workspace, german.id).await?);
+    assert!(!variants::delete(tx, workspace, german.id).await?);
+    assert_eq!(version().await?, before + 3);
+    let deleted = content_piece_variants::delete_content(tx, workspace, piece.id, german.id);
+    assert!(!deleted.await?, "it went with its variant");
+    assert!(variants::delete(tx, workspace, french.id).await?);
+    assert_eq!(version().await?, before + 4);
+    assert_eq!(find(french.id).await?, None);
+    Ok(())
+}
+
+/// A list of all pieces.
+fn everything() -> ListQuery {
+    ListQuery {
+        groups: None,
+        subtree: false,
+        within: None,
+        slug: None,
+        tag: None,
+        sort: Sort { key: SortKey::Order, descending: false },
+        after: None,
+        limit: 10,
+        offset: 0,
+        view: View::default(),
+    }
+}
+
 /// Every filter and sort, and the place after which a list goes on.
-async fn lists(tx: &WriteTx<'_>, open: &Given, tag: &Tag) -> Result<(), Error> {
+async fn lists(
+    tx: &WriteTx<'_>,
+    open: &Given,
+    tag: &Tag,
+    variant: Option<VariantId>,
+) -> Result<(), Error> {
     let keys =
         [SortKey::Order, SortKey::Date, SortKey::CreatedAt, SortKey::UpdatedAt, SortKey::Title];
     for (key, descending) in keys.into_iter().flat_map(|key| [(key, false), (key, true)]) {
         let sort = Sort { key, descending };
-        let all = ListQuery {
-            groups: None,
-            subtree: false,
-            within: None,
-            slug: None,
-            tag: None,
-            sort,
-            after: None,
-            limit: 10,
-            offset: 0,
-            content: false,
-        };
+        let all = ListQuery { sort, view: View { variant, content: false }, ..everything() };
         let listed = content_piece_list::list(tx, open.workspace, &all).await?;
         assert_eq!(listed.len(), 2, "{sort:?}");
-        let first = &listed[0].piece;
-        let found = content_piece_list::find_by_order(tx, open.workspace, &first.order).await?;
-        assert_eq!(found.as_ref(), Some(first));
+        let (first, _) = &listed[0];
+        let found =
+            content_piece_list::find_by_order(tx, open.workspace, &first.order, all.view).await?;
+        assert_eq!(found.as_ref(), Some(&listed[0]));
         let rest = ListQuery { after: Some(sort.position(first)), ..all.clone() };
         let rest = content_piece_list::list(tx, open.workspace, &rest).await?;
-        assert_eq!(
-            rest.iter().map(|listed| listed.piece.id).collect::<Vec<_>>(),
-            [listed[1].piece.id]
-        );
+        assert_eq!(rest.iter().map(|(piece, _)| piece.id).collect::<Vec<_>>(), [listed[1].0.id]);
         for (query, count) in [
             (ListQuery { groups: Some(vec![open.group]), ..all.clone() }, 2),
             (
@@ -176,7 +293,7 @@ async fn lists(tx: &WriteTx<'_>, open: &Given, tag: &Tag) -> Result<(), Error> {
             (ListQuery { within: Some(vec![ContentGroupId::new(1)]), ..all.clone() }, 0),
             (ListQuery { slug: Some("first".to_owned()), ..all.clone() }, 1),
             (ListQuery { tag: Some(tag.id), ..all.clone() }, 1),
-            (ListQuery { content: true, offset: 1, ..all.clone() }, 1),
+            (ListQuery { view: View { variant, content: true }, offset: 1, ..all.clone() }, 1),
         ] {
             let listed = content_piece_list::list(tx, open.workspace, &query).await?;
             assert_eq!(listed.len(), count, "{query:?}");
@@ -236,6 +353,46 @@ on_both_engines! {
         let statements = open.log.take();
         assert!(statements.len() > 60, "{}", statements.len());
         plans::check(&open.store.url, statements.keys()).await;
+    }
+}
+
+on_both_engines! {
+    async fn what_a_piece_says_in_variants_goes_with_it(store: TestStore) {
+        let open = Open::new(store).await;
+        let (workspace, group) = (open.workspace, open.group);
+        let piece = open.piece("first", None);
+        let fill = async move |tx: &WriteTx<'_>| {
+            let (german, red) = (variant("de"), tag("red"));
+            let member = people::exercise(tx, workspace, group).await?;
+            variants::insert(tx, workspace, &german, NOW).await?;
+            tags::insert(tx, workspace, &red, NOW).await?;
+            content_pieces::insert(tx, workspace, &piece, "{}").await?;
+            let overrides = ContentPieceOverrides {
+                tags: Some(vec![red.id]),
+                members: Some(vec![member]),
+                ..ContentPieceOverrides::default()
+            };
+            let (id, variant) = (piece.id, german.id);
+            content_piece_variants::update(tx, workspace, id, variant, &overrides).await?;
+            content_piece_variants::update_content(tx, workspace, id, variant, "[]").await?;
+            Ok(piece.clone())
+        };
+        let piece = open.database.write::<_, Error, _>("fill", fill).await.unwrap();
+        let tables = [
+            "content_piece_variants",
+            "content_piece_variant_contents",
+            "content_piece_variant_tags",
+            "content_piece_variant_members",
+        ];
+        for table in tables {
+            assert_eq!(open.count(table).await, 1, "{table}");
+        }
+        let delete =
+            async move |tx: &WriteTx<'_>| content_pieces::delete(tx, workspace, &piece).await;
+        open.database.write::<_, Error, _>("delete", delete).await.unwrap();
+        for table in tables {
+            assert_eq!(open.count(table).await, 0, "{table}");
+        }
     }
 }
 

@@ -3,14 +3,16 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_domain::ContentPieceId;
-use galley_storage::{Tx, content_pieces};
+use galley_storage::Tx;
+use galley_storage::content_pieces::{self, View};
 
 use super::format::Format;
 use crate::http::actor::{Actor, ReadContentPieces};
 use crate::http::app::App;
 use crate::http::error::Error;
-use crate::http::query::Query;
+use crate::http::query::{Id, Query};
 use crate::http::response;
+use crate::operations::variants;
 use crate::representation::content_piece::Referenced;
 
 pub(crate) async fn handle(
@@ -20,17 +22,17 @@ pub(crate) async fn handle(
 ) -> Result<Response, Error> {
     let id = query.id::<ContentPieceId>();
     let format = Format::read(&mut query);
-    let variant = query.text("variant");
+    let variant = query.variant();
     query.finish()?;
     let (id, scope) = (id.get()?, actor.scope());
-    if variant.is_some() {
-        return Err(Error::not_found());
-    }
-    let with_content = format.content.is_some();
+    let variant = variant.map(Id::get).transpose()?;
+    let content = format.content.is_some();
     let read = async move |tx: &Tx<'_>| {
         let workspace = scope.workspace;
         let within = scope.content_groups.as_deref();
-        let found = content_pieces::find_visible(tx, workspace, id, within, with_content);
+        let variant = variants::find_named(tx, &scope, variant.as_ref()).await?;
+        let view = View { variant: variant.map(|variant| variant.id), content };
+        let found = content_pieces::find_visible(tx, workspace, id, within, view);
         let (piece, tree) = found.await?.ok_or_else(Error::not_found)?;
         let referenced = Referenced::of(tx, workspace, [&piece].into_iter()).await?;
         Ok::<_, Error>((piece, tree, referenced))

@@ -2,9 +2,11 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_domain::variant::VariantName;
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId};
 use galley_storage::Tx;
-use galley_storage::content_piece_list::{self, ListQuery, Listed, Position, Sort, SortKey};
+use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
+use galley_storage::content_pieces::View;
 
 use super::format::Format;
 use crate::http::actor::{Actor, ReadContentPieces};
@@ -12,9 +14,9 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::page::{self, Page};
 use crate::http::problem::{Issue, Problem, Step};
-use crate::http::query::Query;
+use crate::http::query::{Id, Query};
 use crate::http::response;
-use crate::operations::Scope;
+use crate::operations::{Scope, variants};
 use crate::representation::content_piece::Referenced;
 
 /// How many groups one request names at the most.
@@ -31,21 +33,24 @@ pub(crate) async fn handle(
     let page = Page::read(&mut query, most);
     let asked = Asked::read(&mut query);
     query.finish()?;
-    if asked.variant {
-        return Err(Error::not_found());
-    }
-    if asked.names_nothing {
-        return Ok(response::ok(&[(); 0]));
-    }
+    let variant = asked.variant.clone().map(Id::get).transpose()?;
     let has_cursor = !matches!(asked.start, Start::Beginning);
-    let heavy = page.is_heavy(has_cursor);
+    // What a variant may override no index has in order.
+    let sorts_all = variant.is_some() && matches!(asked.sort.key, SortKey::Date | SortKey::Title);
+    let heavy = page.is_heavy(has_cursor) || sorts_all;
     let scope = actor.scope();
     let sort = asked.sort;
     let read = async move |tx: &Tx<'_>| {
-        let list = asked.to_list_query(tx, &scope, page, format).await?;
+        let variant = variants::find_named(tx, &scope, variant.as_ref()).await?;
+        if asked.names_nothing {
+            return Ok((Vec::new(), None, Referenced::default()));
+        }
+        let view =
+            View { variant: variant.map(|variant| variant.id), content: format.content.is_some() };
+        let list = asked.to_list_query(tx, &scope, page, view).await?;
         let mut listed = content_piece_list::list(tx, scope.workspace, &list).await?;
-        let next = page.cut(&mut listed).map(|last| cursor(sort, &sort.position(&last.piece)));
-        let pieces = listed.iter().map(|listed| &listed.piece);
+        let next = page.cut(&mut listed).map(|(last, _)| cursor(sort, &sort.position(last)));
+        let pieces = listed.iter().map(|(piece, _)| piece);
         let referenced = Referenced::of(tx, scope.workspace, pieces).await?;
         Ok::<_, Error>((listed, next, referenced))
     };
@@ -55,7 +60,6 @@ pub(crate) async fn handle(
     } else {
         database.read("content_pieces.list", read).await?
     };
-    let listed = listed.into_iter().map(|Listed { piece, content }| (piece, content)).collect();
     let shown = format.show(&app, listed).await?;
     let mut response =
         response::ok(&shown.iter().map(|piece| piece.body(&referenced)).collect::<Vec<_>>());
@@ -72,7 +76,7 @@ struct Asked {
     tag: Option<TagId>,
     sort: Sort,
     start: Start,
-    variant: bool,
+    variant: Option<Id<VariantName>>,
     /// A filter that no piece can match.
     names_nothing: bool,
 }
@@ -109,7 +113,7 @@ impl Asked {
             tag: tag.and_then(Result::ok),
             sort,
             start: read_start(query, sort),
-            variant: query.text("variant").is_some(),
+            variant: query.variant(),
         }
     }
 
@@ -118,12 +122,12 @@ impl Asked {
         tx: &Tx<'_>,
         scope: &Scope,
         page: Page,
-        format: Format,
+        view: View,
     ) -> Result<ListQuery, Error> {
         let after = match &self.start {
             Start::Beginning => None,
             Start::After(position) => Some(position.clone()),
-            Start::AfterOrder(order) => Some(position_of(tx, scope, order, self.sort).await?),
+            Start::AfterOrder(order) => Some(position_of(tx, scope, order, self.sort, view).await?),
         };
         Ok(ListQuery {
             groups: self.groups.clone(),
@@ -135,7 +139,7 @@ impl Asked {
             offset: page.offset(after.is_some()),
             after,
             limit: page.limit(),
-            content: format.content.is_some(),
+            view,
         })
     }
 }
@@ -196,16 +200,18 @@ async fn position_of(
     scope: &Scope,
     order: &OrderKey,
     sort: Sort,
+    view: View,
 ) -> Result<Position, Error> {
     if sort.key == SortKey::Order {
         return Ok(Position::Order(order.as_str().to_owned()));
     }
-    let found = content_piece_list::find_by_order(tx, scope.workspace, order).await?;
+    let view = View { content: false, ..view };
+    let found = content_piece_list::find_by_order(tx, scope.workspace, order, view).await?;
     let visible = match &found {
-        Some(piece) => scope.sees(tx, piece.content_group_id).await?,
+        Some((piece, _)) => scope.sees(tx, piece.content_group_id).await?,
         None => false,
     };
-    found.filter(|_| visible).map(|piece| sort.position(&piece)).ok_or_else(|| {
+    found.filter(|_| visible).map(|(piece, _)| sort.position(&piece)).ok_or_else(|| {
         let message = "names a piece that is gone; with this sort, go on by the Link header";
         let invalid = Invalid::new("invalid_cursor", message);
         let issue = Issue::new(vec![Step::Field("lastOrder".to_owned())], &invalid);

@@ -2,10 +2,10 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use galley_content::Tree;
 use galley_domain::ContentPieceId;
 use galley_domain::content_piece::{ContentPieceChange, Slug, Title};
 use galley_domain::text::{ShortText, WebReference};
+use galley_domain::variant::VariantName;
 use galley_storage::WriteTx;
 
 use super::input;
@@ -31,10 +31,8 @@ pub(crate) async fn handle(
     let (reader, size) = (app.clone(), body.bytes.len());
     let draft = app.process(size, move || read(&reader, body)).await;
     input::refuse_all(&app, actor.scope(), draft.fields, draft.references).await?;
-    let update = ContentPieceUpdate { id: draft.id.get()?, ..draft.update };
-    if draft.variant {
-        return Err(Error::not_found());
-    }
+    let variant = draft.variant.map(Id::get).transpose()?;
+    let update = ContentPieceUpdate { id: draft.id.get()?, variant, ..draft.update };
     let (scope, environment) = (actor.scope(), app.environment().clone());
     let write = async move |tx: &WriteTx<'_>| {
         content_pieces::update(tx, &environment, &scope, &update, &expected).await
@@ -46,10 +44,9 @@ pub(crate) async fn handle(
 /// What a body says.
 struct Draft {
     id: Id<ContentPieceId>,
-    /// Of whatever piece.
+    variant: Option<Id<VariantName>>,
+    /// Of whatever piece, in whatever variant.
     update: ContentPieceUpdate,
-    /// Whether it is about a variant.
-    variant: bool,
     fields: Fields,
     references: References,
 }
@@ -57,38 +54,46 @@ struct Draft {
 fn read(app: &App, body: JsonBody) -> Draft {
     let mut fields = input::normalized(body);
     let id = Id::new(fields.required("id", reference::<ContentPieceId>).flatten());
-    let tags = fields.replacement("tags", input::tags);
-    let members = fields.replacement("members", input::members);
+    let variant = fields.optional("variant", text(Ok)).filter(|name: &String| !name.is_empty());
+    // A variant may do without anything, and shows what the piece has.
+    let nullable = variant.is_some();
+    let tags = fields.clearable_if(nullable, "tags", input::tags);
+    let members = fields.clearable_if(nullable, "members", input::members);
     let change = ContentPieceChange {
         date: fields.clearable("date", text(time)),
-        title: fields.replacement("title", text(Title::parse)),
+        title: fields.clearable_if(nullable, "title", text(Title::parse)),
         description: fields.clearable("description", text(sanitize::description)),
-        slug: fields.replacement("slug", text(Slug::parse)),
+        slug: fields.clearable_if(nullable, "slug", text(Slug::parse)),
         cover_url: fields.clearable("coverUrl", text(WebReference::parse)),
         cover_alt: fields.clearable("coverAlt", text(ShortText::parse)),
         cover_width: fields.clearable("coverWidth", text(ShortText::parse)),
         canonical_link: fields.clearable("canonicalLink", text(WebReference::parse)),
         filename: fields.clearable("filename", text(ShortText::parse)),
         custom_data: fields.clearable("customData", text(input::custom_data)),
-        tags: tags.clone().map(input::each_once),
-        members: members.clone().map(input::each_once),
+        tags: tags.clone().map(|tags| tags.map(input::each_once)),
+        members: members.clone().map(|members| members.map(input::each_once)),
     };
     let content_group_id = fields.replacement("contentGroupId", input::content_group);
     let reference_id = fields.clearable("referenceId", input::reference_piece);
-    let variant = fields.optional("variant", text(Ok));
     let content = match fields.clearable("content", text(Ok)) {
-        Some(Some(html)) => input::content(app, &mut fields, Some(html)),
-        Some(None) => Some(Tree::empty().to_json()),
-        None => None,
+        Some(Some(html)) => input::content(app, &mut fields, Some(html)).map(Some),
+        unset => unset.map(|_| None),
     };
     let references = References {
-        tags: tags.unwrap_or_default(),
-        members: members.unwrap_or_default(),
+        tags: tags.flatten().unwrap_or_default(),
+        members: members.flatten().unwrap_or_default(),
         content_group_id,
         reference_id: reference_id.flatten(),
     };
     let nobody = ContentPieceId::new(0);
-    let update = ContentPieceUpdate { id: nobody, change, content_group_id, reference_id, content };
-    let variant = variant.is_some_and(|variant: String| !variant.is_empty());
-    Draft { id, update, variant, fields, references }
+    let update = ContentPieceUpdate {
+        id: nobody,
+        variant: None,
+        change,
+        content_group_id,
+        reference_id,
+        content,
+    };
+    let variant = variant.map(|name| Id::new(name.parse().ok()));
+    Draft { id, variant, update, fields, references }
 }

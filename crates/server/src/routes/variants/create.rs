@@ -1,0 +1,42 @@
+//! `POST /variants`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::text::ShortText;
+use galley_domain::variant::{VariantKey, VariantLabel};
+use galley_storage::WriteTx;
+
+use super::PATH;
+use crate::http::actor::{Actor, WriteVariants};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::text;
+use crate::http::idempotency::{self, IdempotencyKey};
+use crate::http::prefer::Prefer;
+use crate::http::response::Made;
+use crate::operations::variants;
+use crate::representation::variant::VariantBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteVariants>,
+    prefer: Prefer,
+    once: IdempotencyKey,
+    JsonBody { mut fields, bytes }: JsonBody,
+) -> Result<Response, Error> {
+    let key = fields.required("key", text(VariantKey::parse));
+    let label = fields.required("label", text(VariantLabel::parse));
+    let description = fields.optional("description", text(ShortText::parse));
+    fields.finish()?;
+    let (key, label) = key.zip(label).expect("there, as nothing was refused");
+    let (scope, environment) = (actor.scope(), app.environment().clone());
+    let create = async move |tx: &WriteTx<'_>| {
+        let created =
+            variants::create(tx, &environment, &scope, &key, &label, description.as_ref());
+        let variant = created.await?;
+        let body = VariantBody::from(&variant);
+        Ok(Made::new(prefer, variant.id, variant.version, &body).at(PATH, variant.id))
+    };
+    idempotency::make(&app, "variants.create", &actor, once, &bytes, create).await
+}

@@ -1,0 +1,27 @@
+//! `DELETE /variants?id=`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::VariantId;
+use galley_storage::WriteTx;
+
+use crate::http::actor::{Actor, WriteVariants};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::query::Query;
+use crate::http::response;
+use crate::operations::{Expected, variants};
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteVariants>,
+    expected: Expected,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let id = query.id::<VariantId>();
+    query.finish()?;
+    let (id, scope) = (id.get()?, actor.scope());
+    let write = async move |tx: &WriteTx<'_>| variants::delete(tx, &scope, id, &expected).await;
+    app.database().write("variants.delete", write).await?;
+    Ok(response::no_content())
+}

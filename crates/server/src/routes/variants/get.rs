@@ -1,0 +1,26 @@
+//! `GET /variants?id=`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::VariantId;
+use galley_storage::{Tx, variants};
+
+use crate::http::actor::{Actor, ReadVariants};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::query::Query;
+use crate::http::response;
+use crate::representation::variant::VariantBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<ReadVariants>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let id = query.id::<VariantId>();
+    query.finish()?;
+    let (id, workspace) = (id.get()?, actor.workspace);
+    let read = async move |tx: &Tx<'_>| Ok::<_, Error>(variants::find(tx, workspace, id).await?);
+    let variant = app.database().read("variants.get", read).await?.ok_or_else(Error::not_found)?;
+    Ok(response::resource(variant.version, &VariantBody::from(&variant)))
+}

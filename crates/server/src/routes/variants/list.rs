@@ -1,0 +1,30 @@
+//! `GET /variants/list`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::VariantId;
+use galley_storage::{Tx, variants};
+
+use crate::http::actor::{Actor, ReadVariants};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::page::{self, Page};
+use crate::http::query::Query;
+use crate::representation::variant::VariantBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<ReadVariants>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let page = Page::read(&mut query, page::PER_PAGE_MAX);
+    let after = page::after_id::<VariantId>(&mut query);
+    query.finish()?;
+    let workspace = actor.workspace;
+    let offset = page.offset(after.is_some());
+    let read = async move |tx: &Tx<'_>| {
+        Ok::<_, Error>(variants::list(tx, workspace, after.as_deref(), page.limit(), offset).await?)
+    };
+    let mut variants = app.database().read("variants.list", read).await?;
+    Ok(page.show(&query, &mut variants, |variant| variant.id, VariantBody::from))
+}

@@ -1,0 +1,40 @@
+//! `PUT /variants`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::VariantId;
+use galley_domain::text::ShortText;
+use galley_domain::variant::{VariantKey, VariantLabel};
+use galley_storage::WriteTx;
+
+use crate::http::actor::{Actor, WriteVariants};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::{reference, text};
+use crate::http::prefer::Prefer;
+use crate::http::query::Id;
+use crate::http::response;
+use crate::operations::variants::VariantUpdate;
+use crate::operations::{Expected, variants};
+use crate::representation::variant::VariantBody;
+
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteVariants>,
+    prefer: Prefer,
+    expected: Expected,
+    JsonBody { mut fields, .. }: JsonBody,
+) -> Result<Response, Error> {
+    let id = Id::new(fields.required("id", reference::<VariantId>).flatten());
+    let key = fields.replacement("key", text(VariantKey::parse));
+    let label = fields.replacement("label", text(VariantLabel::parse));
+    let description = fields.clearable("description", text(ShortText::parse));
+    fields.finish()?;
+    let update = VariantUpdate { id: id.get()?, key, label, description };
+    let scope = actor.scope();
+    let write =
+        async move |tx: &WriteTx<'_>| variants::update(tx, &scope, &update, &expected).await;
+    let variant = app.database().write("variants.update", write).await?;
+    Ok(response::updated(prefer, variant.version, &VariantBody::from(&variant)))
+}
