@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::problem::{Problem, Reason};
+use crate::openapi::endpoint::{Argument, Facts};
 use crate::operations::Scope;
 
 /// A permission as a type.
@@ -87,6 +88,13 @@ impl<P: Needs> FromRequestParts<App> for Actor<P> {
             .into());
         }
         Ok(Self { authentication, permission: PhantomData })
+    }
+}
+
+impl<P: Needs> Argument for Actor<P> {
+    fn tell(facts: &mut Facts) {
+        facts.token = true;
+        facts.permission = Some(P::PERMISSION);
     }
 }
 

@@ -2,13 +2,13 @@
 
 use axum::Router;
 use axum::middleware::from_fn;
-use axum::routing::get;
 
 use crate::http::app::App;
 use crate::http::cors;
 use crate::http::edge::remember_route;
 use crate::http::problem::{Problem, Reason};
-use crate::routes::{content_groups, content_pieces, service, tags};
+use crate::openapi::endpoint::{Endpoints, endpoints};
+use crate::routes::{content_groups, content_pieces, docs, openapi, problems, service, tags};
 
 /// The service's routes.
 pub fn router(app: App) -> Router {
@@ -17,34 +17,37 @@ pub fn router(app: App) -> Router {
     if origins.is_empty() { routes } else { routes.layer(cors::layer(&origins)) }
 }
 
+/// Every handler. Its `#[utoipa::path]` has its path and method.
+pub(crate) fn table() -> Endpoints {
+    endpoints![
+        content_pieces::get::handle,
+        content_pieces::create::handle,
+        content_pieces::update::handle,
+        content_pieces::delete::handle,
+        content_pieces::list::handle,
+        content_groups::get::handle,
+        content_groups::create::handle,
+        content_groups::update::handle,
+        content_groups::delete::handle,
+        content_groups::list::handle,
+        tags::get::handle,
+        tags::create::handle,
+        tags::update::handle,
+        tags::delete::handle,
+        tags::list::handle,
+        service::health,
+        service::ready,
+        openapi::handle,
+        docs::page,
+        docs::asset,
+        problems::list,
+        problems::page,
+    ]
+}
+
 fn routes() -> Router<App> {
-    Router::new()
-        .route(
-            "/content-pieces",
-            get(content_pieces::get::handle)
-                .post(content_pieces::create::handle)
-                .put(content_pieces::update::handle)
-                .delete(content_pieces::delete::handle),
-        )
-        .route("/content-pieces/list", get(content_pieces::list::handle))
-        .route(
-            "/content-groups",
-            get(content_groups::get::handle)
-                .post(content_groups::create::handle)
-                .put(content_groups::update::handle)
-                .delete(content_groups::delete::handle),
-        )
-        .route("/content-groups/list", get(content_groups::list::handle))
-        .route(
-            "/tags",
-            get(tags::get::handle)
-                .post(tags::create::handle)
-                .put(tags::update::handle)
-                .delete(tags::delete::handle),
-        )
-        .route("/tags/list", get(tags::list::handle))
-        .route("/healthz", get(service::health))
-        .route("/readyz", get(service::ready))
+    table()
+        .into_router()
         .route_layer(from_fn(remember_route))
         .method_not_allowed_fallback(async || {
             Problem::new(Reason::MethodNotAllowed, "the header Allow names the methods")

@@ -5,14 +5,23 @@ use axum::response::Response;
 use galley_domain::ContentPieceId;
 use galley_storage::{Tx, content_pieces};
 
-use super::format::Format;
+use super::format::{Format, FormatParameters};
 use crate::http::actor::{Actor, ReadContentPieces};
 use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
-use crate::representation::content_piece::Referenced;
+use crate::openapi::schemas;
+use crate::representation::content_piece::{ContentPieceBody, Referenced};
 
+/// Get a content piece
+#[utoipa::path(
+    get,
+    path = "/content-pieces",
+    operation_id = "getContentPiece",
+    params(("id" = schemas::ContentPieceId, Query), FormatParameters),
+    responses((status = 200, body = ContentPieceBody<'_>)),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadContentPieces>,

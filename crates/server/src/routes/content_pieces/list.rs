@@ -6,7 +6,8 @@ use galley_domain::{ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId};
 use galley_storage::Tx;
 use galley_storage::content_piece_list::{self, ListQuery, Listed, Position, Sort, SortKey};
 
-use super::format::Format;
+use super::format::{Format, FormatParameters};
+use super::schema::ListParameters;
 use crate::http::actor::{Actor, ReadContentPieces};
 use crate::http::app::App;
 use crate::http::error::Error;
@@ -15,11 +16,22 @@ use crate::http::problem::{Issue, Problem, Step};
 use crate::http::query::Query;
 use crate::http::response;
 use crate::operations::Scope;
-use crate::representation::content_piece::Referenced;
+use crate::representation::content_piece::{ContentPieceBody, Referenced};
 
 /// How many groups one request names at the most.
 const GROUPS_MAX: usize = 100;
 
+/// List content pieces
+///
+/// All filters must hold; one that names nothing finds nothing. At most 100 pieces at a time with
+/// `content=true`.
+#[utoipa::path(
+    get,
+    path = "/content-pieces/list",
+    operation_id = "listContentPieces",
+    params(ListParameters, FormatParameters),
+    responses((status = 200, body = [ContentPieceBody<'_>])),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadContentPieces>,
