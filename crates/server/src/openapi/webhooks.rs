@@ -51,6 +51,8 @@ struct WorkspaceMemberProfile {
 pub(super) fn schemas(list: &mut Vec<(String, RefOr<Schema>)>) {
     WorkspaceMember::schemas(list);
     list.push((WorkspaceMember::name().into(), WorkspaceMember::schema()));
+    list.push((schemas::WorkspaceId::name().into(), schemas::WorkspaceId::schema()));
+    list.push((schemas::WebhookId::name().into(), schemas::WebhookId::schema()));
 }
 
 /// The description's section: an operation for each event.

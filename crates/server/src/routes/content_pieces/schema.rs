@@ -2,7 +2,7 @@
 
 #![expect(dead_code, reason = "requests are read field by field; only the schemas are used")]
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::openapi::schema::{Schema, SchemaType, Type};
 use utoipa::openapi::{ObjectBuilder, RefOr};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
@@ -54,7 +54,7 @@ pub(super) struct NewContentPiece {
     filename: Option<String>,
     /// JSON of your own, to 262,144 bytes: as a text, which is kept byte for byte, or as an object or
     /// array. An empty text counts as absent.
-    #[schema(value_type = Option<CustomData>, example = "{\"pinned\":true}")]
+    #[schema(inline, required = false, value_type = CustomData)]
     custom_data: Option<Value>,
     /// HTML, by default to 2 MiB.
     #[schema(example = "<p>Hello <b>world</b></p>")]
@@ -112,7 +112,7 @@ pub(super) struct ContentPieceChange {
     filename: Option<String>,
     /// JSON of your own, to 262,144 bytes: as a text, which is kept byte for byte, or as an object or
     /// array. An empty text counts as absent.
-    #[schema(value_type = Option<CustomData>, example = "{\"pinned\":true}")]
+    #[schema(inline, required = false, value_type = CustomData)]
     custom_data: Option<Value>,
     /// HTML, by default to 2 MiB; null empties the content.
     #[schema(example = "<p>Hello <b>world</b></p>")]
@@ -130,8 +130,11 @@ struct CustomData;
 
 impl PartialSchema for CustomData {
     fn schema() -> RefOr<Schema> {
-        let types = vec![Type::String, Type::Object, Type::Array];
-        ObjectBuilder::new().schema_type(SchemaType::Array(types)).into()
+        let types = vec![Type::String, Type::Object, Type::Array, Type::Null];
+        ObjectBuilder::new()
+            .schema_type(SchemaType::Array(types))
+            .examples([json!("{\"pinned\":true}")])
+            .into()
     }
 }
 
