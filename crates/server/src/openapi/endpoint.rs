@@ -16,6 +16,7 @@ use crate::http::app::App;
 
 /// What a handler's arguments say of its endpoint.
 #[derive(Debug, Default, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Facts {
     /// It works on the running service, and so on its database.
     pub(crate) service: bool,

@@ -53,15 +53,7 @@ pub(super) fn complete(mut document: Value, facts: &[Fact]) -> Value {
         let operation = Operation { path, method, facts, has_get, schemas: &schemas };
         operation.complete(&mut paths[path][*method], &mut responses);
     }
-    let used = |name: &str| {
-        paths
-            .as_object()
-            .into_iter()
-            .flatten()
-            .flat_map(|(_, item)| item.as_object())
-            .flatten()
-            .any(|(_, operation)| operation["tags"][0] == name)
-    };
+    let used = |name: &str| operations(&paths).any(|operation| operation["tags"][0] == name);
     let tags: Vec<Value> = TAGS
         .iter()
         .filter(|(_, name, about)| !about.is_empty() && used(name))
@@ -108,12 +100,17 @@ fn own_schemas() -> Vec<(String, Value)> {
     list.into_iter().map(|(name, schema)| (name, value(schema))).collect()
 }
 
+/// Every operation of `paths`.
+fn operations(paths: &Value) -> impl Iterator<Item = &Value> {
+    let items = paths.as_object().into_iter().flatten();
+    items.filter_map(|(_, item)| item.as_object()).flatten().map(|(_, operation)| operation)
+}
+
 /// Makes answers' schemas require what is always there.
 fn require_in_answers(document: &Value, mut schemas: Value) -> Value {
     let mut requests = Vec::new();
-    let operations = document["paths"].as_object().into_iter().flatten();
-    for operation in operations.flat_map(|(_, item)| item.as_object()).flatten() {
-        shape::reachable(&operation.1["requestBody"], &schemas, &mut requests);
+    for operation in operations(&document["paths"]) {
+        shape::reachable(&operation["requestBody"], &schemas, &mut requests);
     }
     for (name, schema) in schemas.as_object_mut().into_iter().flatten() {
         if !requests.contains(name) {

@@ -14,7 +14,7 @@ use crate::http::error::Error;
 use crate::http::response::{self, File};
 
 /// Only from this service; images also from within the style sheet.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self' data:; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 

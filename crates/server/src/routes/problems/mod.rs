@@ -38,14 +38,14 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     responses((status = 200, body = String, content_type = "text/html")),
 )]
 pub(crate) async fn list() -> Response {
-    let items: String = Reason::ALL
-        .iter()
-        .map(|reason| {
-            let (name, title) = (reason.as_str(), shown(reason.title()));
-            let status = reason.status().as_u16();
-            format!("<li><a href=\"/problems/{name}\">{title}</a> ({status} <code>{name}</code>)\n")
-        })
-        .collect();
+    let mut items = String::new();
+    for reason in Reason::ALL {
+        let (name, title) = (reason.as_str(), shown(reason.title()));
+        let status = reason.status().as_u16();
+        items.push_str(&format!(
+            "<li><a href=\"/problems/{name}\">{title}</a> ({status} <code>{name}</code>)\n"
+        ));
+    }
     html(
         "Problems",
         &format!(
