@@ -1,6 +1,6 @@
 //! The description of the whole interface: OpenAPI 3.1, made of the routes themselves.
 //!
-//! A handler's `#[utoipa::path]` and its doc comment say what is particular to it; [`rules`] adds
+//! A handler's `#[utoipa::path]` and its doc comment say what is particular to it; `rules` adds
 //! what follows from its arguments and its method.
 
 pub(crate) mod content;
