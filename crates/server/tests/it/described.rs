@@ -63,6 +63,9 @@ pub(crate) fn check(asked: &Asked, status: StatusCode, headers: &HeaderMap, body
         check_body(&place, response, headers, body);
     }
     let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+    if status == 400 {
+        check_issues(&place, operation, resolved(schema), body);
+    }
     if let (true, Some(request), true) = (status.is_success(), &asked.body, schema.is_object()) {
         let key = format!("{method} {path} request");
         validate(&key, schema, &DOCUMENT["components"]["schemas"], request, || {
@@ -114,6 +117,18 @@ fn check_body(place: &str, response: &Value, headers: &HeaderMap, body: &[u8]) {
         let reason = value["reason"].as_str().unwrap_or_default();
         let known = media["examples"].get(reason).is_some();
         assert!(known, "{place}: the reason {reason} is not described");
+    }
+}
+
+/// What can be wrong must be described: each issue is at a parameter or a field.
+fn check_issues(place: &str, operation: &'static Value, schema: &Value, body: &[u8]) {
+    let problem: Value = serde_json::from_slice(body).unwrap_or_default();
+    for issue in problem["issues"].as_array().into_iter().flatten() {
+        let name = issue["path"][0].as_str().unwrap_or_default();
+        let mut parameters = operation["parameters"].as_array().into_iter().flatten();
+        let described = parameters.any(|parameter| resolved(parameter)["name"] == name)
+            || schema["properties"].get(name).is_some();
+        assert!(described, "{place}: {name:?} is neither a described parameter nor a field");
     }
 }
 
