@@ -121,6 +121,9 @@ macro_rules! disabled_reasons {
         pub enum DisabledReason {$($(#[$doc])* $name,)*}
 
         impl DisabledReason {
+            /// Every reason.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
             /// Its name in the interface.
             pub const fn as_str(self) -> &'static str {
                 match self {$(Self::$name => $text,)*}

@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Config,
     /// Look for trouble: settings, data directory, database
     Check,
+    /// Print the description of the API (OpenAPI 3.1)
+    Openapi,
 }
 
 #[derive(Debug, Args)]

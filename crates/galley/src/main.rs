@@ -15,6 +15,7 @@ mod store;
 mod token;
 mod workspace;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
@@ -38,6 +39,11 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    if matches!(cli.command, Some(Command::Openapi)) {
+        // The same everywhere: neither settings nor a database are looked at.
+        std::io::stdout().write_all(galley_server::openapi::text().as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let settings = settings::load(cli.settings)?;
     let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -51,6 +57,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Import(arguments) => import::run(&settings, &arguments).await,
             Command::Config => done(config::run(&settings)),
             Command::Check => check::run(&settings).await,
+            Command::Openapi => unreachable!("done before the settings are read"),
         }
     })
 }

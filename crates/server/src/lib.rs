@@ -3,11 +3,12 @@
 //! [`http`] is what every request goes through, with every route in `http/router.rs`; `routes` has
 //! a file for each endpoint, which reads in the order of a request; [`operations`] are the changes
 //! themselves, each in one transaction with its events, used by the endpoints and by the program's
-//! commands alike; `representation` is how resources look in JSON.
+//! commands alike; `representation` is how resources look in JSON; [`openapi`] describes all of it.
 
 mod environment;
 mod housekeeping;
 pub mod http;
+pub mod openapi;
 pub mod operations;
 mod representation;
 mod routes;

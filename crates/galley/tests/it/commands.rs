@@ -90,6 +90,20 @@ fn settings_come_from_file_variable_and_flag_each_over_the_one_before() {
 }
 
 #[test]
+fn the_description_needs_neither_settings_nor_a_database() {
+    let store = TestStore::sqlite();
+    let mut command = galley(&store);
+    command.env("GALLEY_DATABASE_URL", "mysql://x");
+    let output = run(command.args(["--config", "none.toml", "openapi"]));
+    assert!(output.status.success(), "{output:?}");
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed["info"]["version"], env!("CARGO_PKG_VERSION"));
+    let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi.json");
+    assert!(stdout(&output) == std::fs::read_to_string(committed).unwrap());
+    assert!(!data_dir(&store).exists());
+}
+
+#[test]
 fn the_database_password_is_not_printed() {
     let store = TestStore::sqlite();
     let mut command = galley(&store);

@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::problem::Problem;
+use crate::openapi::endpoint::{Argument, Facts};
 use crate::operations::Scope;
 
 /// A permission as a type.
@@ -108,6 +109,13 @@ impl<P: Needs> FromRequestParts<App> for Actor<P> {
             return Err(Problem::insufficient_permissions(missing).into());
         }
         Ok(Self { authentication, permission: PhantomData })
+    }
+}
+
+impl<P: Needs> Argument for Actor<P> {
+    fn tell(facts: &mut Facts) {
+        facts.token = true;
+        facts.permission = P::PERMISSION;
     }
 }
 

@@ -12,6 +12,7 @@ use crate::http::error::Error;
 use crate::http::fields::Fields;
 use crate::http::json;
 use crate::http::problem::{Problem, Reason};
+use crate::openapi::endpoint::{Argument, Facts};
 
 /// A body that is a JSON object.
 #[derive(Debug)]
@@ -39,6 +40,12 @@ impl FromRequest<App> for JsonBody {
             Ok(_) => Err(malformed("the body must be a JSON object".to_owned())),
             Err(message) => Err(malformed(format!("the body is not JSON as accepted: {message}"))),
         }
+    }
+}
+
+impl Argument for JsonBody {
+    fn tell(facts: &mut Facts) {
+        facts.body = true;
     }
 }
 

@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::http::app::App;
 use crate::http::error::Error;
+use crate::openapi::endpoint::{Argument, Facts};
 use crate::operations::Expected;
 
 /// How many bytes of the hash are told: chance doesn't meet twice in so many.
@@ -48,6 +49,12 @@ impl FromRequestParts<App> for Expected {
         }
         // What is no tag of ours is of no version.
         Ok(Self::OneOf(tags(&parts.headers, &IF_MATCH).filter_map(version).collect()))
+    }
+}
+
+impl Argument for Expected {
+    fn tell(facts: &mut Facts) {
+        facts.if_match = true;
     }
 }
 

@@ -16,6 +16,7 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::problem::{Issue, Problem, Reason, Step};
 use crate::http::response::Made;
+use crate::openapi::endpoint::{Argument, Facts};
 
 /// How long a key is remembered.
 pub(crate) const REMEMBERED_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -44,6 +45,12 @@ impl FromRequestParts<App> for IdempotencyKey {
             _ => return Err(refused()),
         };
         Ok(Self { key, path })
+    }
+}
+
+impl Argument for IdempotencyKey {
+    fn tell(facts: &mut Facts) {
+        facts.idempotent = true;
     }
 }
 

@@ -7,6 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use galley_domain::Invalid;
 use serde::Serialize;
+use utoipa::IntoParams;
 
 use crate::http::query::Query;
 use crate::http::response;
@@ -81,6 +82,23 @@ impl Page {
         link_next(&mut response, query, next.as_deref());
         response
     }
+}
+
+/// The parameters of a list that goes on by `lastId`.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its description is used")]
+pub(crate) struct PageById {
+    /// Which page, from 1. Without effect where a cursor is given.
+    #[param(minimum = 1, maximum = 1_000_000_000_000_i64, default = 1, example = 1)]
+    page: Option<i64>,
+    /// How many items at the most.
+    #[param(minimum = 1, maximum = 1000, default = 20, example = 50)]
+    per_page: Option<i64>,
+    /// The identifier of an item: the list goes on after it, also when it is gone.
+    last_id: Option<String>,
+    /// Where the list goes on: as the `Link` header of its last part says.
+    cursor: Option<String>,
 }
 
 /// Reads `lastId` or the `cursor` of an earlier answer: the id after which a list goes on.

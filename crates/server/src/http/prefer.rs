@@ -6,6 +6,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 
 use crate::http::app::App;
+use crate::openapi::endpoint::{Argument, Facts};
 
 /// What a client wants to get back of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,5 +33,11 @@ impl FromRequestParts<App> for Prefer {
             }
             _ => Self::Minimal,
         })
+    }
+}
+
+impl Argument for Prefer {
+    fn tell(facts: &mut Facts) {
+        facts.prefer = true;
     }
 }

@@ -12,6 +12,7 @@ use galley_domain::variant::VariantName;
 use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::problem::{Issue, Step};
+use crate::openapi::endpoint::{Argument, Facts};
 
 /// The parameters of a query, and what was wrong so far.
 #[derive(Debug, Clone)]
@@ -38,6 +39,12 @@ impl FromRequestParts<App> for Query {
             read.refuse(&name, &Invalid::new("invalid_string", "must not contain NUL"));
         }
         Ok(read)
+    }
+}
+
+impl Argument for Query {
+    fn tell(facts: &mut Facts) {
+        facts.query = true;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Answers that say yes.
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_TYPE, ETAG, LOCATION};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -117,6 +117,31 @@ pub(crate) fn updated<T: Serialize>(prefer: Prefer, version: i64, body: &T) -> R
     }
     let mut response = no_content();
     response.headers_mut().extend(whole.headers().get(ETAG).map(|tag| (ETAG, tag.clone())));
+    response
+}
+
+/// What is the same for everybody, with its entity tag.
+#[derive(Debug)]
+pub(crate) struct File {
+    content_type: HeaderValue,
+    bytes: Bytes,
+    tag: HeaderValue,
+}
+
+impl File {
+    pub(crate) fn new(content_type: &'static str, bytes: impl Into<Bytes>) -> Self {
+        let (content_type, bytes) = (HeaderValue::from_static(content_type), bytes.into());
+        let tag = entity_tag(0, &bytes);
+        Self { content_type, bytes, tag }
+    }
+}
+
+/// 200 with a file.
+pub(crate) fn file(file: &File) -> Response {
+    let mut response = Response::new(Body::from(file.bytes.clone()));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, file.content_type.clone());
+    headers.insert(ETAG, file.tag.clone());
     response
 }
 

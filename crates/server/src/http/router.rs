@@ -2,15 +2,15 @@
 
 use axum::Router;
 use axum::middleware::from_fn;
-use axum::routing::{get, post};
 
 use crate::http::app::App;
 use crate::http::cors;
 use crate::http::edge::remember_route;
 use crate::http::problem::{Problem, Reason};
+use crate::openapi::endpoint::{Endpoints, endpoints};
 use crate::routes::{
-    content_groups, content_pieces, profile, roles, service, tags, tokens, variants, webhooks,
-    workspace, workspace_memberships,
+    content_groups, content_pieces, docs, openapi, problems, profile, roles, service, tags, tokens,
+    variants, webhooks, workspace, workspace_memberships,
 };
 
 /// The service's routes.
@@ -20,82 +20,66 @@ pub fn router(app: App) -> Router {
     if origins.is_empty() { routes } else { routes.layer(cors::layer(&origins)) }
 }
 
+/// Every handler. Its `#[utoipa::path]` has its path and method.
+pub(crate) fn table() -> Endpoints {
+    endpoints![
+        content_pieces::get::handle,
+        content_pieces::create::handle,
+        content_pieces::update::handle,
+        content_pieces::delete::handle,
+        content_pieces::list::handle,
+        content_groups::get::handle,
+        content_groups::create::handle,
+        content_groups::update::handle,
+        content_groups::delete::handle,
+        content_groups::list::handle,
+        tags::get::handle,
+        tags::create::handle,
+        tags::update::handle,
+        tags::delete::handle,
+        tags::list::handle,
+        variants::get::handle,
+        variants::create::handle,
+        variants::update::handle,
+        variants::delete::handle,
+        variants::list::handle,
+        roles::get::handle,
+        roles::create::handle,
+        roles::update::handle,
+        roles::delete::handle,
+        roles::list::handle,
+        tokens::get::handle,
+        tokens::create::handle,
+        tokens::update::handle,
+        tokens::delete::handle,
+        tokens::list::handle,
+        profile::get::handle,
+        profile::update::handle,
+        workspace::get::handle,
+        workspace::update::handle,
+        workspace_memberships::list_members::handle,
+        workspace_memberships::list_workspaces::handle,
+        workspace_memberships::create::handle,
+        workspace_memberships::update::handle,
+        workspace_memberships::delete::handle,
+        webhooks::get::handle,
+        webhooks::create::handle,
+        webhooks::update::handle,
+        webhooks::delete::handle,
+        webhooks::list::handle,
+        service::health,
+        service::ready,
+        openapi::handle,
+        docs::page,
+        docs::asset,
+        problems::list,
+        problems::page,
+    ]
+}
+
 fn routes() -> Router<App> {
-    Router::new()
-        .route(
-            "/content-pieces",
-            get(content_pieces::get::handle)
-                .post(content_pieces::create::handle)
-                .put(content_pieces::update::handle)
-                .delete(content_pieces::delete::handle),
-        )
-        .route("/content-pieces/list", get(content_pieces::list::handle))
-        .route(
-            "/content-groups",
-            get(content_groups::get::handle)
-                .post(content_groups::create::handle)
-                .put(content_groups::update::handle)
-                .delete(content_groups::delete::handle),
-        )
-        .route("/content-groups/list", get(content_groups::list::handle))
-        .route(
-            "/tags",
-            get(tags::get::handle)
-                .post(tags::create::handle)
-                .put(tags::update::handle)
-                .delete(tags::delete::handle),
-        )
-        .route("/tags/list", get(tags::list::handle))
-        .route(
-            "/roles",
-            get(roles::get::handle)
-                .post(roles::create::handle)
-                .put(roles::update::handle)
-                .delete(roles::delete::handle),
-        )
-        .route("/roles/list", get(roles::list::handle))
-        .route(
-            "/tokens",
-            get(tokens::get::handle)
-                .post(tokens::create::handle)
-                .put(tokens::update::handle)
-                .delete(tokens::delete::handle),
-        )
-        .route("/tokens/list", get(tokens::list::handle))
-        .route(
-            "/webhooks",
-            get(webhooks::get::handle)
-                .post(webhooks::create::handle)
-                .put(webhooks::update::handle)
-                .delete(webhooks::delete::handle),
-        )
-        .route("/webhooks/list", get(webhooks::list::handle))
-        .route("/profile", get(profile::get::handle).put(profile::update::handle))
-        .route("/workspace", get(workspace::get::handle).put(workspace::update::handle))
-        .route(
-            "/workspace-memberships",
-            post(workspace_memberships::create::handle)
-                .put(workspace_memberships::update::handle)
-                .delete(workspace_memberships::delete::handle),
-        )
-        .route(
-            "/workspace-memberships/list-members",
-            get(workspace_memberships::list_members::handle),
-        )
-        .route(
-            "/workspace-memberships/list-workspaces",
-            get(workspace_memberships::list_workspaces::handle),
-        )
-        .route(
-            "/variants",
-            get(variants::get::handle)
-                .post(variants::create::handle)
-                .put(variants::update::handle)
-                .delete(variants::delete::handle),
-        )
-        .route("/variants/list", get(variants::list::handle))
-        .route("/healthz", get(service::health))
-        .route("/readyz", get(service::ready))
+    table()
+        .into_router()
         .route_layer(from_fn(remember_route))
         .method_not_allowed_fallback(async || {
             Problem::new(Reason::MethodNotAllowed, "the header Allow names the methods")

@@ -3,13 +3,24 @@
 use galley_domain::ContentGroupId;
 use galley_domain::content_group::ContentGroup;
 use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::openapi::schemas;
 
 /// A group. What is under it is named, or stands in it whole.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ContentGroup)]
 pub(crate) struct ContentGroupBody<'a> {
+    #[schema(value_type = schemas::ContentGroupId)]
     pub(crate) id: ContentGroupId,
+    /// What people call it; not unique.
+    #[schema(example = "Posts")]
     pub(crate) name: &'a str,
+    /// The groups above it, from the top down.
+    #[schema(value_type = Vec<schemas::ContentGroupId>)]
     pub(crate) ancestors: &'a [ContentGroupId],
+    /// The groups directly under it.
+    #[schema(inline, value_type = DescendantsSchema)]
     pub(crate) descendants: Descendants<'a>,
 }
 
@@ -23,12 +34,30 @@ pub(crate) enum Descendants<'a> {
     Nested(Vec<NestedGroup>),
 }
 
+/// [`Descendants`] as they are described.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum DescendantsSchema {
+    /// Their identifiers.
+    Ids(Vec<schemas::ContentGroupId>),
+    /// With `subtree=true` the groups themselves, each with what is under it.
+    Nested(Vec<NestedGroup>),
+}
+
 /// A group within its parent.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NestedGroup {
+    #[schema(value_type = schemas::ContentGroupId)]
     id: ContentGroupId,
+    /// What people call it; not unique.
+    #[schema(example = "Posts")]
     name: String,
+    /// The groups above it, from the top down.
+    #[schema(value_type = Vec<schemas::ContentGroupId>)]
     ancestors: Vec<ContentGroupId>,
+    /// The groups directly under it, each with what is under it.
+    #[schema(no_recursion, example = json!([]))]
     descendants: Vec<NestedGroup>,
 }
 

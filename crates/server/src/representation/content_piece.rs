@@ -12,31 +12,61 @@ use galley_storage::members::{self, MemberProfile};
 use galley_storage::{Result, Tx, tags};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
+use crate::openapi::content::Content;
+use crate::openapi::schemas;
 use crate::representation::tag::TagBody;
 
 /// A piece.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ContentPiece)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ContentPieceBody<'a> {
+    #[schema(value_type = schemas::ContentPieceId)]
     id: ContentPieceId,
+    /// A time of the author's choosing.
+    #[schema(value_type = Option<schemas::Time>)]
     date: Option<Timestamp>,
+    #[schema(example = "Hello")]
     title: &'a str,
+    /// HTML; with `description=text` plain text.
+    #[schema(example = "<p>A first piece.</p>")]
     description: Option<&'a str>,
+    /// The address of an image.
+    #[schema(example = "https://example.org/cover.png")]
     cover_url: Option<&'a str>,
+    /// Where the piece is at home on the web.
+    #[schema(example = "https://example.org/hello")]
     canonical_link: Option<&'a str>,
+    /// What the cover shows, for those who can't see it.
+    #[schema(example = "A harbour at dawn")]
     cover_alt: Option<&'a str>,
+    #[schema(example = "hello.md")]
     filename: Option<&'a str>,
+    #[schema(example = "1200px")]
     cover_width: Option<&'a str>,
+    /// The group that the piece is directly in.
+    #[schema(value_type = schemas::ContentGroupId)]
     content_group_id: ContentGroupId,
+    /// A JSON text of your own, as it was sent.
+    #[schema(example = "{\"pinned\":true}")]
     custom_data: Option<&'a str>,
+    /// Not unique.
+    #[schema(example = "hello")]
     slug: &'a str,
     members: Vec<MemberBody<'a>>,
     tags: Vec<TagBody<'a>>,
+    /// There only with `content=true`.
+    #[schema(value_type = Content, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<&'a RawValue>,
+    /// The piece's place: bytewise order is list order. Unique in the workspace.
+    #[schema(value_type = String, example = "a0")]
     order: &'a OrderKey,
+    #[schema(value_type = schemas::Time)]
     created_at: Timestamp,
+    #[schema(value_type = schemas::Time)]
     updated_at: Timestamp,
     /// In an event's data: the variant that was changed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,20 +74,30 @@ pub(crate) struct ContentPieceBody<'a> {
 }
 
 /// A member as a piece shows it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ContentPieceMember)]
 struct MemberBody<'a> {
+    #[schema(value_type = schemas::WorkspaceMemberId)]
     id: WorkspaceMemberId,
+    /// Null while the member is no user yet.
     profile: Option<ProfileBody<'a>>,
 }
 
 /// The user behind a member.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ContentPieceMemberProfile)]
 #[serde(rename_all = "camelCase")]
 struct ProfileBody<'a> {
+    #[schema(value_type = schemas::UserId)]
     id: UserId,
+    /// The address of an image.
+    #[schema(example = "https://example.org/ann.png")]
     avatar: Option<&'a str>,
+    #[schema(example = "ann")]
     username: &'a str,
+    #[schema(example = "Ann Example")]
     full_name: &'a str,
+    #[schema(example = "ann@example.org")]
     email: &'a str,
 }
 

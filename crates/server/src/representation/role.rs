@@ -3,15 +3,26 @@
 use galley_domain::role::{BaseType, Role};
 use galley_domain::{PermissionSet, RoleId};
 use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::openapi::schemas;
 
 /// A role.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Role)]
 pub(crate) struct RoleBody<'a> {
+    #[schema(value_type = schemas::RoleId)]
     id: RoleId,
+    #[schema(example = "Author")]
     name: &'a str,
+    #[schema(example = "Writes pieces.")]
     description: Option<&'a str>,
+    /// What it allows. To write includes to read.
+    #[schema(value_type = Vec<schemas::Permission>)]
     permissions: Vec<String>,
+    /// `admin`: it holds every permission, and stays as it is. `viewer`: it reads what a workspace shows.
+    #[schema(value_type = Option<schemas::BaseType>)]
     base_type: Option<&'static str>,
 }
 

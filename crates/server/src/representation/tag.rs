@@ -3,12 +3,21 @@
 use galley_domain::TagId;
 use galley_domain::tag::{Color, Tag};
 use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::openapi::schemas;
 
 /// A tag.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Tag)]
 pub(crate) struct TagBody<'a> {
+    #[schema(value_type = schemas::TagId)]
     id: TagId,
+    /// What people call it; not unique.
+    #[schema(example = "News")]
     label: &'a str,
+    /// The color that it is shown in.
+    #[schema(value_type = schemas::Color)]
     color: Color,
 }
 

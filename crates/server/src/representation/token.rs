@@ -3,21 +3,39 @@
 use galley_domain::{ContentGroupId, Timestamp, TokenId};
 use galley_storage::tokens::Token;
 use serde::Serialize;
+use utoipa::ToSchema;
 
+use crate::openapi::schemas;
 use crate::representation::role::permissions;
 
 /// A token.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Token)]
 pub(crate) struct TokenBody<'a> {
+    #[schema(value_type = schemas::TokenId)]
     id: TokenId,
+    #[schema(example = "The site's build")]
     name: &'a str,
+    #[schema(example = "Reads what is published.")]
     description: Option<&'a str>,
+    /// What it allows at the most; the role of its user bounds that at each request.
+    #[schema(value_type = Vec<schemas::Permission>)]
     permissions: Vec<String>,
+    /// The groups to which its view of content is limited, with all groups under them; null: it sees
+    /// everything.
+    #[schema(value_type = Option<Vec<schemas::ContentGroupId>>)]
     content_group_ids: Option<&'a [ContentGroupId]>,
+    /// The extension that it belongs to.
+    #[schema(example = "search")]
     extension: Option<&'a str>,
+    /// When it ends; null: never.
+    #[schema(value_type = Option<schemas::Time>)]
     expires_at: Option<Timestamp>,
+    /// When it was last used, to the minute; null: never.
+    #[schema(value_type = Option<schemas::Time>)]
     last_used_at: Option<Timestamp>,
+    #[schema(value_type = schemas::Time)]
     created_at: Timestamp,
 }
 

@@ -4,13 +4,23 @@ use galley_domain::VariantId;
 use galley_domain::text::ShortText;
 use galley_domain::variant::Variant;
 use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::openapi::schemas;
 
 /// A variant.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Variant)]
 pub(crate) struct VariantBody<'a> {
+    #[schema(value_type = schemas::VariantId)]
     id: VariantId,
+    /// Its name for programs, unique in the workspace.
+    #[schema(example = "de")]
     key: &'a str,
+    /// What people call it.
+    #[schema(example = "German")]
     label: &'a str,
+    #[schema(example = "For readers in Germany.")]
     description: Option<&'a str>,
 }
 

@@ -3,27 +3,48 @@
 use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{ContentGroupId, Timestamp, WebhookId};
 use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::openapi::schemas;
 
 /// A webhook.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Webhook)]
 pub(crate) struct WebhookBody<'a> {
+    #[schema(value_type = schemas::WebhookId)]
     id: WebhookId,
+    /// Where the event is sent to.
+    #[schema(example = "https://example.org/hooks/galley")]
     url: &'a str,
+    #[schema(example = "Rebuild the site")]
     name: &'a str,
+    #[schema(example = "Starts a build when a post appears.")]
     description: Option<&'a str>,
     metadata: MetadataBody,
+    #[schema(value_type = schemas::Event)]
     event: &'static str,
+    /// Whether an extension's token made it.
+    #[schema(example = false)]
     extension: bool,
+    /// Whether anything is sent.
+    #[schema(example = true)]
     enabled: bool,
+    /// Why nothing is sent.
+    #[schema(value_type = Option<schemas::DisabledReason>)]
     disabled_reason: Option<&'static str>,
+    /// Since when nothing has come through.
+    #[schema(value_type = Option<schemas::Time>)]
     failing_since: Option<Timestamp>,
 }
 
 /// What the webhook's event is connected with.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = WebhookMetadata)]
 struct MetadataBody {
+    /// The group that is watched, with all groups under it.
+    #[schema(value_type = Option<schemas::ContentGroupId>)]
     content_group_id: Option<ContentGroupId>,
 }
 

@@ -5,26 +5,45 @@ use galley_domain::{RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::members::{Member, Membership};
 use galley_storage::users::User;
 use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::openapi::schemas;
 
 /// A member of the workspace, or somebody invited.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = WorkspaceMember)]
 pub(crate) struct WorkspaceMemberBody<'a> {
+    #[schema(value_type = schemas::WorkspaceMemberId)]
     id: WorkspaceMemberId,
+    /// Null while the invite is pending.
+    #[schema(value_type = Option<schemas::UserId>)]
     user_id: Option<UserId>,
+    #[schema(value_type = schemas::RoleId)]
     role_id: RoleId,
+    /// Where the invite was sent; of a member who was never invited, the user's address.
+    #[schema(example = "ann@example.org")]
     email: &'a str,
+    /// What the member was called in the invite; of one who was never invited, the user's name.
+    #[schema(example = "Ann Example")]
     name: &'a str,
+    #[schema(example = false)]
     pending_invite: bool,
+    /// Null while the invite is pending.
     profile: Option<LimitedProfileBody<'a>>,
 }
 
 /// What others see of a user.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = WorkspaceMemberProfile)]
 struct LimitedProfileBody<'a> {
+    #[schema(example = "Ann Example")]
     full_name: &'a str,
+    #[schema(example = "ann")]
     username: &'a str,
+    /// Where the picture is.
+    #[schema(example = "https://example.org/ann.png")]
     avatar: Option<&'a str>,
 }
 
@@ -50,13 +69,20 @@ impl<'a> From<&'a Member> for WorkspaceMemberBody<'a> {
 }
 
 /// The token's own user.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Profile)]
 pub(crate) struct ProfileBody<'a> {
+    #[schema(value_type = schemas::UserId)]
     id: UserId,
+    #[schema(example = "ann@example.org")]
     email: &'a str,
+    #[schema(example = "Ann Example")]
     full_name: &'a str,
+    #[schema(example = "ann")]
     username: &'a str,
+    /// Where the picture is.
+    #[schema(example = "https://example.org/ann.png")]
     avatar: Option<&'a str>,
 }
 
@@ -73,17 +99,31 @@ impl<'a> From<&'a User> for ProfileBody<'a> {
 }
 
 /// A workspace. Its billing is shown to those who may change it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Workspace)]
 pub(crate) struct WorkspaceBody<'a> {
+    #[schema(value_type = schemas::WorkspaceId)]
     id: WorkspaceId,
+    #[schema(example = "The Harbour Times")]
     name: &'a str,
+    #[schema(example = "News from the harbour.")]
     description: Option<&'a str>,
+    /// Where its logo is.
+    #[schema(example = "https://example.org/logo.png")]
     logo: Option<&'a str>,
+    /// The payment provider's identifier of the customer.
+    #[schema(example = "cus_42")]
     customer_id: Option<&'a str>,
+    #[schema(example = "active")]
     subscription_status: Option<&'a str>,
+    #[schema(example = "team")]
     subscription_plan: Option<&'a str>,
+    /// The payment provider's own data, a JSON text.
+    #[schema(example = "{}")]
     subscription_data: Option<&'a str>,
+    /// When the billing cycle ends.
+    #[schema(value_type = Option<schemas::Time>)]
     subscription_expires_at: Option<Timestamp>,
 }
 
@@ -106,17 +146,22 @@ impl<'a> WorkspaceBody<'a> {
 }
 
 /// A user's membership in a workspace.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Membership)]
 pub(crate) struct MembershipBody<'a> {
+    #[schema(value_type = schemas::WorkspaceMemberId)]
     id: WorkspaceMemberId,
     workspace: WorkspaceBody<'a>,
     role: RoleReferenceBody<'a>,
 }
 
 /// A role by its name.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MembershipRole)]
 struct RoleReferenceBody<'a> {
+    #[schema(value_type = schemas::RoleId)]
     id: RoleId,
+    #[schema(example = "Editor")]
     name: &'a str,
 }
 

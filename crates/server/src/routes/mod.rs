@@ -2,6 +2,9 @@
 
 pub(crate) mod content_groups;
 pub(crate) mod content_pieces;
+pub(crate) mod docs;
+pub(crate) mod openapi;
+pub(crate) mod problems;
 pub(crate) mod profile;
 pub(crate) mod roles;
 pub(crate) mod service;

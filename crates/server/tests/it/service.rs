@@ -17,6 +17,8 @@ use galley_testing::TestStore;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::described::{self, Asked};
+
 /// A running service.
 pub(crate) struct Service {
     pub(crate) url: String,
@@ -197,9 +199,13 @@ impl Service {
 
 impl Answer {
     pub(crate) async fn of(request: reqwest::RequestBuilder) -> Self {
-        let response = request.send().await.expect("the service answers");
+        let (client, request) = request.build_split();
+        let request = request.expect("the request can be sent");
+        let asked = Asked::of(&request);
+        let response = client.execute(request).await.expect("the service answers");
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes = response.bytes().await.expect("the answer is whole");
+        described::check(&asked, status, &headers, &bytes);
         let body = if bytes.is_empty() {
             Value::Null
         } else {

@@ -6,8 +6,8 @@ use galley_domain::ContentGroupId;
 use galley_domain::content_group::ContentGroupName;
 use galley_storage::WriteTx;
 
-use super::PATH;
 use super::get::show;
+use super::{PATH, schema};
 use crate::http::actor::{Actor, WriteContentGroups};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -17,7 +17,20 @@ use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::prefer::Prefer;
 use crate::http::response::Made;
 use crate::operations::content_groups;
+use crate::representation::content_group::ContentGroupBody;
 
+/// Create a content group
+#[utoipa::path(
+    post,
+    path = "/content-groups",
+    operation_id = "createContentGroup",
+    request_body = schema::NewContentGroup,
+    responses(
+        (status = 201, body = ContentGroupBody<'_>),
+        (status = 400, description = "unknown_reference"),
+        (status = 403, description = "outside_group_limit"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentGroups>,

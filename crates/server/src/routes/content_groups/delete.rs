@@ -10,8 +10,23 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
+use crate::openapi::schemas;
 use crate::operations::{Expected, content_groups};
 
+/// Delete a content group
+///
+/// One that holds groups or pieces is left alone, unless `recursive=true`: then all of it goes, up
+/// to 10,000 pieces.
+#[utoipa::path(
+    delete,
+    path = "/content-groups",
+    operation_id = "deleteContentGroup",
+    params(
+        ("id" = schemas::ContentGroupId, Query),
+        ("recursive" = Option<bool>, Query, description = "With all that it holds"),
+    ),
+    responses((status = 409, description = "not_empty, too_large")),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentGroups>,

@@ -10,9 +10,21 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
+use crate::openapi::schemas;
 use crate::operations::Scope;
 use crate::representation::content_group::{ContentGroupBody, Descendants, nested};
 
+/// Get a content group
+#[utoipa::path(
+    get,
+    path = "/content-groups",
+    operation_id = "getContentGroup",
+    params(
+        ("id" = schemas::ContentGroupId, Query),
+        ("subtree" = Option<bool>, Query, description = "With what is under it, whole"),
+    ),
+    responses((status = 200, body = ContentGroupBody<'_>)),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadContentGroups>,

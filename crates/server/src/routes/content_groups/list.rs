@@ -11,12 +11,31 @@ use galley_storage::{Tx, content_groups};
 use crate::http::actor::{Actor, ReadContentGroups};
 use crate::http::app::App;
 use crate::http::error::Error;
-use crate::http::page::{self, Page};
+use crate::http::page::{self, Page, PageById};
 use crate::http::query::Query;
 use crate::http::response;
+use crate::openapi::schemas;
 use crate::operations::Scope;
 use crate::representation::content_group::{ContentGroupBody, Descendants, nested};
 
+/// List the content groups of a level
+///
+/// The groups at the top, or those directly under `ancestor`, the oldest first. For a token that is
+/// limited to groups, its own are at the top.
+#[utoipa::path(
+    get,
+    path = "/content-groups/list",
+    operation_id = "listContentGroups",
+    params(
+        (
+            "ancestor" = Option<schemas::ContentGroupId>, Query,
+            description = "The group whose children are listed; one that isn't there has none"
+        ),
+        ("subtree" = Option<bool>, Query, description = "With what is under them, whole"),
+        PageById,
+    ),
+    responses((status = 200, body = [ContentGroupBody<'_>])),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadContentGroups>,

@@ -7,6 +7,7 @@ use galley_domain::content_group::ContentGroupName;
 use galley_storage::WriteTx;
 
 use super::get::show;
+use super::schema;
 use crate::http::actor::{Actor, WriteContentGroups};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -17,7 +18,22 @@ use crate::http::query::Id;
 use crate::http::response;
 use crate::operations::Expected;
 use crate::operations::content_groups::{self, ContentGroupUpdate};
+use crate::representation::content_group::ContentGroupBody;
 
+/// Change a content group
+///
+/// What is absent stays as it is. A new `ancestor` moves the group with all that is under it.
+#[utoipa::path(
+    put,
+    path = "/content-groups",
+    operation_id = "updateContentGroup",
+    request_body = schema::ContentGroupChange,
+    responses(
+        (status = 200, body = ContentGroupBody<'_>),
+        (status = 400, description = "unknown_reference, circle"),
+        (status = 403, description = "outside_group_limit"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentGroups>,

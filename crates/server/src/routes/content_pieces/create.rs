@@ -7,7 +7,7 @@ use galley_domain::content_piece::{ContentPieceFields, Slug, Title};
 use galley_domain::text::{ShortText, WebReference};
 use galley_storage::WriteTx;
 
-use super::{PATH, input};
+use super::{PATH, input, schema};
 use crate::http::actor::{Actor, WriteContentPieces};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -17,8 +17,23 @@ use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::prefer::Prefer;
 use crate::http::response::Made;
 use crate::operations::content_pieces::{self, NewContentPiece, References};
+use crate::representation::content_piece::ContentPieceBody;
 use crate::sanitize;
 
+/// Create a content piece
+///
+/// Without `referenceId` it goes to the end of the workspace's list, and so is the last of its group,
+/// too.
+#[utoipa::path(
+    post,
+    path = "/content-pieces",
+    operation_id = "createContentPiece",
+    request_body = schema::NewContentPiece,
+    responses(
+        (status = 201, body = ContentPieceBody<'_>),
+        (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentPieces>,

@@ -10,8 +10,18 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
+use crate::openapi::schemas;
 use crate::operations::{Expected, content_pieces};
 
+/// Delete a content piece
+///
+/// A second time it is not there.
+#[utoipa::path(
+    delete,
+    path = "/content-pieces",
+    operation_id = "deleteContentPiece",
+    params(("id" = schemas::ContentPieceId, Query)),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentPieces>,

@@ -4,6 +4,7 @@ use galley_content::{ContentError, Limits, Tree};
 use galley_domain::content_piece::{ContentPiece, Description};
 use galley_storage::Error as StorageError;
 use serde_json::value::RawValue;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::http::app::App;
 use crate::http::error::Error;
@@ -19,11 +20,38 @@ pub(crate) struct Format {
     description_as_text: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
+/// The parameters that [`Format::read`] reads, and the variant.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its description is used")]
+pub(crate) struct FormatParameters {
+    /// With the content.
+    #[param(default = false)]
+    content: Option<bool>,
+    /// The form of the content, with `content=true`.
+    #[param(inline, default = "json")]
+    content_format: Option<ContentFormat>,
+    /// The form of the description.
+    #[param(inline, default = "html")]
+    description: Option<DescriptionFormat>,
+    /// The identifier or key of a variant: what it overrides stands for the piece's own.
+    variant: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, ToSchema)]
+#[schema(rename_all = "camelCase")]
 pub(crate) enum ContentFormat {
     Json,
     Html,
     Markdown,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its description is used")]
+enum DescriptionFormat {
+    Html,
+    Text,
 }
 
 impl Format {

@@ -6,15 +6,24 @@ use galley_domain::ContentPieceId;
 use galley_storage::Tx;
 use galley_storage::content_pieces::{self, View};
 
-use super::format::Format;
+use super::format::{Format, FormatParameters};
 use crate::http::actor::{Actor, ReadContentPieces};
 use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::{Id, Query};
 use crate::http::response;
+use crate::openapi::schemas;
 use crate::operations::variants;
-use crate::representation::content_piece::Referenced;
+use crate::representation::content_piece::{ContentPieceBody, Referenced};
 
+/// Get a content piece
+#[utoipa::path(
+    get,
+    path = "/content-pieces",
+    operation_id = "getContentPiece",
+    params(("id" = schemas::ContentPieceId, Query), FormatParameters),
+    responses((status = 200, body = ContentPieceBody<'_>)),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadContentPieces>,

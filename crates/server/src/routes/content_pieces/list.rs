@@ -8,7 +8,8 @@ use galley_storage::Tx;
 use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
 use galley_storage::content_pieces::View;
 
-use super::format::Format;
+use super::format::{Format, FormatParameters};
+use super::schema::ListParameters;
 use crate::http::actor::{Actor, ReadContentPieces};
 use crate::http::app::App;
 use crate::http::error::Error;
@@ -17,11 +18,22 @@ use crate::http::problem::{Issue, Problem, Step};
 use crate::http::query::{Id, Query};
 use crate::http::response;
 use crate::operations::{Scope, variants};
-use crate::representation::content_piece::Referenced;
+use crate::representation::content_piece::{ContentPieceBody, Referenced};
 
 /// How many groups one request names at the most.
 const GROUPS_MAX: usize = 100;
 
+/// List content pieces
+///
+/// All filters must hold; one that names nothing finds nothing. At most 100 pieces at a time with
+/// `content=true`.
+#[utoipa::path(
+    get,
+    path = "/content-pieces/list",
+    operation_id = "listContentPieces",
+    params(ListParameters, FormatParameters),
+    responses((status = 200, body = [ContentPieceBody<'_>])),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadContentPieces>,

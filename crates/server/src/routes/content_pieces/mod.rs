@@ -6,6 +6,7 @@ mod format;
 pub(crate) mod get;
 mod input;
 pub(crate) mod list;
+mod schema;
 pub(crate) mod update;
 
 /// The path of the resource.

@@ -8,7 +8,7 @@ use galley_domain::text::{ShortText, WebReference};
 use galley_domain::variant::VariantName;
 use galley_storage::WriteTx;
 
-use super::input;
+use super::{input, schema};
 use crate::http::actor::{Actor, WriteContentPieces};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -19,8 +19,23 @@ use crate::http::query::Id;
 use crate::http::response;
 use crate::operations::Expected;
 use crate::operations::content_pieces::{self, ContentPieceUpdate, References};
+use crate::representation::content_piece::ContentPieceBody;
 use crate::sanitize;
 
+/// Change a content piece
+///
+/// What is absent stays as it is; null clears an optional field. A new `contentGroupId` moves the
+/// piece to the end of the workspace's list, or right after `referenceId`.
+#[utoipa::path(
+    put,
+    path = "/content-pieces",
+    operation_id = "updateContentPiece",
+    request_body = schema::ContentPieceChange,
+    responses(
+        (status = 200, body = ContentPieceBody<'_>),
+        (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentPieces>,

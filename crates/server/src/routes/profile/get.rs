@@ -10,6 +10,15 @@ use crate::http::error::Error;
 use crate::http::response;
 use crate::representation::workspace_member::ProfileBody;
 
+/// Get the own profile
+#[utoipa::path(
+    get,
+    path = "/profile",
+    operation_id = "getProfile",
+    responses(
+        (status = 200, body = ProfileBody<'_>),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadProfile>,

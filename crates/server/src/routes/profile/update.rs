@@ -6,6 +6,7 @@ use galley_domain::people::{FullName, Username};
 use galley_domain::text::WebReference;
 use galley_storage::WriteTx;
 
+use super::schema;
 use crate::http::actor::{Actor, WriteProfile};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -17,6 +18,19 @@ use crate::operations::Expected;
 use crate::operations::profile::{self, ProfileUpdate};
 use crate::representation::workspace_member::ProfileBody;
 
+/// Change the own profile
+///
+/// What is absent stays as it is. It is the same in every workspace of the user.
+#[utoipa::path(
+    put,
+    path = "/profile",
+    operation_id = "updateProfile",
+    request_body = schema::ProfileChange,
+    responses(
+        (status = 200, body = ProfileBody<'_>),
+        (status = 409, description = "username_taken"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteProfile>,

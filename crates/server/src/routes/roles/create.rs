@@ -6,7 +6,7 @@ use galley_domain::role::RoleName;
 use galley_domain::text::ShortText;
 use galley_storage::WriteTx;
 
-use super::PATH;
+use super::{PATH, schema};
 use crate::http::actor::{Actor, WriteRoles};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -18,6 +18,20 @@ use crate::http::response::Made;
 use crate::operations::roles::{self, NewRole};
 use crate::representation::role::RoleBody;
 
+/// Create a role
+///
+/// It may hold no permission that the token has not.
+#[utoipa::path(
+    post,
+    path = "/roles",
+    operation_id = "createRole",
+    request_body = schema::NewRole,
+    responses(
+        (status = 201, body = RoleBody<'_>),
+        (status = 403, description = "beyond_own_permissions, outside_group_limit"),
+        (status = 409, description = "name_taken"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteRoles>,

@@ -10,8 +10,20 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
+use crate::openapi::schemas;
 use crate::operations::{Expected, roles};
 
+/// Delete a role that nobody has
+#[utoipa::path(
+    delete,
+    path = "/roles",
+    operation_id = "deleteRole",
+    params(("id" = schemas::RoleId, Query)),
+    responses(
+        (status = 403, description = "beyond_own_permissions, outside_group_limit"),
+        (status = 409, description = "role_in_use, builtin_role"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteRoles>,

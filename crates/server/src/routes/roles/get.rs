@@ -10,8 +10,19 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
+use crate::openapi::schemas;
 use crate::representation::role::RoleBody;
 
+/// Get a role
+#[utoipa::path(
+    get,
+    path = "/roles",
+    operation_id = "getRole",
+    params(("id" = schemas::RoleId, Query)),
+    responses(
+        (status = 200, body = RoleBody<'_>),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadRoles>,

@@ -8,10 +8,23 @@ use galley_storage::{Tx, roles};
 use crate::http::actor::{Actor, ReadRoles};
 use crate::http::app::App;
 use crate::http::error::Error;
+use crate::http::page::PageById;
 use crate::http::page::{self, Page};
 use crate::http::query::Query;
 use crate::representation::role::RoleBody;
 
+/// List the roles
+///
+/// In the order in which they were made, the oldest first.
+#[utoipa::path(
+    get,
+    path = "/roles/list",
+    operation_id = "listRoles",
+    params(PageById),
+    responses(
+        (status = 200, body = [RoleBody<'_>]),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadRoles>,

@@ -7,6 +7,7 @@ use galley_domain::role::RoleName;
 use galley_domain::text::ShortText;
 use galley_storage::WriteTx;
 
+use super::schema;
 use crate::http::actor::{Actor, WriteRoles};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -19,6 +20,20 @@ use crate::operations::Expected;
 use crate::operations::roles::{self, RoleUpdate};
 use crate::representation::role::RoleBody;
 
+/// Change a role
+///
+/// What is absent stays as it is. In force for every later request of its members.
+#[utoipa::path(
+    put,
+    path = "/roles",
+    operation_id = "updateRole",
+    request_body = schema::RoleChange,
+    responses(
+        (status = 200, body = RoleBody<'_>),
+        (status = 403, description = "beyond_own_permissions, outside_group_limit"),
+        (status = 409, description = "name_taken, builtin_role"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteRoles>,

@@ -5,7 +5,7 @@ use axum::response::Response;
 use galley_domain::tag::TagLabel;
 use galley_storage::WriteTx;
 
-use super::{PATH, color};
+use super::{PATH, color, schema};
 use crate::http::actor::{Actor, WriteTags};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -17,6 +17,14 @@ use crate::http::response::Made;
 use crate::operations::tags;
 use crate::representation::tag::TagBody;
 
+/// Create a tag
+#[utoipa::path(
+    post,
+    path = "/tags",
+    operation_id = "createTag",
+    request_body = schema::NewTag,
+    responses((status = 201, body = TagBody<'_>)),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteTags>,

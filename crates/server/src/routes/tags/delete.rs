@@ -10,8 +10,18 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
+use crate::openapi::schemas;
 use crate::operations::{Expected, tags};
 
+/// Delete a tag
+///
+/// It is taken off every piece that has it.
+#[utoipa::path(
+    delete,
+    path = "/tags",
+    operation_id = "deleteTag",
+    params(("id" = schemas::TagId, Query)),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteTags>,

@@ -10,8 +10,17 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
+use crate::openapi::schemas;
 use crate::representation::tag::TagBody;
 
+/// Get a tag
+#[utoipa::path(
+    get,
+    path = "/tags",
+    operation_id = "getTag",
+    params(("id" = schemas::TagId, Query)),
+    responses((status = 200, body = TagBody<'_>)),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadTags>,

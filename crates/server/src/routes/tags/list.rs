@@ -8,10 +8,20 @@ use galley_storage::{Tx, tags};
 use crate::http::actor::{Actor, ReadTags};
 use crate::http::app::App;
 use crate::http::error::Error;
-use crate::http::page::{self, Page};
+use crate::http::page::{self, Page, PageById};
 use crate::http::query::Query;
 use crate::representation::tag::TagBody;
 
+/// List the tags
+///
+/// In the order in which they were made, the oldest first.
+#[utoipa::path(
+    get,
+    path = "/tags/list",
+    operation_id = "listTags",
+    params(PageById),
+    responses((status = 200, body = [TagBody<'_>])),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadTags>,

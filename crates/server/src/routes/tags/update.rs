@@ -6,7 +6,7 @@ use galley_domain::TagId;
 use galley_domain::tag::TagLabel;
 use galley_storage::WriteTx;
 
-use super::color;
+use super::{color, schema};
 use crate::http::actor::{Actor, WriteTags};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -18,6 +18,16 @@ use crate::http::response;
 use crate::operations::{Expected, tags};
 use crate::representation::tag::TagBody;
 
+/// Change a tag
+///
+/// What is absent stays as it is.
+#[utoipa::path(
+    put,
+    path = "/tags",
+    operation_id = "updateTag",
+    request_body = schema::TagChange,
+    responses((status = 200, body = TagBody<'_>)),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteTags>,

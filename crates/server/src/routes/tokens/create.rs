@@ -7,8 +7,9 @@ use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::text::ShortText;
 use galley_storage::WriteTx;
 use serde::Serialize;
+use utoipa::ToSchema;
 
-use super::{PATH, check_end, groups};
+use super::{PATH, check_end, groups, schema};
 use crate::http::actor::{Actor, WriteTokens};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -16,15 +17,34 @@ use crate::http::error::Error;
 use crate::http::fields::{permissions, text, time};
 use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::response::Made;
+use crate::openapi::schemas;
 use crate::operations::tokens::{self, TokenRequest};
 
 /// The only answer that shows a token.
-#[derive(Serialize)]
-struct IssuedToken<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = IssuedToken)]
+pub(crate) struct IssuedToken<'a> {
+    #[schema(value_type = schemas::TokenId)]
     id: TokenId,
+    /// The token's text. It is never shown again.
+    #[schema(example = "galley_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG2hR4q1")]
     token: &'a str,
 }
 
+/// Create a token
+///
+/// For the user of the token that asks. It can do no more than that one: in permissions, groups,
+/// extension, and how long it works. The answer is the only one that ever shows it.
+#[utoipa::path(
+    post,
+    path = "/tokens",
+    operation_id = "createToken",
+    request_body = schema::NewToken,
+    responses(
+        (status = 201, body = IssuedToken<'_>),
+        (status = 403, description = "beyond_own_permissions, outside_group_limit"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteTokens>,

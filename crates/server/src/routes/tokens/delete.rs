@@ -10,8 +10,21 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
+use crate::openapi::schemas;
 use crate::operations::{Expected, tokens};
 
+/// Revoke a token
+///
+/// It stops working at once.
+#[utoipa::path(
+    delete,
+    path = "/tokens",
+    operation_id = "deleteToken",
+    params(("id" = schemas::TokenId, Query)),
+    responses(
+        (status = 403, description = "beyond_own_permissions, outside_group_limit"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteTokens>,

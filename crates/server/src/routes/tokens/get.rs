@@ -10,9 +10,20 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
+use crate::openapi::schemas;
 use crate::operations::tokens;
 use crate::representation::token::TokenBody;
 
+/// Get a token
+#[utoipa::path(
+    get,
+    path = "/tokens",
+    operation_id = "getToken",
+    params(("id" = schemas::TokenId, Query)),
+    responses(
+        (status = 200, body = TokenBody<'_>),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadTokens>,

@@ -8,11 +8,24 @@ use galley_storage::Tx;
 use crate::http::actor::{Actor, ReadTokens};
 use crate::http::app::App;
 use crate::http::error::Error;
+use crate::http::page::PageById;
 use crate::http::page::{self, Page};
 use crate::http::query::Query;
 use crate::operations::tokens;
 use crate::representation::token::TokenBody;
 
+/// List the tokens
+///
+/// In the order in which they were made, the oldest first.
+#[utoipa::path(
+    get,
+    path = "/tokens/list",
+    operation_id = "listTokens",
+    params(PageById),
+    responses(
+        (status = 200, body = [TokenBody<'_>]),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadTokens>,

@@ -7,7 +7,7 @@ use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::text::ShortText;
 use galley_storage::WriteTx;
 
-use super::groups;
+use super::{groups, schema};
 use crate::http::actor::{Actor, WriteTokens};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -20,6 +20,19 @@ use crate::operations::Expected;
 use crate::operations::tokens::{self, TokenUpdate};
 use crate::representation::token::TokenBody;
 
+/// Change a token
+///
+/// What is absent stays as it is. In force for every later request.
+#[utoipa::path(
+    put,
+    path = "/tokens",
+    operation_id = "updateToken",
+    request_body = schema::TokenChange,
+    responses(
+        (status = 200, body = TokenBody<'_>),
+        (status = 403, description = "beyond_own_permissions, outside_group_limit"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteTokens>,

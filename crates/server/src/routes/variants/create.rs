@@ -6,7 +6,7 @@ use galley_domain::text::ShortText;
 use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_storage::WriteTx;
 
-use super::PATH;
+use super::{PATH, schema};
 use crate::http::actor::{Actor, WriteVariants};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -18,6 +18,17 @@ use crate::http::response::Made;
 use crate::operations::variants;
 use crate::representation::variant::VariantBody;
 
+/// Create a variant
+#[utoipa::path(
+    post,
+    path = "/variants",
+    operation_id = "createVariant",
+    request_body = schema::NewVariant,
+    responses(
+        (status = 201, body = VariantBody<'_>),
+        (status = 409, description = "key_taken"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteVariants>,

@@ -10,8 +10,18 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
+use crate::openapi::schemas;
 use crate::operations::{Expected, variants};
 
+/// Delete a variant
+///
+/// What pieces say in it goes with it.
+#[utoipa::path(
+    delete,
+    path = "/variants",
+    operation_id = "deleteVariant",
+    params(("id" = schemas::VariantId, Query)),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteVariants>,

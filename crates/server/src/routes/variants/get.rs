@@ -10,8 +10,19 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
+use crate::openapi::schemas;
 use crate::representation::variant::VariantBody;
 
+/// Get a variant
+#[utoipa::path(
+    get,
+    path = "/variants",
+    operation_id = "getVariant",
+    params(("id" = schemas::VariantId, Query)),
+    responses(
+        (status = 200, body = VariantBody<'_>),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadVariants>,

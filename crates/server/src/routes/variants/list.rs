@@ -8,10 +8,23 @@ use galley_storage::{Tx, variants};
 use crate::http::actor::{Actor, ReadVariants};
 use crate::http::app::App;
 use crate::http::error::Error;
+use crate::http::page::PageById;
 use crate::http::page::{self, Page};
 use crate::http::query::Query;
 use crate::representation::variant::VariantBody;
 
+/// List the variants
+///
+/// In the order in which they were made, the oldest first.
+#[utoipa::path(
+    get,
+    path = "/variants/list",
+    operation_id = "listVariants",
+    params(PageById),
+    responses(
+        (status = 200, body = [VariantBody<'_>]),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadVariants>,

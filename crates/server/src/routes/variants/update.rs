@@ -7,6 +7,7 @@ use galley_domain::text::ShortText;
 use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_storage::WriteTx;
 
+use super::schema;
 use crate::http::actor::{Actor, WriteVariants};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -19,6 +20,19 @@ use crate::operations::variants::VariantUpdate;
 use crate::operations::{Expected, variants};
 use crate::representation::variant::VariantBody;
 
+/// Change a variant
+///
+/// What is absent stays as it is. Overrides belong to the variant, whatever its key.
+#[utoipa::path(
+    put,
+    path = "/variants",
+    operation_id = "updateVariant",
+    request_body = schema::VariantChange,
+    responses(
+        (status = 200, body = VariantBody<'_>),
+        (status = 409, description = "key_taken"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteVariants>,

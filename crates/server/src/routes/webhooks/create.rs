@@ -6,7 +6,7 @@ use galley_domain::text::ShortText;
 use galley_domain::webhook::{WebhookName, WebhookSecret, WebhookUrl};
 use galley_storage::WriteTx;
 
-use super::{PATH, event, metadata, warning::warning};
+use super::{PATH, event, metadata, schema, warning::warning};
 use crate::http::actor::{Actor, WriteWebhooks};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -18,6 +18,21 @@ use crate::http::response::Made;
 use crate::operations::webhooks::{self, NewWebhook};
 use crate::representation::webhook::WebhookBody;
 
+/// Create a webhook
+///
+/// An address that could not be called as things stand is accepted, with a `warning` in the answer.
+/// What the event shows needs its permission to read, too.
+#[utoipa::path(
+    post,
+    path = "/webhooks",
+    operation_id = "createWebhook",
+    request_body = schema::NewWebhook,
+    responses(
+        (status = 201, body = WebhookBody<'_>),
+        (status = 400, description = "unknown_reference"),
+        (status = 403, description = "outside_group_limit"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteWebhooks>,

@@ -10,8 +10,18 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
+use crate::openapi::schemas;
 use crate::operations::{Expected, webhooks};
 
+/// Delete a webhook
+///
+/// What it has not delivered goes with it.
+#[utoipa::path(
+    delete,
+    path = "/webhooks",
+    operation_id = "deleteWebhook",
+    params(("id" = schemas::WebhookId, Query)),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteWebhooks>,

@@ -10,8 +10,19 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
+use crate::openapi::schemas;
 use crate::representation::webhook::WebhookBody;
 
+/// Get a webhook
+#[utoipa::path(
+    get,
+    path = "/webhooks",
+    operation_id = "getWebhook",
+    params(("id" = schemas::WebhookId, Query)),
+    responses(
+        (status = 200, body = WebhookBody<'_>),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadWebhooks>,

@@ -6,13 +6,27 @@ use galley_domain::WebhookId;
 use galley_storage::Tx;
 use galley_storage::webhooks::{self, ListQuery};
 
+use super::schema;
 use crate::http::actor::{Actor, ReadWebhooks};
 use crate::http::app::App;
 use crate::http::error::Error;
+use crate::http::page::PageById;
 use crate::http::page::{self, Page};
 use crate::http::query::Query;
 use crate::representation::webhook::WebhookBody;
 
+/// List the webhooks
+///
+/// In the order in which they were made, the oldest first.
+#[utoipa::path(
+    get,
+    path = "/webhooks/list",
+    operation_id = "listWebhooks",
+    params(PageById, schema::ListParameters),
+    responses(
+        (status = 200, body = [WebhookBody<'_>]),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadWebhooks>,

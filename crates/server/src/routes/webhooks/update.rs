@@ -7,7 +7,7 @@ use galley_domain::webhook::{WebhookName, WebhookUrl};
 use galley_domain::{Invalid, WebhookId};
 use galley_storage::WriteTx;
 
-use super::{event, metadata};
+use super::{event, metadata, schema};
 use crate::http::actor::{Actor, WriteWebhooks};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -20,6 +20,20 @@ use crate::operations::Expected;
 use crate::operations::webhooks::{self, WebhookUpdate};
 use crate::representation::webhook::WebhookBody;
 
+/// Change a webhook
+///
+/// What is absent stays as it is. The secret can't be changed.
+#[utoipa::path(
+    put,
+    path = "/webhooks",
+    operation_id = "updateWebhook",
+    request_body = schema::WebhookChange,
+    responses(
+        (status = 200, body = WebhookBody<'_>),
+        (status = 400, description = "unknown_reference"),
+        (status = 403, description = "outside_group_limit"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteWebhooks>,

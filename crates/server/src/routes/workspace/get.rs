@@ -11,6 +11,17 @@ use crate::http::error::Error;
 use crate::http::response;
 use crate::representation::workspace_member::WorkspaceBody;
 
+/// Get the own workspace
+///
+/// Its billing is shown with the permission `workspace:write`; otherwise it is null.
+#[utoipa::path(
+    get,
+    path = "/workspace",
+    operation_id = "getWorkspace",
+    responses(
+        (status = 200, body = WorkspaceBody<'_>),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadWorkspace>,

@@ -1,6 +1,7 @@
 //! `/workspace`: the token's own workspace.
 
 pub(crate) mod get;
+mod schema;
 pub(crate) mod update;
 
 use galley_domain::Permission;

@@ -6,6 +6,7 @@ use galley_domain::text::{ShortText, WebReference};
 use galley_domain::workspace::WorkspaceName;
 use galley_storage::WriteTx;
 
+use super::schema;
 use super::sees_billing;
 use crate::http::actor::{Actor, WriteWorkspace};
 use crate::http::app::App;
@@ -18,6 +19,18 @@ use crate::operations::Expected;
 use crate::operations::workspace::{self, WorkspaceUpdate};
 use crate::representation::workspace_member::WorkspaceBody;
 
+/// Change the own workspace
+///
+/// What is absent stays as it is. The billing is the operator's to change.
+#[utoipa::path(
+    put,
+    path = "/workspace",
+    operation_id = "updateWorkspace",
+    request_body = schema::WorkspaceChange,
+    responses(
+        (status = 200, body = WorkspaceBody<'_>),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteWorkspace>,

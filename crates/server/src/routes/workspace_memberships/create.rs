@@ -6,6 +6,7 @@ use galley_domain::RoleId;
 use galley_domain::people::{EmailAddress, FullName};
 use galley_storage::WriteTx;
 
+use super::schema;
 use crate::http::actor::{Actor, WriteWorkspaceMemberships};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -17,6 +18,23 @@ use crate::http::response::Made;
 use crate::operations::members::{self, Invitation};
 use crate::representation::workspace_member::WorkspaceMemberBody;
 
+/// Invite somebody
+///
+/// The mail is kept in the same transaction, and goes out as soon as mails can be sent. An invite that nobody
+/// accepted in time is replaced.
+#[utoipa::path(
+    post,
+    path = "/workspace-memberships",
+    operation_id = "inviteWorkspaceMember",
+    request_body = schema::NewInvite,
+    responses(
+        (status = 201, body = WorkspaceMemberBody<'_>),
+        (status = 400, description = "unknown_reference"),
+        (status = 403, description = "beyond_own_permissions, outside_group_limit"),
+        (status = 409, description = "already_member, already_invited"),
+        (status = 429, description = "too_many_invites"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteWorkspaceMemberships>,

@@ -12,8 +12,23 @@ use crate::http::error::Error;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::response;
+use crate::openapi::schemas;
 use crate::operations::{Expected, members};
 
+/// Remove a member, or an invite
+///
+/// Needs the permission `workspaceMemberships:write`, unless it is the token's own member, and the token may
+/// all that its user may. The member's tokens of this workspace stop working; pieces no longer list it.
+#[utoipa::path(
+    delete,
+    path = "/workspace-memberships",
+    operation_id = "removeWorkspaceMember",
+    params(("id" = schemas::WorkspaceMemberId, Query)),
+    responses(
+        (status = 403, description = "insufficient_permissions, beyond_own_permissions, outside_group_limit"),
+        (status = 409, description = "last_admin"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<AnyToken>,

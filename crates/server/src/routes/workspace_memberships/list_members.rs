@@ -8,10 +8,23 @@ use galley_storage::{Tx, members};
 use crate::http::actor::{Actor, ReadWorkspaceMemberships};
 use crate::http::app::App;
 use crate::http::error::Error;
+use crate::http::page::PageById;
 use crate::http::page::{self, Page};
 use crate::http::query::Query;
 use crate::representation::workspace_member::WorkspaceMemberBody;
 
+/// List the members of the workspace
+///
+/// Invites that are not accepted yet are among them. The oldest come first.
+#[utoipa::path(
+    get,
+    path = "/workspace-memberships/list-members",
+    operation_id = "listWorkspaceMembers",
+    params(PageById),
+    responses(
+        (status = 200, body = [WorkspaceMemberBody<'_>]),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadWorkspaceMemberships>,

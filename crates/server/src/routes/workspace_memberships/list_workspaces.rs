@@ -9,11 +9,25 @@ use galley_storage::{Tx, members};
 use crate::http::actor::{Actor, AnyToken};
 use crate::http::app::App;
 use crate::http::error::Error;
+use crate::http::page::PageById;
 use crate::http::page::{self, Page};
 use crate::http::query::Query;
 use crate::representation::workspace_member::MembershipBody;
 use crate::routes::workspace::sees_billing;
 
+/// List the workspaces of the token's user
+///
+/// By the identifiers of the workspaces; `lastId` is a workspace's. Invites are left out. Billing is shown of
+/// the token's own workspace only, with the permission `workspace:write`.
+#[utoipa::path(
+    get,
+    path = "/workspace-memberships/list-workspaces",
+    operation_id = "listWorkspaces",
+    params(PageById),
+    responses(
+        (status = 200, body = [MembershipBody<'_>]),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<AnyToken>,

@@ -5,6 +5,7 @@ use axum::response::Response;
 use galley_domain::{RoleId, WorkspaceMemberId};
 use galley_storage::WriteTx;
 
+use super::schema;
 use crate::http::actor::{Actor, WriteWorkspaceMemberships};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
@@ -16,6 +17,19 @@ use crate::http::response;
 use crate::operations::{Expected, members};
 use crate::representation::workspace_member::WorkspaceMemberBody;
 
+/// Give a member another role
+#[utoipa::path(
+    put,
+    path = "/workspace-memberships",
+    operation_id = "updateWorkspaceMember",
+    request_body = schema::MemberChange,
+    responses(
+        (status = 200, body = WorkspaceMemberBody<'_>),
+        (status = 400, description = "unknown_reference"),
+        (status = 403, description = "beyond_own_permissions, outside_group_limit"),
+        (status = 409, description = "last_admin"),
+    ),
+)]
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteWorkspaceMemberships>,

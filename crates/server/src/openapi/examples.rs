@@ -1,0 +1,53 @@
+//! Examples of whole bodies, put together from those of their fields.
+
+use serde_json::{Map, Value};
+
+use super::shape::reference;
+
+/// How deep schemas may refer to one another before an example ends.
+const DEPTH_MAX: usize = 12;
+
+/// An example of what `schema` describes.
+pub(super) fn of(schema: &Value, schemas: &Value) -> Option<Value> {
+    at(schema, schemas, 0)
+}
+
+fn at(schema: &Value, schemas: &Value, depth: usize) -> Option<Value> {
+    if depth > DEPTH_MAX {
+        return None;
+    }
+    let inner = |schema: &Value| at(schema, schemas, depth + 1);
+    if let Some(example) = schema["examples"].get(0).or_else(|| schema.get("const")) {
+        return Some(example.clone());
+    }
+    if let Some(name) = reference(schema) {
+        return inner(&schemas[name]);
+    }
+    if let Some(example) = schema["enum"].get(0) {
+        return Some(example.clone());
+    }
+    if let Some(parts) = schema["allOf"].as_array() {
+        let mut whole = Map::new();
+        for part in parts {
+            if let Some(Value::Object(fields)) = inner(part) {
+                whole.extend(fields);
+            }
+        }
+        return Some(Value::Object(whole));
+    }
+    if let Some(forms) = schema["anyOf"].as_array() {
+        return forms.iter().filter(|form| form["type"] != "null").find_map(inner);
+    }
+    match schema["type"].as_str()? {
+        "object" => {
+            let properties = schema["properties"].as_object();
+            let fields = properties.into_iter().flatten();
+            let field = |(name, field): (&String, &Value)| Some((name.clone(), inner(field)?));
+            Some(Value::Object(fields.filter_map(field).collect()))
+        }
+        "array" => Some(inner(&schema["items"]).into_iter().collect()),
+        "boolean" => Some(schema.get("default").cloned().unwrap_or(Value::Bool(true))),
+        "integer" => Some(schema.get("minimum").cloned().unwrap_or(Value::from(1))),
+        _ => None,
+    }
+}

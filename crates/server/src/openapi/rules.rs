@@ -1,0 +1,532 @@
+//! What all endpoints of a kind have in common: headers, conditional requests, problems.
+
+use axum::http::StatusCode;
+use serde_json::{Map, Value, json};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::endpoint::{Fact, Facts};
+use super::{examples, schemas, shape, webhooks};
+use crate::http::problem::{Issue, Problem, ProblemBody, Reason, Step};
+
+const JSON: &str = "application/json";
+
+/// The name of the way to be let in.
+const TOKEN: &str = "accessToken";
+
+/// The groups of endpoints: the first part of the path, the name, and what it is about.
+const TAGS: [(&str, &str, &str); 15] = [
+    ("content-pieces", "Content pieces", "What is written and published."),
+    ("content-groups", "Content groups", "The tree of folders in which pieces are."),
+    ("tags", "Tags", "Labels with a color, for pieces."),
+    ("variants", "Variants", "Forms in which pieces come beside their own, such as languages."),
+    ("workspace-memberships", "Workspace memberships", "Who works in the workspace, and invites."),
+    ("roles", "Roles", "Named sets of permissions, for members."),
+    ("tokens", "Tokens", "What lets programs in. Nobody gives more than they have."),
+    ("profile", "Profile", "The user of the token."),
+    ("workspace", "Workspace", "The workspace of the token."),
+    ("webhooks", "Webhooks", "Where events are sent to, and the requests that are made then."),
+    ("healthz", SERVICE, "About the service itself. Needs no token."),
+    ("readyz", SERVICE, ""),
+    ("openapi.json", SERVICE, ""),
+    ("docs", SERVICE, ""),
+    ("problems", SERVICE, ""),
+];
+
+const SERVICE: &str = "Service";
+
+const ABOUT: &str = "A self-hosted service for content-management and publishing workspaces: content \
+    pieces in groups, with tags and variants, by members with roles, and webhooks that tell of \
+    changes.\n\nUnknown fields and unknown query parameters are ignored, and every \
+    path works with and without a slash at its end. HEAD works where GET does. A body on GET or DELETE \
+    is ignored. Identifiers are opaque, and a malformed one is answered as one that does not exist. \
+    These paths change by addition only: be ready for fields that are not described here.";
+
+/// Makes utoipa's description of the routes the whole one.
+pub(super) fn complete(mut document: Value, facts: &[Fact]) -> Value {
+    let mut all = document["components"]["schemas"].take();
+    for (name, schema) in own_schemas() {
+        all[name] = schema;
+    }
+    document["components"] = json!({"schemas": all});
+    document["webhooks"] = webhooks::section();
+    shape::modernise(&mut document);
+    shape::inline_texts(&mut document);
+    let schemas = document["components"]["schemas"].take();
+    let schemas = require_in_answers(&document, schemas);
+    webhooks::add_examples(&mut document["webhooks"], &schemas);
+    let mut paths = document["paths"].take();
+    let mut responses = Map::new();
+    for Fact { path, method, facts } in facts {
+        let has_get = paths[path].get("get").is_some();
+        let operation = Operation { path, method, facts, has_get, schemas: &schemas };
+        operation.complete(&mut paths[path][*method], &mut responses);
+    }
+    let used = |name: &str| operations(&paths).any(|operation| operation["tags"][0] == name);
+    let tags: Vec<Value> = TAGS
+        .iter()
+        .filter(|(_, name, about)| !about.is_empty() && used(name))
+        .map(|(_, name, about)| json!({"name": name, "description": about}))
+        .collect();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Galley",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": ABOUT,
+            "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "tags": tags,
+        "paths": paths,
+        "webhooks": document["webhooks"],
+        "components": {
+            "securitySchemes": {
+                TOKEN: {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "An access token: `galley_` and 49 letters and digits. What is \
+                                    listed with it is the permission that it must have.",
+                },
+            },
+            "parameters": parameters(),
+            "headers": headers(),
+            "responses": responses,
+            "schemas": schemas,
+        },
+    })
+}
+
+/// The schemas that no route names.
+fn own_schemas() -> Vec<(String, Value)> {
+    let mut list = Vec::new();
+    ProblemBody::schemas(&mut list);
+    list.push((ProblemBody::name().into(), ProblemBody::schema()));
+    list.push((schemas::Created::name().into(), schemas::Created::schema()));
+    webhooks::schemas(&mut list);
+    let value = |schema| serde_json::to_value(schema).expect("schemas are JSON");
+    list.into_iter().map(|(name, schema)| (name, value(schema))).collect()
+}
+
+/// Every operation of `paths`.
+fn operations(paths: &Value) -> impl Iterator<Item = &Value> {
+    let items = paths.as_object().into_iter().flatten();
+    items.filter_map(|(_, item)| item.as_object()).flatten().map(|(_, operation)| operation)
+}
+
+/// Makes answers' schemas require what is always there.
+fn require_in_answers(document: &Value, mut schemas: Value) -> Value {
+    let mut requests = Vec::new();
+    for operation in operations(&document["paths"]) {
+        shape::reachable(&operation["requestBody"], &schemas, &mut requests);
+    }
+    for (name, schema) in schemas.as_object_mut().into_iter().flatten() {
+        if !requests.contains(name) {
+            shape::require_nullable(schema);
+        }
+    }
+    schemas
+}
+
+/// An operation that is being described.
+struct Operation<'a> {
+    path: &'a str,
+    method: &'a str,
+    facts: &'a Facts,
+    /// Whether its path has a GET as well.
+    has_get: bool,
+    schemas: &'a Value,
+}
+
+impl Operation<'_> {
+    fn complete(&self, operation: &mut Value, responses: &mut Map<String, Value>) {
+        let (name, permission) = (self.tag(), self.facts.permission.map(|it| it.to_string()));
+        operation["tags"] = json!([name]);
+        if self.facts.token {
+            let about = operation["description"].as_str().unwrap_or_default();
+            let needs = match &permission {
+                Some(permission) => format!("Needs the permission `{permission}`."),
+                None => "Needs a valid token.".to_owned(),
+            };
+            operation["description"] = format!("{about}\n\n{needs}").trim().into();
+            operation["security"] = json!([{TOKEN: permission.into_iter().collect::<Vec<_>>()}]);
+        } else {
+            operation["security"] = json!([]);
+        }
+        self.complete_parameters(operation);
+        self.complete_body(operation);
+        let mut answers = self.successes(operation);
+        for (status, reasons) in self.problems(operation) {
+            let (name, response) = problem_response(status, &reasons);
+            answers.insert(
+                status.as_str().to_owned(),
+                json!({"$ref": format!("#/components/responses/{name}")}),
+            );
+            responses.insert(name, response);
+        }
+        answers.sort_keys();
+        operation["responses"] = Value::Object(answers);
+    }
+
+    /// The group that it belongs to.
+    fn tag(&self) -> &'static str {
+        let first = self.path.trim_start_matches('/').split('/').next().unwrap_or_default();
+        let known = TAGS.iter().find(|(path, ..)| *path == first);
+        known.unwrap_or_else(|| panic!("{first} has no line in TAGS")).1
+    }
+
+    fn complete_parameters(&self, operation: &mut Value) {
+        let mut parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+        for parameter in &mut parameters {
+            if let (None, Some(about)) =
+                (parameter.get("description"), parameter["schema"].get("description").cloned())
+            {
+                parameter["description"] = about;
+            }
+            let schema = &mut parameter["schema"];
+            schema.as_object_mut().map(|schema| schema.shift_remove("description"));
+            // A parameter is there or not; it has no way to be null.
+            if let Some(types) = schema["type"].as_array() {
+                schema["type"] = types.first().cloned().unwrap_or_default();
+            }
+            if let Some([_, named]) = schema["anyOf"].as_array().map(Vec::as_slice) {
+                *schema = named.clone();
+            }
+        }
+        let mut common = Vec::new();
+        if self.method == "get" {
+            common.push("IfNoneMatch");
+        }
+        if self.facts.if_match {
+            common.push("IfMatch");
+        }
+        if self.facts.prefer {
+            common.push("Prefer");
+        }
+        if self.facts.idempotent {
+            common.push("IdempotencyKey");
+        }
+        let refer = |name| json!({"$ref": format!("#/components/parameters/{name}")});
+        parameters.extend(common.into_iter().map(refer));
+        if !parameters.is_empty() {
+            operation["parameters"] = Value::Array(parameters);
+        }
+    }
+
+    fn complete_body(&self, operation: &mut Value) {
+        let content = &mut operation["requestBody"]["content"];
+        match content.get_mut(JSON) {
+            Some(body) => self.add_example(body),
+            None => {
+                operation.as_object_mut().map(|operation| operation.shift_remove("requestBody"));
+            }
+        }
+    }
+
+    /// Adds an example to a body, unless it has one.
+    fn add_example(&self, body: &mut Value) {
+        if body.get("example").is_none()
+            && let Some(example) = examples::of(&body["schema"], self.schemas)
+        {
+            body["example"] = example;
+        }
+    }
+
+    /// The answers below 400.
+    fn successes(&self, operation: &Value) -> Map<String, Value> {
+        let mut answers = Map::new();
+        let given = operation["responses"].as_object().into_iter().flatten();
+        for (status, answer) in given.filter(|(status, _)| status.as_str() < "400") {
+            let mut answer = answer.clone();
+            let schema = answer["content"].get(JSON).map(|body| body["schema"].clone());
+            if let (Some(resource), "201", true) = (&schema, &**status, self.facts.prefer) {
+                answer["content"][JSON]["schema"] =
+                    json!({"anyOf": [{"$ref": "#/components/schemas/Created"}, resource]});
+                answer["content"][JSON]["examples"] = json!({
+                    "minimal": {"value": self.created(resource)},
+                    "representation": {"value": examples::of(resource, self.schemas)},
+                });
+            } else if let Some(body) = answer["content"].get_mut(JSON) {
+                self.add_example(body);
+            }
+            answer["description"] = self.describe(status).into();
+            answer["headers"] = self.headers(status, operation);
+            answers.insert(status.clone(), answer);
+        }
+        let writes = matches!(self.method, "put" | "delete");
+        if writes && (self.facts.prefer || answers.is_empty()) {
+            self.add_bodyless(&mut answers, "204", operation);
+        }
+        if self.method == "get" {
+            self.add_bodyless(&mut answers, "304", operation);
+        }
+        answers
+    }
+
+    fn add_bodyless(&self, answers: &mut Map<String, Value>, status: &str, operation: &Value) {
+        let headers = self.headers(status, operation);
+        let answer = json!({"description": self.describe(status), "headers": headers});
+        answers.insert(status.to_owned(), answer);
+    }
+
+    /// What a create answers when nothing is preferred: the identifier alone.
+    fn created(&self, resource: &Value) -> Value {
+        let whole = examples::of(resource, self.schemas).unwrap_or_default();
+        json!({"id": whole["id"]})
+    }
+
+    fn describe(&self, status: &str) -> &'static str {
+        match (self.method, status) {
+            ("get", "200") => "What was asked for.",
+            ("put", "200") => "With `Prefer: return=representation`: the resource as it is now.",
+            ("post", "201") if self.facts.prefer => {
+                "It is there now. The body has its identifier; with `Prefer: \
+                 return=representation` it is the whole resource."
+            }
+            (_, "201") => "It is there now.",
+            ("delete", "204") => "It is gone.",
+            (_, "204") => "It is done.",
+            (_, "304") => "The client has it already: its `If-None-Match` is the current tag.",
+            _ => "It was accepted.",
+        }
+    }
+
+    fn headers(&self, status: &str, operation: &Value) -> Value {
+        let mut names = vec!["X-Request-Id", "Cache-Control"];
+        match (self.method, status) {
+            ("get", _) => names.extend(["ETag", "Vary"]),
+            ("put", "200") if self.facts.prefer => names.extend(["ETag", "Preference-Applied"]),
+            ("put", "204") if self.facts.prefer => names.push("ETag"),
+            ("post", "201") if self.has_get => names.push("Location"),
+            _ => {}
+        }
+        let limited = if self.facts.token { LIMITED } else { &[] };
+        let optional = match (self.method, status) {
+            ("post", "201") if self.facts.prefer => &["ETag", "Preference-Applied"][..],
+            ("get", "200" | "304") if has_parameter(operation, "cursor") => &["Link"],
+            _ => &[],
+        };
+        let mut headers = refer_to_headers(&names);
+        for &name in optional.iter().chain(limited) {
+            headers[name] = optional_header(name);
+        }
+        if self.facts.idempotent {
+            headers["Idempotency-Replayed"] = optional_header("Idempotency-Replayed");
+        }
+        headers
+    }
+
+    /// The statuses of problems, each with the reasons that it may have.
+    fn problems(&self, operation: &Value) -> Vec<(StatusCode, Vec<Reason>)> {
+        let facts = self.facts;
+        let mut reasons = vec![Reason::Internal];
+        let mut when = |condition: bool, more: &[Reason]| {
+            if condition {
+                reasons.extend(more);
+            }
+        };
+        when(facts.query || facts.body, &[Reason::Validation]);
+        when(
+            facts.body,
+            &[
+                Reason::MalformedBody,
+                Reason::RequestTimeout,
+                Reason::PayloadTooLarge,
+                Reason::UnsupportedMediaType,
+            ],
+        );
+        when(facts.token, &[Reason::Unauthorized]);
+        when(facts.permission.is_some(), &[Reason::InsufficientPermissions]);
+        when(self.names_something(operation), &[Reason::NotFound]);
+        when(facts.if_match, &[Reason::PreconditionFailed]);
+        when(
+            facts.service,
+            &[Reason::DatabaseUnavailable, Reason::Overloaded, Reason::StorageFull],
+        );
+        when(facts.token, &[Reason::RateLimited]);
+        when(facts.idempotent, &[Reason::AlreadyAnswered, Reason::IdempotencyKeyReused]);
+        let given = operation["responses"].as_object().into_iter().flatten();
+        for (status, response) in given.filter(|(status, _)| status.as_str() >= "400") {
+            reasons.extend(given_reasons(self.path, status, &response["description"]));
+        }
+        // In the table's order, each once.
+        let mut by_status = std::collections::BTreeMap::<_, Vec<_>>::new();
+        for &reason in Reason::ALL.iter().filter(|reason| reasons.contains(reason)) {
+            by_status.entry(reason.status().as_u16()).or_default().push(reason);
+        }
+        by_status.into_values().map(|reasons| (reasons[0].status(), reasons)).collect()
+    }
+
+    /// Whether it is about one resource, which may not be there.
+    fn names_something(&self, operation: &Value) -> bool {
+        let body = &operation["requestBody"]["content"][JSON]["schema"];
+        let body = shape::reference(body).map_or(body, |name| &self.schemas[name]);
+        ["id", "variant"]
+            .iter()
+            .any(|name| has_parameter(operation, name) || body["properties"].get(name).is_some())
+            || self.path.contains('{')
+    }
+}
+
+fn has_parameter(operation: &Value, name: &str) -> bool {
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    parameters.into_iter().any(|parameter| parameter["name"] == name)
+}
+
+/// The reasons that an annotation names, separated by commas, as a response's description.
+fn given_reasons(path: &str, status: &str, names: &Value) -> Vec<Reason> {
+    let names = names.as_str().unwrap_or_default().split(',').map(str::trim);
+    let reason = |name: &str| {
+        let known = Reason::ALL
+            .iter()
+            .find(|reason| reason.as_str() == name && reason.status().as_str() == status);
+        *known.unwrap_or_else(|| panic!("{path}: {name:?} is no reason of the status {status}"))
+    };
+    names.map(reason).collect()
+}
+
+/// The answer of this status, which may have these reasons, and its name among the components.
+fn problem_response(status: StatusCode, reasons: &[Reason]) -> (String, Value) {
+    let name = reasons.iter().map(|reason| format!("{reason:?}")).collect::<Vec<_>>().join("Or");
+    let lines = reasons.iter().map(|reason| {
+        let (name, title) = (reason.as_str(), reason.title());
+        format!("[`{name}`](/problems/{name}): {title}.")
+    });
+    let examples: Map<String, Value> = reasons
+        .iter()
+        .map(|&reason| (reason.as_str().to_owned(), problem_example(reason)))
+        .collect();
+    let mut names = vec!["X-Request-Id", "Cache-Control"];
+    match status {
+        StatusCode::UNAUTHORIZED => names.push("WWW-Authenticate"),
+        StatusCode::TOO_MANY_REQUESTS
+        | StatusCode::SERVICE_UNAVAILABLE
+        | StatusCode::INSUFFICIENT_STORAGE => names.push("Retry-After"),
+        _ => {}
+    }
+    let mut headers = refer_to_headers(&names);
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        for name in LIMITED {
+            headers[name] = optional_header(name);
+        }
+    }
+    let response = json!({
+        "description": lines.collect::<Vec<_>>().join(" "),
+        "headers": headers,
+        "content": {
+            "application/problem+json": {
+                "schema": {"$ref": "#/components/schemas/Problem"},
+                "examples": examples,
+            },
+        },
+    });
+    (name, response)
+}
+
+fn problem_example(reason: Reason) -> Value {
+    let mut problem = Problem::new(reason, reason.cause().replace('`', ""));
+    if reason == Reason::Validation {
+        let required = galley_domain::Invalid::new("required", "is required");
+        problem =
+            Problem::of_issues(vec![Issue::new(vec![Step::Field("id".to_owned())], &required)]);
+    } else if reason == Reason::UnknownReference {
+        let path = vec![Step::Field("tags".to_owned()), Step::Item(1)];
+        problem = Problem::of_issues(vec![Issue::unknown_reference(path, "tag")]);
+    }
+    let json = problem.to_json("01a1fc13012e52d457d806ffae31da64");
+    let value: Value = serde_json::from_str(&json).expect("a problem is JSON");
+    json!({"summary": reason.title(), "value": value})
+}
+
+fn refer_to_headers(names: &[&str]) -> Value {
+    let refer =
+        |name: &&str| ((*name).to_owned(), json!({"$ref": format!("#/components/headers/{name}")}));
+    Value::Object(names.iter().map(refer).collect())
+}
+
+/// Every header of answers: its name, what it says, and an example.
+const HEADERS: [(&str, &str, &str); 12] = [
+    (
+        "X-Request-Id",
+        "The client's own, if it is 1 to 128 visible ASCII characters, or a new one; the log has it.",
+        "01a1fc13012e52d457d806ffae31da64",
+    ),
+    ("Cache-Control", "How long, and by whom, the answer may be kept.", "private, no-cache"),
+    (
+        "ETag",
+        "The version of the resource and a hash of this representation of it.",
+        "\"3.lQ0xRcq1uBxWJ5f2\"",
+    ),
+    (
+        "Vary",
+        "The request's headers on which the answer depends.",
+        "authorization, accept-encoding",
+    ),
+    ("Location", "Where the new resource is.", "/tags?id=tag_01kah3v9k8d4x7w2m5n6p8q9rs"),
+    (
+        "Link",
+        "Where the list goes on; absent at its end.",
+        "</tags/list?perPage=50&cursor=WyJpZCJd>; rel=\"next\"",
+    ),
+    ("Preference-Applied", "The preference that was heeded.", "return=representation"),
+    ("WWW-Authenticate", "How to be let in.", "Bearer"),
+    ("Retry-After", "After how many seconds to try again.", "5"),
+    ("RateLimit", "How much of the limit is left.", "\"default\";r=0;t=30"),
+    ("RateLimit-Policy", "The limit.", "\"default\";q=600;w=60"),
+    ("Idempotency-Replayed", "The answer is that of an earlier request with this key.", "true"),
+];
+
+/// Where the operator limits how many requests a token may send.
+const LIMITED: &[&str] = &["RateLimit", "RateLimit-Policy"];
+
+/// The headers that are always there where they are described.
+fn headers() -> Value {
+    let sometimes = ["Link", "Idempotency-Replayed", "RateLimit", "RateLimit-Policy"];
+    let always = |name: &&str| !sometimes.contains(name);
+    let names = HEADERS.iter().map(|(name, ..)| *name).filter(always);
+    Value::Object(names.map(|name| (name.to_owned(), header(name, true))).collect())
+}
+
+/// A header that may be there.
+fn optional_header(name: &str) -> Value {
+    header(name, false)
+}
+
+fn header(name: &str, required: bool) -> Value {
+    let known = HEADERS.iter().find(|(known, ..)| *known == name);
+    let (_, about, example) = known.unwrap_or_else(|| panic!("{name} has no line in HEADERS"));
+    json!({
+        "description": about,
+        "required": required,
+        "schema": {"type": "string", "examples": [example]},
+    })
+}
+
+/// What requests of several kinds may say in their headers.
+fn parameters() -> Value {
+    let header = |name: &str, about: &str, schema: Value| json!({"name": name, "in": "header", "description": about, "schema": schema});
+    let tag = json!({"type": "string", "examples": ["\"3.lQ0xRcq1uBxWJ5f2\""]});
+    json!({
+        "IfNoneMatch": header(
+            "If-None-Match",
+            "The entity tags that the client has: if one is current, the answer is 304 without a body.",
+            tag.clone(),
+        ),
+        "IfMatch": header(
+            "If-Match",
+            "The entity tags of the version that is to be changed: of another one, nothing is changed, \
+             and the answer is 412. `*` is any version.",
+            tag,
+        ),
+        "Prefer": header(
+            "Prefer",
+            "`return=representation`: the answer has the whole resource (RFC 7240).",
+            json!({"type": "string", "examples": ["return=representation"]}),
+        ),
+        "IdempotencyKey": header(
+            "Idempotency-Key",
+            "A key of the client's choosing: a repeat with the same key and body within 24 hours gets \
+             the first success again, and changes nothing.",
+            json!({"type": "string", "minLength": 1, "maxLength": 255, "examples": ["order-17"]}),
+        ),
+    })
+}

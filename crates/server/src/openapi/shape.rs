@@ -1,0 +1,168 @@
+//! What is done to the schemas that utoipa writes.
+
+use serde_json::{Map, Value, json};
+
+/// Calls `visit` for every object within `value`, the inner ones first.
+fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, visit)),
+        Value::Object(object) => {
+            object.values_mut().for_each(|value| walk(value, visit));
+            visit(object);
+        }
+        _ => {}
+    }
+}
+
+/// The schema's name, where `value` only refers to one.
+pub(super) fn reference(value: &Value) -> Option<&str> {
+    value.get("$ref")?.as_str()?.strip_prefix("#/components/schemas/")
+}
+
+/// Examples as OpenAPI 3.1 has them, and `anyOf` for what may have several forms: an empty array is
+/// a list of identifiers as much as one of groups.
+pub(super) fn modernise(document: &mut Value) {
+    walk(document, &mut |object| {
+        if let Some(forms) = object.remove("oneOf") {
+            object.insert("anyOf".to_owned(), forms);
+        }
+        let is_schema = object.contains_key("type") || object.contains_key("$ref");
+        if is_schema
+            && !object.contains_key("in")
+            && let Some(example) = object.remove("example")
+        {
+            object.insert("examples".to_owned(), json!([example]));
+        }
+        flatten(object);
+    });
+}
+
+/// What utoipa says of a schema that stands elsewhere, it adds as a second one, which would ask for
+/// an object. It belongs to the first.
+fn flatten(object: &mut Map<String, Value>) {
+    let Some([first, second]) = object.get("allOf").and_then(Value::as_array).map(Vec::as_slice)
+    else {
+        return;
+    };
+    let (Value::Object(first), Value::Object(second)) = (first.clone(), second.clone()) else {
+        return;
+    };
+    if second.contains_key("properties") || second["type"] != "object" {
+        return;
+    }
+    object.shift_remove("allOf");
+    object.extend(first);
+    object.extend(second.into_iter().filter(|(key, _)| key != "type"));
+}
+
+/// Writes out the schemas that are texts where they are used, so that who reads a field sees its
+/// pattern; a field that may be null has both types in one.
+pub(super) fn inline_texts(document: &mut Value) {
+    let Some(schemas) = document["components"]["schemas"].as_object_mut() else { return };
+    let names: Vec<String> = schemas
+        .iter()
+        .filter(|(_, schema)| schema["type"] == "string")
+        .map(|(name, _)| name.clone())
+        .collect();
+    let texts: Map<String, Value> = names
+        .into_iter()
+        .filter_map(|name| schemas.shift_remove(&name).map(|schema| (name, schema)))
+        .collect();
+    walk(document, &mut |object| {
+        let found = match object.get("anyOf").and_then(Value::as_array).map(Vec::as_slice) {
+            Some([first, second]) if first["type"] == "null" => Some((second, true)),
+            Some([first, second]) if second["type"] == "null" => Some((first, true)),
+            _ if object.contains_key("$ref") => None,
+            _ => return,
+        };
+        let own = Value::Object(object.clone());
+        let (target, nullable) = found.unwrap_or((&own, false));
+        let target = match reference(target).and_then(|name| texts.get(name)) {
+            Some(text) => text.clone(),
+            // Written out already, as the inner ones come first.
+            None if nullable && target["type"] == "string" => target.clone(),
+            None => return,
+        };
+        let Value::Object(mut text) = target else { return };
+        if nullable {
+            text.insert("type".to_owned(), json!(["string", "null"]));
+            if let Some(Value::Array(values)) = text.get_mut("enum") {
+                values.push(Value::Null);
+            }
+        }
+        object.shift_remove("$ref");
+        object.shift_remove("anyOf");
+        for (key, value) in text {
+            object.entry(key).or_insert(value);
+        }
+    });
+}
+
+/// Answers carry every field: those that may be null are there, too. What may be absent is not
+/// nullable, and is left as it is.
+pub(super) fn require_nullable(schema: &mut Value) {
+    let Some(properties) = schema["properties"].as_object() else { return };
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let names = properties.iter().filter(|(name, property)| {
+        required.iter().any(|known| known == name.as_str()) || may_be_null(property)
+    });
+    schema["required"] = names.map(|(name, _)| Value::from(name.clone())).collect();
+}
+
+fn may_be_null(schema: &Value) -> bool {
+    let null = |value: &Value| value == "null";
+    schema["type"].as_array().is_some_and(|types| types.iter().any(null))
+        || schema["anyOf"]
+            .as_array()
+            .is_some_and(|forms| forms.iter().any(|form| null(&form["type"])))
+}
+
+/// Adds to `found` the names of the schemas that `value` refers to, and those that they refer to.
+pub(super) fn reachable(value: &Value, schemas: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| reachable(item, schemas, found)),
+        Value::Object(object) => {
+            if let Some(name) = reference(value)
+                && !found.iter().any(|known| known == name)
+            {
+                found.push(name.to_owned());
+                reachable(&schemas[name], schemas, found);
+            }
+            object.values().for_each(|value| reachable(value, schemas, found));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_written_out_where_it_is_used() {
+        let mut document = json!({
+            "components": {"schemas": {
+                "TagId": {"type": "string", "description": "general", "pattern": "^tag_"},
+                "Tag": {"type": "object", "properties": {
+                    "id": {"$ref": "#/components/schemas/TagId", "description": "special"},
+                    "next": {"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/TagId"}]},
+                    "last": {"oneOf": [{"$ref": "#/components/schemas/TagId"}, {"type": "null"}]},
+                    "other": {"oneOf": [{"type": "null"}, {"$ref": "#/components/schemas/Tag"}]},
+                    "some": {"allOf": [{"type": "array"}, {"type": "object", "default": []}]},
+                }},
+            }},
+        });
+        modernise(&mut document);
+        inline_texts(&mut document);
+        let tag = &document["components"]["schemas"]["Tag"]["properties"];
+        assert_eq!(
+            tag["id"],
+            json!({"description": "special", "type": "string", "pattern": "^tag_"})
+        );
+        assert_eq!(tag["next"]["type"], json!(["string", "null"]));
+        assert_eq!(tag["last"]["type"], json!(["string", "null"]));
+        assert_eq!(tag["some"], json!({"type": "array", "default": []}));
+        assert!(tag["other"]["anyOf"].is_array());
+        assert!(document["components"]["schemas"]["TagId"].is_null());
+    }
+}

@@ -1,0 +1,188 @@
+//! The requests that Galley makes: one for each event that a webhook is registered for. They follow
+//! Standard Webhooks.
+
+use galley_domain::event::EventType;
+use serde_json::{Map, Value, json};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+use utoipa::{PartialSchema, ToSchema};
+
+use super::{examples, schemas};
+
+/// The schemas that only events have.
+pub(super) fn schemas(list: &mut Vec<(String, RefOr<Schema>)>) {
+    list.push((schemas::WorkspaceId::name().into(), schemas::WorkspaceId::schema()));
+}
+
+/// The description's section: an operation for each event.
+pub(super) fn section() -> Value {
+    let item = |event: &EventType| (event.as_str().to_owned(), json!({"post": operation(*event)}));
+    Value::Object(EventType::ALL.iter().map(item).collect::<Map<_, _>>())
+}
+
+fn operation(event: EventType) -> Value {
+    let name = event.as_str();
+    let mut id = name.to_owned();
+    id.replace_range(..1, &name[..1].to_uppercase());
+    json!({
+        "operationId": format!("on{id}"),
+        "tags": ["Webhooks"],
+        "summary": summary(event),
+        "description": "What a webhook that is registered for this event gets. It comes at least once, \
+                        always with the same `webhook-id`; `sequence` is the order in which the \
+                        workspace's events happened.",
+        "security": [],
+        "parameters": parameters(),
+        "requestBody": {
+            "required": true,
+            "content": {"application/json": {"schema": envelope(event)}},
+        },
+        "responses": {
+            "2XX": {
+                "description": "The event was taken, if this comes within 15 seconds. The body is \
+                                ignored.",
+            },
+            "410": {
+                "description": "The webhook is not wanted any more: it is disabled at once.",
+            },
+            "429": retried(true),
+            "503": retried(true),
+            "default": retried(false),
+        },
+    })
+}
+
+/// An answer after which the event is sent again.
+fn retried(heeds_retry_after: bool) -> Value {
+    let mut answer = json!({
+        "description": "The event was not taken, and is sent again: after 5 s, 5 min, 30 min, 2 h, \
+                        5 h, 10 h, 14 h, 20 h and 24 h. Redirects are not followed.",
+    });
+    if heeds_retry_after {
+        answer["headers"]["Retry-After"] = json!({
+            "description": "After how many seconds at the earliest; a day at most.",
+            "schema": {"type": "string", "examples": ["60"]},
+        });
+    }
+    answer
+}
+
+fn summary(event: EventType) -> &'static str {
+    match event {
+        EventType::ContentPieceUpdated => {
+            "A piece or one of its variants was changed, reordered, or moved within the watched group"
+        }
+        EventType::ContentPieceAdded => "A piece was created in, or moved into, the watched group",
+        EventType::ContentPieceRemoved => {
+            "A piece was deleted from, or moved out of, the watched group"
+        }
+        EventType::ContentGroupAdded => "A content group was created",
+        EventType::ContentGroupRemoved => "A content group was deleted",
+        EventType::ContentGroupMoved => "A content group was moved under another one",
+        EventType::MemberInvited => "Somebody was invited",
+        EventType::MemberAdded => "An invite was accepted, or the operator added a member",
+        EventType::MemberRemoved => "A member was removed, or an invite was taken back",
+    }
+}
+
+/// What `data` holds: the resource as its GET gives it just after the change; for a removal, before.
+fn data(event: EventType) -> Value {
+    match event {
+        EventType::ContentPieceUpdated
+        | EventType::ContentPieceAdded
+        | EventType::ContentPieceRemoved => json!({"allOf": [
+            {"$ref": "#/components/schemas/ContentPiece"},
+            {"type": "object", "properties": {"variant": {
+                "type": "string",
+                "description": "The key of the variant that was changed; absent where it was the piece.",
+                "examples": ["de"],
+            }}},
+        ]}),
+        EventType::ContentGroupAdded
+        | EventType::ContentGroupRemoved
+        | EventType::ContentGroupMoved => json!({"$ref": "#/components/schemas/ContentGroup"}),
+        EventType::MemberInvited | EventType::MemberAdded | EventType::MemberRemoved => {
+            json!({"$ref": "#/components/schemas/WorkspaceMember"})
+        }
+    }
+}
+
+fn envelope(event: EventType) -> Value {
+    let of = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
+    json!({
+        "type": "object",
+        "required": ["type", "timestamp", "sequence", "workspaceId", "webhookId", "data"],
+        "properties": {
+            "type": {"type": "string", "const": event.as_str()},
+            "timestamp": of("Time"),
+            "sequence": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "Counts the workspace's events in the order in which they were committed.",
+                "examples": [1042],
+            },
+            "workspaceId": of("WorkspaceId"),
+            "webhookId": of("WebhookId"),
+            "data": data(event),
+            "test": {
+                "type": "boolean",
+                "description": "True in a sample that was asked for; otherwise absent.",
+                "examples": [true],
+            },
+        },
+    })
+}
+
+fn parameters() -> Value {
+    let header = |name: &str, required: bool, about: &str, example: &str| {
+        json!({
+            "name": name,
+            "in": "header",
+            "required": required,
+            "description": about,
+            "schema": {"type": "string", "examples": [example]},
+        })
+    };
+    json!([
+        header(
+            "webhook-id",
+            true,
+            "The event's identifier, the same on every attempt and for every webhook that gets it.",
+            "evt_01kah3v9k8d4x7w2m5n6p8q9rs",
+        ),
+        header(
+            "webhook-timestamp",
+            true,
+            "When this attempt was made, in Unix seconds.",
+            "1763631000"
+        ),
+        header(
+            "webhook-signature",
+            false,
+            "With a secret: `v1,` and the base 64 of HMAC-SHA256 over `{id}.{timestamp}.{body}`. The key \
+             is the secret's bytes or, after `whsec_`, what its base 64 holds.",
+            "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+        ),
+        header(
+            "user-agent",
+            true,
+            "Galley and its version.",
+            concat!("Galley-Webhooks/", env!("CARGO_PKG_VERSION")),
+        ),
+    ])
+}
+
+/// Adds an example to each request.
+pub(super) fn add_examples(section: &mut Value, schemas: &Value) {
+    for (_, item) in section.as_object_mut().into_iter().flatten() {
+        let body = &mut item["post"]["requestBody"]["content"]["application/json"];
+        let mut example = examples::of(&body["schema"], schemas).unwrap_or_default();
+        // What stands in few of them would only mislead.
+        example.as_object_mut().map(|example| example.shift_remove("test"));
+        if let Some(data) = example["data"].as_object_mut() {
+            data.shift_remove("variant");
+            data.shift_remove("content");
+        }
+        body["example"] = example;
+    }
+}

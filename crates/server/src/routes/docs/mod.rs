@@ -1,0 +1,85 @@
+//! `/docs`: Swagger UI on this service's own description. All of it is in the program, and the page
+//! may load nothing from elsewhere.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
+use axum::http::HeaderValue;
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY};
+use axum::response::Response;
+
+use crate::http::error::Error;
+use crate::http::response::{self, File};
+
+/// Only from this service; images also from within the style sheet.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+                      img-src 'self' data:; connect-src 'self'; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'none'";
+
+static PAGE: LazyLock<File> = LazyLock::new(|| {
+    File::new("text/html; charset=utf-8", include_bytes!("index.html").as_slice())
+});
+
+macro_rules! files {
+    ($($name:literal, $type:literal, $bytes:expr;)*) => {
+        BTreeMap::from([$(($name, File::new($type, $bytes.as_slice())),)*])
+    };
+}
+
+/// A file that the build script took out of Swagger UI's archive.
+macro_rules! vendored {
+    ($name:literal) => {
+        include_bytes!(concat!(env!("OUT_DIR"), "/", $name))
+    };
+}
+
+static FILES: LazyLock<BTreeMap<&str, File>> = LazyLock::new(|| {
+    files! {
+        "swagger-ui-bundle.js", "text/javascript; charset=utf-8", vendored!("swagger-ui-bundle.js");
+        "swagger-ui.css", "text/css; charset=utf-8", vendored!("swagger-ui.css");
+        "favicon-32x32.png", "image/png", vendored!("favicon-32x32.png");
+        "LICENSE", "text/plain; charset=utf-8", vendored!("LICENSE");
+        "NOTICE", "text/plain; charset=utf-8", vendored!("NOTICE");
+        "page.js", "text/javascript; charset=utf-8", include_bytes!("page.js");
+        "page.css", "text/css; charset=utf-8", include_bytes!("page.css");
+    }
+});
+
+/// Read and try this description in a browser
+#[utoipa::path(
+    get,
+    path = "/docs",
+    operation_id = "getDocs",
+    responses((status = 200, body = String, content_type = "text/html")),
+)]
+pub(crate) async fn page() -> Response {
+    let mut response = response::file(&PAGE);
+    let policy = HeaderValue::from_static(POLICY);
+    response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    response
+}
+
+/// Get a file of that page
+#[utoipa::path(
+    get,
+    path = "/docs/{file}",
+    operation_id = "getDocsFile",
+    params(("file" = String, Path, description = "The file's name", example = "page.css")),
+    responses((status = 200, content(
+        (String = "text/css"),
+        (String = "text/javascript"),
+        (String = "text/plain"),
+        (String = "image/png"),
+    ))),
+)]
+pub(crate) async fn asset(name: Result<Path<String>, PathRejection>) -> Result<Response, Error> {
+    let file = name.ok().and_then(|Path(name)| FILES.get(name.as_str()));
+    let file = file.ok_or_else(Error::not_found)?;
+    let mut response = response::file(file);
+    // They change with the program only.
+    let cache = HeaderValue::from_static("public, max-age=3600");
+    response.headers_mut().insert(CACHE_CONTROL, cache);
+    Ok(response)
+}

@@ -1,0 +1,37 @@
+//! What requests for variants hold.
+
+#![expect(dead_code, reason = "bodies are read field by field; only the schemas are used")]
+
+use utoipa::ToSchema;
+
+use crate::openapi::schemas;
+
+/// A new variant.
+#[derive(ToSchema)]
+pub(super) struct NewVariant {
+    /// Its name for programs, unique in the workspace.
+    #[schema(pattern = "^[a-z0-9_]{1,20}$", example = "de")]
+    key: String,
+    /// What people call it, without control characters.
+    #[schema(min_length = 1, max_length = 255, example = "German")]
+    label: String,
+    /// One sentence for people.
+    #[schema(max_length = 1024, example = "For readers in Germany.")]
+    description: Option<String>,
+}
+
+/// A change of a variant.
+#[derive(ToSchema)]
+pub(super) struct VariantChange {
+    #[schema(value_type = schemas::VariantId)]
+    id: String,
+    /// Its name for programs, unique in the workspace.
+    #[schema(required = false, pattern = "^[a-z0-9_]{1,20}$", example = "de")]
+    key: String,
+    /// What people call it, without control characters.
+    #[schema(required = false, min_length = 1, max_length = 255, example = "German")]
+    label: String,
+    /// One sentence for people.
+    #[schema(max_length = 1024, example = "For readers in Germany.")]
+    description: Option<String>,
+}

@@ -1,0 +1,75 @@
+//! What requests for webhooks hold.
+
+#![expect(dead_code, reason = "bodies are read field by field; only the schemas are used")]
+
+use utoipa::{IntoParams, ToSchema};
+
+use crate::openapi::schemas;
+
+/// The parameters of the list, beside the page's.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub(super) struct ListParameters {
+    /// Only those made by an extension's token: for an extension's own token, by that extension's.
+    #[param(default = false, example = true)]
+    extension_only: Option<bool>,
+}
+
+/// What the event is connected with.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(super) struct NewWebhookMetadata {
+    /// The group to watch, with all groups under it: needed where the event is about pieces.
+    #[schema(value_type = Option<schemas::ContentGroupId>)]
+    content_group_id: Option<String>,
+}
+
+/// A new webhook.
+#[derive(ToSchema)]
+pub(super) struct NewWebhook {
+    /// Where the event is sent to: an absolute http or https URL without user and password.
+    #[schema(min_length = 1, max_length = 2048, example = "https://example.org/hooks/galley")]
+    url: String,
+    /// What people call it, without control characters.
+    #[schema(min_length = 1, max_length = 255, example = "Rebuild the site")]
+    name: String,
+    /// One sentence for people.
+    #[schema(max_length = 1024, example = "Starts a build when a post appears.")]
+    description: Option<String>,
+    #[schema(value_type = schemas::Event)]
+    event: String,
+    metadata: Option<NewWebhookMetadata>,
+    /// What signs the payloads: 1 to 255 bytes, or `whsec_` and the base 64 of 16 to 64. It is never shown.
+    #[schema(max_length = 255, example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
+    secret: Option<String>,
+    /// Whether anything is sent.
+    #[schema(default = true, example = true)]
+    enabled: Option<bool>,
+}
+
+/// A change of a webhook.
+#[derive(ToSchema)]
+pub(super) struct WebhookChange {
+    #[schema(value_type = schemas::WebhookId)]
+    id: String,
+    /// Where the event is sent to: an absolute http or https URL without user and password.
+    #[schema(
+        required = false,
+        min_length = 1,
+        max_length = 2048,
+        example = "https://example.org/hooks/galley"
+    )]
+    url: String,
+    /// What people call it, without control characters.
+    #[schema(required = false, min_length = 1, max_length = 255, example = "Rebuild the site")]
+    name: String,
+    /// One sentence for people.
+    #[schema(max_length = 1024, example = "Starts a build when a post appears.")]
+    description: Option<String>,
+    #[schema(required = false, value_type = schemas::Event)]
+    event: String,
+    metadata: Option<NewWebhookMetadata>,
+    /// Whether anything is sent.
+    #[schema(required = false, example = true)]
+    enabled: bool,
+}

@@ -1,0 +1,19 @@
+//! What requests for the workspace hold.
+
+#![expect(dead_code, reason = "bodies are read field by field; only the schemas are used")]
+
+use utoipa::ToSchema;
+
+/// A change of the own workspace.
+#[derive(ToSchema)]
+pub(super) struct WorkspaceChange {
+    /// What people call it, without control characters.
+    #[schema(required = false, min_length = 1, max_length = 255, example = "The Harbour Times")]
+    name: String,
+    /// One sentence for people.
+    #[schema(max_length = 1024, example = "News from the harbour.")]
+    description: Option<String>,
+    /// Where its logo is: an absolute http or https URL, or a relative reference.
+    #[schema(max_length = 2048, example = "https://example.org/logo.png")]
+    logo: Option<String>,
+}

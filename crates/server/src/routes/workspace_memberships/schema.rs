@@ -1,0 +1,31 @@
+//! What requests for memberships hold.
+
+#![expect(dead_code, reason = "bodies are read field by field; only the schemas are used")]
+
+use utoipa::ToSchema;
+
+use crate::openapi::schemas;
+
+/// Somebody to invite.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(super) struct NewInvite {
+    /// The e-mail address that the invite goes to.
+    #[schema(max_length = 254, example = "ann@example.org")]
+    email: String,
+    /// What they are called until they say so themselves, without control characters.
+    #[schema(min_length = 1, max_length = 255, example = "Ann Example")]
+    name: String,
+    #[schema(value_type = schemas::RoleId)]
+    role_id: String,
+}
+
+/// Another role for a member.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(super) struct MemberChange {
+    #[schema(value_type = schemas::WorkspaceMemberId)]
+    id: String,
+    #[schema(value_type = schemas::RoleId)]
+    role_id: String,
+}
