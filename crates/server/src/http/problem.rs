@@ -102,8 +102,11 @@ reasons! {
          for another role.";
     /// It would give or take more than the token has.
     BeyondOwn = "beyond_own_permissions", FORBIDDEN, "Nobody gives or takes more than they have",
-        "The request would give permissions, groups, a later end or another extension than the token itself has, or would change or remove a member, a role or a token that holds more than the token.",
-        "Let somebody do it who holds all of that, such as an Admin with an unlimited token, or ask for less.";
+        "The request would give permissions, groups, a later end or another extension than \
+          the token itself has, or would change or remove a member, a role or a token that \
+          holds more than the token.",
+        "Let somebody do it who holds all of that, such as an Admin with an unlimited \
+          token, or ask for less.";
     /// The token's view is limited to some groups.
     OutsideGroupLimit = "outside_group_limit", FORBIDDEN, "The token is limited to other groups",
         "The token is limited to some content groups, and the request would put a group at \
@@ -134,14 +137,17 @@ reasons! {
     /// Somebody with this address is a member.
     AlreadyMember = "already_member", CONFLICT, "Somebody with this address is a member",
         "A member of the workspace has this e-mail address.",
-        "Nothing is left to do; `GET /workspace-memberships/list-members` shows the member, and `PUT /workspace-memberships` gives it another role.";
+        "Nothing is left to do; `GET /workspace-memberships/list-members` shows the member, \
+          and `PUT /workspace-memberships` gives it another role.";
     /// Somebody with this address is invited.
     AlreadyInvited = "already_invited", CONFLICT, "Somebody with this address is invited",
         "An invite to this e-mail address is open.",
-        "Wait until it is accepted, or remove it with `DELETE /workspace-memberships` and invite anew.";
+        "Wait until it is accepted, or remove it with `DELETE /workspace-memberships` and \
+          invite anew.";
     /// Nobody would be left who may do everything.
     LastAdmin = "last_admin", CONFLICT, "The last Admin can't go",
-        "The member is the only one with the role Admin. Without an Admin nobody could manage the workspace any more. Pending invites don't count.",
+        "The member is the only one with the role Admin. Without an Admin nobody could \
+          manage the workspace any more. Pending invites don't count.",
         "Give somebody else the role Admin first.";
     /// Somebody has the role.
     RoleInUse = "role_in_use", CONFLICT, "The role is in use",
@@ -154,15 +160,17 @@ reasons! {
     /// The name must be unique and is there.
     NameTaken = "name_taken", CONFLICT, "The name is taken",
         "Another role of the workspace has this name.",
-        "Choose another name.";
+        "Choose another name, or change the role that has this one.";
     /// The username must be unique and is there.
     UsernameTaken = "username_taken", CONFLICT, "The username is taken",
         "Another user of the installation has this username, perhaps in another case.",
-        "Choose another username.";
+        "Choose another username, or leave yours as it is.";
     /// The request with this key was answered, and the answer can't be given again.
     AlreadyAnswered = "already_answered", CONFLICT, "The request was answered already",
-        "A request with this `Idempotency-Key` was answered before, with something that is shown only once, such as a token.",
-        "If the first answer was lost, delete what it made, and send the request with a new key.";
+        "A request with this `Idempotency-Key` was answered before, with something that is \
+          shown only once, such as a token.",
+        "If the first answer was lost, delete what it made, and send the request with a new \
+          key.";
     /// Another one has this key.
     KeyTaken = "key_taken", CONFLICT, "The key is taken",
         "Another variant of the workspace has this `key`.",
@@ -196,7 +204,8 @@ reasons! {
     /// Too many requests of one token.
     RateLimited = "rate_limited", TOO_MANY_REQUESTS, "The token sends too many requests",
         "The token sent more requests in a minute than the operator allows.",
-        "Wait as long as `Retry-After` says. `RateLimit` says in every answer how many requests are left.";
+        "Wait as long as `Retry-After` says. `RateLimit` says in every answer how many \
+          requests are left.";
     /// Too many invites of one workspace.
     TooManyInvites = "too_many_invites", TOO_MANY_REQUESTS, "The workspace sends too many invites",
         "The workspace sent as many invites within the last hour as the operator allows.",

@@ -38,7 +38,9 @@ fn at(schema: &Value, schemas: &Value, depth: usize) -> Option<Value> {
     if let Some(forms) = schema["anyOf"].as_array() {
         return forms.iter().filter(|form| form["type"] != "null").find_map(inner);
     }
-    match schema["type"].as_str()? {
+    // What may also be null has several types.
+    let kind = schema["type"].get(0).unwrap_or(&schema["type"]);
+    match kind.as_str()? {
         "object" => {
             let properties = schema["properties"].as_object();
             let fields = properties.into_iter().flatten();

@@ -70,6 +70,7 @@ pub(crate) struct ContentPieceBody<'a> {
     updated_at: Timestamp,
     /// In an event's data: the variant that was changed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(ignore)]
     variant: Option<&'a str>,
 }
 

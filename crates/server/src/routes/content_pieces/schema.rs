@@ -70,23 +70,24 @@ pub(super) struct NewContentPiece {
 pub(super) struct ContentPieceChange {
     #[schema(value_type = schemas::ContentPieceId)]
     id: String,
-    #[schema(required = false, min_length = 1, max_length = 1024, example = "Hello")]
-    title: String,
-    /// Without white space and control characters; kept as given, not unique.
+    /// Null is for a variant only.
+    #[schema(min_length = 1, max_length = 1024, example = "Hello")]
+    title: Option<String>,
+    /// Without white space and control characters; kept as given, not unique. Null is for a variant
+    /// only.
     #[schema(
-        required = false,
         min_length = 1,
         max_length = 512,
         pattern = r"^[^\s\x00-\x1f\x7f-\x9f]+$",
         example = "hello"
     )]
-    slug: String,
-    /// In this order; repeats are dropped.
-    #[schema(required = false, max_items = 100, value_type = Vec<schemas::TagReference>)]
-    tags: Vec<String>,
-    /// In this order; repeats are dropped.
-    #[schema(required = false, max_items = 100, value_type = Vec<schemas::WorkspaceMemberReference>)]
-    members: Vec<String>,
+    slug: Option<String>,
+    /// In this order; repeats are dropped. Null is for a variant only.
+    #[schema(max_items = 100, value_type = Option<Vec<schemas::TagReference>>)]
+    tags: Option<Vec<String>>,
+    /// In this order; repeats are dropped. Null is for a variant only.
+    #[schema(max_items = 100, value_type = Option<Vec<schemas::WorkspaceMemberReference>>)]
+    members: Option<Vec<String>>,
     /// The group that the piece is directly in.
     #[schema(required = false, value_type = schemas::ContentGroupId)]
     content_group_id: String,
