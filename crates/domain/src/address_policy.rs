@@ -96,8 +96,7 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
 /// would come to call it.
 fn embedded(address: IpAddr) -> Option<IpAddr> {
     let IpAddr::V6(v6) = address else { return None };
-    let s = v6.segments();
-    let [high, low] = match s {
+    let [high, low] = match v6.segments() {
         // Unspecified and loopback are no IPv4 addresses.
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => return None,
         // Compatible, mapped and translated (SIIT).
@@ -113,9 +112,7 @@ fn embedded(address: IpAddr) -> Option<IpAddr> {
         [0x2001, 0, _, _, _, _, high, low] => [!high, !low],
         _ => return None,
     };
-    let [a, b] = high.to_be_bytes();
-    let [c, d] = low.to_be_bytes();
-    Some(IpAddr::V4(Ipv4Addr::new(a, b, c, d)))
+    Some(IpAddr::V4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low))))
 }
 
 #[cfg(test)]

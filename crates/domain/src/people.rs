@@ -65,7 +65,7 @@ mod tests {
             "a@b@c",
             "ann@example.org\r\nBcc: all@example.org",
         ] {
-            assert_eq!(EmailAddress::parse(bad).is_err(), true, "{bad:?}");
+            assert!(EmailAddress::parse(bad).is_err(), "{bad:?}");
         }
         assert_eq!(EmailAddress::parse("Ann@Example.ORG").unwrap().key(), "ann@example.org");
     }

@@ -34,7 +34,7 @@ pub async fn claim(
         params![workspace, token, key, since],
     )
     .await?;
-    let taken = tx
+    let inserted = tx
         .execute(
             "INSERT INTO idempotency_keys (workspace_id, token_id, key, request_hash,
                 created_at_ms)
@@ -42,7 +42,7 @@ pub async fn claim(
             params![workspace, token, key, request_hash.as_slice(), now],
         )
         .await?;
-    Ok(taken > 0)
+    Ok(inserted > 0)
 }
 
 /// What was kept of the request that took the key.

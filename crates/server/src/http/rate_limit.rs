@@ -56,7 +56,9 @@ impl RateLimit {
             buckets.retain_recent();
         }
         let checked = buckets.check_key(&token);
-        let remaining = checked.as_ref().map_or(0, |snapshot| snapshot.remaining_burst_capacity());
+        let remaining = checked
+            .as_ref()
+            .map_or(0, governor::middleware::StateSnapshot::remaining_burst_capacity);
         if let Some(Standing(standing)) = request.get() {
             let _ = standing.set(headers(per_minute.get(), remaining));
         }

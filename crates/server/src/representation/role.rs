@@ -31,7 +31,7 @@ impl<'a> From<&'a Role> for RoleBody<'a> {
         Self {
             id: role.id,
             name: role.name.as_str(),
-            description: role.description.as_ref().map(|text| text.as_str()),
+            description: role.description.as_ref().map(galley_domain::text::ShortText::as_str),
             permissions: permissions(role.permissions),
             base_type: role.base_type.map(BaseType::as_str),
         }

@@ -44,10 +44,13 @@ impl<'a> From<&'a Token> for TokenBody<'a> {
         Self {
             id: token.id,
             name: token.name.as_str(),
-            description: token.description.as_ref().map(|text| text.as_str()),
+            description: token.description.as_ref().map(galley_domain::text::ShortText::as_str),
             permissions: permissions(token.permissions),
             content_group_ids: token.content_groups.as_deref(),
-            extension: token.extension.as_ref().map(|name| name.as_str()),
+            extension: token
+                .extension
+                .as_ref()
+                .map(galley_domain::access_token::ExtensionName::as_str),
             expires_at: token.expires_at,
             last_used_at: token.last_used_at,
             created_at: token.created_at,

@@ -54,7 +54,7 @@ impl<'a> From<&'a Webhook> for WebhookBody<'a> {
             id: webhook.id,
             url: webhook.url.as_str(),
             name: webhook.name.as_str(),
-            description: webhook.description.as_ref().map(|text| text.as_str()),
+            description: webhook.description.as_ref().map(galley_domain::text::ShortText::as_str),
             metadata: MetadataBody { content_group_id: webhook.content_group_id },
             event: webhook.event.as_str(),
             extension: webhook.extension.is_some(),

@@ -134,8 +134,8 @@ impl<'a> WorkspaceBody<'a> {
         Self {
             id: workspace.id,
             name: workspace.name.as_str(),
-            description: workspace.description.as_ref().map(|text| text.as_str()),
-            logo: workspace.logo.as_ref().map(|text| text.as_str()),
+            description: workspace.description.as_ref().map(galley_domain::text::ShortText::as_str),
+            logo: workspace.logo.as_ref().map(galley_domain::text::WebReference::as_str),
             customer_id: billing.and_then(|billing| billing.customer_id.as_deref()),
             subscription_status: billing.and_then(|billing| billing.subscription_status.as_deref()),
             subscription_plan: billing.and_then(|billing| billing.subscription_plan.as_deref()),

@@ -39,5 +39,5 @@ pub(crate) async fn handle(
         Ok::<_, Error>(roles::list(tx, workspace, after.as_deref(), page.limit(), offset).await?)
     };
     let mut roles = app.database().read("roles.list", read).await?;
-    Ok(page.show(&query, &mut roles, |role| role.id, |role| RoleBody::from(role)))
+    Ok(page.show(&query, &mut roles, |role| role.id, RoleBody::from))
 }

@@ -40,5 +40,5 @@ pub(crate) async fn handle(
         tokens::list(tx, &caller, after.as_deref(), page.limit(), offset).await
     };
     let mut tokens = app.database().read("tokens.list", read).await?;
-    Ok(page.show(&query, &mut tokens, |token| token.id, |token| TokenBody::from(token)))
+    Ok(page.show(&query, &mut tokens, |token| token.id, TokenBody::from))
 }

@@ -49,5 +49,5 @@ pub(crate) async fn handle(
         Ok::<_, Error>(webhooks::list(tx, scope.workspace, &list).await?)
     };
     let mut webhooks = app.database().read("webhooks.list", read).await?;
-    Ok(page.show(&query, &mut webhooks, |webhook| webhook.id, |webhook| WebhookBody::from(webhook)))
+    Ok(page.show(&query, &mut webhooks, |webhook| webhook.id, WebhookBody::from))
 }

@@ -39,10 +39,5 @@ pub(crate) async fn handle(
         Ok::<_, Error>(members::list(tx, workspace, after.as_deref(), page.limit(), offset).await?)
     };
     let mut members = app.database().read("members.list", read).await?;
-    Ok(page.show(
-        &query,
-        &mut members,
-        |member| member.id,
-        |member| WorkspaceMemberBody::from(member),
-    ))
+    Ok(page.show(&query, &mut members, |member| member.id, WorkspaceMemberBody::from))
 }
