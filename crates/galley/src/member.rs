@@ -56,18 +56,18 @@ async fn add(
 async fn find_role(
     database: &Database,
     workspace: WorkspaceId,
-    named: &str,
+    id_or_name: &str,
 ) -> anyhow::Result<RoleId> {
     let read = async move |tx: &Tx<'_>| {
         Ok::<_, Error>(roles::list(tx, workspace, None, i64::MAX, 0).await?)
     };
-    let known = database.read("roles.list", read).await?;
+    let all = database.read("roles.list", read).await?;
     let is_meant = |role: &&galley_domain::role::Role| {
-        role.id.to_string() == named || role.name.as_str().eq_ignore_ascii_case(named)
+        role.id.to_string() == id_or_name || role.name.as_str().eq_ignore_ascii_case(id_or_name)
     };
-    let Some(role) = known.iter().find(is_meant) else {
-        let names: Vec<_> = known.iter().map(|role| role.name.as_str()).collect();
-        bail!("there is no role {named:?}; there are {}", names.join(", "))
+    let Some(role) = all.iter().find(is_meant) else {
+        let names: Vec<_> = all.iter().map(|role| role.name.as_str()).collect();
+        bail!("there is no role {id_or_name:?}; there are {}", names.join(", "))
     };
     Ok(role.id)
 }
