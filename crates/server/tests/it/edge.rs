@@ -10,13 +10,15 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::service::{Answer, Service};
+use crate::service::{ALL, Answer, Service, TokenKind};
 
 on_both_engines! {
     async fn a_request_needs_a_valid_token(store: TestStore) {
         let service = Service::start(store).await;
         let valid = &service.home.token;
-        let expired = service.token_ending("tags:read", None, Some(Timestamp::from_ms(1))).await;
+        let expired = service.token_of(service.home.made.user, TokenKind {
+            permissions: "tags:read", expires_at: Some(Timestamp::from_ms(1)), ..ALL
+        }).await;
         let unknown = service.environment.new_access_token();
         for authorization in [
             None,

@@ -20,6 +20,7 @@ mod described;
 mod docs;
 mod edge;
 mod openapi;
+mod matrix;
 mod ordering;
 mod query_count;
 mod service;

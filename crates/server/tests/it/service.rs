@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use galley_domain::access_token::{AccessToken, TokenName};
+use galley_domain::access_token::{AccessToken, ExtensionName, TokenName};
 use galley_domain::content_group::ContentGroupName;
-use galley_domain::people::EmailAddress;
-use galley_domain::{ContentGroupId, PermissionSet, Timestamp};
+use galley_domain::people::{EmailAddress, FullName};
+use galley_domain::{ContentGroupId, PermissionSet, Timestamp, UserId};
+use galley_server::operations::members::{self, Invitation};
 use galley_server::operations::setup::{MadeWorkspace, NewWorkspace, create_first_workspace};
 use galley_server::operations::tokens::{self, TokenRequest};
 use galley_server::secrets::SecretKey;
@@ -16,6 +17,7 @@ use galley_storage::{Database, Options, Role, StatementLog, Tx, WriteTx};
 use galley_testing::TestStore;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::described::{self, Asked};
 
@@ -40,6 +42,28 @@ pub(crate) struct Workspace {
     /// Its first content group.
     pub(crate) group: String,
 }
+
+/// A member of the home workspace.
+#[derive(Debug, Clone)]
+pub(crate) struct Person {
+    pub(crate) member: String,
+    pub(crate) user: UserId,
+    pub(crate) token: String,
+}
+
+/// What a token is to be like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TokenKind<'a> {
+    /// Permissions, or `all`.
+    pub(crate) permissions: &'a str,
+    pub(crate) groups: Option<&'a [&'a str]>,
+    pub(crate) extension: Option<&'a str>,
+    pub(crate) expires_at: Option<Timestamp>,
+}
+
+/// A token without limits.
+pub(crate) const ALL: TokenKind<'static> =
+    TokenKind { permissions: "all", groups: None, extension: None, expires_at: None };
 
 /// An answer, read whole.
 #[derive(Debug, Clone)]
@@ -132,28 +156,28 @@ impl Service {
 
     /// A new token of the home workspace's owner.
     pub(crate) async fn token(&self, permissions: &str, groups: Option<&[&str]>) -> String {
-        self.token_ending(permissions, groups, None).await
+        self.token_of(self.home.made.user, TokenKind { permissions, groups, ..ALL }).await
     }
 
-    pub(crate) async fn token_ending(
-        &self,
-        permissions: &str,
-        groups: Option<&[&str]>,
-        expires_at: Option<Timestamp>,
-    ) -> String {
+    /// A new token of somebody in the home workspace.
+    pub(crate) async fn token_of(&self, user: UserId, kind: TokenKind<'_>) -> String {
         let token = self.environment.new_access_token();
         let ids = |groups: &[&str]| {
             groups.iter().map(|id| id.parse::<ContentGroupId>().unwrap()).collect::<Vec<_>>()
         };
+        let permissions = match kind.permissions {
+            "all" => PermissionSet::ALL,
+            some => some.parse().unwrap(),
+        };
         let request = TokenRequest {
             token: token.clone(),
-            user: self.home.made.user,
+            user,
             name: TokenName::parse("test").unwrap(),
             description: None,
-            permissions: permissions.parse::<PermissionSet>().unwrap(),
-            content_groups: groups.map(ids),
-            extension: None,
-            expires_at,
+            permissions,
+            content_groups: kind.groups.map(ids),
+            extension: kind.extension.map(|name| ExtensionName::parse(name).unwrap()),
+            expires_at: kind.expires_at,
         };
         let (environment, workspace) = (self.environment.clone(), self.home.made.workspace);
         let write = async move |tx: &WriteTx<'_>| {
@@ -161,6 +185,39 @@ impl Service {
         };
         self.database.write("tokens.create", write).await.unwrap();
         token.reveal().to_owned()
+    }
+
+    /// A token's id, by its text.
+    pub(crate) async fn token_id(&self, token: &str) -> String {
+        let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        let read = async move |tx: &Tx<'_>| {
+            Ok::<_, Error>(galley_storage::tokens::find_by_hash(tx, &hash).await?)
+        };
+        let found = self.database.read("tokens.find", read).await.unwrap();
+        found.expect("the token works").token.to_string()
+    }
+
+    /// Makes somebody a member of the home workspace, with one of its first roles or another one, and
+    /// an unlimited token.
+    pub(crate) async fn person(&self, name: &str, role: &str) -> Person {
+        let invitation = Invitation {
+            email: EmailAddress::parse(format!("{name}@example.org")).unwrap(),
+            name: FullName::parse(name).unwrap(),
+            role: role.parse().unwrap(),
+        };
+        let (environment, workspace) = (self.environment.clone(), self.home.made.workspace);
+        let write = async move |tx: &WriteTx<'_>| {
+            members::add(tx, &environment, workspace, &invitation).await
+        };
+        let member = self.database.write("members.add", write).await.unwrap();
+        let user = member.user.expect("they were added").id;
+        let token = self.token_of(user, ALL).await;
+        Person { member: member.id.to_string(), user, token }
+    }
+
+    /// The ids of the roles Admin, Editor and Viewer.
+    pub(crate) fn roles(&self) -> [String; 3] {
+        self.home.made.roles.map(|role| role.to_string())
     }
 
     /// Another workspace on the same database.
@@ -190,9 +247,20 @@ impl Service {
             "/content-groups/list?perPage=100&subtree=true",
             "/tags/list?perPage=1000",
             "/variants/list?perPage=1000",
+            "/roles/list?perPage=1000",
+            "/workspace-memberships/list-members?perPage=1000",
+            "/webhooks/list?perPage=1000",
+            "/workspace",
+            "/profile",
         ] {
             all.push(self.get(path).await.body);
         }
+        // When tokens were last used is noted by requests that only read, too.
+        let mut tokens = self.get("/tokens/list?perPage=1000").await.body;
+        for token in tokens.as_array_mut().expect("a list") {
+            token["lastUsedAt"] = Value::Null;
+        }
+        all.push(tokens);
         json!({ "lists": all, "events": self.last_sequence().await })
     }
 }

@@ -42,6 +42,7 @@ pub(crate) struct IssuedToken<'a> {
     request_body = schema::NewToken,
     responses(
         (status = 201, body = IssuedToken<'_>),
+        (status = 400, description = "unknown_reference"),
         (status = 403, description = "beyond_own_permissions, outside_group_limit"),
     ),
 )]

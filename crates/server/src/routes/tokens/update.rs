@@ -30,6 +30,7 @@ use crate::representation::token::TokenBody;
     request_body = schema::TokenChange,
     responses(
         (status = 200, body = TokenBody<'_>),
+        (status = 400, description = "unknown_reference"),
         (status = 403, description = "beyond_own_permissions, outside_group_limit"),
     ),
 )]

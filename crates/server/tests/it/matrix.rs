@@ -1,0 +1,552 @@
+//! Every route of the description, asked by everybody: a route without a row here fails.
+
+use galley_domain::Timestamp;
+use galley_server::Limits;
+use galley_testing::on_both_engines;
+use reqwest::Method;
+use reqwest::header::HeaderMap;
+use serde_json::{Value, json};
+
+use crate::described::DOCUMENT;
+use crate::service::{ALL, Answer, Service, TokenKind};
+
+/// What is answered on a route, beside 401 and what follows from the permission.
+struct Row {
+    /// What the route needs.
+    permission: Option<&'static str>,
+    /// To a token that may do it.
+    success: u16,
+    /// To a token with the route's permission alone.
+    alone: u16,
+    /// To a token that is limited to a group which holds nothing of what is asked for.
+    limited: u16,
+    /// To an extension's token.
+    extension: u16,
+    /// To the Admin of another workspace.
+    stranger: u16,
+}
+
+fn row(method: &str, path: &str) -> Option<Row> {
+    let row = |permission, success, alone, limited, extension, stranger| {
+        Some(Row { permission: Some(permission), success, alone, limited, extension, stranger })
+    };
+    match (method, path) {
+        ("GET", "/content-pieces") => row("contentPieces:read", 200, 200, 404, 200, 404),
+        ("PUT", "/content-pieces") => row("contentPieces:write", 204, 204, 404, 204, 404),
+        ("POST", "/content-pieces") => row("contentPieces:write", 201, 201, 400, 201, 400),
+        ("DELETE", "/content-pieces") => row("contentPieces:write", 204, 204, 404, 204, 404),
+        ("GET", "/content-pieces/list") => row("contentPieces:read", 200, 200, 200, 200, 404),
+        ("GET", "/content-groups") => row("contentGroups:read", 200, 200, 404, 200, 404),
+        ("PUT", "/content-groups") => row("contentGroups:write", 204, 204, 404, 204, 404),
+        ("POST", "/content-groups") => row("contentGroups:write", 201, 201, 400, 201, 400),
+        ("DELETE", "/content-groups") => row("contentGroups:write", 204, 204, 404, 204, 404),
+        ("GET", "/content-groups/list") => row("contentGroups:read", 200, 200, 200, 200, 200),
+        ("GET", "/tags") => row("tags:read", 200, 200, 200, 200, 404),
+        ("PUT", "/tags") => row("tags:write", 204, 204, 204, 204, 404),
+        ("POST", "/tags") => row("tags:write", 201, 201, 201, 201, 201),
+        ("DELETE", "/tags") => row("tags:write", 204, 204, 204, 204, 404),
+        ("GET", "/tags/list") => row("tags:read", 200, 200, 200, 200, 200),
+        ("GET", "/variants") => row("variants:read", 200, 200, 200, 200, 404),
+        ("PUT", "/variants") => row("variants:write", 204, 204, 204, 204, 404),
+        ("POST", "/variants") => row("variants:write", 201, 201, 201, 201, 201),
+        ("DELETE", "/variants") => row("variants:write", 204, 204, 204, 204, 404),
+        ("GET", "/variants/list") => row("variants:read", 200, 200, 200, 200, 200),
+        ("GET", "/roles") => row("roles:read", 200, 200, 200, 200, 404),
+        ("PUT", "/roles") => row("roles:write", 204, 403, 403, 204, 404),
+        ("POST", "/roles") => row("roles:write", 201, 403, 403, 201, 201),
+        ("DELETE", "/roles") => row("roles:write", 204, 403, 403, 204, 404),
+        ("GET", "/roles/list") => row("roles:read", 200, 200, 200, 200, 200),
+        ("GET", "/tokens") => row("tokens:read", 200, 200, 200, 200, 404),
+        ("PUT", "/tokens") => row("tokens:write", 204, 403, 403, 403, 404),
+        ("POST", "/tokens") => row("tokens:write", 201, 403, 403, 403, 201),
+        ("DELETE", "/tokens") => row("tokens:write", 204, 403, 403, 403, 404),
+        ("GET", "/tokens/list") => row("tokens:read", 200, 200, 200, 200, 200),
+        ("GET", "/profile") => row("profile:read", 200, 200, 200, 200, 200),
+        ("PUT", "/profile") => row("profile:write", 204, 204, 204, 204, 204),
+        ("GET", "/workspace") => row("workspace:read", 200, 200, 200, 200, 200),
+        ("PUT", "/workspace") => row("workspace:write", 204, 204, 204, 204, 204),
+        ("GET", "/workspace-memberships/list-members") => {
+            row("workspaceMemberships:read", 200, 200, 200, 200, 200)
+        }
+        ("GET", "/workspace-memberships/list-workspaces") => Some(Row {
+            permission: None,
+            success: 200,
+            alone: 200,
+            limited: 200,
+            extension: 200,
+            stranger: 200,
+        }),
+        ("PUT", "/workspace-memberships") => {
+            row("workspaceMemberships:write", 204, 403, 403, 204, 404)
+        }
+        ("POST", "/workspace-memberships") => {
+            row("workspaceMemberships:write", 201, 403, 403, 201, 400)
+        }
+        ("DELETE", "/workspace-memberships") => {
+            row("workspaceMemberships:write", 204, 403, 403, 204, 404)
+        }
+        ("GET", "/webhooks") => row("webhooks:read", 200, 200, 404, 200, 404),
+        ("PUT", "/webhooks") => row("webhooks:write", 204, 403, 404, 204, 404),
+        ("POST", "/webhooks") => row("webhooks:write", 201, 403, 403, 201, 400),
+        ("DELETE", "/webhooks") => row("webhooks:write", 204, 204, 404, 204, 404),
+        ("GET", "/webhooks/list") => row("webhooks:read", 200, 200, 200, 200, 200),
+        _ => None,
+    }
+}
+
+/// The routes that need no token, and how each is asked for.
+const OPEN: [(&str, &str); 7] = [
+    ("/healthz", "/healthz"),
+    ("/readyz", "/readyz"),
+    ("/openapi.json", "/openapi.json"),
+    ("/docs", "/docs"),
+    ("/docs/{file}", "/docs/page.js"),
+    ("/problems", "/problems"),
+    ("/problems/{reason}", "/problems/validation"),
+];
+
+const EDITOR: &str = "contentPieces:write tags:write profile:write contentGroups:read \
+    variants:read workspaceMemberships:read roles:read workspace:read";
+
+const VIEWER: &str = "contentPieces:read contentGroups:read tags:read variants:read roles:read \
+    workspaceMemberships:read workspace:read profile:write";
+
+const RESOURCES: [&str; 10] = [
+    "contentPieces",
+    "contentGroups",
+    "tags",
+    "variants",
+    "roles",
+    "workspaceMemberships",
+    "workspace",
+    "webhooks",
+    "tokens",
+    "profile",
+];
+
+fn has(held: &str, permission: &str) -> bool {
+    let write = permission.replace(":read", ":write");
+    held.split(' ').any(|one| one == permission || one == write)
+}
+
+/// All that can be held without holding `permission`.
+fn all_but(permission: &str) -> String {
+    let held = |resource: &&str| match permission.split_once(':').unwrap() {
+        (lacks, "write") if lacks == *resource => Some(format!("{resource}:read")),
+        (lacks, _) if lacks == *resource => None,
+        _ => Some(format!("{resource}:write")),
+    };
+    RESOURCES.iter().filter_map(held).collect::<Vec<_>>().join(" ")
+}
+
+/// A request to a route.
+#[derive(Debug, Clone)]
+struct Target {
+    path: String,
+    body: Option<Value>,
+}
+
+/// A request that the home workspace's Admin may make, to something new of its own.
+async fn target(service: &Service, method: &str, route: &str, number: usize) -> Target {
+    let name = format!("n{number}");
+    let group = service.home.group.clone();
+    let piece = json!({"title": name, "slug": name, "tags": [], "members": [], "contentGroupId": group});
+    let webhook = json!({"url": "https://example.org/", "name": name, "event": "contentPieceAdded",
+        "metadata": {"contentGroupId": group}});
+    // How something of the route's resource is made, and what may change of it.
+    let (make, change) = match route {
+        "/content-pieces" => (piece, json!({"title": "changed"})),
+        "/content-groups" => (json!({"name": name, "ancestor": group}), json!({"name": "changed"})),
+        "/tags" => (json!({"label": name}), json!({"label": "changed"})),
+        "/variants" => (json!({"key": name, "label": name}), json!({"label": "changed"})),
+        "/roles" => {
+            let permissions = RESOURCES.map(|resource| format!("{resource}:write"));
+            let make = json!({"name": name, "permissions": permissions});
+            (make, json!({"description": "changed"}))
+        }
+        "/tokens" => {
+            let make = json!({"name": name, "permissions": ["contentPieces:read"]});
+            (make, json!({"name": "changed"}))
+        }
+        "/workspace-memberships" => {
+            let [_, editor, viewer] = service.roles();
+            let email = format!("{name}@example.org");
+            (json!({"email": email, "name": name, "roleId": editor}), json!({"roleId": viewer}))
+        }
+        "/webhooks" => (webhook, json!({"name": "changed"})),
+        "/profile" => (Value::Null, json!({"fullName": name})),
+        "/workspace" => (Value::Null, json!({"name": name})),
+        "/content-pieces/list" => {
+            let variant = json!({"key": name, "label": name});
+            let variant = service.create("/variants", &variant).await;
+            let path = format!("{route}?contentGroupId={group}&variant={variant}");
+            return Target { path, body: None };
+        }
+        "/content-groups/list" => {
+            return Target { path: format!("{route}?ancestor={group}"), body: None };
+        }
+        _ => return Target { path: route.to_owned(), body: None },
+    };
+    if method == "POST" {
+        return Target { path: route.to_owned(), body: Some(make) };
+    }
+    if make.is_null() {
+        let body = (method == "PUT").then_some(change);
+        return Target { path: route.to_owned(), body };
+    }
+    let id = service.create(route, &make).await;
+    if method != "PUT" {
+        return Target { path: format!("{route}?id={id}"), body: None };
+    }
+    let mut body = change;
+    body["id"] = json!(id);
+    Target { path: route.to_owned(), body: Some(body) }
+}
+
+/// The same text with the ids in it changed to such as nobody has.
+fn absent(text: &str) -> String {
+    let mut changed = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('_') {
+        let id = rest.as_bytes().get(at + 1..at + 27).filter(|id| {
+            id.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
+        });
+        let (kept, after) = match id {
+            Some(_) => (&rest[..=at], &rest[at + 27..]),
+            None => (&rest[..=at], &rest[at + 1..]),
+        };
+        changed.push_str(kept);
+        if id.is_some() {
+            changed.push_str("00000000000000000000000000");
+        }
+        rest = after;
+    }
+    changed + rest
+}
+
+impl Target {
+    fn absent(&self) -> Self {
+        let body = self.body.as_ref().map(|body| {
+            serde_json::from_str(&absent(&body.to_string())).expect("ids are plain texts")
+        });
+        Self { path: absent(&self.path), body }
+    }
+
+    async fn ask(&self, service: &Service, token: Option<&str>, method: &str) -> Answer {
+        let mut request = service.request(method.parse().unwrap(), &self.path);
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        if let Some(body) = &self.body {
+            request = request.json(body);
+        }
+        Answer::of(request).await
+    }
+}
+
+/// What of an answer may tell one case from another.
+fn seen(answer: &Answer) -> (u16, HeaderMap, Value) {
+    let (mut headers, mut body) = (answer.headers.clone(), answer.body.clone());
+    headers.remove("date");
+    headers.remove("x-request-id");
+    body.as_object_mut().map(|body| body.remove("requestId"));
+    (answer.status.as_u16(), headers, body)
+}
+
+/// The ids in a text.
+fn ids(text: &str) -> Vec<&str> {
+    let is_id = |word: &&str| word.contains('_') && absent(word) != *word;
+    text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+        .filter(is_id)
+        .collect()
+}
+
+/// Those who ask, and what they hold.
+struct Callers {
+    editor: String,
+    viewer: String,
+    limited: String,
+    extension: String,
+    other: String,
+    /// With what is said against it.
+    unauthorized: Vec<(&'static str, Option<String>)>,
+}
+
+async fn callers(service: &Service) -> Callers {
+    let [_, editor, viewer] = service.roles();
+    let owner = service.home.made.user;
+    let elsewhere = service.create("/content-groups", &json!({"name": "Elsewhere"})).await;
+    let groups = [elsewhere.as_str()];
+    let revoked = service.token("contentPieces:read", None).await;
+    let path = format!("/tokens?id={}", service.token_id(&revoked).await);
+    assert_eq!(service.delete(&path).await.status, 204);
+    let over = TokenKind { expires_at: Some(Timestamp::from_ms(1)), ..ALL };
+    let unauthorized = vec![
+        ("no token", None),
+        ("a malformed token", Some("galley_x".to_owned())),
+        ("a token that nobody has", Some(service.environment.new_access_token().reveal().to_owned())),
+        ("an expired token", Some(service.token_of(owner, over).await)),
+        ("a revoked token", Some(revoked)),
+    ];
+    Callers {
+        editor: service.person("editor", &editor).await.token,
+        viewer: service.person("viewer", &viewer).await.token,
+        limited: service.token("all", Some(&groups)).await,
+        extension: service.token_of(owner, TokenKind { extension: Some("ext"), ..ALL }).await,
+        other: service.other_workspace().await.token,
+        unauthorized,
+    }
+}
+
+/// A service in which nothing but the matrix bounds how much is asked.
+async fn start(store: galley_testing::TestStore) -> Service {
+    let limits = Limits { invites_per_hour: 1_000_000, ..Limits::default() };
+    Service::start_with(store, limits).await
+}
+
+/// The description's routes.
+fn routes() -> Vec<(String, String)> {
+    let mut routes = Vec::new();
+    for (path, item) in DOCUMENT["paths"].as_object().unwrap() {
+        for method in ["get", "put", "post", "delete"] {
+            if item.get(method).is_some() {
+                routes.push((method.to_uppercase(), path.clone()));
+            }
+        }
+    }
+    routes
+}
+
+on_both_engines! {
+    async fn every_route_answers_everybody_as_it_must(store: TestStore) {
+        let service = start(store).await;
+        let callers = callers(&service).await;
+        let (mut number, mut cells) = (0, 0);
+        for (method, route) in &routes() {
+            if let Some((_, path)) = OPEN.iter().find(|(open, _)| open == route) {
+                for (who, token) in &callers.unauthorized {
+                    let target = Target { path: (*path).to_owned(), body: None };
+                    let answer = target.ask(&service, token.as_deref(), method).await;
+                    assert_eq!(answer.status, 200, "{method} {route} by {who}");
+                    cells += 1;
+                }
+                continue;
+            }
+            let row = row(method, route)
+                .unwrap_or_else(|| panic!("{method} {route} has no row in this test"));
+            // What nobody may touch who is refused.
+            number += 1;
+            let kept = target(&service, method, route, number).await;
+            for (who, token) in &callers.unauthorized {
+                let answer = kept.ask(&service, token.as_deref(), method).await;
+                assert_eq!(answer.status, 401, "{method} {route} by {who}: {answer:?}");
+                assert!(answer.header("www-authenticate").starts_with("Bearer"), "{answer:?}");
+                cells += 1;
+            }
+            let mut expected = Vec::new();
+            expected.push(("an Admin", service.home.token.clone(), row.success));
+            let by_permission = |held: &str| match row.permission {
+                Some(permission) if !has(held, permission) => 403,
+                _ => row.success,
+            };
+            expected.push(("an Editor", callers.editor.clone(), by_permission(EDITOR)));
+            expected.push(("a Viewer", callers.viewer.clone(), by_permission(VIEWER)));
+            if let Some(permission) = row.permission {
+                let fewer = service.token(&all_but(permission), None).await;
+                expected.push(("a token with all other permissions", fewer, 403));
+                let alone = service.token(permission, None).await;
+                expected.push(("a token with this permission alone", alone, row.alone));
+            }
+            expected.push(("a token of no permissions", service.token("", None).await, match row.permission {
+                Some(_) => 403,
+                None => row.success,
+            }));
+            expected.push(("a limited token", callers.limited.clone(), row.limited));
+            expected.push(("an extension's token", callers.extension.clone(), row.extension));
+            for (who, token, status) in expected {
+                let fresh = if status < 400 && method != "GET" {
+                    number += 1;
+                    target(&service, method, route, number).await
+                } else {
+                    kept.clone()
+                };
+                let answer = fresh.ask(&service, Some(&token), method).await;
+                assert_eq!(answer.status, status, "{method} {route} by {who}: {answer:?}");
+                if status == 403 && answer.body["reason"] == "insufficient_permissions" {
+                    let detail = answer.body["detail"].as_str().unwrap();
+                    assert!(detail.contains(row.permission.unwrap()) || who.contains("alone"),
+                        "{method} {route} by {who}: {detail}");
+                }
+                if status == 404 {
+                    let truly = fresh.absent().ask(&service, Some(&token), method).await;
+                    assert_eq!(seen(&answer), seen(&truly), "{method} {route} by {who}");
+                }
+                cells += 1;
+            }
+
+            // Another workspace's Admin gets what it would get if nothing were there.
+            let answer = kept.ask(&service, Some(&callers.other), method).await;
+            assert_eq!(answer.status, row.stranger, "{method} {route} by a stranger: {answer:?}");
+            if row.stranger >= 400 || method == "GET" {
+                let truly = kept.absent().ask(&service, Some(&callers.other), method).await;
+                assert_eq!(seen(&answer), seen(&truly), "{method} {route} by a stranger");
+                let home = kept.absent().ask(&service, Some(&service.home.token), method).await;
+                if row.stranger >= 400 {
+                    assert_eq!(seen(&home), seen(&truly), "{method} {route} at home");
+                }
+            }
+            let everything = service.everything().await.to_string();
+            let told = answer.body.to_string();
+            let hers: Vec<_> = ids(&told);
+            let leaked = hers.iter().find(|id| !id.starts_with("usr_") && everything.contains(**id));
+            assert_eq!(leaked, None, "{method} {route} shows a stranger what is not theirs: {told}");
+            cells += 1;
+
+            // Whatever was refused left it as it was.
+            let answer = kept.ask(&service, Some(&service.home.token), method).await;
+            assert_eq!(answer.status, row.success, "{method} {route} in the end: {answer:?}");
+        }
+        assert!(cells > 500, "{cells}");
+    }
+}
+
+#[test]
+fn ids_are_told_from_words() {
+    let id = "cp_01k00000000000000000000000";
+    assert_eq!(absent(&format!("?id={id}&x=a_b")), "?id=cp_00000000000000000000000000&x=a_b");
+    assert_eq!(ids(&format!("{{\"id\":\"{id}\",\"not_found\":1}}")), [id]);
+}
+
+on_both_engines! {
+    async fn what_another_workspace_has_is_as_if_it_were_not(store: TestStore) {
+        let service = start(store).await;
+        let other = service.other_workspace().await;
+        let make = async |path: &str, body: Value| {
+            let answer = service.send_as(&other.token, Method::POST, path, Some(&body)).await;
+            assert_eq!(answer.status, 201, "{answer:?}");
+            answer.id()
+        };
+        let piece = make("/content-pieces", crate::service::piece_in(&other.group, "theirs")).await;
+        let tag = make("/tags", json!({"label": "theirs"})).await;
+        let variant = make("/variants", json!({"key": "theirs", "label": "theirs"})).await;
+        let role = make("/roles", json!({"name": "theirs", "permissions": []})).await;
+        let token = make("/tokens", json!({"name": "theirs", "permissions": []})).await;
+        let webhook = make("/webhooks", json!({"url": "https://example.org/", "name": "theirs",
+            "event": "memberAdded"})).await;
+        let (group, member) = (other.group.clone(), other.made.member.to_string());
+        let list = "/content-pieces/list?perPage=1&sort=title";
+        make("/content-pieces", crate::service::piece_in(&other.group, "next")).await;
+        let link = service.send_as(&other.token, Method::GET, list, None).await;
+        let link = link.header("link").to_owned();
+        let next = link.split(['<', '>']).nth(1).unwrap();
+
+        let mine = service.create("/content-pieces", &service.piece("mine")).await;
+        let my_member = service.home.made.member.to_string();
+        let my_webhook = service.create("/webhooks", &json!({"url": "https://example.org/",
+            "name": "mine", "event": "memberAdded"})).await;
+        let get = |path: String| ("GET", Target { path, body: None });
+        let delete = |path: String| ("DELETE", Target { path, body: None });
+        let send = |method, path: &str, body| {
+            (method, Target { path: path.to_owned(), body: Some(body) })
+        };
+        let mut base = service.piece("new");
+        let mut with = |name: &str, value: Value| {
+            let mut body = base.clone();
+            body[name] = value;
+            base["slug"] = json!("new");
+            send("POST", "/content-pieces", body)
+        };
+        let requests = vec![
+            get(format!("/content-pieces?id={piece}&content=true")),
+            get(format!("/content-pieces?id={mine}&variant={variant}")),
+            get(format!("/content-pieces/list?variant={variant}")),
+            get(format!("/content-pieces/list?tagId={tag}")),
+            get(format!("/content-pieces/list?contentGroupId={group}")),
+            get(format!("/content-pieces/list?contentGroupId={group}&subtree=true")),
+            get(format!("/content-groups/list?ancestor={group}")),
+            get(format!("/content-groups?id={group}&subtree=true")),
+            get(format!("/tags?id={tag}")),
+            get(format!("/variants?id={variant}")),
+            get(format!("/roles?id={role}")),
+            get(format!("/tokens?id={token}")),
+            get(format!("/webhooks?id={webhook}")),
+            with("contentGroupId", json!(group)),
+            with("tags", json!([tag])),
+            with("members", json!([member])),
+            with("referenceId", json!(piece)),
+            send("PUT", "/content-pieces", json!({"id": piece, "title": "x"})),
+            send("PUT", "/content-pieces", json!({"id": mine, "tags": [tag]})),
+            send("PUT", "/content-pieces", json!({"id": mine, "members": [{"id": member}]})),
+            send("PUT", "/content-pieces", json!({"id": mine, "contentGroupId": group})),
+            send("PUT", "/content-pieces", json!({"id": mine, "referenceId": piece})),
+            send("PUT", "/content-pieces", json!({"id": mine, "variant": variant, "title": "x"})),
+            send("POST", "/content-groups", json!({"name": "x", "ancestor": group})),
+            send("PUT", "/content-groups", json!({"id": service.home.group, "ancestor": group})),
+            send("PUT", "/content-groups", json!({"id": group, "name": "x"})),
+            send("PUT", "/tags", json!({"id": tag, "label": "x"})),
+            send("PUT", "/variants", json!({"id": variant, "label": "x"})),
+            send("PUT", "/roles", json!({"id": role, "name": "x"})),
+            send("PUT", "/tokens", json!({"id": token, "name": "x"})),
+            send("POST", "/tokens", json!({"name": "x", "permissions": [], "contentGroupIds": [group]})),
+            send("PUT", "/webhooks", json!({"id": webhook, "name": "x"})),
+            send("POST", "/webhooks", json!({"url": "https://example.org/", "name": "x",
+                "event": "contentPieceAdded", "metadata": {"contentGroupId": group}})),
+            send("PUT", "/webhooks", json!({"id": my_webhook, "metadata": {"contentGroupId": group}})),
+            send("POST", "/workspace-memberships", json!({"email": "x@example.org", "name": "x", "roleId": role})),
+            send("PUT", "/workspace-memberships", json!({"id": member, "roleId": service.roles()[2]})),
+            send("PUT", "/workspace-memberships", json!({"id": my_member, "roleId": role})),
+            delete(format!("/content-pieces?id={piece}")),
+            delete(format!("/content-groups?id={group}&recursive=true")),
+            delete(format!("/tags?id={tag}")),
+            delete(format!("/variants?id={variant}")),
+            delete(format!("/roles?id={role}")),
+            delete(format!("/tokens?id={token}")),
+            delete(format!("/workspace-memberships?id={member}")),
+            delete(format!("/webhooks?id={webhook}")),
+        ];
+        let before = service.everything().await;
+        for (method, target) in requests {
+            // In this body the only id of another workspace's is the one that is tried.
+            let keep = ids_of_home(&service, &[&mine, &my_member, &my_webhook]);
+            let absent = target.absent_but(&keep);
+            let answer = target.ask(&service, Some(&service.home.token), method).await;
+            let truly = absent.ask(&service, Some(&service.home.token), method).await;
+            assert_eq!(seen(&answer), seen(&truly), "{method} {target:?} against {absent:?}");
+            let refused = answer.status.is_client_error() || answer.body == json!([]);
+            assert!(refused, "{method} {target:?}: {answer:?}");
+        }
+        assert_eq!(service.everything().await, before);
+        // A cursor says where to go on, not in which workspace.
+        let page = service.get(next).await;
+        assert!(page.column("slug").iter().all(|slug| slug == "mine"), "{page:?}");
+    }
+}
+
+fn ids_of_home(service: &Service, more: &[&str]) -> Vec<String> {
+    let roles = service.roles();
+    let mut ids: Vec<String> = more.iter().map(|id| (*id).to_owned()).collect();
+    ids.extend(roles);
+    ids.push(service.home.group.clone());
+    ids
+}
+
+impl Target {
+    /// The same request with the ids changed, except these.
+    fn absent_but(&self, kept: &[String]) -> Self {
+        let changed = |text: &str| {
+            let mut text = text.to_owned();
+            for (number, id) in kept.iter().enumerate() {
+                text = text.replace(id, &format!("kept{number}kept"));
+            }
+            let mut text = absent(&text);
+            for (number, id) in kept.iter().enumerate() {
+                text = text.replace(&format!("kept{number}kept"), id);
+            }
+            text
+        };
+        let body = self.body.as_ref().map(|body| {
+            serde_json::from_str(&changed(&body.to_string())).expect("ids are plain texts")
+        });
+        Self { path: changed(&self.path), body }
+    }
+}
