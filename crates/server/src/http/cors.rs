@@ -13,9 +13,16 @@ const REMEMBERED: Duration = Duration::from_hours(1);
 
 /// Lets in scripts of these origins, with a token of their own; browsers send no cookies here.
 pub(crate) fn layer(origins: &[HeaderValue]) -> CorsLayer {
-    let prefer = HeaderName::from_static("prefer");
-    let request_id = HeaderName::from_static("x-request-id");
-    let applied = HeaderName::from_static("preference-applied");
+    let [prefer, applied, idempotency_key, replayed, rate, rate_policy, request_id] = [
+        "prefer",
+        "preference-applied",
+        "idempotency-key",
+        "idempotency-replayed",
+        "ratelimit",
+        "ratelimit-policy",
+        "x-request-id",
+    ]
+    .map(HeaderName::from_static);
     CorsLayer::new()
         .allow_origin(origins.to_vec())
         .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE])
@@ -25,9 +32,20 @@ pub(crate) fn layer(origins: &[HeaderValue]) -> CorsLayer {
             IF_MATCH,
             IF_NONE_MATCH,
             prefer,
+            idempotency_key,
             request_id.clone(),
         ])
-        .expose_headers([ETAG, LINK, LOCATION, RETRY_AFTER, applied, request_id])
+        .expose_headers([
+            ETAG,
+            LINK,
+            LOCATION,
+            RETRY_AFTER,
+            applied,
+            replayed,
+            rate,
+            rate_policy,
+            request_id,
+        ])
         .max_age(REMEMBERED)
 }
 

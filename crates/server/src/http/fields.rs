@@ -3,8 +3,10 @@
 //! Each call takes one field out and gives what it says, or notes an issue and gives nothing; the
 //! request is refused at the end, with all issues at once.
 
+use std::hash::Hash;
 use std::str::FromStr;
 
+use galley_domain::content_piece::without_repeats;
 use galley_domain::permission::{Permission, PermissionSet, Resource};
 use galley_domain::{Invalid, Timestamp};
 use serde_json::{Map, Value};
@@ -234,6 +236,11 @@ pub(crate) fn known_references<T: FromStr>(
         });
         Some(read.collect())
     }
+}
+
+/// The ids of a list in which nothing was wrong, each once.
+pub(crate) fn each_once<T: Copy + Eq + Hash>(items: Vec<Option<T>>) -> Vec<T> {
+    without_repeats(items.into_iter().flatten().collect())
 }
 
 /// Reads a boolean.

@@ -11,6 +11,7 @@ pub mod error;
 pub(crate) mod fields;
 pub(crate) mod idempotency;
 pub(crate) mod json;
+pub(crate) mod named;
 pub(crate) mod page;
 pub(crate) mod prefer;
 pub(crate) mod problem;

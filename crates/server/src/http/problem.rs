@@ -66,6 +66,12 @@ reasons! {
          or that lies outside of the groups to which the token is limited.",
         "See `issues` for its place, such as `tags[1]`. Create what is missing first, take an \
          identifier that exists, or leave it out.";
+    /// A field that stays as it is.
+    ImmutableField = "immutable_field", BAD_REQUEST, "The field can't be changed",
+        "The body names a field that is set when the resource is made, and never after, such as \
+         the `secret` of a webhook.",
+        "Leave the field out. Where another value is needed, make a new resource with it and \
+         delete this one.";
     /// The body is not JSON as it is wanted.
     MalformedBody = "malformed_body", BAD_REQUEST, "The body is not a JSON object",
         "The body is not a JSON object in UTF-8, ended early, has a key twice, nests over 128 \
@@ -109,9 +115,11 @@ reasons! {
           token, or ask for less.";
     /// The token's view is limited to some groups.
     OutsideGroupLimit = "outside_group_limit", FORBIDDEN, "The token is limited to other groups",
-        "The token is limited to some content groups, and the request would put a group at \
-         the top level, outside of them.",
-        "Name an `ancestor` within the token's groups, or use a token without such a limit.";
+        "The token is limited to some content groups, and the request would reach beyond them: put \
+         a group at the top level, give a token or a webhook a view of other groups, or change \
+         roles or members.",
+        "Stay within the token's groups: name one of them, or a group under it. Or use a token \
+         without such a limit.";
     /// It isn't there.
     NotFound = "not_found", NOT_FOUND, "There is no such thing",
         "Nothing in this workspace has this identifier, or the path is none of this service. \

@@ -1,7 +1,7 @@
 //! Answers that say yes.
 
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_TYPE, ETAG, LOCATION};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -34,39 +34,45 @@ pub(crate) struct Made {
     secret: bool,
 }
 
+/// What is answered to a create, unless the whole resource is preferred.
+#[derive(Debug, Serialize)]
+pub(crate) struct Created<'a> {
+    pub(crate) id: String,
+    /// What should be looked at, though it was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) warning: Option<&'a str>,
+    /// What is shown this once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) token: Option<&'a str>,
+}
+
 impl Made {
     /// 201 with the new resource's id, or whole where that is preferred.
     pub(crate) fn new<T: Serialize>(
         prefer: Prefer,
         id: impl ToString,
         version: i64,
-        body: &T,
+        whole: &T,
     ) -> Self {
-        #[derive(Serialize)]
-        struct Created {
-            id: String,
-        }
-        if prefer == Prefer::Minimal {
-            return Self::of(&Created { id: id.to_string() });
-        }
-        let made = Self::of(body);
-        let tag = entity_tag(version, made.body.as_bytes());
-        Self { etag: tag.to_str().ok().map(ToOwned::to_owned), ..made }
+        let created = Created { id: id.to_string(), warning: None, token: None };
+        Self::saying(prefer, &created, version, whole)
     }
 
-    /// 201 with this body.
-    pub(crate) fn of<T: Serialize>(body: &T) -> Self {
-        let body = serde_json::to_string(body).expect("resources are JSON");
-        Self { body, etag: None, location: None, secret: false }
-    }
-
-    /// Adds a field that says what should be looked at.
-    pub(crate) fn with_warning(mut self, warning: Option<&str>) -> Self {
-        if let (Some(warning), Some(open)) = (warning, self.body.strip_suffix('}')) {
-            let warning = serde_json::to_string(warning).expect("texts are JSON");
-            self.body = format!("{open},\"warning\":{warning}}}");
-        }
-        self
+    /// 201 with this, or the whole resource where that is preferred.
+    pub(crate) fn saying<T: Serialize>(
+        prefer: Prefer,
+        created: &Created<'_>,
+        version: i64,
+        whole: &T,
+    ) -> Self {
+        let (body, etag) = match prefer {
+            Prefer::Minimal => (serde_json::to_string(created), None),
+            Prefer::Representation => (serde_json::to_string(whole), Some(version)),
+        };
+        let body = body.expect("resources are JSON");
+        let tag = etag.map(|version| entity_tag(version, body.as_bytes()));
+        let etag = tag.and_then(|tag| tag.to_str().ok().map(ToOwned::to_owned));
+        Self { body, etag, location: None, secret: false }
     }
 
     /// Says where the resource can be retrieved.
@@ -96,6 +102,9 @@ impl Made {
             response = applied(response);
         }
         let headers = response.headers_mut();
+        if self.secret {
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
         let texts = [(ETAG, self.etag), (LOCATION, self.location)];
         for (name, text) in texts {
             let value = text.and_then(|text| HeaderValue::try_from(text).ok());

@@ -13,6 +13,9 @@ const JSON: &str = "application/json";
 /// The name of the way to be let in.
 const TOKEN: &str = "accessToken";
 
+/// What only the answer that makes something has.
+const SHOWN_ONCE: [&str; 2] = ["token", "warning"];
+
 /// The groups of endpoints: the first part of the path, the name, and what it is about.
 const TAGS: [(&str, &str, &str); 15] = [
     ("content-pieces", "Content pieces", "What is written and published."),
@@ -239,14 +242,15 @@ impl Operation<'_> {
             let mut answer = answer.clone();
             let schema = answer["content"].get(JSON).map(|body| body["schema"].clone());
             if let (Some(resource), "201", true) = (&schema, &**status, self.facts.prefer) {
-                answer["content"][JSON]["schema"] =
-                    json!({"anyOf": [{"$ref": "#/components/schemas/Created"}, resource]});
+                let created = self.created_schema(resource);
+                answer["content"][JSON]["schema"] = json!({"anyOf": [created, resource]});
                 answer["content"][JSON]["examples"] = json!({
                     "minimal": {"value": self.created(resource)},
                     "representation": {"value": examples::of(resource, self.schemas)},
                 });
             } else if let Some(body) = answer["content"].get_mut(JSON) {
                 self.add_example(body);
+                forget_shown_once(&mut body["example"]);
             }
             answer["description"] = self.describe(status).into();
             answer["headers"] = self.headers(status, operation);
@@ -271,7 +275,32 @@ impl Operation<'_> {
     /// What a create answers when nothing is preferred: the identifier alone.
     fn created(&self, resource: &Value) -> Value {
         let whole = examples::of(resource, self.schemas).unwrap_or_default();
-        json!({"id": whole["id"]})
+        let fields = self.shown_once(resource).map(|name| (name.to_owned(), whole[name].clone()));
+        Value::Object([("id".to_owned(), whole["id"].clone())].into_iter().chain(fields).collect())
+    }
+
+    /// The schema of what [`Self::created`] is an example of.
+    fn created_schema(&self, resource: &Value) -> Value {
+        let created = json!({"$ref": "#/components/schemas/Created"});
+        let more: Vec<_> = self.shown_once(resource).collect();
+        if more.is_empty() {
+            return created;
+        }
+        let mut schema = self.schemas["Created"].clone();
+        for name in more {
+            schema["properties"][name] = self.resource(resource)["properties"][name].clone();
+        }
+        schema
+    }
+
+    /// The fields of a resource that only the answer to its creation has.
+    fn shown_once(&self, resource: &Value) -> impl Iterator<Item = &'static str> {
+        let properties = &self.resource(resource)["properties"];
+        SHOWN_ONCE.into_iter().filter(|name| properties.get(name).is_some())
+    }
+
+    fn resource(&self, schema: &Value) -> &Value {
+        &self.schemas[shape::reference(schema).unwrap_or_default()]
     }
 
     fn describe(&self, status: &str) -> &'static str {
@@ -489,6 +518,15 @@ fn headers() -> Value {
 /// A header that may be there.
 fn optional_header(name: &str) -> Value {
     header(name, false)
+}
+
+/// Takes out of an example what no other answer than that to a creation has.
+fn forget_shown_once(example: &mut Value) {
+    match example {
+        Value::Array(items) => items.iter_mut().for_each(forget_shown_once),
+        Value::Object(fields) => fields.retain(|name, _| !SHOWN_ONCE.contains(&name.as_str())),
+        _ => {}
+    }
 }
 
 fn header(name: &str, required: bool) -> Value {

@@ -37,6 +37,17 @@ pub(crate) struct TokenBody<'a> {
     last_used_at: Option<Timestamp>,
     #[schema(value_type = schemas::Time)]
     created_at: Timestamp,
+    /// The token's text: in the answer to its creation, and never again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false, example = "galley_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG2hR4q1")]
+    token: Option<&'a str>,
+}
+
+impl<'a> TokenBody<'a> {
+    /// With the token's text.
+    pub(crate) fn revealing(token: &'a Token, text: &'a str) -> Self {
+        Self { token: Some(text), ..Self::from(token) }
+    }
 }
 
 impl<'a> From<&'a Token> for TokenBody<'a> {
@@ -54,6 +65,7 @@ impl<'a> From<&'a Token> for TokenBody<'a> {
             expires_at: token.expires_at,
             last_used_at: token.last_used_at,
             created_at: token.created_at,
+            token: None,
         }
     }
 }

@@ -36,6 +36,11 @@ pub(crate) struct WebhookBody<'a> {
     /// Since when nothing has come through.
     #[schema(value_type = Option<schemas::Time>)]
     failing_since: Option<Timestamp>,
+    /// Why nothing could be sent to `url` as things stand, and which setting would allow it. Only
+    /// where the address was just given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false, example = "nothing is sent there: 127.0.0.1 is a loopback address")]
+    warning: Option<&'a str>,
 }
 
 /// What the webhook's event is connected with.
@@ -46,6 +51,13 @@ struct MetadataBody {
     /// The group that is watched, with all groups under it.
     #[schema(value_type = Option<schemas::ContentGroupId>)]
     content_group_id: Option<ContentGroupId>,
+}
+
+impl<'a> WebhookBody<'a> {
+    /// With what is to be said about its address.
+    pub(crate) fn warning(webhook: &'a Webhook, warning: Option<&'a str>) -> Self {
+        Self { warning, ..Self::from(webhook) }
+    }
 }
 
 impl<'a> From<&'a Webhook> for WebhookBody<'a> {
@@ -61,6 +73,7 @@ impl<'a> From<&'a Webhook> for WebhookBody<'a> {
             enabled: webhook.enabled,
             disabled_reason: webhook.disabled_reason.map(DisabledReason::as_str),
             failing_since: webhook.failing_since,
+            warning: None,
         }
     }
 }

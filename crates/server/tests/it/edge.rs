@@ -10,6 +10,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::described::DOCUMENT;
 use crate::service::{ALL, Answer, Service, TokenKind};
 
 on_both_engines! {
@@ -296,9 +297,26 @@ on_both_engines! {
         }
         let preflight = ask(Method::OPTIONS, "/content-pieces", origin).await;
         assert_eq!(preflight.status, 200);
-        assert!(preflight.header("access-control-allow-headers").contains("authorization"));
-        assert!(ask(Method::GET, "/tags/list", origin).await
-            .header("access-control-expose-headers").contains("etag"));
+        // All that the description names may be sent by a script, and read.
+        let allowed = preflight.header("access-control-allow-headers").to_lowercase();
+        assert!(allowed.contains("authorization") && allowed.contains("content-type"));
+        for parameter in DOCUMENT["components"]["parameters"].as_object().unwrap().values() {
+            let name = parameter["name"].as_str().unwrap().to_lowercase();
+            assert!(allowed.split(',').any(|one| one == name), "{name} in {allowed}");
+        }
+        let list = ask(Method::GET, "/tags/list", origin).await;
+        let exposed = list.header("access-control-expose-headers").to_lowercase();
+        let operations = DOCUMENT["paths"].as_object().unwrap().values();
+        let operations = operations.flat_map(|item| item.as_object().unwrap().values());
+        let answers = operations.flat_map(|operation| operation["responses"].as_object().into_iter());
+        let answers = answers.flat_map(|answers| answers.values());
+        let headers = answers.flat_map(|answer| answer["headers"].as_object().into_iter());
+        for name in headers.flat_map(|headers| headers.keys()).map(|name| name.to_lowercase()) {
+            // Of these, scripts read the first without being told, and fetch acts on the second.
+            if !["cache-control", "vary"].contains(&name.as_str()) {
+                assert!(exposed.split(',').any(|one| one == name), "{name} in {exposed}");
+            }
+        }
         for bad in ["*", "example.org", "https://a/b", "ftp://a", "https://"] {
             assert!(galley_server::parse_origin(bad).is_none(), "{bad}");
         }

@@ -150,8 +150,9 @@ struct Target {
 async fn target(service: &Service, method: &str, route: &str, number: usize) -> Target {
     let name = format!("n{number}");
     let group = service.home.group.clone();
-    let piece = json!({"title": name, "slug": name, "tags": [], "members": [], "contentGroupId": group});
-    let webhook = json!({"url": "https://example.org/", "name": name, "event": "contentPieceAdded",
+    let piece =
+        json!({"title": name, "slug": name, "tags": [], "members": [], "contentGroupId": group});
+    let webhook = json!({"url": "https://9.9.9.9/", "name": name, "event": "contentPieceAdded",
         "metadata": {"contentGroupId": group}});
     // How something of the route's resource is made, and what may change of it.
     let (make, change) = match route {
@@ -208,9 +209,10 @@ fn absent(text: &str) -> String {
     let mut changed = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('_') {
-        let id = rest.as_bytes().get(at + 1..at + 27).filter(|id| {
-            id.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
-        });
+        let id = rest
+            .as_bytes()
+            .get(at + 1..at + 27)
+            .filter(|id| id.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase()));
         let (kept, after) = match id {
             Some(_) => (&rest[..=at], &rest[at + 27..]),
             None => (&rest[..=at], &rest[at + 1..]),
@@ -284,7 +286,10 @@ async fn callers(service: &Service) -> Callers {
     let unauthorized = vec![
         ("no token", None),
         ("a malformed token", Some("galley_x".to_owned())),
-        ("a token that nobody has", Some(service.environment.new_access_token().reveal().to_owned())),
+        (
+            "a token that nobody has",
+            Some(service.environment.new_access_token().reveal().to_owned()),
+        ),
         ("an expired token", Some(service.token_of(owner, over).await)),
         ("a revoked token", Some(revoked)),
     ];
@@ -431,7 +436,7 @@ on_both_engines! {
         let variant = make("/variants", json!({"key": "theirs", "label": "theirs"})).await;
         let role = make("/roles", json!({"name": "theirs", "permissions": []})).await;
         let token = make("/tokens", json!({"name": "theirs", "permissions": []})).await;
-        let webhook = make("/webhooks", json!({"url": "https://example.org/", "name": "theirs",
+        let webhook = make("/webhooks", json!({"url": "https://9.9.9.9/", "name": "theirs",
             "event": "memberAdded"})).await;
         let (group, member) = (other.group.clone(), other.made.member.to_string());
         let list = "/content-pieces/list?perPage=1&sort=title";
@@ -442,7 +447,7 @@ on_both_engines! {
 
         let mine = service.create("/content-pieces", &service.piece("mine")).await;
         let my_member = service.home.made.member.to_string();
-        let my_webhook = service.create("/webhooks", &json!({"url": "https://example.org/",
+        let my_webhook = service.create("/webhooks", &json!({"url": "https://9.9.9.9/",
             "name": "mine", "event": "memberAdded"})).await;
         let get = |path: String| ("GET", Target { path, body: None });
         let delete = |path: String| ("DELETE", Target { path, body: None });
@@ -489,7 +494,7 @@ on_both_engines! {
             send("PUT", "/tokens", json!({"id": token, "name": "x"})),
             send("POST", "/tokens", json!({"name": "x", "permissions": [], "contentGroupIds": [group]})),
             send("PUT", "/webhooks", json!({"id": webhook, "name": "x"})),
-            send("POST", "/webhooks", json!({"url": "https://example.org/", "name": "x",
+            send("POST", "/webhooks", json!({"url": "https://9.9.9.9/", "name": "x",
                 "event": "contentPieceAdded", "metadata": {"contentGroupId": group}})),
             send("PUT", "/webhooks", json!({"id": my_webhook, "metadata": {"contentGroupId": group}})),
             send("POST", "/workspace-memberships", json!({"email": "x@example.org", "name": "x", "roleId": role})),

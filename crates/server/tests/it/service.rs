@@ -1,6 +1,7 @@
 //! A running service for a test: two workspaces, tokens of every kind, and a client.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use galley_domain::access_token::{AccessToken, ExtensionName, TokenName};
@@ -11,7 +12,7 @@ use galley_server::operations::members::{self, Invitation};
 use galley_server::operations::setup::{MadeWorkspace, NewWorkspace, create_first_workspace};
 use galley_server::operations::tokens::{self, TokenRequest};
 use galley_server::secrets::SecretKey;
-use galley_server::{App, Environment, Error, Limits, Server};
+use galley_server::{App, Clock, Environment, Error, Limits, Server, SystemClock};
 use galley_storage::events::{self, Event};
 use galley_storage::{Database, Options, Role, StatementLog, Tx, WriteTx};
 use galley_testing::TestStore;
@@ -21,6 +22,16 @@ use sha2::{Digest, Sha256};
 
 use crate::described::{self, Asked};
 
+/// The system's time and what a test let pass.
+#[derive(Debug, Default)]
+pub(crate) struct TestClock(AtomicI64);
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_ms(SystemClock.now().ms() + self.0.load(Ordering::Relaxed))
+    }
+}
+
 /// A running service.
 pub(crate) struct Service {
     pub(crate) url: String,
@@ -29,6 +40,7 @@ pub(crate) struct Service {
     pub(crate) statements: Arc<StatementLog>,
     /// The workspace that the test works in.
     pub(crate) home: Workspace,
+    clock: Arc<TestClock>,
     client: Client,
     /// Kept until the end: the database is in it.
     _store: TestStore,
@@ -80,7 +92,8 @@ impl Service {
     }
 
     pub(crate) async fn start_with(store: TestStore, limits: Limits) -> Self {
-        let environment = Environment::default();
+        let clock = Arc::new(TestClock::default());
+        let environment = Environment::with_clock(Arc::<TestClock>::clone(&clock));
         let statements = Arc::new(StatementLog::default());
         let options = Options {
             url: store.url.clone(),
@@ -93,12 +106,27 @@ impl Service {
         };
         let database = Database::open(options).await.expect("the store opens");
         let home = make_first_workspace(&database, &environment).await;
-        let app = App::new(database.clone(), environment.clone(), SecretKey::new([7; 32]), limits);
+        let app = App::new(database.clone(), environment.clone(), key(), limits);
         let server = Server::bind(([127, 0, 0, 1], 0).into()).await.expect("a port is free");
         let url = format!("http://{}", server.address().expect("it is bound"));
         tokio::spawn(server.run(app, std::future::pending()));
         let client = Client::builder().no_proxy().build().expect("a client can be made");
-        Self { url, database, environment, statements, home, client, _store: store }
+        Self { url, database, environment, statements, home, clock, client, _store: store }
+    }
+
+    /// Lets this time pass at once.
+    pub(crate) fn pass(&self, time: Duration) {
+        let ms = i64::try_from(time.as_millis()).unwrap();
+        self.clock.0.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    /// Reads from the database itself.
+    pub(crate) async fn read<T, F>(&self, read: F) -> T
+    where
+        T: Send + 'static,
+        F: AsyncFn(&Tx<'_>) -> Result<T, galley_storage::Error> + Send + Sync + 'static,
+    {
+        self.database.read::<_, galley_storage::Error, _>("test", read).await.unwrap()
     }
 
     /// Sends a request with the home workspace's first token.
@@ -320,13 +348,18 @@ impl Answer {
         let written = |issue: &Value| {
             let steps = issue["path"].as_array().expect("an issue has a path");
             let step = |step: &Value| match step {
-                Value::String(name) => name.clone(),
+                Value::String(name) => format!(".{name}"),
                 index => format!("[{index}]"),
             };
-            steps.iter().map(step).collect::<String>()
+            steps.iter().map(step).collect::<String>().trim_start_matches('.').to_owned()
         };
         issues.iter().map(written).collect()
     }
+}
+
+/// What the services of the tests encrypt with.
+pub(crate) fn key() -> SecretKey {
+    SecretKey::new([7; 32])
 }
 
 /// A piece's body with all that is required.

@@ -14,6 +14,7 @@ use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::{known_reference, text};
 use crate::http::idempotency::{self, IdempotencyKey};
+use crate::http::named;
 use crate::http::prefer::Prefer;
 use crate::http::response::Made;
 use crate::operations::content_groups;
@@ -40,7 +41,8 @@ pub(crate) async fn handle(
 ) -> Result<Response, Error> {
     let name = fields.required("name", text(ContentGroupName::parse));
     let ancestor = fields.optional("ancestor", known_reference::<ContentGroupId>("content group"));
-    fields.finish()?;
+    let named = named::group(&["ancestor"], ancestor);
+    named::refuse_all(&app, actor.scope(), fields, named).await?;
     let name = name.expect("there, as nothing was refused");
     let (scope, environment) = (actor.scope(), app.environment().clone());
     let create = async move |tx: &WriteTx<'_>| {

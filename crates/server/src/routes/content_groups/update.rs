@@ -13,6 +13,7 @@ use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::{known_reference, reference, text};
+use crate::http::named;
 use crate::http::prefer::Prefer;
 use crate::http::query::Id;
 use crate::http::response;
@@ -44,7 +45,8 @@ pub(crate) async fn handle(
     let id = Id::new(fields.required("id", reference::<ContentGroupId>).flatten());
     let name = fields.replacement("name", text(ContentGroupName::parse));
     let ancestor = fields.clearable("ancestor", known_reference::<ContentGroupId>("content group"));
-    fields.finish()?;
+    let named = named::group(&["ancestor"], ancestor.flatten());
+    named::refuse_all(&app, actor.scope(), fields, named).await?;
     let update = ContentGroupUpdate { id: id.get()?, name, ancestor };
     let (scope, environment) = (actor.scope(), app.environment().clone());
     let write = async move |tx: &WriteTx<'_>| {

@@ -12,7 +12,7 @@ use crate::http::actor::{Actor, WriteContentPieces};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
-use crate::http::fields::{Fields, text, time};
+use crate::http::fields::{Fields, each_once, text, time};
 use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::prefer::Prefer;
 use crate::http::response::Made;
@@ -96,8 +96,8 @@ fn read(app: &App, body: JsonBody) -> Draft {
                 canonical_link,
                 filename,
                 custom_data,
-                tags: input::each_once(tags),
-                members: input::each_once(members),
+                tags: each_once(tags),
+                members: each_once(members),
             },
             content_group_id,
             reference_id,

@@ -1,8 +1,6 @@
 //! Reading a piece's fields from a body.
 
-use std::hash::Hash;
-
-use galley_domain::content_piece::{CustomData, REFERENCES_MAX, without_repeats};
+use galley_domain::content_piece::{CustomData, REFERENCES_MAX};
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid, TagId, WorkspaceMemberId};
 use galley_storage::Tx;
 use serde_json::Value;
@@ -42,11 +40,6 @@ pub(super) fn members(
     place: &mut Place<'_>,
 ) -> Option<Vec<Option<WorkspaceMemberId>>> {
     known_references("workspace member", REFERENCES_MAX)(value, place)
-}
-
-/// The ids of a list in which nothing was wrong, each once.
-pub(super) fn each_once<T: Copy + Eq + Hash>(items: Vec<Option<T>>) -> Vec<T> {
-    without_repeats(items.into_iter().flatten().collect())
 }
 
 /// Refuses what was wrong with a body, together with what it names that isn't there.

@@ -13,7 +13,7 @@ use crate::http::actor::{Actor, WriteContentPieces};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
-use crate::http::fields::{Fields, reference, text, time};
+use crate::http::fields::{Fields, each_once, reference, text, time};
 use crate::http::prefer::Prefer;
 use crate::http::query::Id;
 use crate::http::response;
@@ -85,8 +85,8 @@ fn read(app: &App, body: JsonBody) -> Draft {
         canonical_link: fields.clearable("canonicalLink", text(WebReference::parse)),
         filename: fields.clearable("filename", text(ShortText::parse)),
         custom_data: fields.clearable("customData", text(input::custom_data)),
-        tags: tags.clone().map(|tags| tags.map(input::each_once)),
-        members: members.clone().map(|members| members.map(input::each_once)),
+        tags: tags.clone().map(|tags| tags.map(each_once)),
+        members: members.clone().map(|members| members.map(each_once)),
     };
     let content_group_id = fields.replacement("contentGroupId", input::content_group);
     let reference_id = fields.clearable("referenceId", input::reference_piece);

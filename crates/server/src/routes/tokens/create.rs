@@ -2,34 +2,22 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use galley_domain::TokenId;
 use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::text::ShortText;
 use galley_storage::WriteTx;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::{PATH, check_end, groups, schema};
 use crate::http::actor::{Actor, WriteTokens};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
-use crate::http::fields::{permissions, text, time};
+use crate::http::fields::{each_once, permissions, text, time};
 use crate::http::idempotency::{self, IdempotencyKey};
-use crate::http::response::Made;
-use crate::openapi::schemas;
+use crate::http::named;
+use crate::http::prefer::Prefer;
+use crate::http::response::{Created, Made};
 use crate::operations::tokens::{self, TokenRequest};
-
-/// The only answer that shows a token.
-#[derive(Serialize, ToSchema)]
-#[schema(as = IssuedToken)]
-pub(crate) struct IssuedToken<'a> {
-    #[schema(value_type = schemas::TokenId)]
-    id: TokenId,
-    /// The token's text. It is never shown again.
-    #[schema(example = "galley_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG2hR4q1")]
-    token: &'a str,
-}
+use crate::representation::token::TokenBody;
 
 /// Create a token
 ///
@@ -41,7 +29,7 @@ pub(crate) struct IssuedToken<'a> {
     operation_id = "createToken",
     request_body = schema::NewToken,
     responses(
-        (status = 201, body = IssuedToken<'_>),
+        (status = 201, body = TokenBody<'_>),
         (status = 400, description = "unknown_reference"),
         (status = 403, description = "beyond_own_permissions, outside_group_limit"),
     ),
@@ -49,6 +37,7 @@ pub(crate) struct IssuedToken<'a> {
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteTokens>,
+    prefer: Prefer,
     key: IdempotencyKey,
     JsonBody { mut fields, bytes }: JsonBody,
 ) -> Result<Response, Error> {
@@ -62,7 +51,8 @@ pub(crate) async fn handle(
     let extension = fields.optional("extension", text(ExtensionName::parse));
     let expires_at = fields.optional("expiresAt", text(time));
     check_end(&mut fields, expires_at, app.environment().now());
-    fields.finish()?;
+    let named = named::groups("contentGroupIds", content_groups.as_deref().unwrap_or_default());
+    named::refuse_all(&app, actor.scope(), fields, named).await?;
     let (authentication, environment) = (actor.into_authentication(), app.environment().clone());
     let request = TokenRequest {
         token: environment.new_access_token(),
@@ -70,14 +60,17 @@ pub(crate) async fn handle(
         name: name.expect("there, as nothing was refused"),
         description,
         permissions,
-        content_groups,
+        content_groups: content_groups.map(each_once),
         extension,
         expires_at,
     };
     let caller = authentication.clone();
     let create = async move |tx: &WriteTx<'_>| {
-        let id = tokens::issue(tx, &environment, &caller, &request).await?.id;
-        Ok(Made::of(&IssuedToken { id, token: request.token.reveal() }).at(PATH, id).once())
+        let made = tokens::issue(tx, &environment, &caller, &request).await?;
+        let text = request.token.reveal();
+        let created = Created { id: made.id.to_string(), warning: None, token: Some(text) };
+        let body = TokenBody::revealing(&made, text);
+        Ok(Made::saying(prefer, &created, made.version, &body).at(PATH, made.id).once())
     };
     idempotency::make(&app, "tokens.create", &authentication, key, &bytes, create).await
 }

@@ -9,7 +9,6 @@ pub(crate) mod update;
 
 use galley_domain::ContentGroupId;
 use galley_domain::access_token::GROUPS_MAX;
-use galley_domain::content_piece::without_repeats;
 use galley_domain::{Invalid, Timestamp};
 use serde_json::Value;
 
@@ -19,15 +18,14 @@ use crate::http::fields::{Fields, Place, known_references};
 pub(crate) const PATH: &str = "/tokens";
 
 /// Reads the groups of a limit: one at least, because none could be taken for no limit.
-fn groups(value: Value, place: &mut Place<'_>) -> Option<Vec<ContentGroupId>> {
+fn groups(value: Value, place: &mut Place<'_>) -> Option<Vec<Option<ContentGroupId>>> {
     let groups = known_references::<ContentGroupId>("content group", GROUPS_MAX)(value, place)?;
     if groups.is_empty() {
         let message = "must name a group, or be null for a token that sees everything";
         place.refuse(&Invalid::new("too_short", message));
         return None;
     }
-    let groups: Option<Vec<_>> = groups.into_iter().collect();
-    groups.map(without_repeats)
+    Some(groups)
 }
 
 /// Refuses an end that has been.

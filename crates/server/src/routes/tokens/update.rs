@@ -12,7 +12,8 @@ use crate::http::actor::{Actor, WriteTokens};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
-use crate::http::fields::{permissions, reference, text, time};
+use crate::http::fields::{each_once, permissions, reference, text, time};
+use crate::http::named;
 use crate::http::prefer::Prefer;
 use crate::http::query::Id;
 use crate::http::response;
@@ -52,8 +53,11 @@ pub(crate) async fn handle(
     let extension = fields.clearable("extension", text(ExtensionName::parse));
     // An end that has been is fine: what a GET gave can be sent back.
     let expires_at = fields.clearable("expiresAt", text(time));
-    fields.finish()?;
+    let named = content_groups.iter().flatten();
+    let named = named.flat_map(|ids| named::groups("contentGroupIds", ids)).collect();
+    named::refuse_all(&app, actor.scope(), fields, named).await?;
     let id = id.get()?;
+    let content_groups = content_groups.map(|ids| ids.map(each_once));
     let update =
         TokenUpdate { id, name, description, permissions, content_groups, extension, expires_at };
     let (caller, environment) = (actor.into_authentication(), app.environment().clone());

@@ -13,8 +13,9 @@ use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::{boolean, text};
 use crate::http::idempotency::{self, IdempotencyKey};
+use crate::http::named;
 use crate::http::prefer::Prefer;
-use crate::http::response::Made;
+use crate::http::response::{Created, Made};
 use crate::operations::webhooks::{self, NewWebhook};
 use crate::representation::webhook::WebhookBody;
 
@@ -48,7 +49,8 @@ pub(crate) async fn handle(
     let secret = fields.optional("secret", text(WebhookSecret::parse));
     let content_group_id = fields.optional("metadata", metadata).flatten().flatten();
     let enabled = fields.optional("enabled", boolean).unwrap_or(true);
-    fields.finish()?;
+    let named = named::group(&["metadata", "contentGroupId"], content_group_id);
+    named::refuse_all(&app, actor.scope(), fields, named).await?;
     let there = "there, as nothing was refused";
     let new = NewWebhook {
         url: url.expect(there),
@@ -64,9 +66,10 @@ pub(crate) async fn handle(
     let (caller, secret_key) = (authentication.clone(), app.key().clone());
     let create = async move |tx: &WriteTx<'_>| {
         let webhook = webhooks::create(tx, &environment, &secret_key, &caller, &new).await?;
-        let body = WebhookBody::from(&webhook);
-        let made = Made::new(prefer, webhook.id, webhook.version, &body);
-        Ok(made.with_warning(warning.as_deref()).at(PATH, webhook.id))
+        let warning = warning.as_deref();
+        let created = Created { id: webhook.id.to_string(), warning, token: None };
+        let body = WebhookBody::warning(&webhook, warning);
+        Ok(Made::saying(prefer, &created, webhook.version, &body).at(PATH, webhook.id))
     };
     idempotency::make(&app, "webhooks.create", &authentication, key, &bytes, create).await
 }

@@ -7,12 +7,14 @@ use galley_domain::webhook::{WebhookName, WebhookUrl};
 use galley_domain::{Invalid, WebhookId};
 use galley_storage::WriteTx;
 
+use super::warning::warning;
 use super::{event, metadata, schema};
 use crate::http::actor::{Actor, WriteWebhooks};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::{boolean, reference, text};
+use crate::http::named;
 use crate::http::prefer::Prefer;
 use crate::http::query::Id;
 use crate::http::response;
@@ -30,7 +32,7 @@ use crate::representation::webhook::WebhookBody;
     request_body = schema::WebhookChange,
     responses(
         (status = 200, body = WebhookBody<'_>),
-        (status = 400, description = "unknown_reference"),
+        (status = 400, description = "unknown_reference, immutable_field"),
         (status = 403, description = "outside_group_limit"),
     ),
 )]
@@ -57,12 +59,21 @@ pub(crate) async fn handle(
         Some(Some(said)) => said,
     };
     let enabled = fields.replacement("enabled", boolean);
-    fields.finish()?;
+    let named = named::group(&["metadata", "contentGroupId"], content_group_id.flatten());
+    named::refuse_all(&app, actor.scope(), fields, named).await?;
     let id = id.get()?;
     let update = WebhookUpdate { id, url, name, description, event, content_group_id, enabled };
+    let warning = match &update.url {
+        Some(url) => warning(&app.limits().webhook_addresses, url).await,
+        None => None,
+    };
     let caller = actor.into_authentication();
     let write =
         async move |tx: &WriteTx<'_>| webhooks::update(tx, &caller, &update, &expected).await;
     let webhook = app.database().write("webhooks.update", write).await?;
-    Ok(response::updated(prefer, webhook.version, &WebhookBody::from(&webhook)))
+    Ok(response::updated(
+        prefer,
+        webhook.version,
+        &WebhookBody::warning(&webhook, warning.as_deref()),
+    ))
 }

@@ -13,6 +13,7 @@ use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::{known_reference, text};
 use crate::http::idempotency::{self, IdempotencyKey};
+use crate::http::named;
 use crate::http::prefer::Prefer;
 use crate::http::response::Made;
 use crate::operations::members::{self, Invitation};
@@ -45,7 +46,7 @@ pub(crate) async fn handle(
     let email = fields.required("email", text(EmailAddress::parse));
     let name = fields.required("name", text(FullName::parse));
     let role = fields.required("roleId", known_reference::<RoleId>("role"));
-    fields.finish()?;
+    named::refuse_all(&app, actor.scope(), fields, named::role("roleId", role)).await?;
     let there = "there, as nothing was refused";
     let invitation = Invitation {
         email: email.expect(there),

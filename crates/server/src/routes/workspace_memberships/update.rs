@@ -11,6 +11,7 @@ use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::{known_reference, reference};
+use crate::http::named;
 use crate::http::prefer::Prefer;
 use crate::http::query::Id;
 use crate::http::response;
@@ -39,7 +40,7 @@ pub(crate) async fn handle(
 ) -> Result<Response, Error> {
     let id = Id::new(fields.required("id", reference::<WorkspaceMemberId>).flatten());
     let role = fields.required("roleId", known_reference::<RoleId>("role"));
-    fields.finish()?;
+    named::refuse_all(&app, actor.scope(), fields, named::role("roleId", role)).await?;
     let (id, role) = (id.get()?, role.expect("there, as nothing was refused"));
     let (caller, environment) = (actor.into_authentication(), app.environment().clone());
     let write = async move |tx: &WriteTx<'_>| {
