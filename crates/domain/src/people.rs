@@ -38,6 +38,18 @@ checked_text! {
     }
 }
 
+impl Username {
+    /// What somebody with this address may be called: what stands before the `@`, and the number
+    /// after it from 2 on.
+    pub fn from_email(email: &EmailAddress, number: u32) -> Self {
+        let local_part = email.as_str().split('@').next().unwrap_or_default();
+        let suffix = if number < 2 { String::new() } else { format!("-{number}") };
+        let allowed = local_part.chars().filter(|c| !c.is_whitespace() && !c.is_control());
+        let stem: String = allowed.take(64 - suffix.len()).collect();
+        Self(stem + &suffix)
+    }
+}
+
 line_of_text! {
     /// A name that people read: 1 to 255 characters without control characters.
     FullName(1..=255)
@@ -66,6 +78,16 @@ mod tests {
             "ann@example.org\r\nBcc: all@example.org",
         ] {
             assert!(EmailAddress::parse(bad).is_err(), "{bad:?}");
+        }
+        for (address, number, name) in [
+            ("ann@example.org", 1, "ann".to_owned()),
+            ("ann@example.org", 12, "ann-12".to_owned()),
+            ("\"a b\"@example.org", 1, "\"ab\"".to_owned()),
+            (&format!("{}@example.org", "x".repeat(64)), 2, format!("{}-2", "x".repeat(62))),
+        ] {
+            let username = Username::from_email(&EmailAddress::parse(address).unwrap(), number);
+            assert_eq!(username.as_str(), name);
+            assert!(Username::parse(name).is_ok(), "{address}");
         }
         assert_eq!(EmailAddress::parse("Ann@Example.ORG").unwrap().key(), "ann@example.org");
     }

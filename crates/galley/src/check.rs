@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use galley_server::Environment;
 use galley_storage::Role;
 
+use crate::out::say;
 use crate::settings::Settings;
 use crate::{key, store};
 
@@ -24,9 +25,9 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for (what, finding) in findings {
         match finding {
-            Ok(text) => println!("ok    {what}: {text}"),
+            Ok(text) => say!("ok    {what}: {text}"),
             Err(text) => {
-                println!("FAIL  {what}: {text}");
+                say!("FAIL  {what}: {text}");
                 code = ExitCode::FAILURE;
             }
         }

@@ -2,13 +2,16 @@
 
 use std::fmt::Display;
 
+use galley_storage::DatabaseUrl;
+
+use crate::out::say;
 use crate::settings::{Setting, Settings, Source};
 
 pub(crate) fn run(settings: &Settings) -> anyhow::Result<()> {
     let database = format!("{:?}", settings.database()?);
     match &settings.file {
-        Some(path) => println!("# with {}", path.display()),
-        None => println!("# without a galley.toml"),
+        Some(path) => say!("# with {}", path.display()),
+        None => say!("# without a galley.toml"),
     }
     print("listen", &settings.listen, settings.listen.value);
     print("data-dir", &settings.data_dir, settings.data_dir.value.display());
@@ -31,11 +34,12 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<()> {
     print("invites-per-hour", &settings.invites_per_hour, settings.invites_per_hour.value);
     settings.webhook_addresses(settings.listen.value)?;
     print("webhooks-allow", &settings.webhooks_allow, &settings.webhooks_allow.value);
-    println!(
-        "{:<22}{}",
-        "key",
-        if settings.key.is_some() { "given" } else { "of the data directory" }
-    );
+    let key = match (&settings.key.value, settings.database()?) {
+        (Some(_), _) => "given",
+        (None, DatabaseUrl::Sqlite(_)) => "galley.key in the data directory",
+        (None, DatabaseUrl::Postgres(_)) => "missing",
+    };
+    print("key", &settings.key, key);
     Ok(())
 }
 
@@ -45,5 +49,5 @@ fn print<T>(name: &str, setting: &Setting<T>, shown: impl Display) {
         Source::File => "file",
         Source::Command => "variable or flag",
     };
-    println!("{name:<22}{:<44}# {source}", shown.to_string());
+    say!("{name:<22}{:<44}# {source}", shown.to_string());
 }

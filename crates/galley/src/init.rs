@@ -3,12 +3,14 @@
 use anyhow::bail;
 use galley_domain::access_token::AccessToken;
 use galley_domain::people::EmailAddress;
+use galley_domain::workspace::WorkspaceName;
 use galley_server::Environment;
 use galley_server::operations::setup::MadeWorkspace;
 use galley_storage::Role;
 use serde::Serialize;
 
 use crate::cli::InitArguments;
+use crate::out::say;
 use crate::settings::Settings;
 use crate::{first_start, store};
 
@@ -38,8 +40,8 @@ struct Roles {
 }
 
 pub(crate) async fn run(settings: &Settings, arguments: &InitArguments) -> anyhow::Result<()> {
-    if arguments.workspace.trim().is_empty() {
-        bail!("--workspace must not be empty");
+    if let Err(invalid) = WorkspaceName::parse(arguments.workspace.as_str()) {
+        bail!("--workspace {}", invalid.message);
     }
     if EmailAddress::parse(arguments.email.as_str()).is_err() {
         bail!("--email must be an e-mail address, such as ann@example.org");
@@ -65,7 +67,7 @@ pub(crate) fn print(
 ) -> anyhow::Result<()> {
     let token = token.reveal();
     if !json {
-        println!("Made the workspace {name:?}. This is its access token, shown once:\n\n  {token}");
+        say!("Made the workspace {name:?}. This is its access token, shown once:\n\n  {token}");
         return Ok(());
     }
     let [admin, editor, viewer] = made.roles.map(|role| role.to_string());
@@ -77,6 +79,6 @@ pub(crate) fn print(
         roles: Roles { admin, editor, viewer },
         token,
     };
-    println!("{}", serde_json::to_string(&made)?);
+    say!("{}", serde_json::to_string(&made)?);
     Ok(())
 }

@@ -17,7 +17,7 @@ const FILE: &str = "galley.key";
 pub(crate) async fn load(settings: &Settings, database: &Database) -> anyhow::Result<SecretKey> {
     let path = settings.data_dir.value.join(FILE);
     let shown = path.display();
-    let (key, from) = if let Some(text) = settings.key.as_deref() {
+    let (key, from) = if let Some(text) = settings.key.value.as_deref() {
         let key = SecretKey::parse(text).context("GALLEY_KEY can't be used")?;
         (key, "GALLEY_KEY".to_owned())
     } else if matches!(settings.database()?, DatabaseUrl::Postgres(_)) {
@@ -81,11 +81,11 @@ pub(crate) async fn check(settings: &Settings, database: &Database) -> Result<St
     let path = settings.data_dir.value.join(FILE);
     let sqlite = matches!(settings.database(), Ok(DatabaseUrl::Sqlite(_)));
     let stored = has_key(database).await.map_err(|error| error.to_string())?;
-    if sqlite && settings.key.is_none() && !path.exists() && !stored {
+    if sqlite && settings.key.value.is_none() && !path.exists() && !stored {
         return Ok("made at the first start".to_owned());
     }
     load(settings, database).await.map_err(|error| format!("{error:#}"))?;
-    Ok(match settings.key {
+    Ok(match settings.key.value {
         Some(_) => "of GALLEY_KEY".to_owned(),
         None => format!("in {}; a backup of the database doesn't hold it", path.display()),
     })

@@ -9,13 +9,13 @@ mod init;
 mod key;
 mod logging;
 mod member;
+mod out;
 mod serve;
 mod settings;
 mod store;
 mod token;
 mod workspace;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     if matches!(cli.command, Some(Command::Openapi)) {
         // The same everywhere: neither settings nor a database are looked at.
-        std::io::stdout().write_all(galley_server::openapi::text().as_bytes())?;
+        out::line(format_args!("{}", galley_server::openapi::text().trim_end()));
         return Ok(ExitCode::SUCCESS);
     }
     let settings = settings::load(cli.settings)?;

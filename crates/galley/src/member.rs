@@ -9,6 +9,7 @@ use galley_storage::members::Member;
 use galley_storage::{Database, Role, Tx, WriteTx, roles};
 
 use crate::cli::MemberCommand;
+use crate::out::say;
 use crate::settings::Settings;
 use crate::store;
 
@@ -48,7 +49,7 @@ async fn add(
         async move |tx: &WriteTx<'_>| members::add(tx, &environment, workspace, &invitation).await;
     let member = database.write("members.add", write).await?;
     eprintln!("Added {email}. A token for them: galley token create --email {email}");
-    println!("{}", member.id);
+    say!("{}", member.id);
     Ok(())
 }
 
@@ -82,7 +83,7 @@ async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()>
     for member in members {
         let role = roles.iter().find(|role| role.id == member.role);
         let role = role.map_or("", |role| role.name.as_str());
-        println!("{}  {}  {role}", member.id, described(&member));
+        say!("{}  {}  {role}", member.id, described(&member));
     }
     Ok(())
 }

@@ -101,7 +101,7 @@ pub(crate) struct Settings {
     pub(crate) rate_limit: Setting<u32>,
     pub(crate) invites_per_hour: Setting<u32>,
     pub(crate) webhooks_allow: Setting<String>,
-    pub(crate) key: Option<String>,
+    pub(crate) key: Setting<Option<String>>,
     pub(crate) init_token: Option<String>,
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn load(given: Given) -> anyhow::Result<Settings> {
         rate_limit: pick(given.rate_limit, in_file.rate_limit, 0),
         invites_per_hour: pick(given.invites_per_hour, in_file.invites_per_hour, invites),
         webhooks_allow: pick(given.webhooks_allow, in_file.webhooks_allow, String::new()),
-        key: given.key.or(in_file.key),
+        key: pick_optional(given.key, in_file.key),
         init_token: given.init_token,
         file,
     })

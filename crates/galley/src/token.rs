@@ -13,6 +13,7 @@ use galley_storage::tokens::TokenSummary;
 use galley_storage::{Database, Role, Tx, WriteTx, content_groups, members, users};
 
 use crate::cli::TokenCommand;
+use crate::out::say;
 use crate::settings::Settings;
 use crate::store;
 
@@ -44,7 +45,7 @@ pub(crate) async fn run(settings: &Settings, command: &TokenCommand) -> anyhow::
             };
             let id = database.write("tokens.create", write).await?.id;
             eprintln!("Made {id}. This is the token, shown once:");
-            println!("{}", token.reveal());
+            say!("{}", token.reveal());
             Ok(())
         }
         TokenCommand::List { workspace } => {
@@ -130,12 +131,12 @@ async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()>
     };
     for TokenSummary { token, username } in database.read("tokens.list", read).await? {
         let end = token.expires_at.map_or_else(|| "never".to_owned(), |end| end.to_string());
-        println!("{}  {}", token.id, token.name.as_str());
-        println!("    of {}, made {}, ends {end}", username, token.created_at);
-        println!("    {}", token.permissions);
+        say!("{}  {}", token.id, token.name.as_str());
+        say!("    of {}, made {}, ends {end}", username, token.created_at);
+        say!("    {}", token.permissions);
         if let Some(groups) = &token.content_groups {
             let groups: Vec<_> = groups.iter().map(ToString::to_string).collect();
-            println!("    limited to {}", groups.join(", "));
+            say!("    limited to {}", groups.join(", "));
         }
     }
     Ok(())

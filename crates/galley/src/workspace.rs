@@ -7,11 +7,12 @@ use galley_domain::people::EmailAddress;
 use galley_domain::workspace::{Billing, WorkspaceName};
 use galley_server::operations::Expected;
 use galley_server::operations::setup::{self, NewWorkspace};
-use galley_server::operations::workspace::{self, WorkspaceUpdate};
+use galley_server::operations::workspace::{self, BillingUpdate, WorkspaceUpdate};
 use galley_server::{Environment, Error};
 use galley_storage::{Database, Role, Tx, WriteTx, workspaces};
 
 use crate::cli::{BillingArguments, WorkspaceCommand};
+use crate::out::say;
 use crate::settings::Settings;
 use crate::{first_start, init, store};
 
@@ -54,7 +55,7 @@ async fn create(
 async fn list(database: &Database) -> anyhow::Result<()> {
     let read = async |tx: &Tx<'_>| Ok::<_, Error>(workspaces::list(tx).await?);
     for (id, name) in database.read("workspaces.list", read).await? {
-        println!("{id}  {name}");
+        say!("{id}  {name}");
     }
     Ok(())
 }
@@ -69,14 +70,7 @@ async fn set(
     let name = name
         .map(|name| WorkspaceName::parse(name).with_context(|| format!("--name {name:?}")))
         .transpose()?;
-    let find = async move |tx: &Tx<'_>| Ok::<_, Error>(workspaces::find(tx, id).await?);
-    let before = database.read("workspaces.find", find).await?;
-    let before = before.context("the workspace is gone")?.billing;
-    let update = WorkspaceUpdate {
-        name,
-        billing: Some(changed(before, billing)?),
-        ..WorkspaceUpdate::default()
-    };
+    let update = WorkspaceUpdate { name, billing: changed(billing)?, ..WorkspaceUpdate::default() };
     let write =
         async move |tx: &WriteTx<'_>| workspace::update(tx, id, &update, &Expected::Any).await;
     let workspace = database.write("workspaces.update", write).await?;
@@ -87,7 +81,7 @@ async fn set(
         subscription_data,
         subscription_expires_at,
     } = workspace.billing;
-    println!("{}  {}", workspace.id, workspace.name.as_str());
+    say!("{}  {}", workspace.id, workspace.name.as_str());
     for (what, value) in [
         ("customer-id", customer_id),
         ("subscription-status", subscription_status),
@@ -95,34 +89,32 @@ async fn set(
         ("subscription-data", subscription_data),
         ("subscription-expires-at", subscription_expires_at.map(|end| end.to_string())),
     ] {
-        println!("    {what:<24}{}", value.as_deref().unwrap_or("-"));
+        say!("    {what:<24}{}", value.as_deref().unwrap_or("-"));
     }
     Ok(())
 }
 
-/// The billing with what was given set; an empty text takes a value away.
-fn changed(mut billing: Billing, given: &BillingArguments) -> anyhow::Result<Billing> {
-    let set = |field: &mut Option<String>, value: &Option<String>| {
-        if let Some(value) = value {
-            *field = Some(value.clone()).filter(|value| !value.is_empty());
-        }
+/// What was given, to be set; an empty text takes a value away.
+fn changed(given: &BillingArguments) -> anyhow::Result<BillingUpdate> {
+    let text = |given: &Option<String>| {
+        given.clone().map(|text| Some(text).filter(|text| !text.is_empty()))
     };
-    set(&mut billing.customer_id, &given.customer_id);
-    set(&mut billing.subscription_status, &given.subscription_status);
-    set(&mut billing.subscription_plan, &given.subscription_plan);
-    set(&mut billing.subscription_data, &given.subscription_data);
-    if let Some(data) = &billing.subscription_data {
+    let subscription_data = text(&given.subscription_data);
+    if let Some(data) = subscription_data.iter().flatten().next() {
         serde_json::from_str::<serde_json::Value>(data)
             .context("--subscription-data is not JSON")?;
     }
-    match given.subscription_expires_at.as_deref() {
-        None => {}
-        Some("") => billing.subscription_expires_at = None,
-        Some(text) => {
-            let end = Timestamp::parse_iso8601(text);
-            let end = end.with_context(|| format!("--subscription-expires-at {text:?}"))?;
-            billing.subscription_expires_at = Some(end);
-        }
-    }
-    Ok(billing)
+    let time = |text: String| {
+        Timestamp::parse_iso8601(&text)
+            .with_context(|| format!("--subscription-expires-at {text:?}"))
+    };
+    let subscription_expires_at =
+        text(&given.subscription_expires_at).map(|end| end.map(time).transpose()).transpose()?;
+    Ok(BillingUpdate {
+        customer_id: text(&given.customer_id),
+        subscription_status: text(&given.subscription_status),
+        subscription_plan: text(&given.subscription_plan),
+        subscription_data,
+        subscription_expires_at,
+    })
 }

@@ -13,6 +13,9 @@ use crate::value::{Value, params};
 const COLUMNS: &str = "h.id, h.url, h.name, h.description, h.event, h.content_group_id, \
     h.extension, h.enabled, h.disabled_reason, h.failing_since_ms, h.version";
 
+/// On members' events a group has no effect.
+const WATCHES_ITS_GROUP: &str = "h.event NOT IN ('memberInvited', 'memberAdded', 'memberRemoved')";
+
 fn read(row: &Row<'_>) -> Result<Webhook> {
     Ok(Webhook {
         id: row.parse(0)?,
@@ -34,8 +37,8 @@ fn within_filter(within: Option<&[ContentGroupId]>, params: &mut Vec<Value<'_>>)
     let Some(roots) = within else { return String::new() };
     let list = in_list("g.ancestor_id", roots.iter().copied(), params);
     format!(
-        " AND h.content_group_id IN (SELECT g.group_id FROM content_group_paths g
-            WHERE g.workspace_id = ?1{list})"
+        " AND {WATCHES_ITS_GROUP} AND h.content_group_id IN (
+            SELECT g.group_id FROM content_group_paths g WHERE g.workspace_id = ?1{list})"
     )
 }
 
@@ -175,15 +178,17 @@ pub async fn find_sealed_secret(
     Ok(found.flatten())
 }
 
-/// Disables the webhooks on a group that is deleted.
+/// Disables the webhooks that watch a group that is deleted.
 pub async fn disable_on_group(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     group: ContentGroupId,
 ) -> Result<()> {
     tx.execute(
-        "UPDATE webhooks SET enabled = ?3, disabled_reason = ?4, version = version + 1
-         WHERE workspace_id = ?1 AND content_group_id = ?2 AND enabled",
+        &format!(
+            "UPDATE webhooks AS h SET enabled = ?3, disabled_reason = ?4, version = version + 1
+         WHERE workspace_id = ?1 AND content_group_id = ?2 AND enabled AND {WATCHES_ITS_GROUP}"
+        ),
         params![workspace, group, false, DisabledReason::GroupDeleted.as_str()],
     )
     .await?;

@@ -20,6 +20,7 @@ use galley_storage::{Database, Role, Tx, content_groups};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::ImportArguments;
+use crate::out::say;
 use crate::settings::Settings;
 use crate::store;
 use load::{Loader, Outcome};
@@ -115,12 +116,12 @@ impl Report {
         let (created, known, problems) =
             (self.created, self.updated + self.unchanged, self.problems.len());
         if dry_run {
-            println!(
+            say!(
                 "{created} would be imported, {known} are there already, {problems} with problems"
             );
         } else {
             let (updated, unchanged) = (self.updated, self.unchanged);
-            println!(
+            say!(
                 "{created} imported, {updated} updated, {unchanged} unchanged, {problems} with problems"
             );
         }

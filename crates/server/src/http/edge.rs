@@ -45,6 +45,10 @@ pub(crate) async fn handle(
     let path = request.uri().path().to_owned();
     let span = tracing::info_span!("request", id = %request_id);
     let headers = request.headers().clone();
+    if method == Method::HEAD {
+        // Its answer is that of GET, down to the coding; the connection leaves the body out.
+        *request.method_mut() = Method::GET;
+    }
     let response = answer(router, request).instrument(span.clone()).await;
     let response = finish(response, &request_id, &method);
     let mut response = compression::compress(&headers, response).await;
@@ -116,7 +120,7 @@ fn request_id(headers: &HeaderMap, environment: &Environment) -> String {
 fn finish(mut response: Response, request_id: &str, method: &Method) -> Response {
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         let route = response.extensions_mut().remove::<Route>();
-        response = written(&problem, request_id, method, response.headers());
+        response = written(&problem, request_id, response.headers());
         if let Some(route) = route {
             response.extensions_mut().insert(route);
         }
@@ -134,11 +138,10 @@ fn finish(mut response: Response, request_id: &str, method: &Method) -> Response
 }
 
 /// The problem's answer; `more` are headers that the router gave, such as `Allow`.
-fn written(problem: &Problem, request_id: &str, method: &Method, more: &HeaderMap) -> Response {
+fn written(problem: &Problem, request_id: &str, more: &HeaderMap) -> Response {
     let body = problem.to_json(request_id);
     let length = HeaderValue::from(body.len());
-    let body = if *method == Method::HEAD { Body::empty() } else { Body::from(body) };
-    let mut response = Response::new(body);
+    let mut response = Response::new(Body::from(body));
     *response.status_mut() = problem.reason.status();
     let headers = response.headers_mut();
     headers.extend(more.clone());

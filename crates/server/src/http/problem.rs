@@ -62,8 +62,8 @@ reasons! {
          in `path`, a `code` and a message. Correct these and send the request again.";
     /// Something named in the request isn't there.
     UnknownReference = "unknown_reference", BAD_REQUEST, "The request names something that is not there",
-        "The body names a tag, a member, a group or a piece that this workspace doesn't have, \
-         or that lies outside of the groups to which the token is limited.",
+        "The body names a tag, a member, a role, a group or a piece that this workspace doesn't \
+         have, or that lies outside of the groups to which the token is limited.",
         "See `issues` for its place, such as `tags[1]`. Create what is missing first, take an \
          identifier that exists, or leave it out.";
     /// A field that stays as it is.

@@ -158,8 +158,11 @@ async fn check_rate(
     now: Timestamp,
     per_hour: u32,
 ) -> Result<(), Error> {
+    if per_hour == 0 {
+        return Ok(());
+    }
     let since = Timestamp::from_ms(now.ms() - HOUR_MS);
-    let nth = invites::nth_latest(tx, workspace, since, i64::from(per_hour.max(1))).await?;
+    let nth = invites::nth_latest(tx, workspace, since, i64::from(per_hour)).await?;
     let Some(made) = nth else { return Ok(()) };
     let seconds = (made.ms() - since.ms()).div_euclid(1_000) + 1;
     let detail = format!("a workspace may send {per_hour} invites in an hour");
@@ -278,17 +281,17 @@ pub(crate) async fn user_for(
     if let Some(user) = users::find_by_email(tx, email).await? {
         return Ok(user);
     }
-    let local_part = email.as_str().split('@').next().unwrap_or_default();
-    let mut username = local_part.to_owned();
-    let mut number = 1;
-    while users::has_username(tx, &Username::from_stored(username.as_str())).await? {
-        number += 1;
-        username = format!("{local_part}-{number}");
+    let mut username = Username::from_email(email, 1);
+    for number in 2.. {
+        if !users::has_username(tx, &username).await? {
+            break;
+        }
+        username = Username::from_email(email, number);
     }
     let user = User {
         id: UserId::new(environment.new_id()),
         email: email.as_str().to_owned(),
-        username,
+        username: username.into(),
         full_name: full_name.as_str().to_owned(),
         avatar: None,
         version: 1,

@@ -4,7 +4,7 @@ use galley_domain::event::EventType;
 use galley_domain::permission::Resource;
 use galley_domain::text::ShortText;
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookSecret, WebhookUrl};
-use galley_domain::{ContentGroupId, Invalid, WebhookId};
+use galley_domain::{ContentGroupId, Invalid, Permission, WebhookId};
 use galley_storage::tokens::Authentication;
 use galley_storage::webhooks;
 use galley_storage::{WriteTx, content_groups};
@@ -12,6 +12,7 @@ use galley_storage::{WriteTx, content_groups};
 use crate::environment::Environment;
 use crate::http::error::Error;
 use crate::http::problem::{Issue, Problem, Reason, Step};
+use crate::operations::authority::Authority;
 use crate::operations::{Expected, Scope};
 use crate::secrets::SecretKey;
 
@@ -46,6 +47,17 @@ pub fn secret_place(webhook: WebhookId) -> String {
     format!("webhooks {webhook}")
 }
 
+/// Looks the token up again, when no group can be deleted in between.
+async fn authority(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+) -> Result<Authority, Error> {
+    let authority = Authority::confirm(tx, environment, actor).await?;
+    authority.needs(Permission::write(Resource::Webhooks))?;
+    Ok(authority)
+}
+
 /// Makes a webhook.
 pub async fn create(
     tx: &WriteTx<'_>,
@@ -54,6 +66,8 @@ pub async fn create(
     actor: &Authentication,
     new: &NewWebhook,
 ) -> Result<Webhook, Error> {
+    let authority = authority(tx, environment, actor).await?;
+    let actor = authority.token();
     let webhook = Webhook {
         id: WebhookId::new(environment.new_id()),
         url: new.url.clone(),
@@ -68,7 +82,7 @@ pub async fn create(
         version: 1,
     };
     check_may_see(actor, webhook.event)?;
-    check_group(tx, actor, &webhook).await?;
+    check_group(tx, actor, &webhook, None).await?;
     let sealed = new
         .secret
         .as_ref()
@@ -81,10 +95,13 @@ pub async fn create(
 /// Changes a webhook.
 pub async fn update(
     tx: &WriteTx<'_>,
+    environment: &Environment,
     actor: &Authentication,
     update: &WebhookUpdate,
     expected: &Expected,
 ) -> Result<Webhook, Error> {
+    let authority = authority(tx, environment, actor).await?;
+    let actor = authority.token();
     let before = find_to_change(tx, actor, update.id).await?;
     expected.check(before.version)?;
     let mut webhook = before.clone();
@@ -111,7 +128,7 @@ pub async fn update(
     // A new address would be told what the webhook shows already.
     check_may_see(actor, before.event)?;
     check_may_see(actor, webhook.event)?;
-    check_group(tx, actor, &webhook).await?;
+    check_group(tx, actor, &webhook, Some(&before)).await?;
     webhook.version += 1;
     webhooks::update(tx, actor.workspace, &webhook).await?;
     Ok(webhook)
@@ -120,11 +137,13 @@ pub async fn update(
 /// Deletes a webhook.
 pub async fn delete(
     tx: &WriteTx<'_>,
+    environment: &Environment,
     actor: &Authentication,
     id: WebhookId,
     expected: &Expected,
 ) -> Result<(), Error> {
-    let webhook = find_to_change(tx, actor, id).await?;
+    let authority = authority(tx, environment, actor).await?;
+    let webhook = find_to_change(tx, authority.token(), id).await?;
     expected.check(webhook.version)?;
     webhooks::delete(tx, actor.workspace, id).await?;
     Ok(())
@@ -157,6 +176,7 @@ async fn check_group(
     tx: &WriteTx<'_>,
     actor: &Authentication,
     webhook: &Webhook,
+    before: Option<&Webhook>,
 ) -> Result<(), Error> {
     let scope = Scope::of(actor);
     let limited = scope.content_groups.is_some();
@@ -165,6 +185,11 @@ async fn check_group(
         return Err(outside("the token is limited to some groups and sees no members' events"));
     }
     let path = vec![Step::Field("metadata".to_owned()), Step::Field("contentGroupId".to_owned())];
+    // On members' events a group has no effect: one that was deleted since doesn't matter.
+    let kept = before.is_some_and(|before| before.content_group_id == webhook.content_group_id);
+    if kept && webhook.event.resource() == Resource::WorkspaceMemberships {
+        return Ok(());
+    }
     let Some(group) = webhook.content_group_id else {
         if webhook.event.resource() == Resource::ContentPieces {
             let invalid = Invalid::new("required", "is required for this event");

@@ -1,8 +1,8 @@
 //! Changing a workspace itself. It fires no event.
 
-use galley_domain::WorkspaceId;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::workspace::{Billing, Workspace, WorkspaceName};
+use galley_domain::{Timestamp, WorkspaceId};
 use galley_storage::{WriteTx, workspaces};
 
 use crate::http::error::Error;
@@ -18,7 +18,33 @@ pub struct WorkspaceUpdate {
     /// Where its logo is.
     pub logo: Option<Option<WebReference>>,
     /// Its billing: the operator's to say.
-    pub billing: Option<Billing>,
+    pub billing: BillingUpdate,
+}
+
+/// A change of a workspace's billing.
+#[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "the fields are those of `Billing`")]
+pub struct BillingUpdate {
+    pub customer_id: Option<Option<String>>,
+    pub subscription_status: Option<Option<String>>,
+    pub subscription_plan: Option<Option<String>>,
+    pub subscription_data: Option<Option<String>>,
+    pub subscription_expires_at: Option<Option<Timestamp>>,
+}
+
+impl BillingUpdate {
+    fn apply(&self, billing: Billing) -> Billing {
+        let text = |new: &Option<Option<String>>, old| new.clone().unwrap_or(old);
+        Billing {
+            customer_id: text(&self.customer_id, billing.customer_id),
+            subscription_status: text(&self.subscription_status, billing.subscription_status),
+            subscription_plan: text(&self.subscription_plan, billing.subscription_plan),
+            subscription_data: text(&self.subscription_data, billing.subscription_data),
+            subscription_expires_at: self
+                .subscription_expires_at
+                .unwrap_or(billing.subscription_expires_at),
+        }
+    }
 }
 
 /// Changes a workspace.
@@ -35,7 +61,7 @@ pub async fn update(
     workspace.name = update.name.clone().unwrap_or(workspace.name);
     workspace.description = update.description.clone().unwrap_or(workspace.description);
     workspace.logo = update.logo.clone().unwrap_or(workspace.logo);
-    workspace.billing = update.billing.clone().unwrap_or(workspace.billing);
+    workspace.billing = update.billing.apply(workspace.billing);
     if workspace != before {
         workspace.version += 1;
         workspaces::update(tx, &workspace).await?;

@@ -2,6 +2,9 @@
 //! nothing.
 
 use galley_domain::Timestamp;
+use galley_server::operations::Expected;
+use galley_server::operations::workspace::{BillingUpdate, WorkspaceUpdate, update};
+use galley_storage::WriteTx;
 use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -309,14 +312,15 @@ on_both_engines! {
     async fn billing_is_the_operators_and_shown_to_those_who_write_the_workspace(store: TestStore) {
         let service = Service::start(store).await;
         let other = service.other_workspace().await;
-        let billing = galley_domain::workspace::Billing {
-            customer_id: Some("cus_42".to_owned()),
-            subscription_status: Some("active".to_owned()),
-            subscription_plan: Some("team".to_owned()),
-            subscription_data: Some("{\"seats\":3}".to_owned()),
-            subscription_expires_at: Some(Timestamp::from_ms(1_800_000_000_000)),
+        let text = |text: &str| Some(Some(text.to_owned()));
+        let billing = BillingUpdate {
+            customer_id: text("cus_42"),
+            subscription_status: text("active"),
+            subscription_plan: text("team"),
+            subscription_data: text("{\"seats\":3}"),
+            subscription_expires_at: Some(Some(Timestamp::from_ms(1_800_000_000_000))),
         };
-        set_billing(&service, service.home.made.workspace, billing.clone()).await;
+        set_billing(&service, billing).await;
         let fields = ["customerId", "subscriptionStatus", "subscriptionPlan", "subscriptionData",
             "subscriptionExpiresAt"];
         let shown = service.get("/workspace").await.body;
@@ -352,15 +356,10 @@ on_both_engines! {
     }
 }
 
-async fn set_billing(
-    service: &Service,
-    workspace: galley_domain::WorkspaceId,
-    billing: galley_domain::workspace::Billing,
-) {
-    use galley_server::operations::Expected;
-    use galley_server::operations::workspace::{WorkspaceUpdate, update};
-    let change = WorkspaceUpdate { billing: Some(billing), ..WorkspaceUpdate::default() };
-    let write = async move |tx: &galley_storage::WriteTx<'_>| {
+async fn set_billing(service: &Service, billing: BillingUpdate) {
+    let workspace = service.home.made.workspace;
+    let change = WorkspaceUpdate { billing, ..WorkspaceUpdate::default() };
+    let write = async move |tx: &WriteTx<'_>| {
         update(tx, workspace, &change, &Expected::Any).await.map(drop)
     };
     service.database.write("workspace.update", write).await.unwrap();

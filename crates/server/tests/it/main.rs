@@ -13,6 +13,7 @@
 )]
 
 mod bad_input;
+mod concurrency;
 mod conditional;
 mod content_groups;
 mod content_pieces;
@@ -20,6 +21,7 @@ mod described;
 mod docs;
 mod edge;
 mod escalation;
+mod idempotency;
 mod matrix;
 mod members;
 mod openapi;
@@ -27,9 +29,11 @@ mod ordering;
 mod own;
 mod query_count;
 mod roles;
+mod round_trip;
 mod service;
 mod tags;
 mod tokens;
+mod traffic;
 mod variants;
 mod walks;
 mod webhooks;

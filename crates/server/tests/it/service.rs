@@ -1,5 +1,6 @@
 //! A running service for a test: two workspaces, tokens of every kind, and a client.
 
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -301,6 +302,9 @@ impl Answer {
         let response = client.execute(request).await.expect("the service answers");
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes = response.bytes().await.expect("the answer is whole");
+        let coding = headers.get("content-encoding").map_or("", |coding| coding.to_str().unwrap());
+        // The answer to HEAD has its headers alone.
+        let bytes = if bytes.is_empty() { Vec::new() } else { decoded(&bytes, coding) };
         described::check(&asked, status, &headers, &bytes);
         let body = if bytes.is_empty() {
             Value::Null
@@ -355,6 +359,23 @@ impl Answer {
         };
         issues.iter().map(written).collect()
     }
+}
+
+/// What was encoded by a coding of HTTP.
+fn decoded(bytes: &[u8], coding: &str) -> Vec<u8> {
+    let mut plain = Vec::new();
+    match coding {
+        "" => plain.extend_from_slice(bytes),
+        "gzip" => {
+            flate2::read::GzDecoder::new(bytes).read_to_end(&mut plain).expect("it is gzip");
+        }
+        "br" => {
+            let mut bytes = bytes;
+            brotli_decompressor::BrotliDecompress(&mut bytes, &mut plain).expect("it is brotli");
+        }
+        other => panic!("the coding {other} was not asked for"),
+    }
+    plain
 }
 
 /// What the services of the tests encrypt with.

@@ -31,7 +31,10 @@ pub(crate) async fn handle(
     let id = query.id::<WebhookId>();
     query.finish()?;
     let (id, caller) = (id.get()?, actor.into_authentication());
-    let write = async move |tx: &WriteTx<'_>| webhooks::delete(tx, &caller, id, &expected).await;
+    let environment = app.environment().clone();
+    let write = async move |tx: &WriteTx<'_>| {
+        webhooks::delete(tx, &environment, &caller, id, &expected).await
+    };
     app.database().write("webhooks.delete", write).await?;
     Ok(response::no_content())
 }

@@ -67,9 +67,10 @@ pub(crate) async fn handle(
         Some(url) => warning(&app.limits().webhook_addresses, url).await,
         None => None,
     };
-    let caller = actor.into_authentication();
-    let write =
-        async move |tx: &WriteTx<'_>| webhooks::update(tx, &caller, &update, &expected).await;
+    let (caller, environment) = (actor.into_authentication(), app.environment().clone());
+    let write = async move |tx: &WriteTx<'_>| {
+        webhooks::update(tx, &environment, &caller, &update, &expected).await
+    };
     let webhook = app.database().write("webhooks.update", write).await?;
     Ok(response::updated(
         prefer,

@@ -24,8 +24,13 @@ pub(super) async fn warning(policy: &AddressPolicy, url: &WebhookUrl) -> Option<
         }
     };
     let refused = addresses.into_iter().find_map(|address| policy.check(address).err())?;
+    // Where a name leads is not told: it may be one of the operator's own network.
+    let why = match url.host()? {
+        url::Host::Domain(name) => format!("{name} leads to an address that is not called"),
+        _ => refused.to_string(),
+    };
     Some(format!(
-        "nothing is sent there: {refused}; the setting webhooks-allow (GALLEY_WEBHOOKS_ALLOW) \
+        "nothing is sent there: {why}; the setting webhooks-allow (GALLEY_WEBHOOKS_ALLOW) \
          names networks that may be called all the same"
     ))
 }

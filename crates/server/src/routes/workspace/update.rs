@@ -16,7 +16,7 @@ use crate::http::fields::text;
 use crate::http::prefer::Prefer;
 use crate::http::response;
 use crate::operations::Expected;
-use crate::operations::workspace::{self, WorkspaceUpdate};
+use crate::operations::workspace::{self, BillingUpdate, WorkspaceUpdate};
 use crate::representation::workspace_member::WorkspaceBody;
 
 /// Change the own workspace
@@ -42,7 +42,7 @@ pub(crate) async fn handle(
     let description = fields.clearable("description", text(ShortText::parse));
     let logo = fields.clearable("logo", text(WebReference::parse));
     fields.finish()?;
-    let update = WorkspaceUpdate { name, description, logo, billing: None };
+    let update = WorkspaceUpdate { name, description, logo, billing: BillingUpdate::default() };
     let id = actor.workspace;
     let write = async move |tx: &WriteTx<'_>| workspace::update(tx, id, &update, &expected).await;
     let workspace = app.database().write("workspace.update", write).await?;

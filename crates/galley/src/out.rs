@@ -1,0 +1,24 @@
+//! What commands print for people and scripts to read.
+
+use std::fmt::Arguments;
+use std::io::{ErrorKind, Write};
+
+/// Prints a line on standard output, as `println!` does, but for a reader that goes away early.
+macro_rules! say {
+    ($($text:tt)*) => {
+        $crate::out::line(format_args!($($text)*))
+    };
+}
+
+pub(crate) use say;
+
+/// A line on standard output. When whoever reads it has seen enough, such as `head`, the program
+/// ends quietly; when it can't be written, with an error.
+pub(crate) fn line(text: Arguments<'_>) {
+    let Err(error) = writeln!(std::io::stdout(), "{text}") else { return };
+    if error.kind() == ErrorKind::BrokenPipe {
+        std::process::exit(0);
+    }
+    eprintln!("galley: standard output can't be written to: {error}");
+    std::process::exit(1);
+}

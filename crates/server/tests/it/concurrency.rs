@@ -1,0 +1,210 @@
+//! Rules that hold for a workspace as a whole, when many requests try them at once.
+
+use std::collections::{HashMap, HashSet};
+
+use futures_util::future::join_all;
+use galley_testing::on_both_engines;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::service::{Person, Service};
+
+/// Makes as many Admins, of whom the first is the owner.
+async fn admins(service: &Service, count: usize, round: usize) -> Vec<Person> {
+    let [admin, ..] = service.roles();
+    let mut admins = Vec::new();
+    for number in 0..count {
+        admins.push(service.person(&format!("admin-{round}-{number}"), &admin).await);
+    }
+    admins
+}
+
+/// Who is Admin, by what the last one sees.
+async fn left(service: &Service, witness: &str) -> Vec<String> {
+    let [admin, ..] = service.roles();
+    let path = "/workspace-memberships/list-members?perPage=1000";
+    let members = service.send_as(witness, Method::GET, path, None).await.body;
+    let members = members.as_array().unwrap().iter();
+    let admins = members.filter(|member| member["roleId"] == admin);
+    admins.map(|member| member["id"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Demotes, or removes, a member.
+async fn take_away(service: &Service, by: &str, member: &str, removes: bool) -> u16 {
+    let path = "/workspace-memberships";
+    let answer = if removes {
+        let path = format!("{path}?id={member}");
+        service.send_as(by, Method::DELETE, &path, None).await
+    } else {
+        let [_, editor, _] = service.roles();
+        let body = json!({"id": member, "roleId": editor});
+        service.send_as(by, Method::PUT, path, Some(&body)).await
+    };
+    answer.status.as_u16()
+}
+
+on_both_engines! {
+    async fn of_sixteen_admins_who_all_go_one_stays(store: TestStore) {
+        let service = Service::start(store).await;
+        let [_, _, viewer] = service.roles();
+        let witness = service.person("witness", &viewer).await.token;
+        let mut owner = Some(service.home.made.member.to_string());
+        for round in 0..3 {
+            let mut admins = admins(&service, 15, round).await;
+            // The one who stayed is among them.
+            let stayed = left(&service, &witness).await;
+            let stayed = stayed.into_iter().find(|id| !admins.iter().any(|one| one.member == *id));
+            let member = owner.take().or(stayed).expect("somebody stayed");
+            admins.push(Person { member, ..Person::clone(&admins[0]) });
+            // Each goes by the hand of another, and half of them by two hands at once.
+            let goings = (0..16).map(|number| {
+                let (who, by) = (&admins[number], &admins[(number + 1) % 15]);
+                take_away(&service, &by.token, &who.member, number % 2 == 0)
+            });
+            let own = (0..8).map(|number| {
+                let who = &admins[number];
+                take_away(&service, &who.token, &who.member, number % 3 == 0)
+            });
+            let both = tokio::join!(join_all(goings), join_all(own));
+            let statuses = [both.0, both.1].concat();
+            // Who was taken away meanwhile is told so.
+            let expected = [204, 401, 403, 404, 409];
+            assert!(statuses.iter().all(|status| expected.contains(status)), "{statuses:?}");
+            assert!(!left(&service, &witness).await.is_empty(), "{statuses:?}");
+        }
+    }
+
+    async fn of_sixteen_admins_who_leave_at_once_exactly_one_cannot(store: TestStore) {
+        let service = Service::start(store).await;
+        let [admin, _, viewer] = service.roles();
+        let witness = service.person("witness", &viewer).await.token;
+        for round in 0..3 {
+            let admins = admins(&service, 16, round).await;
+            // Whoever was Admin before is none any more.
+            for member in left(&service, &witness).await {
+                if !admins.iter().any(|one| one.member == member) {
+                    let status = take_away(&service, &admins[0].token, &member, false).await;
+                    assert_eq!(status, 204);
+                }
+            }
+            let goings = admins.iter().enumerate().map(|(number, who)| {
+                take_away(&service, &who.token, &who.member, number % 2 == 0)
+            });
+            let statuses = join_all(goings).await;
+            let count = |status| statuses.iter().filter(|one| **one == status).count();
+            assert_eq!((count(204), count(409)), (15, 1), "{statuses:?}");
+            assert_eq!(left(&service, &witness).await.len(), 1);
+            let events = service.events_after(0).await;
+            let sequences: Vec<_> = events.iter().map(|event| event.sequence).collect();
+            assert_eq!(sequences, (1..=events.len() as i64).collect::<Vec<_>>());
+        }
+        drop(admin);
+    }
+
+    async fn groups_moved_at_once_never_form_a_circle(store: TestStore) {
+        let service = Service::start(store).await;
+        let mut groups = Vec::new();
+        for number in 0..8 {
+            groups.push(service.create("/content-groups", &json!({"name": format!("g{number}")})).await);
+        }
+        let mut moved = 0;
+        for round in 0..12_usize {
+            // Each under the next, or the one after: if all of it were done, a circle.
+            let moves = groups.iter().enumerate().flat_map(|(number, id)| {
+                let next = |step: usize| groups[(number + step + round) % groups.len()].clone();
+                [json!(next(1)), json!(next(2)), Value::Null].map(|ancestor| {
+                    let body = json!({"id": id, "ancestor": ancestor});
+                    let service = &service;
+                    async move { service.put("/content-groups", &body).await }
+                })
+            });
+            for answer in join_all(moves).await {
+                match answer.status.as_u16() {
+                    204 => moved += 1,
+                    400 => assert_eq!(answer.body["reason"], "circle", "{answer:?}"),
+                    _ => panic!("{answer:?}"),
+                }
+            }
+            // From the top down each is met once, and what is above it is as told.
+            let tree = service.get("/content-groups/list?subtree=true&perPage=100").await.body;
+            let mut met = HashMap::new();
+            walk(&tree, &[], &mut met);
+            assert_eq!(met.len(), groups.len() + 1, "{tree}");
+            for id in &groups {
+                let told = service.get(&format!("/content-groups?id={id}")).await.body;
+                assert_eq!(told["ancestors"], json!(met[id]), "{tree}");
+            }
+        }
+        assert!(moved > 20, "{moved}");
+    }
+
+    async fn one_address_is_invited_once_by_many(store: TestStore) {
+        let service = Service::start(store).await;
+        let [_, editor, _] = service.roles();
+        let invite = |case: usize| {
+            let email = if case.is_multiple_of(2) { "ann@example.org" } else { "ANN@Example.org" };
+            let body = json!({"email": email, "name": "Ann", "roleId": editor});
+            let service = &service;
+            async move { service.post("/workspace-memberships", &body).await.status.as_u16() }
+        };
+        let statuses = join_all((0..16).map(invite)).await;
+        assert_eq!(statuses.iter().filter(|status| **status == 201).count(), 1, "{statuses:?}");
+        assert_eq!(statuses.iter().filter(|status| **status == 409).count(), 15, "{statuses:?}");
+        let list = service.get("/workspace-memberships/list-members").await;
+        assert_eq!(list.column("id").len(), 2);
+    }
+
+    async fn no_enabled_webhook_watches_a_group_that_is_gone(store: TestStore) {
+        let service = Service::start(store).await;
+        for round in 0..10 {
+            let group = service.create("/content-groups", &json!({"name": "g"})).await;
+            let make = |number: usize| {
+                let body = json!({"url": "https://9.9.9.9/", "name": format!("{round}-{number}"),
+                    "event": "contentPieceAdded", "metadata": {"contentGroupId": group}});
+                let service = &service;
+                async move { service.post("/webhooks", &body).await.status.as_u16() }
+            };
+            let path = format!("/content-groups?id={group}");
+            let (made, deleted) = tokio::join!(join_all((0..6).map(make)), service.delete(&path));
+            assert_eq!(deleted.status, 204);
+            assert!(made.iter().all(|status| [201, 400].contains(status)), "{made:?}");
+        }
+        let webhooks = service.get("/webhooks/list?perPage=1000").await.body;
+        assert!(webhooks.as_array().unwrap().iter().all(|one| one["enabled"] == false), "{webhooks}");
+    }
+
+    async fn a_name_is_taken_once(store: TestStore) {
+        let service = Service::start(store).await;
+        let role = json!({"name": "Author", "permissions": []});
+        let make = |_| async { service.post("/roles", &role).await.status.as_u16() };
+        let statuses = join_all((0..16).map(make)).await;
+        assert_eq!(statuses.iter().filter(|status| **status == 201).count(), 1, "{statuses:?}");
+        let [_, _, viewer] = service.roles();
+        let mut people = Vec::new();
+        for number in 0..8 {
+            people.push(service.person(&format!("p{number}"), &viewer).await);
+        }
+        let name = json!({"username": "wanted"});
+        let takes = people.iter().map(|who| service.send_as(&who.token, Method::PUT, "/profile", Some(&name)));
+        let answers = join_all(takes).await;
+        let count = |status: u16| answers.iter().filter(|one| one.status == status).count();
+        assert_eq!((count(204), count(409)), (1, 7), "{answers:?}");
+        let list = service.get("/workspace-memberships/list-members").await.body;
+        let names: Vec<_> = list.as_array().unwrap().iter()
+            .map(|member| member["profile"]["username"].as_str().unwrap().to_owned()).collect();
+        let different: HashSet<_> = names.iter().collect();
+        assert_eq!(different.len(), names.len(), "{names:?}");
+    }
+}
+
+/// Notes what is above each group.
+fn walk(groups: &Value, above: &[String], met: &mut HashMap<String, Vec<String>>) {
+    for group in groups.as_array().unwrap() {
+        let id = group["id"].as_str().unwrap().to_owned();
+        let mut path = above.to_vec();
+        let before = met.insert(id.clone(), path.clone());
+        assert!(before.is_none(), "{id} is met twice");
+        path.push(id);
+        walk(&group["descendants"], &path, met);
+    }
+}

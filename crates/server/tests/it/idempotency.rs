@@ -1,0 +1,194 @@
+//! `Idempotency-Key`: a POST sent again is answered again, and changes nothing twice.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use galley_testing::on_both_engines;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::service::{ALL, Answer, Service, TokenKind};
+
+/// POSTs with a key.
+async fn post(service: &Service, token: &str, path: &str, key: &str, body: &Value) -> Answer {
+    let request = service.request(Method::POST, path).bearer_auth(token);
+    Answer::of(request.header("idempotency-key", key).json(body)).await
+}
+
+/// A body for each thing that can be made, but tokens.
+fn bodies(service: &Service, name: &str) -> Vec<(&'static str, Value)> {
+    let [_, editor, _] = service.roles();
+    vec![
+        ("/content-pieces", service.piece(name)),
+        ("/content-groups", json!({"name": name})),
+        ("/tags", json!({"label": name})),
+        ("/variants", json!({"key": name, "label": name})),
+        ("/roles", json!({"name": name, "permissions": []})),
+        (
+            "/webhooks",
+            json!({"url": "http://10.0.0.1/", "name": name, "event": "memberAdded", "secret": "s"}),
+        ),
+        (
+            "/workspace-memberships",
+            json!({"email": format!("{name}@example.org"), "name": name, "roleId": editor}),
+        ),
+    ]
+}
+
+on_both_engines! {
+    async fn a_repeat_gets_the_first_answer(store: TestStore) {
+        let service = Service::start(store).await;
+        let token = service.home.token.clone();
+        for (path, body) in bodies(&service, "once") {
+            let first = post(&service, &token, path, "key", &body).await;
+            assert_eq!(first.status, 201, "{path}: {first:?}");
+            assert_eq!(first.header("idempotency-replayed"), "");
+            let everything = service.everything().await;
+            // Whatever else is asked for the second time.
+            for prefer in ["return=minimal", "return=representation"] {
+                let request = service.request(Method::POST, &format!("{path}/")).bearer_auth(&token)
+                    .header("idempotency-key", "key").header("prefer", prefer).json(&body);
+                let again = Answer::of(request).await;
+                assert_eq!((again.status, &again.body), (first.status, &first.body), "{path}");
+                assert_eq!(again.header("idempotency-replayed"), "true");
+                for name in ["location", "etag", "content-type", "preference-applied"] {
+                    assert_eq!(again.header(name), first.header(name), "{path} {name}");
+                }
+            }
+            assert_eq!(service.everything().await, everything, "{path}");
+            // The same key on another path, or with another body, is a mistake.
+            let mut other = body.clone();
+            other["x"] = json!(1);
+            let reused = post(&service, &token, path, "key", &other).await;
+            reused.assert_problem(422, "idempotency_key_reused", &[]);
+            service.pass(Duration::from_hours(25));
+        }
+    }
+
+    async fn a_key_is_used_for_one_path(store: TestStore) {
+        let service = Service::start(store).await;
+        let body = json!({"label": "a", "name": "a"});
+        let token = service.home.token.clone();
+        assert_eq!(post(&service, &token, "/tags", "k", &body).await.status, 201);
+        let reused = post(&service, &token, "/content-groups", "k", &body).await;
+        reused.assert_problem(422, "idempotency_key_reused", &[]);
+    }
+
+    async fn a_key_is_the_tokens_own(store: TestStore) {
+        let service = Service::start(store).await;
+        let other = service.other_workspace().await;
+        let second = service.token("tags:write", None).await;
+        let body = json!({"label": "a"});
+        let mut ids = Vec::new();
+        for token in [&service.home.token, &second, &other.token] {
+            let made = post(&service, token, "/tags", "the same", &body).await;
+            assert_eq!((made.status.as_u16(), made.header("idempotency-replayed")), (201, ""));
+            ids.push(made.id());
+        }
+        ids.dedup();
+        assert_eq!(ids.len(), 3);
+        // A token that was revoked or lost its permission gets no answer again.
+        let path = format!("/tokens?id={}", service.token_id(&second).await);
+        service.delete(&path).await;
+        assert_eq!(post(&service, &second, "/tags", "the same", &body).await.status, 401);
+    }
+
+    async fn what_a_token_may_no_longer_do_is_not_answered_again(store: TestStore) {
+        let service = Service::start(store).await;
+        let role = service.create("/roles", &json!({"name": "r", "permissions": ["tags:write"]})).await;
+        let ann = service.person("ann", &role).await;
+        let body = json!({"label": "a"});
+        assert_eq!(post(&service, &ann.token, "/tags", "k", &body).await.status, 201);
+        let change = json!({"id": role, "permissions": []});
+        assert_eq!(service.put("/roles", &change).await.status, 204);
+        let again = post(&service, &ann.token, "/tags", "k", &body).await;
+        again.assert_problem(403, "insufficient_permissions", &[]);
+    }
+
+    async fn a_failure_is_not_kept(store: TestStore) {
+        let service = Service::start(store).await;
+        let token = service.home.token.clone();
+        let body = json!({"key": "de", "label": "German"});
+        let first = service.create("/variants", &body).await;
+        let taken = post(&service, &token, "/variants", "k", &body).await;
+        taken.assert_problem(409, "key_taken", &[]);
+        let wrong = post(&service, &token, "/variants", "k", &json!({"key": "de"})).await;
+        wrong.assert_problem(400, "validation", &["label"]);
+        assert_eq!(service.delete(&format!("/variants?id={first}")).await.status, 204);
+        let made = post(&service, &token, "/variants", "k", &body).await;
+        assert_eq!((made.status.as_u16(), made.header("idempotency-replayed")), (201, ""));
+    }
+
+    async fn a_token_is_not_shown_again(store: TestStore) {
+        let service = Service::start(store).await;
+        let token = service.home.token.clone();
+        let body = json!({"name": "t", "permissions": []});
+        let made = post(&service, &token, "/tokens", "k", &body).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        let everything = service.everything().await;
+        let again = post(&service, &token, "/tokens", "k", &body).await;
+        again.assert_problem(409, "already_answered", &[]);
+        assert!(!again.body.to_string().contains("galley_"));
+        assert_eq!(service.everything().await, everything);
+    }
+
+    async fn a_key_is_forgotten_after_a_day(store: TestStore) {
+        let service = Service::start(store).await;
+        let token = service.home.token.clone();
+        let body = json!({"label": "a"});
+        let first = post(&service, &token, "/tags", "k", &body).await.id();
+        service.pass(Duration::from_mins(23 * 60 + 59));
+        assert_eq!(post(&service, &token, "/tags", "k", &body).await.id(), first);
+        service.pass(Duration::from_mins(2));
+        let second = post(&service, &token, "/tags", "k", &body).await;
+        assert_eq!((second.id() == first, second.header("idempotency-replayed")), (false, ""));
+    }
+
+    async fn a_wrong_key_is_refused(store: TestStore) {
+        let service = Service::start(store).await;
+        let token = service.home.token.clone();
+        let body = json!({"label": "a"});
+        let long = "k".repeat(256);
+        for key in ["", long.as_str(), "é"] {
+            let answer = post(&service, &token, "/tags", key, &body).await;
+            answer.assert_problem(400, "validation", &["Idempotency-Key"]);
+        }
+        let request = service.request(Method::POST, "/tags").bearer_auth(&token).json(&body);
+        let request = request.header("idempotency-key", "a").header("idempotency-key", "b");
+        Answer::of(request).await.assert_problem(400, "validation", &["Idempotency-Key"]);
+        assert_eq!(service.get("/tags/list").await.body, json!([]));
+        let key = "k".repeat(255);
+        assert_eq!(post(&service, &token, "/tags", &key, &body).await.status, 201);
+    }
+
+    async fn of_fifty_at_once_one_makes_it(store: TestStore) {
+        let service = Service::start(store).await;
+        let token = service.token_of(service.home.made.user, TokenKind { ..ALL }).await;
+        for round in 0..4 {
+            let name = format!("n{round}");
+            for (path, body) in bodies(&service, &name) {
+                let key = format!("{name} {path}");
+                let count = async || {
+                    let list = match path {
+                        "/workspace-memberships" => format!("{path}/list-members?perPage=1000"),
+                        _ => format!("{path}/list?perPage=1000"),
+                    };
+                    service.get(&list).await.body.as_array().unwrap().len()
+                };
+                let before = (count().await, service.last_sequence().await);
+                let posts = (0..50).map(|_| post(&service, &token, path, &key, &body));
+                let answers = join_all(posts).await;
+                let made: Vec<_> = answers.iter().filter(|one| one.status == 201).collect();
+                let first = made.iter().filter(|one| one.header("idempotency-replayed").is_empty());
+                assert_eq!(first.count(), 1, "{path}: {answers:?}");
+                for answer in &answers {
+                    assert!([201, 409].contains(&answer.status.as_u16()), "{path}: {answer:?}");
+                }
+                assert!(made.iter().all(|one| one.id() == made[0].id()), "{path}: {made:?}");
+                assert_eq!(count().await, before.0 + 1, "{path}");
+                let events = service.last_sequence().await - before.1;
+                assert!(events <= 1, "{path}: {events}");
+            }
+        }
+    }
+}
