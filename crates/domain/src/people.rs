@@ -28,14 +28,24 @@ checked_text! {
     /// white space or control characters.
     Username, |text| {
         check_length(text, 1, 64)?;
-        if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        if text.chars().any(is_hidden) {
             return Err(Invalid::new(
                 "invalid_string",
-                "must not contain white space or control characters",
+                "must not contain white space, control characters or others that don't show",
             ));
         }
         Ok(())
     }
+}
+
+/// What doesn't show, or turns around what does: two names must not look the same by it.
+fn is_hidden(c: char) -> bool {
+    let formats = matches!(
+        c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+    );
+    formats || c.is_whitespace() || c.is_control()
 }
 
 impl Username {
@@ -44,7 +54,7 @@ impl Username {
     pub fn from_email(email: &EmailAddress, number: u32) -> Self {
         let local_part = email.as_str().split('@').next().unwrap_or_default();
         let suffix = if number < 2 { String::new() } else { format!("-{number}") };
-        let allowed = local_part.chars().filter(|c| !c.is_whitespace() && !c.is_control());
+        let allowed = local_part.chars().filter(|c| !is_hidden(*c));
         let stem: String = allowed.take(64 - suffix.len()).collect();
         Self(stem + &suffix)
     }

@@ -31,6 +31,11 @@ impl Role {
     pub fn is_admin(&self) -> bool {
         self.base_type == Some(BaseType::Admin)
     }
+
+    /// Whether it holds all that another one does.
+    pub fn includes(&self, other: &Self) -> bool {
+        self.is_admin() || (!other.is_admin() && self.permissions.includes(other.permissions))
+    }
 }
 
 /// What a role that cannot be changed or deleted, or that clients may rely on, is at its base.

@@ -23,7 +23,10 @@ checked_text! {
         let hidden = |c: char| c.is_control() || c.is_whitespace();
         match url::Url::parse(text) {
             _ if text.contains(hidden) => refuse("must not contain white space or control characters"),
-            Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => {
+            Ok(url)
+                if !matches!(url.scheme(), "http" | "https")
+                    || !text[url.scheme().len()..].starts_with("://") =>
+            {
                 refuse("must be an absolute http or https URL")
             }
             Ok(url) if !url.username().is_empty() || url.password().is_some() => {

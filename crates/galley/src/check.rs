@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use galley_server::Environment;
-use galley_storage::Role;
+use galley_storage::{DatabaseUrl, Error as StorageError, Role, Tx, workspaces};
 
 use crate::out::say;
 use crate::settings::Settings;
@@ -59,7 +59,9 @@ fn read(settings: &Settings) -> Finding {
 
 /// The database, and the key that its secrets are encrypted with.
 async fn database(settings: &Settings) -> (Finding, Finding) {
-    if settings.database_url.value.is_none() && !settings.data_dir.value.exists() {
+    if let Ok(DatabaseUrl::Sqlite(path)) = settings.database()
+        && !path.exists()
+    {
         let later = |what: &str| Ok(format!("{what}made at the first start"));
         return (later("SQLite, "), later(""));
     }
@@ -70,15 +72,18 @@ async fn database(settings: &Settings) -> (Finding, Finding) {
             return (Err(format!("{error:#}")), Err("unknown without the database".to_owned()));
         }
     };
-    let workspace = store::workspace(&database, None).await;
+    let read = async |tx: &Tx<'_>| workspaces::list(tx).await;
+    let known = database.read::<_, StorageError, _>("workspaces.list", read).await;
     let key = key::check(settings, &database).await;
     let engine = database.engine();
     database.close().await;
-    let found = match workspace {
-        Ok(workspace) => format!("{engine}, with the workspace {workspace}"),
-        Err(error) => format!("{engine}; {error:#}"),
+    let found = match known.as_deref() {
+        Ok([]) => Ok(format!("{engine}; the first start makes a workspace")),
+        Ok([(workspace, _)]) => Ok(format!("{engine}, with the workspace {workspace}")),
+        Ok(several) => Ok(format!("{engine}, with {} workspaces", several.len())),
+        Err(error) => Err(format!("{engine}: {error}")),
     };
-    (Ok(found), key)
+    (found, key)
 }
 
 async fn address(settings: &Settings) -> Finding {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use galley_domain::{Permission, PermissionSet};
 
 use crate::settings::Given;
 
@@ -68,8 +69,8 @@ pub(crate) enum TokenCommand {
         #[arg(long, default_value = "command line")]
         name: String,
         /// What it allows, such as contentPieces:read (repeatable; default: everything)
-        #[arg(long = "permission", value_name = "PERMISSION")]
-        permissions: Vec<String>,
+        #[arg(long = "permission", value_name = "PERMISSION", value_parser = parse_permission)]
+        permissions: Vec<Permission>,
         /// A content group to which its view is limited (repeatable; default: none)
         #[arg(long = "group", value_name = "ID")]
         groups: Vec<String>,
@@ -186,4 +187,11 @@ pub(crate) struct ImportArguments {
     /// Read and check everything, but change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+fn parse_permission(text: &str) -> Result<Permission, String> {
+    text.parse().map_err(|_| {
+        let known: Vec<_> = PermissionSet::ALL.iter().map(|known| known.to_string()).collect();
+        format!("there are {} and the same with :read", known.join(", "))
+    })
 }

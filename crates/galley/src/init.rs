@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::cli::InitArguments;
 use crate::out::say;
 use crate::settings::Settings;
-use crate::{first_start, store};
+use crate::{first_start, key, store};
 
 /// The first workspace's name when nobody says.
 pub(crate) const WORKSPACE_DEFAULT: &str = "My workspace";
@@ -47,9 +47,12 @@ pub(crate) async fn run(settings: &Settings, arguments: &InitArguments) -> anyho
         bail!("--email must be an e-mail address, such as ann@example.org");
     }
     let environment = Environment::default();
-    let database = store::open(settings, &environment, Role::Command).await?;
     let (name, email) = (&arguments.workspace, &arguments.email);
+    // What is wrong with the settings is found before anything is made.
     let token = first_start::token(settings, &environment)?;
+    key::check_given(settings)?;
+    let database = store::open(settings, &environment, Role::Command).await?;
+    key::load(settings, &database).await?;
     let made = first_start::make(&database, &environment, name, email, &token).await?;
     database.close().await;
     let Some(made) = made else {

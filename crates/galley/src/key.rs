@@ -13,22 +13,36 @@ use crate::settings::Settings;
 /// The key's file in the data directory, where no key is given.
 const FILE: &str = "galley.key";
 
+/// Refuses a key that can't be used, and PostgreSQL without one, before the database is touched.
+pub(crate) fn check_given(settings: &Settings) -> anyhow::Result<()> {
+    match (settings.key.value.as_deref(), settings.database()?) {
+        (Some(text), _) => {
+            SecretKey::parse(text).context("GALLEY_KEY can't be used")?;
+            Ok(())
+        }
+        (None, DatabaseUrl::Postgres(_)) => bail!(
+            "with PostgreSQL the setting GALLEY_KEY is needed, the same on every node and kept \
+             safe: secrets are encrypted with it. Make one by `openssl rand -base64 32`"
+        ),
+        (None, DatabaseUrl::Sqlite(_)) => Ok(()),
+    }
+}
+
 /// The key of the settings, or of the file; makes the file for a SQLite database that has no key yet.
 pub(crate) async fn load(settings: &Settings, database: &Database) -> anyhow::Result<SecretKey> {
     let path = settings.data_dir.value.join(FILE);
     let shown = path.display();
+    check_given(settings)?;
     let (key, from) = if let Some(text) = settings.key.value.as_deref() {
         let key = SecretKey::parse(text).context("GALLEY_KEY can't be used")?;
         (key, "GALLEY_KEY".to_owned())
-    } else if matches!(settings.database()?, DatabaseUrl::Postgres(_)) {
-        bail!(
-            "with PostgreSQL the setting GALLEY_KEY is needed, the same on every node and kept \
-             safe: secrets are encrypted with it. Make one by `openssl rand -base64 32`"
-        );
     } else if path.exists() {
         let text = std::fs::read_to_string(&path)
             .with_context(|| format!("the key file {shown} can't be read"))?;
         let key = SecretKey::parse(&text).with_context(|| format!("{shown} can't be used"))?;
+        if is_open_to_others(&path) {
+            tracing::warn!("the key file {shown} can be read by other users: chmod 600 {shown}");
+        }
         (key, shown.to_string())
     } else if has_key(database).await? {
         bail!(
@@ -76,6 +90,17 @@ fn make(path: &Path) -> anyhow::Result<SecretKey> {
     Ok(SecretKey::parse(&text)?)
 }
 
+#[cfg(unix)]
+fn is_open_to_others(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_open_to_others(_: &Path) -> bool {
+    false
+}
+
 /// What `galley check` says of the key. It makes none.
 pub(crate) async fn check(settings: &Settings, database: &Database) -> Result<String, String> {
     let path = settings.data_dir.value.join(FILE);
@@ -85,6 +110,10 @@ pub(crate) async fn check(settings: &Settings, database: &Database) -> Result<St
         return Ok("made at the first start".to_owned());
     }
     load(settings, database).await.map_err(|error| format!("{error:#}"))?;
+    if settings.key.value.is_none() && is_open_to_others(&path) {
+        let shown = path.display();
+        return Err(format!("{shown} can be read by other users: chmod 600 {shown}"));
+    }
     Ok(match settings.key.value {
         Some(_) => "of GALLEY_KEY".to_owned(),
         None => format!("in {}; a backup of the database doesn't hold it", path.display()),

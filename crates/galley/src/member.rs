@@ -2,11 +2,12 @@
 
 use anyhow::{Context, bail};
 use galley_domain::people::{EmailAddress, FullName};
+use galley_domain::role::Role;
 use galley_domain::{RoleId, WorkspaceId};
 use galley_server::operations::members::{self, Invitation};
 use galley_server::{Environment, Error};
 use galley_storage::members::Member;
-use galley_storage::{Database, Role, Tx, WriteTx, roles};
+use galley_storage::{Database, Tx, WriteTx, roles};
 
 use crate::cli::MemberCommand;
 use crate::out::say;
@@ -15,7 +16,7 @@ use crate::store;
 
 pub(crate) async fn run(settings: &Settings, command: &MemberCommand) -> anyhow::Result<()> {
     let environment = Environment::default();
-    let database = store::open(settings, &environment, Role::Command).await?;
+    let database = store::open_existing(settings, &environment).await?;
     let done = match command {
         MemberCommand::Add { email, name, role, workspace } => {
             let workspace = store::workspace(&database, workspace.as_deref()).await?;
@@ -63,14 +64,21 @@ async fn find_role(
         Ok::<_, Error>(roles::list(tx, workspace, None, i64::MAX, 0).await?)
     };
     let all = database.read("roles.list", read).await?;
-    let is_meant = |role: &&galley_domain::role::Role| {
-        role.id.to_string() == id_or_name || role.name.as_str().eq_ignore_ascii_case(id_or_name)
-    };
-    let Some(role) = all.iter().find(is_meant) else {
-        let names: Vec<_> = all.iter().map(|role| role.name.as_str()).collect();
-        bail!("there is no role {id_or_name:?}; there are {}", names.join(", "))
-    };
-    Ok(role.id)
+    let exactly =
+        |role: &&Role| role.id.to_string() == id_or_name || role.name.as_str() == id_or_name;
+    if let Some(role) = all.iter().find(exactly) {
+        return Ok(role.id);
+    }
+    let in_any_case = |role: &&Role| role.name.as_str().eq_ignore_ascii_case(id_or_name);
+    let mut meant = all.iter().filter(in_any_case);
+    match (meant.next(), meant.next()) {
+        (Some(role), None) => Ok(role.id),
+        (Some(_), Some(_)) => bail!("several roles have the name {id_or_name:?} but for its case"),
+        (None, _) => {
+            let names: Vec<_> = all.iter().map(|role| role.name.as_str()).collect();
+            bail!("there is no role {id_or_name:?}; there are {}", names.join(", "))
+        }
+    }
 }
 
 async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()> {

@@ -8,6 +8,7 @@ use anyhow::Context;
 use galley_server::{App, Environment, Limits, Server, serve_metrics};
 use galley_storage::{Database, Role};
 use metrics_exporter_prometheus::PrometheusBuilder;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::settings::Settings;
@@ -20,8 +21,11 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     logging::start(&settings.log.value)?;
     // From here on a signal to stop is not lost, and ends a start in order.
     let stop = stop_signal()?;
+    // What is wrong with the settings is found before anything is made.
+    key::check_given(settings)?;
+    first_start::token(settings, &Environment::default())?;
     if let Some(address) = settings.metrics_addr.value {
-        start_metrics(address)?;
+        start_metrics(address).await?;
     }
     // The address first: a start that fails for it leaves the database alone.
     let server = Server::bind(settings.listen.value).await.with_context(|| {
@@ -94,7 +98,10 @@ async fn first_start(
     Ok(())
 }
 
-fn start_metrics(address: SocketAddr) -> anyhow::Result<()> {
+async fn start_metrics(address: SocketAddr) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(address).await.with_context(|| {
+        format!("can't serve metrics on {address}: choose another by --metrics-addr")
+    })?;
     let handle = PrometheusBuilder::new().install_recorder().context("metrics can't be kept")?;
     let upkeep = handle.clone();
     tokio::spawn(async move {
@@ -104,7 +111,7 @@ fn start_metrics(address: SocketAddr) -> anyhow::Result<()> {
         }
     });
     tokio::spawn(async move {
-        if let Err(error) = serve_metrics(address, handle).await {
+        if let Err(error) = serve_metrics(listener, handle).await {
             tracing::error!(%error, %address, "metrics can't be served");
         }
     });

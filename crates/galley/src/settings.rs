@@ -20,6 +20,7 @@ pub(crate) struct Given {
     config: Option<PathBuf>,
     /// The address to listen on [default: 127.0.0.1:8080]
     #[arg(long, global = true, env = "GALLEY_LISTEN", value_name = "ADDRESS")]
+    #[arg(value_parser = parse_address)]
     listen: Option<SocketAddr>,
     /// Where the SQLite file and the like are kept [default: ./galley-data]
     #[arg(long, global = true, env = "GALLEY_DATA_DIR", value_name = "DIR")]
@@ -36,6 +37,7 @@ pub(crate) struct Given {
     public_url: Option<String>,
     /// The address to serve /metrics on [default: none]
     #[arg(long, global = true, env = "GALLEY_METRICS_ADDR", value_name = "ADDRESS")]
+    #[arg(value_parser = parse_address)]
     metrics_addr: Option<SocketAddr>,
     /// What to log: a level, or levels by module [default: info]
     #[arg(long, global = true, env = "GALLEY_LOG", value_name = "FILTER")]
@@ -66,6 +68,10 @@ pub(crate) struct Given {
     #[arg(hide_env_values = true)]
     #[serde(skip)]
     init_token: Option<String>,
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "must be an IP address and a port, such as 127.0.0.1:8080")
 }
 
 /// A setting in force, and where it comes from.
@@ -121,7 +127,7 @@ pub(crate) fn load(given: Given) -> anyhow::Result<Settings> {
     let limits = galley_server::Limits::default();
     let invites = limits.invites_per_hour;
     let limits = (limits.body_max, limits.content_max);
-    Ok(Settings {
+    let settings = Settings {
         listen: pick(given.listen, in_file.listen, SocketAddr::from(([127, 0, 0, 1], 8080))),
         data_dir: pick(given.data_dir, in_file.data_dir, PathBuf::from("galley-data")),
         database_url: pick_optional(given.database_url, in_file.database_url),
@@ -138,7 +144,9 @@ pub(crate) fn load(given: Given) -> anyhow::Result<Settings> {
         key: pick_optional(given.key, in_file.key),
         init_token: given.init_token,
         file,
-    })
+    };
+    settings.check()?;
+    Ok(settings)
 }
 
 fn read_file(path: &Path) -> anyhow::Result<Given> {
@@ -163,6 +171,29 @@ fn pick_optional<T>(given: Option<T>, in_file: Option<T>) -> Setting<Option<T>> 
 }
 
 impl Settings {
+    /// Refuses what nothing could work with.
+    fn check(&self) -> anyhow::Result<()> {
+        for (name, value) in [
+            ("database-connections", self.database_connections.value),
+            ("body-max", self.body_max.value),
+            ("content-max", self.content_max.value),
+        ] {
+            anyhow::ensure!(value > 0, "{name} must be at least 1");
+        }
+        if let Some(text) = &self.public_url.value {
+            let url = url::Url::parse(text).ok().filter(|url| {
+                matches!(url.scheme(), "http" | "https")
+                    && url.query().is_none()
+                    && url.fragment().is_none()
+            });
+            anyhow::ensure!(
+                url.is_some(),
+                "public-url: {text:?} is no address such as https://galley.example.org"
+            );
+        }
+        Ok(())
+    }
+
     /// Where the database is.
     pub(crate) fn database(&self) -> anyhow::Result<DatabaseUrl> {
         match self.database_url.value.as_deref() {

@@ -14,6 +14,23 @@ use crate::settings::Settings;
 /// How long a write of the server waits for its turn before the client is told to come again.
 const WRITE_WAIT_MAX: Duration = Duration::from_secs(10);
 
+/// Opens the database of the settings for a command, which wants one that is there.
+pub(crate) async fn open_existing(
+    settings: &Settings,
+    environment: &Environment,
+) -> anyhow::Result<Database> {
+    if let DatabaseUrl::Sqlite(path) = settings.database()?
+        && !path.exists()
+    {
+        bail!(
+            "there is no database {}: name its directory by --data-dir, or make one by \
+             `galley init` or by starting the server",
+            path.display()
+        );
+    }
+    open(settings, environment, Role::Command).await
+}
+
 /// Opens the database of the settings, making it and the data directory if they aren't there.
 pub(crate) async fn open(
     settings: &Settings,
@@ -68,6 +85,10 @@ pub(crate) async fn workspace(
 ) -> anyhow::Result<WorkspaceId> {
     let read = async |tx: &Tx<'_>| Ok::<_, Error>(workspaces::list(tx).await?);
     let known = database.read("workspaces.list", read).await?;
+    choose(&known, id)
+}
+
+fn choose(known: &[(WorkspaceId, String)], id: Option<&str>) -> anyhow::Result<WorkspaceId> {
     if let Some(id) = id {
         let named = known.iter().find(|(known, _)| known.to_string() == id);
         return match named {
@@ -75,7 +96,7 @@ pub(crate) async fn workspace(
             None => bail!("there is no workspace {id}"),
         };
     }
-    match &known[..] {
+    match known {
         [] => bail!("the database has no workspace yet: run `galley init` or start the server"),
         [(workspace, _)] => Ok(*workspace),
         several => {

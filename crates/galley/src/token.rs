@@ -10,7 +10,7 @@ use galley_domain::{
 use galley_server::operations::tokens::{self, TokenRequest};
 use galley_server::{Environment, Error};
 use galley_storage::tokens::TokenSummary;
-use galley_storage::{Database, Role, Tx, WriteTx, content_groups, members, users};
+use galley_storage::{Database, Tx, WriteTx, content_groups, members, users};
 
 use crate::cli::TokenCommand;
 use crate::out::say;
@@ -21,11 +21,11 @@ const MS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
 
 pub(crate) async fn run(settings: &Settings, command: &TokenCommand) -> anyhow::Result<()> {
     let environment = Environment::default();
-    let database = store::open(settings, &environment, Role::Command).await?;
+    let database = store::open_existing(settings, &environment).await?;
     let done = match command {
         TokenCommand::Create { email, name, permissions, groups, expires_in_days, workspace } => {
             let workspace = store::workspace(&database, workspace.as_deref()).await?;
-            let permissions = read_permissions(permissions)?;
+            let permissions = permission_set(permissions);
             let groups = read_groups(&database, workspace, groups).await?;
             let days = expires_in_days.map(i64::from);
             let end = days.map(|days| environment.now().ms() + days * MS_PER_DAY);
@@ -61,20 +61,9 @@ pub(crate) async fn run(settings: &Settings, command: &TokenCommand) -> anyhow::
     done
 }
 
-fn read_permissions(texts: &[String]) -> anyhow::Result<PermissionSet> {
-    if texts.is_empty() {
-        return Ok(PermissionSet::ALL);
-    }
-    let read = |text: &String| {
-        text.parse::<Permission>().with_context(|| {
-            let known: Vec<_> = PermissionSet::ALL.iter().map(|known| known.to_string()).collect();
-            format!(
-                "{text:?} is no permission; there are {} and the same with :read",
-                known.join(", ")
-            )
-        })
-    };
-    texts.iter().map(read).collect()
+/// What was named; where nothing was, everything.
+fn permission_set(named: &[Permission]) -> PermissionSet {
+    if named.is_empty() { PermissionSet::ALL } else { named.iter().copied().collect() }
 }
 
 async fn read_groups(

@@ -9,7 +9,7 @@ use galley_server::operations::Expected;
 use galley_server::operations::setup::{self, NewWorkspace};
 use galley_server::operations::workspace::{self, BillingUpdate, WorkspaceUpdate};
 use galley_server::{Environment, Error};
-use galley_storage::{Database, Role, Tx, WriteTx, workspaces};
+use galley_storage::{Database, Tx, WriteTx, workspaces};
 
 use crate::cli::{BillingArguments, WorkspaceCommand};
 use crate::out::say;
@@ -18,7 +18,7 @@ use crate::{first_start, init, store};
 
 pub(crate) async fn run(settings: &Settings, command: &WorkspaceCommand) -> anyhow::Result<()> {
     let environment = Environment::default();
-    let database = store::open(settings, &environment, Role::Command).await?;
+    let database = store::open_existing(settings, &environment).await?;
     let done = match command {
         WorkspaceCommand::Create { name, email, json } => {
             create(&database, &environment, name, email, *json).await

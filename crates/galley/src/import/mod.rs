@@ -16,7 +16,7 @@ use anyhow::{Context, bail};
 use galley_domain::{ContentGroupId, WorkspaceId};
 use galley_server::operations::Scope;
 use galley_server::{Environment, Error};
-use galley_storage::{Database, Role, Tx, content_groups};
+use galley_storage::{Database, Tx, content_groups};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::ImportArguments;
@@ -40,7 +40,7 @@ pub(crate) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let found = sources::find(&arguments.sources)?;
     let environment = Environment::default();
-    let database = store::open(settings, &environment, Role::Command).await?;
+    let database = store::open_existing(settings, &environment).await?;
     let workspace = store::workspace(&database, arguments.workspace.as_deref()).await?;
     let group = find_group(&database, workspace, &arguments.group).await?;
     let scope = Scope::whole(workspace);

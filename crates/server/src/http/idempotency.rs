@@ -9,7 +9,8 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use galley_domain::{Invalid, Timestamp};
 use galley_storage::tokens::Authentication;
-use galley_storage::{WriteTx, idempotency};
+use galley_storage::{Error as StorageError, WriteTx, idempotency};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::http::app::App;
@@ -61,6 +62,22 @@ fn refused() -> Error {
     Problem::of_issues(vec![issue]).into()
 }
 
+/// An answer as it is kept.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    made: Made,
+    /// What the token saw then: now it may see less.
+    groups: Option<Vec<String>>,
+}
+
+/// The groups to which a token's view is limited, in their order.
+fn groups(actor: &Authentication) -> Option<Vec<String>> {
+    let mut groups: Vec<_> =
+        actor.content_groups.as_ref()?.iter().map(ToString::to_string).collect();
+    groups.sort();
+    Some(groups)
+}
+
 /// A request with its key, by which it is known when it is sent again.
 #[derive(Debug, Clone)]
 struct Request {
@@ -89,8 +106,10 @@ where
             return Ok((answered, true));
         }
         let made = operation(tx).await?;
-        if let Some(text) = made.to_kept() {
+        if !made.is_secret() {
             let (workspace, token) = (actor.workspace, actor.token);
+            let kept = Kept { made: made.clone(), groups: groups(&actor) };
+            let text = serde_json::to_string(&kept).expect("texts are JSON");
             idempotency::answer(tx, workspace, token, &request.key, &text).await?;
         }
         Ok::<_, Error>((made, false))
@@ -116,16 +135,18 @@ async fn claim(
         return Ok(None);
     }
     let kept = idempotency::find(tx, workspace, token, key).await?;
-    let kept = kept.ok_or(galley_storage::Error::Conflict)?;
+    let kept = kept.ok_or(StorageError::Conflict)?;
     if kept.request_hash != request.hash {
         let detail = "the key came with another path or body before: use a new key";
         return Err(Problem::new(Reason::IdempotencyKeyReused, detail).into());
     }
-    match kept.answer.as_deref().map(Made::from_kept) {
-        Some(made) => Ok(Some(made?)),
-        None => {
-            let detail = "the request was answered, and what was answered is shown once only";
-            Err(Problem::new(Reason::AlreadyAnswered, detail).into())
-        }
+    let answered = |detail: &str| Err(Problem::new(Reason::AlreadyAnswered, detail).into());
+    let Some(text) = kept.answer else {
+        return answered("the request was answered, and what was answered is shown once only");
+    };
+    let kept: Kept = serde_json::from_str(&text).map_err(StorageError::corrupt)?;
+    if kept.groups != groups(actor) {
+        return answered("the request was answered when the token saw other groups than now");
     }
+    Ok(Some(kept.made))
 }

@@ -8,6 +8,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use galley_domain::Invalid;
 use galley_domain::variant::VariantName;
+use percent_encoding::percent_decode_str;
 
 use crate::http::app::App;
 use crate::http::error::Error;
@@ -33,6 +34,12 @@ impl FromRequestParts<App> for Query {
             pairs: pairs.filter(|(_, value)| !value.is_empty()).collect(),
             issues: Vec::new(),
         };
+        for pair in query.split('&') {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if percent_decode_str(value).decode_utf8().is_err() {
+                read.refuse(name, &Invalid::new("invalid_string", "must be UTF-8"));
+            }
+        }
         let with_nul = read.pairs.iter().filter(|(_, value)| value.contains('\0'));
         let names: Vec<_> = with_nul.map(|(name, _)| name.clone()).collect();
         for name in names {

@@ -85,14 +85,9 @@ impl Made {
         Self { secret: true, ..self }
     }
 
-    /// The form in which it is kept, if it may be.
-    pub(crate) fn to_kept(&self) -> Option<String> {
-        (!self.secret).then(|| serde_json::to_string(self).expect("texts are JSON"))
-    }
-
-    /// Reads what [`Made::to_kept`] gave.
-    pub(crate) fn from_kept(text: &str) -> Result<Self, galley_storage::Error> {
-        serde_json::from_str(text).map_err(galley_storage::Error::corrupt)
+    /// Whether it is shown once only.
+    pub(crate) fn is_secret(&self) -> bool {
+        self.secret
     }
 
     /// The answer, said for the first time or again.

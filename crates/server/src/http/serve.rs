@@ -105,9 +105,11 @@ fn serve_connection(stream: TcpStream, app: &App, router: &Router, connections: 
     });
 }
 
-/// Serves `/metrics`, and nothing else, to whoever reaches `address`.
-pub async fn serve_metrics(address: SocketAddr, metrics: PrometheusHandle) -> std::io::Result<()> {
-    let listener = TcpListener::bind(address).await?;
+/// Serves `/metrics`, and nothing else, to whoever reaches `listener`.
+pub async fn serve_metrics(
+    listener: TcpListener,
+    metrics: PrometheusHandle,
+) -> std::io::Result<()> {
     let router = Router::new().route(
         "/metrics",
         axum::routing::get(async move || {

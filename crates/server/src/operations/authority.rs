@@ -1,6 +1,7 @@
 //! Nobody gives or takes more than they have.
 
 use galley_domain::content_group::GroupPath;
+use galley_domain::role::{BaseType, Role};
 use galley_domain::{ContentGroupId, Permission, PermissionSet, Timestamp};
 use galley_storage::tokens::{self, Authentication};
 use galley_storage::{WriteTx, content_groups, workspaces};
@@ -64,6 +65,25 @@ impl Authority {
             return Ok(());
         };
         Err(beyond(&format!("the token has not {missing} itself")))
+    }
+
+    /// Refuses to give, or to take away, a role that holds more. An Admin also sees everybody's
+    /// tokens, which no permission allows.
+    pub(crate) fn covers_role(&self, role: &Role) -> Result<(), Error> {
+        if role.is_admin() && self.0.base_type != Some(BaseType::Admin) {
+            return Err(beyond("the role Admin is more than all permissions together"));
+        }
+        self.covers(role.permissions)
+    }
+
+    /// Refuses to give what lasts, by a token that ends.
+    pub(crate) fn needs_no_end(&self) -> Result<(), Error> {
+        match self.0.expires_at {
+            Some(own) => {
+                Err(beyond(&format!("the token itself ends at {own}, and this would last")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Refuses a token of another extension, or of none, to one that belongs to an extension.

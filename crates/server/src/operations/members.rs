@@ -80,7 +80,8 @@ pub async fn invite(
     authority.needs(Permission::write(Resource::WorkspaceMemberships))?;
     authority.needs_all_groups()?;
     let role = find_role(tx, workspace, invitation.role).await?;
-    authority.covers(role.permissions)?;
+    authority.covers_role(&role)?;
+    authority.needs_no_end()?;
     let now = environment.now();
     check_rate(tx, workspace, now, invites_per_hour).await?;
     let pending = members::find_pending(tx, workspace, &invitation.email).await?;
@@ -100,7 +101,7 @@ pub async fn invite(
         }
         // Nobody came by the old one; pieces that list its member go on to do so.
         Some(expired) => {
-            authority.covers(find_role(tx, workspace, expired.role).await?.permissions)?;
+            authority.covers_role(&find_role(tx, workspace, expired.role).await?)?;
             withdraw(tx, workspace, expired.id, now).await?;
             member.id = expired.id;
             member.version = expired.version + 1;
@@ -201,8 +202,11 @@ pub async fn change_role(
         return Ok(before);
     }
     let old = find_role(tx, workspace, before.role).await?;
-    authority.covers(old.permissions)?;
-    authority.covers(new.permissions)?;
+    authority.covers_role(&old)?;
+    authority.covers_role(&new)?;
+    if !old.includes(&new) {
+        authority.needs_no_end()?;
+    }
     check_admin_left(tx, workspace, &before, &old).await?;
     let member = Member { role: new.id, version: before.version + 1, ..before };
     members::update(tx, workspace, &member).await?;
@@ -228,7 +232,7 @@ pub async fn remove(
     expected.check(member.version)?;
     let role = find_role(tx, workspace, member.role).await?;
     if !leaves {
-        authority.covers(role.permissions)?;
+        authority.covers_role(&role)?;
     }
     check_admin_left(tx, workspace, &member, &role).await?;
     if let Some(user) = &member.user {

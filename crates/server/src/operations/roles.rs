@@ -58,6 +58,7 @@ pub async fn create(
 ) -> Result<Role, Error> {
     let authority = authority(tx, environment, actor).await?;
     authority.covers(new.permissions)?;
+    authority.needs_no_end()?;
     let role = Role {
         id: RoleId::new(environment.new_id()),
         name: new.name.clone(),
@@ -92,6 +93,9 @@ pub async fn update(
     check_not_builtin(&before)?;
     authority.covers(before.permissions)?;
     authority.covers(role.permissions)?;
+    if !before.permissions.includes(role.permissions) {
+        authority.needs_no_end()?;
+    }
     role.version += 1;
     roles::update(tx, actor.workspace, &role).await.map_err(name_taken)?;
     Ok(role)

@@ -124,8 +124,6 @@ pub async fn update(
         return Ok(before);
     }
     check_holds_no_more(tx, &authority, &before).await?;
-    // A token that outlasts this one must not become a way to go on as this one.
-    authority.covers_expiry(before.expires_at)?;
     authority.covers_expiry(token.expires_at)?;
     if token.permissions != before.permissions {
         authority.covers(token.permissions)?;
@@ -158,8 +156,7 @@ pub async fn revoke(
     Ok(())
 }
 
-/// Refuses to touch a token that may do more than the caller's. How long it works is left aside:
-/// a token that was lost must not have to be waited out.
+/// Refuses to touch a token that may do more than the caller's, or for longer.
 async fn check_holds_no_more(
     tx: &WriteTx<'_>,
     authority: &Authority,
@@ -173,6 +170,7 @@ async fn check_holds_no_more(
     };
     let most = role.map_or(PermissionSet::default(), |role| role.permissions);
     authority.covers(token.permissions.meet(most))?;
+    authority.covers_expiry(token.expires_at)?;
     authority.covers_extension(token.extension.as_ref().map(ExtensionName::as_str))?;
     authority.covers_groups(tx, token.content_groups.as_deref()).await
 }

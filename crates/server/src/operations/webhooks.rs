@@ -42,6 +42,15 @@ pub struct WebhookUpdate {
     pub enabled: Option<bool>,
 }
 
+/// A webhook after a change.
+#[derive(Debug)]
+pub struct Updated {
+    /// As it is now.
+    pub webhook: Webhook,
+    /// Whether it is called at another address than before.
+    pub has_new_url: bool,
+}
+
 /// Where a webhook's secret is kept, for its encryption.
 pub fn secret_place(webhook: WebhookId) -> String {
     format!("webhooks {webhook}")
@@ -99,7 +108,7 @@ pub async fn update(
     actor: &Authentication,
     update: &WebhookUpdate,
     expected: &Expected,
-) -> Result<Webhook, Error> {
+) -> Result<Updated, Error> {
     let authority = authority(tx, environment, actor).await?;
     let actor = authority.token();
     let before = find_to_change(tx, actor, update.id).await?;
@@ -123,7 +132,7 @@ pub async fn update(
         _ => {}
     }
     if webhook == before {
-        return Ok(before);
+        return Ok(Updated { webhook, has_new_url: false });
     }
     // A new address would be told what the webhook shows already.
     check_may_see(actor, before.event)?;
@@ -131,7 +140,8 @@ pub async fn update(
     check_group(tx, actor, &webhook, Some(&before)).await?;
     webhook.version += 1;
     webhooks::update(tx, actor.workspace, &webhook).await?;
-    Ok(webhook)
+    let has_new_url = webhook.url != before.url;
+    Ok(Updated { webhook, has_new_url })
 }
 
 /// Deletes a webhook.

@@ -41,6 +41,12 @@ on_both_engines! {
         let large = json!({"name": "Large", "permissions": ["webhooks:write"]});
         let large_role = service.create("/roles", &large).await;
         let manager = service.person("manager", &manager_role).await;
+        let everything = ["contentPieces", "contentGroups", "tags", "variants", "roles", "profile",
+            "workspaceMemberships", "workspace", "webhooks", "tokens"];
+        let everything = everything.map(|what| format!("{what}:write"));
+        let role = json!({"name": "Operations", "permissions": everything});
+        let ops_role = service.create("/roles", &role).await;
+        let ops = service.person("ops", &ops_role).await;
         let ed = service.person("ed", &editor).await;
         let vi = service.person("vi", &viewer).await;
         let second = service.person("second", &admin).await;
@@ -127,6 +133,30 @@ on_both_engines! {
             403, "insufficient_permissions");
         add("makes itself Admin again after being demoted", &demoted.token, "PUT", members,
             json!({"id": demoted.member, "roleId": admin}), 403, "insufficient_permissions");
+
+        // All permissions are not all that an Admin has.
+        add("makes itself Admin by all permissions", &ops.token, "PUT", members,
+            json!({"id": ops.member, "roleId": admin}), 403, BEYOND);
+        add("invites an Admin by all permissions", &ops.token, "POST", members,
+            json!({"email": "x@example.org", "name": "x", "roleId": admin}), 403, BEYOND);
+        add("demotes an Admin by all permissions", &ops.token, "PUT", members,
+            json!({"id": second.member, "roleId": viewer}), 403, BEYOND);
+        add("removes an Admin by all permissions", &ops.token, "DELETE", &by(members, &me), no(),
+            403, BEYOND);
+        add("sees an Admin's token by all permissions", &ops.token, "GET", &by(tokens, &owner_id),
+            no(), 404, "not_found");
+
+        // What lasts, by a token that ends.
+        add("invites by a token that ends", &expiring, "POST", members,
+            json!({"email": "x@example.org", "name": "x", "roleId": viewer}), 403, BEYOND);
+        add("raises somebody by a token that ends", &expiring, "PUT", members,
+            json!({"id": vi.member, "roleId": admin}), 403, BEYOND);
+        add("makes a role by a token that ends", &expiring, "POST", "/roles",
+            json!({"name": "x", "permissions": []}), 403, BEYOND);
+        add("widens a role by a token that ends", &expiring, "PUT", "/roles",
+            json!({"id": small_role, "permissions": ["contentPieces:write"]}), 403, BEYOND);
+        add("revokes a longer-lived token", &expiring, "DELETE", &by(tokens, &reader_id), no(),
+            403, BEYOND);
 
         // Roles.
         add("makes a role of more", by_manager, "POST", "/roles",
@@ -307,6 +337,20 @@ on_both_engines! {
         let path = format!("/workspace-memberships?id={}", new.as_str().unwrap());
         let removed = service.send_as(&manager.token, Method::DELETE, &path, None).await;
         assert_eq!(removed.status, 204, "{removed:?}");
+
+        // A token that ends may take away and lessen what itself has.
+        let end = Some(Timestamp::from_ms(service.environment.now().ms() + 3_600_000));
+        let ending = service.token_of(service.home.made.user, TokenKind { expires_at: end, ..ALL }).await;
+        let [admin, editor, viewer] = service.roles();
+        let ann = service.person("ann", &admin).await;
+        for role in [&editor, &viewer] {
+            let body = json!({"id": ann.member, "roleId": role});
+            let answer = service.send_as(&ending, Method::PUT, "/workspace-memberships", Some(&body)).await;
+            assert_eq!(answer.status, 204, "{answer:?}");
+        }
+        let path = format!("/workspace-memberships?id={}", ann.member);
+        let answer = service.send_as(&ending, Method::DELETE, &path, None).await;
+        assert_eq!(answer.status, 204, "{answer:?}");
     }
 
     async fn billing_is_the_operators_and_shown_to_those_who_write_the_workspace(store: TestStore) {

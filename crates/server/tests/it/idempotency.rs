@@ -105,6 +105,21 @@ on_both_engines! {
         again.assert_problem(403, "insufficient_permissions", &[]);
     }
 
+    async fn what_a_token_saw_then_is_not_told_to_one_that_sees_less(store: TestStore) {
+        let service = Service::start(store).await;
+        let group = service.create("/content-groups", &json!({"name": "A"})).await;
+        let home = service.home.group.clone();
+        let token = service.token("all", Some(&[home.as_str(), group.as_str()])).await;
+        let request = || service.request(Method::POST, "/content-pieces").bearer_auth(&token)
+            .header("idempotency-key", "k").header("prefer", "return=representation")
+            .json(&service.piece("shown-then"));
+        assert_eq!(Answer::of(request()).await.status, 201);
+        assert_eq!(Answer::of(request()).await.header("idempotency-replayed"), "true");
+        let change = json!({"id": service.token_id(&token).await, "contentGroupIds": [group]});
+        assert_eq!(service.put("/tokens", &change).await.status, 204);
+        Answer::of(request()).await.assert_problem(409, "already_answered", &[]);
+    }
+
     async fn a_failure_is_not_kept(store: TestStore) {
         let service = Service::start(store).await;
         let token = service.home.token.clone();

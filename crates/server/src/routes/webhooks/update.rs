@@ -19,7 +19,7 @@ use crate::http::prefer::Prefer;
 use crate::http::query::Id;
 use crate::http::response;
 use crate::operations::Expected;
-use crate::operations::webhooks::{self, WebhookUpdate};
+use crate::operations::webhooks::{self, Updated, WebhookUpdate};
 use crate::representation::webhook::WebhookBody;
 
 /// Change a webhook
@@ -71,10 +71,10 @@ pub(crate) async fn handle(
     let write = async move |tx: &WriteTx<'_>| {
         webhooks::update(tx, &environment, &caller, &update, &expected).await
     };
-    let webhook = app.database().write("webhooks.update", write).await?;
+    let Updated { webhook, has_new_url } = app.database().write("webhooks.update", write).await?;
     Ok(response::updated(
         prefer,
         webhook.version,
-        &WebhookBody::warning(&webhook, warning.as_deref()),
+        &WebhookBody::warning(&webhook, warning.as_deref().filter(|_| has_new_url)),
     ))
 }
