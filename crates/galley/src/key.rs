@@ -1,7 +1,7 @@
 //! The key that secrets in the database are encrypted with.
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -33,18 +33,18 @@ pub(crate) async fn load(settings: &Settings, database: &Database) -> anyhow::Re
     let path = settings.data_dir.value.join(FILE);
     let shown = path.display();
     check_given(settings)?;
+    // Asked first: the file of a key is there before the database knows of it.
+    let known = has_key(database).await?;
     let (key, from) = if let Some(text) = settings.key.value.as_deref() {
         let key = SecretKey::parse(text).context("GALLEY_KEY can't be used")?;
         (key, "GALLEY_KEY".to_owned())
     } else if path.exists() {
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("the key file {shown} can't be read"))?;
-        let key = SecretKey::parse(&text).with_context(|| format!("{shown} can't be used"))?;
+        let key = read(&path)?;
         if is_open_to_others(&path) {
             tracing::warn!("the key file {shown} can be read by other users: chmod 600 {shown}");
         }
         (key, shown.to_string())
-    } else if has_key(database).await? {
+    } else if known {
         bail!(
             "the key file {shown} is missing: put it back from where it was saved, or set \
              GALLEY_KEY to what it held; the database's secrets can't be read without"
@@ -71,7 +71,7 @@ async fn has_key(database: &Database) -> anyhow::Result<bool> {
 fn make(path: &Path) -> anyhow::Result<SecretKey> {
     let failed = || format!("the key file {} can't be made", path.display());
     let text = SecretKey::generate();
-    let unfinished = path.with_extension("key.new");
+    let unfinished = path.with_extension(format!("key.{}", std::process::id()));
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
@@ -79,7 +79,13 @@ fn make(path: &Path) -> anyhow::Result<SecretKey> {
     let mut file = options.open(&unfinished).with_context(failed)?;
     writeln!(file, "{text}").with_context(failed)?;
     file.sync_all().with_context(failed)?;
-    std::fs::rename(&unfinished, path).with_context(failed)?;
+    // One of several programs that start at once makes it; the others take that one's.
+    let linked = std::fs::hard_link(&unfinished, path);
+    std::fs::remove_file(&unfinished).with_context(failed)?;
+    match linked {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return read(path),
+        linked => linked.with_context(failed)?,
+    }
     if let Some(directory) = path.parent() {
         // The name, too, must outlive a loss of power.
         std::fs::File::open(directory)
@@ -88,6 +94,13 @@ fn make(path: &Path) -> anyhow::Result<SecretKey> {
     }
     tracing::info!(file = %path.display(), "made a key: save it apart from the database");
     Ok(SecretKey::parse(&text)?)
+}
+
+fn read(path: &Path) -> anyhow::Result<SecretKey> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("the key file {shown} can't be read"))?;
+    SecretKey::parse(&text).with_context(|| format!("the key file {shown} can't be used"))
 }
 
 #[cfg(unix)]

@@ -4,6 +4,12 @@ use crate::error::Result;
 use crate::tx::{Tx, WriteTx};
 use crate::value::params;
 
+/// Makes others who lock the installation wait until this transaction ends.
+pub async fn lock(tx: &WriteTx<'_>) -> Result<()> {
+    let sql = format!("SELECT 1 FROM schema_migrations WHERE version = 1{}", tx.for_update());
+    tx.exists(&sql, &[]).await.map(drop)
+}
+
 /// The known text that is encrypted with the installation's key, if there is one yet.
 pub async fn find_key_check(tx: &Tx<'_>) -> Result<Option<Vec<u8>>> {
     tx.find("SELECT sealed FROM key_check WHERE id = 1", &[], |row| row.bytes(0)).await

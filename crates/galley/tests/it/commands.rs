@@ -50,8 +50,9 @@ on_both_engines! {
         assert_eq!(status(&token, "/tags/list").await, 401);
         let again = run(galley(&store).args(["token", "revoke", id]));
         assert_eq!(again.status.code(), Some(1));
+        let wrong = run(galley(&store).args(["token", "create", "--permission", "tags:delete"]));
+        assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
         for wrong in [
-            vec!["token", "create", "--permission", "tags:delete"],
             vec!["token", "create", "--group", "cg_00000000000000000000000000"],
             vec!["token", "create", "--workspace", "ws_none"],
             vec!["token", "revoke", "x"],
@@ -128,12 +129,20 @@ fn what_is_wrong_is_said_in_one_line_with_the_right_status() {
         (vec!["import", "nowhere"], 1, "nowhere"),
         (vec!["--cors-origins", "https://a.example,*", "config"], 1, "\"*\" is no origin"),
         (vec!["--log", "=,=", "serve"], 1, "log filter"),
-        (vec!["--listen", "nonsense"], 2, "--listen"),
+        (vec!["--public-url", "galley.example", "config"], 1, "public-url"),
+        (vec!["--body-max", "0", "config"], 1, "body-max"),
+        (vec!["token", "list"], 1, "galley init"),
+        (vec!["workspace", "list"], 1, "galley init"),
+        (vec!["member", "list"], 1, "galley init"),
+        (vec!["init", "--workspace", ""], 1, "--workspace"),
+        (vec!["init", "--email", "ann"], 1, "--email"),
+        (vec!["--listen", "localhost:80"], 2, "127.0.0.1:8080"),
         (vec!["frobnicate"], 2, "frobnicate"),
         (vec!["import"], 2, "DIR|FILE"),
     ] {
         let output = run(galley(&store).args(&arguments));
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {output:?}");
+        assert!(!data_dir(&store).join("galley.db").exists(), "{arguments:?} made a database");
         assert!(stderr(&output).contains(says), "{arguments:?}: {output:?}");
         if status == 1 {
             assert_eq!(stderr(&output).lines().count(), 1, "{arguments:?}: {output:?}");

@@ -1,4 +1,5 @@
-//! Killed again and again under load: nothing that was answered is lost, nothing is half there.
+//! Killed again and again under load: nothing that was answered is lost, nothing is half there, and
+//! what is sent again with its `Idempotency-Key` is there once.
 //!
 //! `GALLEY_TEST_KILLS` says how often; a few times suffice to notice a mistake.
 
@@ -27,6 +28,7 @@ async fn write_on(
     client_number: usize,
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
+    replayed: Arc<AtomicUsize>,
 ) -> HashMap<String, String> {
     let client = Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().unwrap();
     let mut acknowledged = HashMap::new();
@@ -36,20 +38,27 @@ async fn write_on(
         }
         let slug = format!("c{client_number}-{number}");
         let body = piece(&group, &slug, &format!("<p>{slug}{}</p>", " word".repeat(WORDS)));
-        let request = client.post(format!("{url}/content-pieces")).bearer_auth(init_token());
-        match request.json(&body).send().await {
-            Ok(response) if response.status() == StatusCode::CREATED => {
-                // An answer that did not arrive whole is no answer.
-                let Ok(body) = response.json::<Value>().await else { continue };
-                acknowledged.insert(body["id"].as_str().unwrap().to_owned(), slug);
-                answered.fetch_add(1, Ordering::Relaxed);
+        // Sent again until there is an answer: whether it was made before is not to be known.
+        loop {
+            let request = client.post(format!("{url}/content-pieces")).bearer_auth(init_token());
+            let request = request.header("idempotency-key", &slug).json(&body);
+            match request.send().await {
+                Ok(response) if response.status() == StatusCode::CREATED => {
+                    let again = response.headers().contains_key("idempotency-replayed");
+                    // An answer that did not arrive whole is no answer.
+                    let Ok(body) = response.json::<Value>().await else { continue };
+                    acknowledged.insert(body["id"].as_str().unwrap().to_owned(), slug);
+                    answered.fetch_add(1, Ordering::Relaxed);
+                    replayed.fetch_add(usize::from(again), Ordering::Relaxed);
+                    break;
+                }
+                Ok(response) => {
+                    let status = response.status();
+                    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{response:?}");
+                }
+                // Nobody is there at the moment.
+                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
             }
-            Ok(response) => {
-                let status = response.status();
-                assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{response:?}");
-            }
-            // Nobody is there at the moment.
-            Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
         }
     }
     acknowledged
@@ -95,10 +104,12 @@ on_both_engines! {
         let mut program = Program::serve(&store, port);
         let group = program.group().await;
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let replayed = Arc::new(AtomicUsize::new(0));
         let clients: Vec<_> = (0..CLIENTS)
             .map(|number| {
                 let (stop, answered) = (Arc::clone(&stop), Arc::clone(&answered));
-                tokio::spawn(write_on(program.url.clone(), group.clone(), number, stop, answered))
+                let (url, replayed) = (program.url.clone(), Arc::clone(&replayed));
+                tokio::spawn(write_on(url, group.clone(), number, stop, answered, replayed))
             })
             .collect();
         let mut slowest = Duration::ZERO;
@@ -127,6 +138,8 @@ on_both_engines! {
         for (id, slug) in &acknowledged {
             assert_eq!(kept.get(id.as_str()), Some(&slug.as_str()), "{slug} was answered and lost");
         }
+        // Each was sent until it was answered: what is there more often was made twice.
+        assert_eq!(kept.len(), acknowledged.len());
         assert_events(&store, pieces.len()).await;
         if let DatabaseUrl::Sqlite(_) = store.url {
             let connection = rusqlite::Connection::open(data_dir(&store).join("galley.db")).unwrap();
@@ -135,8 +148,9 @@ on_both_engines! {
             assert_eq!(check, "ok");
         }
         eprintln!(
-            "{}: {kills} kills, {} answered, 0 lost, {} kept, slowest start {slowest:?}",
-            store.engine(), acknowledged.len(), pieces.len()
+            "{}: {kills} kills, {} answered, {} of them a second time, 0 lost, 0 twice, slowest \
+             start {slowest:?}",
+            store.engine(), acknowledged.len(), replayed.load(Ordering::Relaxed)
         );
     }
 }

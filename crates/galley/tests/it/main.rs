@@ -17,4 +17,5 @@ mod first_start;
 mod full_disk;
 mod import;
 mod kills;
+mod operators;
 mod program;

@@ -13,6 +13,9 @@ use galley_testing::TestStore;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 
+/// The key of the tests on PostgreSQL, where there must be one.
+pub(crate) const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
 /// How long a start may take before a test gives up.
 const START_TIME_MAX: Duration = Duration::from_secs(30);
 
@@ -32,7 +35,7 @@ pub(crate) fn galley(store: &TestStore) -> Command {
     without_settings(&mut command);
     command.current_dir(store.directory()).env("GALLEY_DATA_DIR", data_dir(store));
     if let DatabaseUrl::Postgres(url) = &store.url {
-        command.env("GALLEY_DATABASE_URL", url);
+        command.env("GALLEY_DATABASE_URL", url).env("GALLEY_KEY", KEY);
     }
     command
 }

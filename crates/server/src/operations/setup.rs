@@ -9,7 +9,7 @@ use galley_domain::{
     ContentGroupId, PermissionSet, RoleId, UserId, WorkspaceId, WorkspaceMemberId,
 };
 use galley_storage::members::Member;
-use galley_storage::{WriteTx, content_groups, members, roles, workspaces};
+use galley_storage::{WriteTx, content_groups, installation, members, roles, workspaces};
 
 use crate::environment::Environment;
 use crate::http::error::Error;
@@ -50,6 +50,8 @@ pub async fn create_first_workspace(
     environment: &Environment,
     new: &NewWorkspace,
 ) -> Result<Option<MadeWorkspace>, Error> {
+    // Of several first starts at once one makes it.
+    installation::lock(tx).await?;
     if workspaces::any(tx).await? {
         return Ok(None);
     }

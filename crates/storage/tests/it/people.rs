@@ -33,6 +33,7 @@ pub(crate) async fn exercise(
     the_tokens(tx, workspace, &member).await?;
     the_webhooks(tx, workspace, group).await?;
     once(tx, workspace).await?;
+    installation::lock(tx).await?;
     assert_eq!(installation::find_key_check(tx).await?, None);
     installation::insert_key_check(tx, &[1, 2]).await?;
     installation::insert_key_check(tx, &[3]).await?;

@@ -1,0 +1,190 @@
+//! The operator's side: keys, members and workspaces.
+
+use galley_storage::DatabaseUrl;
+use galley_testing::{TestStore, on_both_engines};
+use reqwest::{Client, Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::program::{KEY, Program, data_dir, free_port, galley, init_token, run, stderr, stdout};
+
+const OTHER_KEY: &str = "//79/Pv6+fj39vX08/Lx8O/u7ezr6uno5+bl5OPi4eA=";
+
+/// What `token` gets.
+async fn get(program: &Program, token: &str, path: &str) -> (StatusCode, Value) {
+    let client = Client::builder().no_proxy().build().unwrap();
+    let request = client.get(format!("{}{path}", program.url)).bearer_auth(token);
+    let response = request.send().await.unwrap();
+    (response.status(), response.json().await.unwrap())
+}
+
+on_both_engines! {
+    async fn another_key_is_refused_and_the_right_one_goes_on(store: TestStore) {
+        let mut program = Program::serve(&store, free_port());
+        let body = json!({"url": "https://9.9.9.9/", "name": "w", "event": "memberAdded", "secret": "s"});
+        let made = program.request(Method::POST, "/webhooks").json(&body).send().await.unwrap();
+        assert_eq!(made.status(), 201);
+        assert!(program.terminate().success());
+        for command in [vec!["serve", "--listen", "127.0.0.1:0"], vec!["check"]] {
+            let refused = run(galley(&store).env("GALLEY_KEY", OTHER_KEY).args(&command));
+            assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+            let says = stdout(&refused) + &stderr(&refused);
+            assert!(says.contains("is not the one that the database was encrypted with"), "{says}");
+        }
+        for malformed in ["", "short", "not base 64 at all, whatever its length may be"] {
+            let refused = run(galley(&store).env("GALLEY_KEY", malformed).arg("serve"));
+            assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+            assert!(stderr(&refused).contains("GALLEY_KEY"), "{refused:?}");
+        }
+        assert!(run(galley(&store).arg("check")).status.success());
+        let mut again = Program::serve(&store, free_port());
+        assert_eq!(again.get("/webhooks/list").await[0]["name"], "w");
+        assert!(again.terminate().success());
+    }
+
+    async fn members_are_added_and_listed(store: TestStore) {
+        let program = Program::serve(&store, free_port());
+        let add = |arguments: &[&str]| run(galley(&store).args(["member", "add"]).args(arguments));
+        let added = add(&["--email", "ann@example.org", "--name", "Ann Example", "--role", "viewer"]);
+        assert!(added.status.success(), "{added:?}");
+        let id = stdout(&added).trim().to_owned();
+        let listed = stdout(&run(galley(&store).args(["member", "list"])));
+        let line = listed.lines().find(|line| line.starts_with(&id)).unwrap();
+        assert!(line.contains("Ann Example <ann@example.org>") && line.ends_with("Viewer"), "{line}");
+        let members = program.get("/workspace-memberships/list-members").await;
+        assert_eq!(members[1]["id"], json!(id));
+        assert_eq!(members[1]["profile"]["username"], "ann");
+        let made = run(galley(&store).args(["token", "create", "--email", "ann@example.org"]));
+        let token = stdout(&made).trim().to_owned();
+        let (_, profile) = get(&program, &token, "/profile").await;
+        assert_eq!(profile["fullName"], "Ann Example");
+        assert_eq!(get(&program, &token, "/webhooks/list").await.0, 403);
+        for (arguments, says) in [
+            (vec!["--email", "ANN@example.org"], "member"),
+            (vec!["--email", "bob@example.org", "--role", "Boss"], "Admin, Editor, Viewer"),
+            (vec!["--email", "bob"], "--email"),
+            (vec!["--email", "bob@example.org", "--workspace", "ws_x"], "no workspace"),
+        ] {
+            let refused = add(&arguments);
+            assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+            assert!(stderr(&refused).contains(says), "{refused:?}");
+        }
+        // Where two names differ by case alone, the one that is meant is taken.
+        let body = json!({"name": "admin", "permissions": []});
+        let role = program.request(Method::POST, "/roles").json(&body).send().await.unwrap();
+        let role: Value = role.json().await.unwrap();
+        let added = add(&["--email", "cat@example.org", "--role", "admin"]);
+        assert!(added.status.success(), "{added:?}");
+        let members = program.get("/workspace-memberships/list-members").await;
+        assert_eq!(members[2]["roleId"], role["id"]);
+        assert_eq!(add(&["--email", "dog@example.org", "--role", "ADMIN"]).status.code(), Some(1));
+    }
+
+    async fn workspaces_are_made_listed_and_described(store: TestStore) {
+        let program = Program::serve(&store, free_port());
+        let create = |email: &str| {
+            let arguments = ["workspace", "create", "--name", "Second", "--email", email, "--json"];
+            run(galley(&store).args(arguments))
+        };
+        let made = create("owner@localhost");
+        assert!(made.status.success(), "{made:?}");
+        let made: Value = serde_json::from_slice(&made.stdout).unwrap();
+        let (id, token) = (made["workspaceId"].as_str().unwrap(), made["token"].as_str().unwrap());
+        let listed = stdout(&run(galley(&store).args(["workspace", "list"])));
+        assert_eq!(listed.lines().count(), 2, "{listed}");
+        assert!(listed.contains(&format!("{id}  Second")), "{listed}");
+        // The same owner has both.
+        let both = program.get("/workspace-memberships/list-workspaces").await;
+        assert_eq!(both.as_array().unwrap().len(), 2, "{both}");
+        assert!(run(galley(&store).arg("check")).status.success());
+        let unnamed = run(galley(&store).args(["workspace", "set", "--name", "x"]));
+        assert!(stderr(&unnamed).contains("--workspace"), "{unnamed:?}");
+        let set = |arguments: &[&str]| {
+            run(galley(&store).args(["workspace", "set", "--workspace", id]).args(arguments))
+        };
+        let done = set(&["--name", "Renamed", "--customer-id", "cus_1", "--subscription-plan", "team",
+            "--subscription-data", "{\"seats\": 3}", "--subscription-expires-at", "2027-01-01"]);
+        assert!(done.status.success(), "{done:?}");
+        assert!(set(&["--subscription-plan", "", "--subscription-status", "active"]).status.success());
+        let (_, shown) = get(&program, token, "/workspace").await;
+        for (field, value) in [("name", json!("Renamed")), ("customerId", json!("cus_1")),
+            ("subscriptionPlan", Value::Null), ("subscriptionStatus", json!("active")),
+            ("subscriptionData", json!("{\"seats\": 3}")),
+            ("subscriptionExpiresAt", json!("2027-01-01T00:00:00.000Z"))] {
+            assert_eq!(shown[field], value, "{field}");
+        }
+        for wrong in [["--subscription-data", "{"], ["--subscription-expires-at", "soon"], ["--name", ""]] {
+            let refused = set(&wrong);
+            assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+            assert!(stderr(&refused).contains(wrong[0]), "{refused:?}");
+        }
+        assert_eq!(get(&program, token, "/workspace").await.1, shown);
+        let (status, _) = get(&program, &init_token(), &format!("/content-groups?id={}",
+            made["contentGroupId"].as_str().unwrap())).await;
+        assert_eq!(status, 404);
+    }
+}
+
+#[test]
+fn on_sqlite_a_key_is_made_and_missed() {
+    let store = TestStore::sqlite();
+    let mut program = Program::serve(&store, free_port());
+    assert!(program.terminate().success());
+    let file = data_dir(&store).join("galley.key");
+    let key = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let refused = run(galley(&store).arg("serve"));
+    assert!(stderr(&refused).contains("put it back"), "{refused:?}");
+    assert!(!file.exists(), "another one would not open what is there");
+    // The variable is as good as the file.
+    let checked = run(galley(&store).env("GALLEY_KEY", key.trim()).arg("check"));
+    assert!(checked.status.success(), "{checked:?}");
+    std::fs::write(&file, "garbage").unwrap();
+    assert!(stderr(&run(galley(&store).arg("serve"))).contains("can't be used"));
+    std::fs::write(&file, &key).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let open = stdout(&run(galley(&store).arg("check")));
+        assert!(open.contains("chmod 600"), "{open}");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    assert!(run(galley(&store).arg("check")).status.success());
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let store = TestStore::sqlite();
+    assert!(run(galley(&store).arg("init")).status.success());
+    let mut command = galley(&store);
+    let mut child = command
+        .args(["workspace", "list"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn with_postgresql_a_key_is_needed_before_anything_is_made() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let Some(store) = runtime.block_on(TestStore::postgres()) else { return };
+    let DatabaseUrl::Postgres(url) = &store.url else { panic!("{store:?}") };
+    for command in ["serve", "init"] {
+        let refused = run(galley(&store).env_remove("GALLEY_KEY").arg(command));
+        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        assert!(stderr(&refused).contains("GALLEY_KEY is needed"), "{refused:?}");
+    }
+    let tables = runtime.block_on(async {
+        let (client, connection) =
+            tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let sql = "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'";
+        client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0)
+    });
+    assert_eq!(tables, 0);
+    assert!(run(galley(&store).env("GALLEY_KEY", KEY).arg("init")).status.success());
+}
