@@ -129,7 +129,11 @@ impl Query {
 
     /// Notes what is wrong with a parameter.
     pub(crate) fn refuse(&mut self, name: &str, invalid: &Invalid) {
-        self.issues.push(Issue::new(vec![Step::Field(name.to_owned())], invalid));
+        let path = vec![Step::Field(name.to_owned())];
+        // What a parameter says is no use once it can't be read.
+        if self.issues.iter().all(|issue| issue.path != path) {
+            self.issues.push(Issue::new(path, invalid));
+        }
     }
 
     /// Refuses the request if anything was wrong.

@@ -5,6 +5,7 @@ use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::json;
 
+use crate::described::DOCUMENT;
 use crate::service::{Answer, Service};
 
 /// A request that is wrong, and what is said to it.
@@ -32,6 +33,11 @@ struct Names {
     /// A variant whose key is `de`.
     variant: String,
     member: String,
+    /// A role that somebody may have.
+    role: String,
+    token: String,
+    /// On members who are added.
+    webhook: String,
 }
 
 /// A piece's body in which `fields` are set, or added.
@@ -54,7 +60,7 @@ fn piece(names: &Names, fields: &str) -> Body {
 }
 
 fn table(names: &Names) -> Vec<Bad> {
-    let Names { piece: id, group, tag, variant, member } = names;
+    let Names { piece: id, group, tag, variant, member, .. } = names;
     let mut table = Vec::new();
     let mut add = |method: &str, path: &str, body: Body, status, reason, issues| {
         let method = method.parse().unwrap();
@@ -269,6 +275,26 @@ fn table(names: &Names) -> Vec<Bad> {
     ] {
         add("GET", path, Body::None, status, reason, issues);
     }
+    for (path, issues) in [
+        ("/content-groups", &["id"][..]),
+        ("/content-groups?subtree=2", &["id", "subtree"]),
+        ("/content-groups/list?ancestor=a&ancestor=b", &["ancestor"]),
+        ("/tags", &["id"]),
+        ("/tags/list?page=0&perPage=x", &["page", "perPage"]),
+    ] {
+        add("GET", path, Body::None, 400, "validation", issues);
+    }
+    for path in ["/content-groups", "/tags"] {
+        add("DELETE", path, Body::None, 400, "validation", &["id"]);
+        add("DELETE", &format!("{path}?id={id}"), Body::None, 404, "not_found", &[]);
+        add("PUT", path, Body::Json("{}".to_owned()), 400, "validation", &["id"]);
+        let missing = format!("{{\"id\":\"{id}\"}}");
+        add("PUT", path, Body::Json(missing), 404, "not_found", &[]);
+    }
+    let kept = format!("/content-groups?id={group}");
+    add("DELETE", &kept, Body::None, 409, "not_empty", &[]);
+    let circle = format!("{{\"id\":\"{group}\",\"ancestor\":\"{group}\"}}");
+    add("PUT", "/content-groups", Body::Json(circle), 400, "circle", &["ancestor"]);
     add("DELETE", "/content-pieces", Body::None, 400, "validation", &["id"]);
     add("DELETE", "/content-pieces?id=1", Body::None, 404, "not_found", &[]);
 
@@ -316,7 +342,299 @@ fn table(names: &Names) -> Vec<Bad> {
     ] {
         add("POST", path, Body::Json(body.to_owned()), 400, "validation", issues);
     }
+    table.extend(table_of_people(names));
+    table.extend(table_of_webhooks(names));
     table
+}
+
+/// Requests about members, roles, tokens, the profile and the workspace.
+fn table_of_people(names: &Names) -> Vec<Bad> {
+    let Names { group, tag, member, role, token, .. } = names;
+    let mut table = Vec::new();
+    let mut add = |method: &str, path: &str, body: String, status, reason, issues| {
+        let (method, body) = (method.parse().unwrap(), body_of(body));
+        table.push(Bad { method, path: path.to_owned(), body, status, reason, issues });
+    };
+    let none = String::new;
+    let long = "x".repeat(256);
+    let members = "/workspace-memberships";
+    for (body, reason, issues) in [
+        ("{}".to_owned(), "validation", &["email", "name", "roleId"][..]),
+        (
+            "{\"email\":null,\"name\":null,\"roleId\":null}".to_owned(),
+            "validation",
+            &["email", "name", "roleId"],
+        ),
+        (
+            "{\"email\":1,\"name\":[],\"roleId\":{}}".to_owned(),
+            "validation",
+            &["email", "name", "roleId"],
+        ),
+        (
+            format!("{{\"email\":\"ann\",\"name\":\"\",\"roleId\":\"{role}\"}}"),
+            "validation",
+            &["email", "name"],
+        ),
+        (
+            format!("{{\"email\":\"a@b\\r\\nBcc: c@d\",\"name\":\"a\",\"roleId\":\"{role}\"}}"),
+            "validation",
+            &["email"],
+        ),
+        (
+            format!("{{\"email\":\"{long}@b.example\",\"name\":\"{long}\",\"roleId\":\"{role}\"}}"),
+            "validation",
+            &["email", "name"],
+        ),
+        (
+            "{\"email\":\"ann@example.org\",\"name\":\"Ann\",\"roleId\":\"Admin\"}".to_owned(),
+            "unknown_reference",
+            &["roleId"],
+        ),
+        (
+            format!("{{\"email\":\"x\",\"name\":\"Ann\",\"roleId\":\"{tag}\"}}"),
+            "validation",
+            &["email", "roleId"],
+        ),
+        (
+            "{\"email\":\"x\",\"name\":\"Ann\",\"roleId\":\"role_00000000000000000000000000\"}"
+                .to_owned(),
+            "validation",
+            &["email", "roleId"],
+        ),
+    ] {
+        add("POST", members, body, 400, reason, issues);
+    }
+    let body = format!("{{\"email\":\"HOME@example.org\",\"name\":\"a\",\"roleId\":\"{role}\"}}");
+    add("POST", members, body, 409, "already_member", &[]);
+    for (body, status, reason, issues) in [
+        ("{}".to_owned(), 400, "validation", &["id", "roleId"][..]),
+        (format!("{{\"id\":\"{member}\"}}"), 400, "validation", &["roleId"]),
+        (format!("{{\"roleId\":\"{role}\"}}"), 400, "validation", &["id"]),
+        (format!("{{\"id\":3,\"roleId\":\"{role}\"}}"), 400, "validation", &["id"]),
+        (format!("{{\"id\":\"{tag}\",\"roleId\":\"{role}\"}}"), 404, "not_found", &[]),
+        (format!("{{\"id\":\"{member}\",\"roleId\":\"\"}}"), 400, "unknown_reference", &["roleId"]),
+        (format!("{{\"id\":\"{member}\",\"roleId\":\"{role}\"}}"), 409, "last_admin", &[]),
+    ] {
+        add("PUT", members, body, status, reason, issues);
+    }
+    for (query, status, reason, issues) in [
+        (String::new(), 400, "validation", &["id"][..]),
+        ("?id=".to_owned(), 400, "validation", &["id"]),
+        ("?id=a&id=b".to_owned(), 400, "validation", &["id"]),
+        ("?id=%ff".to_owned(), 400, "validation", &["id"]),
+        (format!("?id={tag}"), 404, "not_found", &[]),
+        (format!("?id={member}"), 409, "last_admin", &[]),
+    ] {
+        add("DELETE", &format!("{members}{query}"), none(), status, reason, issues);
+    }
+    for list in [
+        "/workspace-memberships/list-members",
+        "/workspace-memberships/list-workspaces",
+        "/roles/list",
+        "/tokens/list",
+        "/webhooks/list",
+    ] {
+        for (query, issues) in [
+            ("?page=0", &["page"][..]),
+            ("?perPage=1001", &["perPage"]),
+            ("?page=x&perPage=-1&lastId=y", &["page", "perPage", "lastId"]),
+            ("?cursor=!", &["cursor"]),
+            ("?lastId=%ff", &["lastId"]),
+        ] {
+            add("GET", &format!("{list}{query}"), none(), 400, "validation", issues);
+        }
+    }
+
+    for (body, issues) in [
+        ("{}".to_owned(), &["name", "permissions"][..]),
+        (
+            "{\"name\":1,\"permissions\":{},\"description\":2}".to_owned(),
+            &["name", "permissions", "description"],
+        ),
+        ("{\"name\":\"\",\"permissions\":[\"tags\"]}".to_owned(), &["name", "permissions[0]"]),
+        (
+            "{\"name\":\"a\\nb\",\"permissions\":[null,\"tags:READ\"]}".to_owned(),
+            &["name", "permissions[0]", "permissions[1]"],
+        ),
+        (format!("{{\"name\":\"{long}\",\"permissions\":[]}}"), &["name"]),
+        (
+            format!(
+                "{{\"name\":\"a\",\"permissions\":[],\"description\":\"{}\"}}",
+                "x".repeat(1_025)
+            ),
+            &["description"],
+        ),
+    ] {
+        add("POST", "/roles", body, 400, "validation", issues);
+    }
+    add(
+        "POST",
+        "/roles",
+        "{\"name\":\"Editor\",\"permissions\":[]}".to_owned(),
+        409,
+        "name_taken",
+        &[],
+    );
+    for (body, status, reason, issues) in [
+        ("{}".to_owned(), 400, "validation", &["id"][..]),
+        (
+            format!("{{\"id\":\"{role}\",\"name\":null,\"permissions\":null}}"),
+            400,
+            "validation",
+            &["name", "permissions"],
+        ),
+        (format!("{{\"id\":\"{tag}\",\"name\":\"x\"}}"), 404, "not_found", &[]),
+        (format!("{{\"id\":\"{role}\",\"name\":\"Viewer\"}}"), 409, "name_taken", &[]),
+    ] {
+        add("PUT", "/roles", body, status, reason, issues);
+    }
+
+    for (body, reason, issues) in [
+        ("{}".to_owned(), "validation", &["name", "permissions"][..]),
+        (
+            "{\"name\":[],\"permissions\":\"all\",\"contentGroupIds\":{},\"extension\":1,\"expiresAt\":2}"
+                .to_owned(),
+            "validation",
+            &["name", "permissions", "contentGroupIds", "extension", "expiresAt"],
+        ),
+        ("{\"name\":\"a\",\"permissions\":[],\"contentGroupIds\":[]}".to_owned(), "validation",
+            &["contentGroupIds"]),
+        ("{\"name\":\"a\",\"permissions\":[],\"expiresAt\":\"2001-01-01\"}".to_owned(), "validation",
+            &["expiresAt"]),
+        (format!("{{\"name\":\"a\",\"permissions\":[],\"extension\":\"{long}\"}}"), "validation",
+            &["extension"]),
+        (format!("{{\"name\":\"a\",\"permissions\":[],\"contentGroupIds\":[\"{group}\",\"{tag}\"]}}"),
+            "unknown_reference", &["contentGroupIds[1]"]),
+        (format!("{{\"name\":\"\",\"permissions\":[],\"contentGroupIds\":[\"{group}\",3,\"x\"]}}"),
+            "validation", &["name", "contentGroupIds[1]", "contentGroupIds[2]"]),
+        (
+            format!(
+                "{{\"name\":\"a\",\"permissions\":[],\"contentGroupIds\":[{}]}}",
+                vec![format!("\"{group}\""); 101].join(",")
+            ),
+            "validation",
+            &["contentGroupIds"],
+        ),
+    ] {
+        add("POST", "/tokens", body, 400, reason, issues);
+    }
+    for (body, status, reason, issues) in [
+        ("{}".to_owned(), 400, "validation", &["id"][..]),
+        (
+            format!("{{\"id\":\"{token}\",\"name\":null,\"permissions\":null}}"),
+            400,
+            "validation",
+            &["name", "permissions"],
+        ),
+        (
+            format!("{{\"id\":\"{token}\",\"contentGroupIds\":[\"x\"]}}"),
+            400,
+            "unknown_reference",
+            &["contentGroupIds[0]"],
+        ),
+        (
+            format!("{{\"id\":\"{token}\",\"expiresAt\":\"never\"}}"),
+            400,
+            "validation",
+            &["expiresAt"],
+        ),
+        (format!("{{\"id\":\"{tag}\",\"name\":\"x\"}}"), 404, "not_found", &[]),
+    ] {
+        add("PUT", "/tokens", body, status, reason, issues);
+    }
+    for path in ["/roles", "/tokens", "/webhooks"] {
+        for method in ["GET", "DELETE"] {
+            add(method, path, none(), 400, "validation", &["id"]);
+            add(method, &format!("{path}?id={tag}"), none(), 404, "not_found", &[]);
+        }
+    }
+
+    for (body, issues) in [
+        (
+            "{\"fullName\":\"\",\"username\":\"\",\"avatar\":1}",
+            &["fullName", "username", "avatar"][..],
+        ),
+        ("{\"username\":\"a b\"}", &["username"]),
+        ("{\"username\":\"a\\u202eb\"}", &["username"]),
+        ("{\"fullName\":null,\"username\":null}", &["fullName", "username"]),
+        ("{\"avatar\":\"javascript:alert(1)\"}", &["avatar"]),
+    ] {
+        add("PUT", "/profile", body.to_owned(), 400, "validation", issues);
+    }
+    for (body, issues) in [
+        ("{\"name\":\"\",\"description\":[],\"logo\":{}}", &["name", "description", "logo"][..]),
+        ("{\"name\":null}", &["name"]),
+        ("{\"logo\":\"data:image/png;base64,AAAA\"}", &["logo"]),
+    ] {
+        add("PUT", "/workspace", body.to_owned(), 400, "validation", issues);
+    }
+    table
+}
+
+fn table_of_webhooks(names: &Names) -> Vec<Bad> {
+    let Names { group, tag, webhook, .. } = names;
+    let mut table = Vec::new();
+    let mut add = |method: &str, body: String, status, reason, issues| {
+        let (method, body) = (method.parse().unwrap(), body_of(body));
+        table.push(Bad { method, path: "/webhooks".to_owned(), body, status, reason, issues });
+    };
+    let made = |fields: &str| {
+        format!(
+            "{{\"url\":\"https://9.9.9.9/\",\"name\":\"w\",\"event\":\"memberAdded\",{fields}}}"
+        )
+    };
+    let long = "x".repeat(256);
+    for (body, reason, issues) in [
+        ("{}".to_owned(), "validation", &["url", "name", "event"][..]),
+        (
+            "{\"url\":1,\"name\":2,\"event\":3,\"description\":4,\"secret\":5,\"metadata\":6,\"enabled\":7}"
+                .to_owned(),
+            "validation",
+            &["url", "name", "event", "description", "secret", "metadata", "enabled"],
+        ),
+        ("{\"url\":\"ftp://a/\",\"name\":\"\",\"event\":\"pieceAdded\"}".to_owned(), "validation",
+            &["url", "name", "event"]),
+        (made("\"url2\":1").replace("https://9.9.9.9/", "https://u:p@9.9.9.9/"), "validation", &["url"]),
+        (made("\"x\":1").replace("https://9.9.9.9/", "http:9.9.9.9"), "validation", &["url"]),
+        (made(&format!("\"secret\":\"{long}\"")), "validation", &["secret"]),
+        (made("\"secret\":\"whsec_AAAA\""), "validation", &["secret"]),
+        (made("\"secret\":[]"), "validation", &["secret"]),
+        (made("\"metadata\":{\"contentGroupId\":1}"), "validation", &["metadata.contentGroupId"]),
+        (made("\"metadata\":{\"contentGroupId\":\"x\"}"), "unknown_reference", &["metadata.contentGroupId"]),
+        (
+            made(&format!("\"metadata\":{{\"contentGroupId\":\"{tag}\"}},\"enabled\":1")),
+            "validation",
+            &["metadata.contentGroupId", "enabled"],
+        ),
+        (made("\"x\":1").replace("memberAdded", "contentPieceAdded"), "validation",
+            &["metadata.contentGroupId"]),
+    ] {
+        add("POST", body, 400, reason, issues);
+    }
+    for (fields, reason, issues) in [
+        ("\"secret\":\"another\"".to_owned(), "immutable_field", &["secret"][..]),
+        ("\"secret\":null".to_owned(), "immutable_field", &["secret"]),
+        ("\"event\":\"contentPieceAdded\"".to_owned(), "validation", &["metadata.contentGroupId"]),
+        (
+            "\"url\":null,\"name\":null,\"event\":null,\"enabled\":null".to_owned(),
+            "validation",
+            &["url", "name", "event", "enabled"],
+        ),
+        (
+            "\"metadata\":{\"contentGroupId\":\"cg_00000000000000000000000000\"}".to_owned(),
+            "unknown_reference",
+            &["metadata.contentGroupId"],
+        ),
+        (format!("\"metadata\":\"{group}\""), "validation", &["metadata"]),
+    ] {
+        add("PUT", format!("{{\"id\":\"{webhook}\",{fields}}}"), 400, reason, issues);
+    }
+    add("PUT", format!("{{\"id\":\"{tag}\",\"name\":\"x\"}}"), 404, "not_found", &[]);
+    table
+}
+
+fn body_of(text: String) -> Body {
+    if text.is_empty() { Body::None } else { Body::Json(text) }
 }
 
 async fn send(service: &Service, bad: &Bad) -> Answer {
@@ -337,7 +655,14 @@ on_both_engines! {
         let tag = service.create("/tags", &json!({"label": "a"})).await;
         let variant = service.create("/variants", &json!({"key": "de", "label": "German"})).await;
         let piece = service.create("/content-pieces", &service.piece("kept")).await;
+        let token = service.create("/tokens", &json!({"name": "t", "permissions": []})).await;
+        let hook = json!({"url": "https://9.9.9.9/", "name": "w", "event": "memberAdded"});
+        let webhook = service.create("/webhooks", &hook).await;
+        let [_, role, _] = service.roles();
         let names = Names {
+            role,
+            token,
+            webhook,
             piece,
             tag,
             variant,
@@ -346,7 +671,20 @@ on_both_engines! {
         };
         let before = service.everything().await;
         let table = table(&names);
-        assert!(table.len() >= 60, "{}", table.len());
+        assert!(table.len() >= 200, "{}", table.len());
+        // Every route that takes something is tried.
+        for (path, item) in DOCUMENT["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                let takes = ["requestBody", "parameters"].iter().any(|part| operation.get(part).is_some());
+                let mut tried = table.iter().map(|bad| {
+                    (bad.method.as_str().to_lowercase(), bad.path.split('?').next().unwrap())
+                });
+                let open = operation["security"] == json!([]);
+                let only_headers = matches!(path.as_str(), "/profile" | "/workspace") && method == "get";
+                assert!(!takes || open || only_headers || tried.any(|one| one == (method.clone(), path.as_str())),
+                    "{method} {path} is not tried");
+            }
+        }
         for (index, bad) in table.iter().enumerate() {
             let answer = send(&service, bad).await;
             let shown = match &bad.body {
