@@ -1,5 +1,9 @@
 //! `/content-groups`: every endpoint's success, errors, permissions, and the events it causes.
 
+use galley_domain::ContentPieceId;
+use galley_domain::content_piece::ContentPiece;
+use galley_domain::order_key::OrderKey;
+use galley_storage::{WriteTx, content_pieces};
 use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -11,6 +15,22 @@ const NO_GROUP: &str = "cg_00000000000000000000000000";
 /// Makes a group under `ancestor`.
 async fn group(service: &Service, name: &str, ancestor: Option<&str>) -> String {
     service.create("/content-groups", &json!({"name": name, "ancestor": ancestor})).await
+}
+
+/// Makes so many pieces as one that is the last, after it.
+async fn copy(service: &Service, id: &str, count: u32) {
+    let (workspace, id): (_, ContentPieceId) = (service.home.made.workspace, id.parse().unwrap());
+    let environment = service.environment.clone();
+    let write = async move |tx: &WriteTx<'_>| {
+        let piece = content_pieces::find_to_change(tx, workspace, id).await?.expect("it is there");
+        for order in OrderKey::spread(Some(&piece.order), None, count) {
+            let id = ContentPieceId::new(environment.new_id());
+            let copy = ContentPiece { id, order, ..piece.clone() };
+            content_pieces::insert(tx, workspace, &copy, "{\"type\":\"doc\"}").await?;
+        }
+        Ok::<_, galley_storage::Error>(())
+    };
+    service.database.write("copy", write).await.unwrap();
 }
 
 async fn get(service: &Service, id: &str) -> Value {
@@ -165,6 +185,24 @@ on_both_engines! {
             ("contentPieceRemoved".to_owned(), in_a), ("contentGroupRemoved".to_owned(), a)]);
         let list = service.get("/content-pieces/list").await;
         assert_eq!(list.column("id"), [kept]);
+    }
+
+    async fn what_holds_too_much_is_not_deleted_at_once(store: TestStore) {
+        let service = Service::start(store).await;
+        let a = group(&service, "A", None).await;
+        let b = group(&service, "B", Some(&a)).await;
+        let last = service.create("/content-pieces", &piece_in(&b, "one")).await;
+        copy(&service, &last, 10_000).await;
+        let answer = service.delete(&format!("/content-groups?id={a}&recursive=true")).await;
+        answer.assert_problem(409, "too_large", &[]);
+        assert_eq!(get(&service, &a).await["descendants"], json!([b]));
+        // One less, and it goes.
+        assert_eq!(service.delete(&format!("/content-pieces?id={last}")).await.status, 204);
+        let sequence = service.last_sequence().await;
+        let answer = service.delete(&format!("/content-groups?id={a}&recursive=true")).await;
+        assert_eq!(answer.status, 204, "{answer:?}");
+        assert_eq!(service.last_sequence().await, sequence + 10_000 + 2);
+        assert_eq!(service.get("/content-pieces/list").await.body, json!([]));
     }
 
     async fn wrong_groups_are_refused(store: TestStore) {
