@@ -27,6 +27,8 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<()> {
     print("metrics-addr", &settings.metrics_addr, metrics);
     print("log", &settings.log, &settings.log.value);
     print("body-max", &settings.body_max, settings.body_max.value);
+    print("head-max", &settings.head_max, settings.head_max.value);
+    print("receive-time-max", &settings.receive_time_max, settings.receive_time_max.value);
     print("content-max", &settings.content_max, settings.content_max.value);
     settings.cors_origins()?;
     print("cors-origins", &settings.cors_origins, &settings.cors_origins.value);

@@ -41,12 +41,13 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     first_start(settings, &database, &environment, address).await?;
     let limits = Limits {
         body_max: settings.body_max.value,
+        head_max: settings.head_max.value,
+        receive_time_max: Duration::from_secs(settings.receive_time_max.value),
         content_max: settings.content_max.value,
         cors_origins: settings.cors_origins()?,
         rate_limit: settings.rate_limit.value,
         invites_per_hour: settings.invites_per_hour.value,
         webhook_addresses: settings.webhook_addresses(address)?,
-        ..Limits::default()
     };
     let app = App::new(database.clone(), environment, key, limits);
     let url = settings.public_url(address);

@@ -45,6 +45,13 @@ pub(crate) struct Given {
     /// The most bytes of a request's body [default: 8388608]
     #[arg(long, global = true, env = "GALLEY_BODY_MAX", value_name = "BYTES")]
     body_max: Option<usize>,
+    /// The most bytes of a request's head [default: 16384]
+    #[arg(long, global = true, env = "GALLEY_HEAD_MAX", value_name = "BYTES")]
+    head_max: Option<usize>,
+    /// Seconds that a client may take to send a head or a body, or to take more of an answer
+    /// [default: 30]
+    #[arg(long, global = true, env = "GALLEY_RECEIVE_TIME_MAX", value_name = "SECONDS")]
+    receive_time_max: Option<u64>,
     /// The most bytes of HTML as a piece's content [default: 2097152]
     #[arg(long, global = true, env = "GALLEY_CONTENT_MAX", value_name = "BYTES")]
     content_max: Option<usize>,
@@ -102,6 +109,8 @@ pub(crate) struct Settings {
     pub(crate) metrics_addr: Setting<Option<SocketAddr>>,
     pub(crate) log: Setting<String>,
     pub(crate) body_max: Setting<usize>,
+    pub(crate) head_max: Setting<usize>,
+    pub(crate) receive_time_max: Setting<u64>,
     pub(crate) content_max: Setting<usize>,
     pub(crate) cors_origins: Setting<String>,
     pub(crate) rate_limit: Setting<u32>,
@@ -125,8 +134,7 @@ pub(crate) fn load(given: Given) -> anyhow::Result<Settings> {
         None => Given::default(),
     };
     let limits = galley_server::Limits::default();
-    let invites = limits.invites_per_hour;
-    let limits = (limits.body_max, limits.content_max);
+    let receive_time_max = limits.receive_time_max.as_secs();
     let settings = Settings {
         listen: pick(given.listen, in_file.listen, SocketAddr::from(([127, 0, 0, 1], 8080))),
         data_dir: pick(given.data_dir, in_file.data_dir, PathBuf::from("galley-data")),
@@ -135,11 +143,17 @@ pub(crate) fn load(given: Given) -> anyhow::Result<Settings> {
         public_url: pick_optional(given.public_url, in_file.public_url),
         metrics_addr: pick_optional(given.metrics_addr, in_file.metrics_addr),
         log: pick(given.log, in_file.log, "info".to_owned()),
-        body_max: pick(given.body_max, in_file.body_max, limits.0),
-        content_max: pick(given.content_max, in_file.content_max, limits.1),
+        body_max: pick(given.body_max, in_file.body_max, limits.body_max),
+        head_max: pick(given.head_max, in_file.head_max, limits.head_max),
+        receive_time_max: pick(given.receive_time_max, in_file.receive_time_max, receive_time_max),
+        content_max: pick(given.content_max, in_file.content_max, limits.content_max),
         cors_origins: pick(given.cors_origins, in_file.cors_origins, String::new()),
         rate_limit: pick(given.rate_limit, in_file.rate_limit, 0),
-        invites_per_hour: pick(given.invites_per_hour, in_file.invites_per_hour, invites),
+        invites_per_hour: pick(
+            given.invites_per_hour,
+            in_file.invites_per_hour,
+            limits.invites_per_hour,
+        ),
         webhooks_allow: pick(given.webhooks_allow, in_file.webhooks_allow, String::new()),
         key: pick_optional(given.key, in_file.key),
         init_token: given.init_token,
@@ -180,6 +194,9 @@ impl Settings {
         ] {
             anyhow::ensure!(value > 0, "{name} must be at least 1");
         }
+        // Less is refused by what reads the heads.
+        anyhow::ensure!(self.head_max.value >= 8_192, "head-max must be at least 8192");
+        anyhow::ensure!(self.receive_time_max.value > 0, "receive-time-max must be at least 1");
         if let Some(text) = &self.public_url.value {
             let url = url::Url::parse(text).ok().filter(|url| {
                 matches!(url.scheme(), "http" | "https")

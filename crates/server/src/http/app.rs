@@ -18,6 +18,8 @@ use crate::secrets::SecretKey;
 /// Bounds on what a client may do.
 #[derive(Debug, Clone)]
 pub struct Limits {
+    /// Bytes of a request's head.
+    pub head_max: usize,
     /// Bytes of a request's body.
     pub body_max: usize,
     /// Bytes of HTML as content.
@@ -37,6 +39,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            head_max: 16 * 1024,
             body_max: 8 * 1024 * 1024,
             content_max: 2 * 1024 * 1024,
             receive_time_max: Duration::from_secs(30),

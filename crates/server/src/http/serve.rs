@@ -26,9 +26,6 @@ use crate::http::router::router;
 /// How long requests may take to finish once the server is to stop.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// The most bytes of a request's head.
-const HEAD_MAX: usize = 16 * 1024;
-
 /// A server that is bound to its address.
 #[derive(Debug)]
 pub struct Server {
@@ -80,7 +77,7 @@ fn serve_connection(stream: TcpStream, app: &App, router: &Router, connections: 
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
-    let receive_time_max = app.limits().receive_time_max;
+    let (receive_time_max, head_max) = (app.limits().receive_time_max, app.limits().head_max);
     // Somebody who takes nothing of an answer for that long is dropped, and the answer with them.
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(receive_time_max));
@@ -95,7 +92,7 @@ fn serve_connection(stream: TcpStream, app: &App, router: &Router, connections: 
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(receive_time_max)
-        .max_buf_size(HEAD_MAX)
+        .max_buf_size(head_max)
         .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let connection = connections.watch(connection);
     tokio::spawn(async move {
