@@ -14,7 +14,7 @@ line_of_text! {
 pub const DEPTH_MAX: usize = 32;
 
 /// The most pieces that one recursive deletion takes with it.
-pub const RECURSIVE_DELETE_MAX: usize = 10_000;
+pub const RECURSIVE_DELETE_MAX: i64 = 10_000;
 
 /// A content group.
 #[derive(Debug, Clone, PartialEq, Eq)]

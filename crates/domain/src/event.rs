@@ -178,6 +178,11 @@ impl Occurrence {
         }
     }
 
+    /// Whether it is of a piece.
+    pub fn is_of_piece(&self) -> bool {
+        matches!(self, Self::PieceAdded(_) | Self::PieceUpdated { .. } | Self::PieceRemoved(_))
+    }
+
     /// Where the resource is, if it is there.
     pub fn path_after(&self) -> Option<&GroupPath> {
         match self {

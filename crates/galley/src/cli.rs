@@ -11,7 +11,7 @@ use crate::settings::Given;
 ///
 /// Without a command it serves. Settings come from galley.toml, GALLEY_* variables and flags, each
 /// over the one before; `galley config` prints what is in force.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "galley", version, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(flatten)]

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use galley_server::secrets::{KeyRefused, SecretKey};
 use galley_storage::{Database, DatabaseUrl, Error as StorageError, Tx, installation};
 
@@ -30,12 +30,19 @@ pub(crate) fn check_given(settings: &Settings) -> anyhow::Result<()> {
 
 /// The key of the settings, or of the file; makes the file for a SQLite database that has no key yet.
 pub(crate) async fn load(settings: &Settings, database: &Database) -> anyhow::Result<SecretKey> {
+    // Asked first: the file of a key is there before the database knows of it.
+    let known = has_key(database).await?;
+    let (key, from) = find_or_make(settings, known)?;
+    key.take(database).await.map_err(|refused| explained(refused, &from))?;
+    Ok(key)
+}
+
+/// The key, and where it is from. A file is made only if the database doesn't know a key.
+fn find_or_make(settings: &Settings, known: bool) -> anyhow::Result<(SecretKey, String)> {
     let path = settings.data_dir.value.join(FILE);
     let shown = path.display();
     check_given(settings)?;
-    // Asked first: the file of a key is there before the database knows of it.
-    let known = has_key(database).await?;
-    let (key, from) = if let Some(text) = settings.key.value.as_deref() {
+    Ok(if let Some(text) = settings.key.value.as_deref() {
         let key = SecretKey::parse(text).context("GALLEY_KEY can't be used")?;
         (key, "GALLEY_KEY".to_owned())
     } else if path.exists() {
@@ -51,14 +58,16 @@ pub(crate) async fn load(settings: &Settings, database: &Database) -> anyhow::Re
         );
     } else {
         (make(&path)?, shown.to_string())
-    };
-    match key.check(database).await {
-        Ok(()) => Ok(key),
-        Err(KeyRefused::Other) => bail!(
+    })
+}
+
+fn explained(refused: KeyRefused, from: &str) -> anyhow::Error {
+    match refused {
+        KeyRefused::Other => anyhow!(
             "the key of {from} is not the one that the database was encrypted with: start with \
              that one"
         ),
-        Err(KeyRefused::Storage(error)) => Err(error.into()),
+        KeyRefused::Storage(error) => error.into(),
     }
 }
 
@@ -122,7 +131,8 @@ pub(crate) async fn check(settings: &Settings, database: &Database) -> Result<St
     if sqlite && settings.key.value.is_none() && !path.exists() && !stored {
         return Ok("made at the first start".to_owned());
     }
-    load(settings, database).await.map_err(|error| format!("{error:#}"))?;
+    let (key, from) = find_or_make(settings, stored).map_err(|error| format!("{error:#}"))?;
+    key.check(database).await.map_err(|refused| format!("{:#}", explained(refused, &from)))?;
     if settings.key.value.is_none() && is_open_to_others(&path) {
         let shown = path.display();
         return Err(format!("{shown} can be read by other users: chmod 600 {shown}"));

@@ -11,7 +11,7 @@ use galley_storage::DatabaseUrl;
 use serde::Deserialize;
 
 /// Settings as they are given, by flag or variable, or in the file.
-#[derive(Debug, Default, Args, Deserialize)]
+#[derive(Default, Args, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Given {
     /// The settings file
@@ -97,8 +97,7 @@ pub(crate) enum Source {
     Command,
 }
 
-/// The settings in force.
-#[derive(Debug)]
+/// The settings in force. Some are secrets.
 pub(crate) struct Settings {
     pub(crate) file: Option<PathBuf>,
     pub(crate) listen: Setting<SocketAddr>,

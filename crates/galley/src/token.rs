@@ -10,7 +10,7 @@ use galley_domain::{
 use galley_server::operations::tokens::{self, TokenRequest};
 use galley_server::{Environment, Error};
 use galley_storage::tokens::TokenSummary;
-use galley_storage::{Database, Tx, WriteTx, content_groups, members, users};
+use galley_storage::{Database, Tx, WriteTx, content_groups, members, users, workspaces};
 
 use crate::cli::TokenCommand;
 use crate::out::say;
@@ -41,9 +41,14 @@ pub(crate) async fn run(settings: &Settings, command: &TokenCommand) -> anyhow::
                 expires_at: end.map(Timestamp::from_ms),
             };
             let write = async move |tx: &WriteTx<'_>| {
-                tokens::create(tx, &environment, workspace, &request).await
+                workspaces::lock(tx, workspace).await?;
+                if members::find_by_user(tx, workspace, request.user).await?.is_none() {
+                    return Ok(None);
+                }
+                tokens::create(tx, &environment, workspace, &request).await.map(Some)
             };
-            let id = database.write("tokens.create", write).await?.id;
+            let made = database.write::<_, Error, _>("tokens.create", write).await?;
+            let id = made.context("the member was removed just now")?.id;
             eprintln!("Made {id}. This is the token, shown once:");
             say!("{}", token.reveal());
             Ok(())
@@ -83,7 +88,7 @@ async fn read_groups(
     }
     let wanted = ids.clone();
     let find = async move |tx: &Tx<'_>| {
-        Ok::<_, Error>(content_groups::existing(tx, workspace, &wanted).await?)
+        Ok::<_, Error>(content_groups::existing(tx, workspace, &wanted, None).await?)
     };
     let found = database.read("content_groups.existing", find).await?;
     match ids.iter().find(|id| !found.contains(id)) {
@@ -136,6 +141,7 @@ async fn revoke(database: &Database, workspace: WorkspaceId, id: &str) -> anyhow
         format!("{id:?} is no token's id (tok_…); `galley token list` shows them")
     })?;
     let write = async move |tx: &WriteTx<'_>| {
+        workspaces::lock(tx, workspace).await?;
         Ok::<_, Error>(galley_storage::tokens::delete(tx, workspace, token).await?)
     };
     if !database.write("tokens.delete", write).await? {

@@ -6,6 +6,7 @@ use galley_domain::Timestamp;
 use galley_storage::{Database, Error as StorageError, WriteTx, idempotency};
 
 use crate::environment::Environment;
+use crate::http::app::App;
 use crate::http::idempotency::REMEMBERED_MS;
 
 /// How long it rests in between.
@@ -15,9 +16,10 @@ const PAUSE: Duration = Duration::from_mins(10);
 const BATCH: i64 = 1_000;
 
 /// Forgets what is remembered for a time only, as long as the service runs.
-pub(crate) async fn run(database: Database, environment: Environment) {
+pub(crate) async fn run(app: App) {
     loop {
-        if let Err(error) = forget_keys(&database, &environment).await {
+        app.rate_limit().forget();
+        if let Err(error) = forget_keys(app.database(), app.environment()).await {
             tracing::warn!(%error, "old idempotency keys were not forgotten");
         }
         tokio::time::sleep(PAUSE).await;

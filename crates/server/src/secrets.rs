@@ -11,6 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use galley_storage::{Database, Error as StorageError, Tx, WriteTx, installation};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hmac;
 
 /// How many bytes a key has.
 const KEY_BYTES: usize = 32;
@@ -21,7 +22,13 @@ const CHECK_PLACE: &str = "key check";
 
 /// The installation's key. `Debug` doesn't show it; clones are the same one.
 #[derive(Clone)]
-pub struct SecretKey(Arc<LessSafeKey>);
+pub struct SecretKey(Arc<Keys>);
+
+/// What is made of the installation's key.
+struct Keys {
+    secrets: LessSafeKey,
+    fingerprints: hmac::Key,
+}
 
 /// A text that is no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +55,10 @@ impl SecretKey {
     /// The key of these bytes.
     pub fn new(bytes: [u8; KEY_BYTES]) -> Self {
         let key = UnboundKey::new(&AES_256_GCM, &bytes).expect("the key has its length");
-        Self(Arc::new(LessSafeKey::new(key)))
+        // A key for each purpose, of which none tells another.
+        let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &bytes), b"fingerprints");
+        let fingerprints = hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref());
+        Self(Arc::new(Keys { secrets: LessSafeKey::new(key), fingerprints }))
     }
 
     /// Reads the base 64 of a key.
@@ -67,6 +77,7 @@ impl SecretKey {
         let nonce: [u8; NONCE_LEN] = rand::random();
         let mut sealed = text.to_vec();
         self.0
+            .secrets
             .seal_in_place_append_tag(
                 Nonce::assume_unique_for_key(nonce),
                 Aad::from(place),
@@ -81,25 +92,43 @@ impl SecretKey {
         let (nonce, sealed) = sealed.split_at_checked(NONCE_LEN).ok_or(Unreadable)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| Unreadable)?;
         let mut text = sealed.to_vec();
-        let opened = self.0.open_in_place(nonce, Aad::from(place), &mut text);
+        let opened = self.0.secrets.open_in_place(nonce, Aad::from(place), &mut text);
         Ok(opened.map_err(|_| Unreadable)?.to_vec())
     }
 
     /// Refuses a database whose secrets were encrypted with another key; the first key that a
     /// database sees is its own from then on.
-    pub async fn check(&self, database: &Database) -> Result<(), KeyRefused> {
-        let find = async |tx: &Tx<'_>| installation::find_key_check(tx).await;
-        let mut found = database.read::<_, StorageError, _>("installation.key", find).await?;
-        if found.is_none() {
-            let sealed = self.seal(CHECK_PLACE, CHECK.as_bytes());
-            let keep = async move |tx: &WriteTx<'_>| {
-                installation::insert_key_check(tx, &sealed).await?;
-                installation::find_key_check(tx).await
-            };
-            found = database.write::<_, StorageError, _>("installation.keep_key", keep).await?;
+    pub async fn take(&self, database: &Database) -> Result<(), KeyRefused> {
+        if self.check(database).await? {
+            return Ok(());
         }
-        let text = found.and_then(|sealed| self.open(CHECK_PLACE, &sealed).ok());
-        if text.as_deref() == Some(CHECK.as_bytes()) { Ok(()) } else { Err(KeyRefused::Other) }
+        let sealed = self.seal(CHECK_PLACE, CHECK.as_bytes());
+        let keep = async move |tx: &WriteTx<'_>| installation::insert_key_check(tx, &sealed).await;
+        database.write::<_, StorageError, _>("installation.keep_key", keep).await?;
+        // Of several that came at once the first one's counts.
+        self.check(database).await.map(drop)
+    }
+
+    /// Refuses a database whose secrets were encrypted with another key. Says whether it has one.
+    pub async fn check(&self, database: &Database) -> Result<bool, KeyRefused> {
+        let find = async |tx: &Tx<'_>| installation::find_key_check(tx).await;
+        let found = database.read::<_, StorageError, _>("installation.key", find).await?;
+        let Some(sealed) = found else { return Ok(false) };
+        match self.open(CHECK_PLACE, &sealed) {
+            Ok(text) if text == CHECK.as_bytes() => Ok(true),
+            _ => Err(KeyRefused::Other),
+        }
+    }
+
+    /// A fingerprint of something that is not to be guessed by whoever lacks the key.
+    pub fn fingerprint(&self, parts: &[&[u8]]) -> [u8; 32] {
+        let mut context = hmac::Context::with_key(&self.0.fingerprints);
+        for part in parts {
+            context.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            context.update(part);
+        }
+        let tag = context.sign();
+        tag.as_ref().try_into().expect("SHA-256 has 32 bytes")
     }
 }
 

@@ -4,7 +4,7 @@
 //! index range. Whoever moves or deletes a group locks the workspace first
 //! ([`crate::workspaces::lock`]).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
 use galley_domain::{ContentGroupId, Timestamp, WorkspaceId};
@@ -46,19 +46,27 @@ pub async fn path(tx: &Tx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> Re
     Ok(GroupPath::new(groups))
 }
 
-/// Which of `ids` are groups of the workspace.
+/// Which of `ids` are groups of the workspace, and in the subtree of one of `within`, where given.
 pub async fn existing(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     ids: &[ContentGroupId],
-) -> Result<Vec<ContentGroupId>> {
+    within: Option<&[ContentGroupId]>,
+) -> Result<HashSet<ContentGroupId>> {
     if ids.is_empty() {
-        return Ok(Vec::new());
+        return Ok(HashSet::new());
     }
     let mut params = vec![Value::from(workspace)];
-    let filter = in_list("id", ids.iter().copied(), &mut params);
-    let sql = format!("SELECT id FROM content_groups WHERE workspace_id = ?1{filter}");
-    tx.query(&sql, &params, |row| row.parse(0)).await
+    let filter = in_list("g.group_id", ids.iter().copied(), &mut params);
+    let within = match within {
+        Some(roots) => in_list("g.ancestor_id", roots.iter().copied(), &mut params),
+        None => String::new(),
+    };
+    let sql = format!(
+        "SELECT DISTINCT g.group_id FROM content_group_paths g
+         WHERE g.workspace_id = ?1{filter}{within}"
+    );
+    Ok(tx.query(&sql, &params, |row| row.parse(0)).await?.into_iter().collect())
 }
 
 /// Lists the groups directly under `parent` (`None`: the top level) in the order in which they were

@@ -289,23 +289,38 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPie
     Ok(())
 }
 
-/// The pieces directly in `groups`, by `order`, at most `limit` of them.
-pub async fn in_groups(
-    tx: &Tx<'_>,
+/// The first pieces directly in a group, by `order`, to delete them: nobody moves them elsewhere
+/// until this transaction ends.
+pub async fn in_group_to_delete(
+    tx: &WriteTx<'_>,
     workspace: WorkspaceId,
-    groups: &[ContentGroupId],
+    group: ContentGroupId,
     limit: i64,
 ) -> Result<Vec<ContentPiece>> {
-    if groups.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut params = vec![Value::from(workspace), Value::from(limit)];
-    let filter = in_list("p.content_group_id", groups.iter().copied(), &mut params);
     let sql = format!(
-        "SELECT {COLUMNS} FROM content_pieces p WHERE p.workspace_id = ?1{filter}
-         ORDER BY p.order_key LIMIT ?2"
+        "SELECT {COLUMNS} FROM content_pieces p
+         WHERE p.workspace_id = ?1 AND p.content_group_id = ?2
+         ORDER BY p.order_key LIMIT ?3{}",
+        tx.for_update()
     );
-    tx.query(&sql, &params, read).await
+    tx.query(&sql, params![workspace, group, limit], read).await
+}
+
+/// Whether a group holds more pieces than `count`, with the groups under it.
+pub async fn are_more_than(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    group: ContentGroupId,
+    count: i64,
+) -> Result<bool> {
+    tx.exists(
+        "SELECT 1 FROM content_pieces p WHERE p.workspace_id = ?1 AND p.content_group_id IN (
+            SELECT g.group_id FROM content_group_paths g
+            WHERE g.workspace_id = ?1 AND g.ancestor_id = ?2)
+         LIMIT 1 OFFSET ?3",
+        params![workspace, group, count],
+    )
+    .await
 }
 
 /// From the group to the time of placing, in the order of the columns.

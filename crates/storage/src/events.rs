@@ -1,9 +1,13 @@
 //! The record of what happened: one row for each change of a resource, in its transaction.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use galley_domain::content_group::GroupPath;
 use galley_domain::event::{EventType, Occurrence, Window};
-use galley_domain::{EventId, Timestamp, WorkspaceId};
+use galley_domain::{ContentGroupId, EventId, Timestamp, WorkspaceId};
 
+use crate::content_groups;
 use crate::content_pieces::comma_separated;
 use crate::error::Result;
 use crate::tx::{Tx, WriteTx};
@@ -59,10 +63,11 @@ pub async fn append(
             |row| row.int(0),
         )
         .await?;
+    let moved = moved_groups(tx, workspace, events).await?;
     let rows: Vec<Vec<Value<'_>>> = events
         .iter()
         .zip(last - count + 1..)
-        .map(|(event, sequence)| parameters(workspace, event, sequence, now))
+        .map(|(event, sequence)| parameters(workspace, event, &moved, sequence, now))
         .collect();
     tx.execute_each(
         "INSERT INTO events (workspace_id, sequence, id, type, created_at_ms, path_before,
@@ -73,15 +78,47 @@ pub async fn append(
     .await
 }
 
-fn parameters(
+/// Where the groups of pieces are by now. A group may have been moved after the piece's path was
+/// read, and its event have a lower number; from here on no other has.
+async fn moved_groups(
+    tx: &WriteTx<'_>,
     workspace: WorkspaceId,
-    event: &NewEvent,
+    events: &[NewEvent],
+) -> Result<HashMap<ContentGroupId, GroupPath>> {
+    let mut found = HashMap::new();
+    if !tx.has_other_writers() {
+        return Ok(found);
+    }
+    for event in events.iter().filter(|event| event.occurrence.is_of_piece()) {
+        let occurrence = &event.occurrence;
+        for path in [occurrence.path_before(), occurrence.path_after()].into_iter().flatten() {
+            let Some(&group) = path.groups().last() else { continue };
+            if let Entry::Vacant(place) = found.entry(group) {
+                place.insert(content_groups::path(tx, workspace, group).await?);
+            }
+        }
+    }
+    // What is deleted in this transaction was where it was.
+    found.retain(|_, path| !path.groups().is_empty());
+    Ok(found)
+}
+
+fn parameters<'e>(
+    workspace: WorkspaceId,
+    event: &'e NewEvent,
+    moved: &HashMap<ContentGroupId, GroupPath>,
     sequence: i64,
     now: Timestamp,
-) -> Vec<Value<'_>> {
+) -> Vec<Value<'e>> {
     let seen = event.occurrence.seen_through(Window::Workspace);
     let event_type = seen.map(EventType::as_str).expect("the workspace sees every event");
-    let path = |path: Option<&GroupPath>| path.map(|path| comma_separated(path.groups()));
+    let is_of_piece = event.occurrence.is_of_piece();
+    let path = |path: Option<&GroupPath>| {
+        let path = path?;
+        let last = path.groups().last().filter(|_| is_of_piece);
+        let now = last.and_then(|group| moved.get(group)).unwrap_or(path);
+        Some(comma_separated(now.groups()))
+    };
     params![
         workspace,
         sequence,

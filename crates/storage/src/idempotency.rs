@@ -10,7 +10,7 @@ use crate::value::params;
 /// What was kept of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// The SHA-256 of what was asked for.
+    /// A fingerprint of what was asked for.
     pub request_hash: Vec<u8>,
     /// What was answered, if it can be told again.
     pub answer: Option<String>,

@@ -31,12 +31,6 @@ pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: RoleId) -> Result<Opt
     tx.find(&sql, params![workspace, id], |row| read(row, 0)).await
 }
 
-/// Finds the role with this name.
-pub async fn find_by_name(tx: &Tx<'_>, workspace: WorkspaceId, name: &str) -> Result<Option<Role>> {
-    let sql = format!("SELECT {COLUMNS} FROM roles r WHERE r.workspace_id = ?1 AND r.name = ?2");
-    tx.find(&sql, params![workspace, name], |row| read(row, 0)).await
-}
-
 /// Lists roles in the order in which they were made, after `after` if given.
 pub async fn list(
     tx: &Tx<'_>,

@@ -24,6 +24,19 @@ pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: TagId) -> Result<Opti
     tx.find(sql, params![workspace, id], read).await
 }
 
+/// Finds a tag to change it: nobody else does until this transaction ends.
+pub async fn find_to_change(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: TagId,
+) -> Result<Option<Tag>> {
+    let sql = format!(
+        "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND id = ?2{}",
+        tx.for_update()
+    );
+    tx.find(&sql, params![workspace, id], read).await
+}
+
 /// Those of `ids` that are tags of the workspace, in no particular order, and perhaps others.
 pub async fn find_all(tx: &Tx<'_>, workspace: WorkspaceId, ids: &[TagId]) -> Result<Vec<Tag>> {
     if ids.is_empty() {

@@ -111,12 +111,26 @@ impl<'a> Tx<'a> {
         }
     }
 
+    /// Whether other transactions write at the same time.
+    pub(crate) fn has_other_writers(&self) -> bool {
+        matches!(self.engine, Engine::Postgres(_))
+    }
+
     /// What ends a SELECT that locks the rows it gives until the transaction ends. On SQLite
     /// there is one writer, so that nothing needs a lock.
     pub(crate) fn for_update(&self) -> &'static str {
         match self.engine {
             Engine::Sqlite(_) => "",
             Engine::Postgres(_) => " FOR UPDATE",
+        }
+    }
+
+    /// What ends a SELECT that locks the rows it gives, but not from those whose own rows refer to
+    /// them.
+    pub(crate) fn for_no_key_update(&self) -> &'static str {
+        match self.engine {
+            Engine::Sqlite(_) => "",
+            Engine::Postgres(_) => " FOR NO KEY UPDATE",
         }
     }
 

@@ -47,6 +47,12 @@ pub async fn find(tx: &Tx<'_>, id: UserId) -> Result<Option<User>> {
     Ok(tx.find(&sql, params![id], |row| read(row, 0)).await?.flatten())
 }
 
+/// Finds a user to change it: nobody else does until this transaction ends.
+pub async fn find_to_change(tx: &WriteTx<'_>, id: UserId) -> Result<Option<User>> {
+    let sql = format!("SELECT {COLUMNS} FROM users u WHERE u.id = ?1{}", tx.for_no_key_update());
+    Ok(tx.find(&sql, params![id], |row| read(row, 0)).await?.flatten())
+}
+
 /// Finds the user with this address.
 pub async fn find_by_email(tx: &Tx<'_>, email: &EmailAddress) -> Result<Option<User>> {
     let sql = format!("SELECT {COLUMNS} FROM users u WHERE u.email_key = ?1");

@@ -56,19 +56,6 @@ pub async fn find(
     tx.find(&sql, &params, read).await
 }
 
-/// Finds a webhook to change it: nobody else does until this transaction ends.
-pub async fn find_to_change(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    id: WebhookId,
-) -> Result<Option<Webhook>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM webhooks h WHERE h.workspace_id = ?1 AND h.id = ?2{}",
-        tx.for_update()
-    );
-    tx.find(&sql, params![workspace, id], read).await
-}
-
 /// Which webhooks a list has.
 #[derive(Debug, Clone, Copy)]
 pub struct ListQuery<'a> {

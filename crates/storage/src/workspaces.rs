@@ -97,6 +97,8 @@ pub async fn list(tx: &Tx<'_>) -> Result<Vec<(WorkspaceId, String)>> {
 /// Holds off other changes of the kind that could cross, such as two moves of groups that would
 /// make a circle, until this transaction ends.
 pub async fn lock(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
-    let sql = format!("SELECT 1 FROM workspaces WHERE id = ?1{}", tx.for_update());
+    // Every row of the workspace refers to it: writers of these must not wait, and those who
+    // come here with such a row in hand must not wait for one another.
+    let sql = format!("SELECT 1 FROM workspaces WHERE id = ?1{}", tx.for_no_key_update());
     tx.exists(&sql, params![workspace]).await.map(drop)
 }

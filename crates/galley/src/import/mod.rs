@@ -77,10 +77,10 @@ async fn find_group(
     let top = database.read("content_groups.list_children", read).await?;
     if let Ok(id) = wanted.parse::<ContentGroupId>() {
         let find = async move |tx: &Tx<'_>| {
-            Ok::<_, Error>(content_groups::existing(tx, workspace, &[id]).await?)
+            Ok::<_, Error>(content_groups::existing(tx, workspace, &[id], None).await?)
         };
         let found = database.read("content_groups.existing", find).await?;
-        return found.first().copied().with_context(|| format!("there is no content group {id}"));
+        return found.into_iter().next().with_context(|| format!("there is no content group {id}"));
     }
     if let Some(group) = top.iter().find(|group| group.name.as_str() == wanted) {
         return Ok(group.id);

@@ -41,6 +41,18 @@ on_both_engines! {
         assert!(again.terminate().success());
     }
 
+    async fn looking_at_a_key_does_not_take_it(store: TestStore) {
+        // A database that has been there since before it had a key.
+        assert!(run(galley(&store).arg("init")).status.success());
+        forget_key(&store).await;
+        let checked = run(galley(&store).env("GALLEY_KEY", OTHER_KEY).arg("check"));
+        assert!(checked.status.success(), "{checked:?}");
+        let mut program = Program::serve(&store, free_port());
+        assert!(program.terminate().success());
+        let refused = run(galley(&store).env("GALLEY_KEY", OTHER_KEY).arg("serve"));
+        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    }
+
     async fn members_are_added_and_listed(store: TestStore) {
         let program = Program::serve(&store, free_port());
         let add = |arguments: &[&str]| run(galley(&store).args(["member", "add"]).args(arguments));
@@ -121,6 +133,23 @@ on_both_engines! {
         let (status, _) = get(&program, &init_token(), &format!("/content-groups?id={}",
             made["contentGroupId"].as_str().unwrap())).await;
         assert_eq!(status, 404);
+    }
+}
+
+/// Makes the database as one that has no key.
+async fn forget_key(store: &TestStore) {
+    match &store.url {
+        DatabaseUrl::Postgres(url) => {
+            let (client, connection) =
+                tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+            tokio::spawn(connection);
+            client.batch_execute("DELETE FROM key_check").await.unwrap();
+        }
+        DatabaseUrl::Sqlite(_) => {
+            let path = data_dir(store).join("galley.db");
+            let connection = rusqlite::Connection::open(path).unwrap();
+            connection.execute("DELETE FROM key_check", []).unwrap();
+        }
     }
 }
 

@@ -43,7 +43,8 @@ pub(crate) async fn handle(
     let request_id = request_id(request.headers(), environment);
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
-    let span = tracing::info_span!("request", id = %request_id);
+    let trace_id = trace_id(request.headers()).map(tracing::field::display);
+    let span = tracing::info_span!("request", id = %request_id, trace_id);
     let headers = request.headers().clone();
     if method == Method::HEAD {
         // Its answer is that of GET, down to the coding; the connection leaves the body out.
@@ -106,6 +107,25 @@ fn without_trailing_slash(uri: &Uri) -> Uri {
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = text.parse::<PathAndQuery>().ok();
     Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
+}
+
+/// The trace that the request belongs to, by W3C's Trace Context: `00-<trace>-<parent>-<flags>`. What
+/// is malformed starts none.
+fn trace_id(headers: &HeaderMap) -> Option<String> {
+    let mut values = headers.get_all("traceparent").iter();
+    let (value, None) = (values.next()?, values.next()) else { return None };
+    let mut parts = value.to_str().ok()?.split('-');
+    let (version, trace, parent, flags) =
+        (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let is_hex = |text: &str, length: usize| {
+        text.len() == length
+            && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    };
+    let is_id = |text: &str, length| is_hex(text, length) && text.bytes().any(|byte| byte != b'0');
+    // A later version may have more parts.
+    let whole = version != "00" || parts.next().is_none();
+    let valid = is_hex(version, 2) && version != "ff" && is_hex(flags, 2) && whole;
+    (valid && is_id(trace, 32) && is_id(parent, 16)).then(|| trace.to_owned())
 }
 
 /// The client's id, if it is 1 to 128 visible ASCII characters, else a new one.
@@ -190,4 +210,30 @@ pub(crate) async fn remember_route(path: MatchedPath, request: Request, next: Ne
     let mut response = next.run(request).await;
     response.extensions_mut().insert(Route(path));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_known_by_its_header() {
+        let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+        let parent = "00f067aa0ba902b7";
+        for (value, known) in [
+            (format!("00-{trace}-{parent}-01"), true),
+            (format!("cc-{trace}-{parent}-01-more"), true),
+            (format!("00-{trace}-{parent}-01-more"), false),
+            (format!("ff-{trace}-{parent}-01"), false),
+            (format!("00-{}-{parent}-01", trace.to_uppercase()), false),
+            (format!("00-{}-{parent}-01", "0".repeat(32)), false),
+            (format!("00-{trace}-{}-01", "0".repeat(16)), false),
+            (format!("00-{trace}-{parent}"), false),
+            (String::new(), false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("traceparent", HeaderValue::try_from(&value).unwrap());
+            assert_eq!(trace_id(&headers).is_some(), known, "{value}");
+        }
+    }
 }

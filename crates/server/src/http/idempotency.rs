@@ -11,7 +11,6 @@ use galley_domain::{Invalid, Timestamp};
 use galley_storage::tokens::Authentication;
 use galley_storage::{Error as StorageError, WriteTx, idempotency};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::http::app::App;
 use crate::http::error::Error;
@@ -63,7 +62,7 @@ fn refused() -> Error {
 }
 
 /// An answer as it is kept.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Kept {
     made: Made,
     /// What the token saw then: now it may see less.
@@ -98,7 +97,8 @@ where
     F: AsyncFn(&WriteTx<'_>) -> Result<Made, Error> + Send + Sync + 'static,
 {
     let IdempotencyKey { key, path } = key;
-    let request = key.map(|key| Request { key, hash: hash(&path, body) });
+    let request =
+        key.map(|key| Request { key, hash: app.key().fingerprint(&[path.as_bytes(), body]) });
     let (actor, environment) = (actor.clone(), app.environment().clone());
     let write = async move |tx: &WriteTx<'_>| {
         let Some(request) = &request else { return Ok((operation(tx).await?, false)) };
@@ -116,10 +116,6 @@ where
     };
     let (made, replayed) = app.database().write(name, write).await?;
     Ok(made.into_response(replayed))
-}
-
-fn hash(path: &str, body: &Bytes) -> [u8; 32] {
-    Sha256::new().chain_update(path).chain_update([0]).chain_update(body).finalize().into()
 }
 
 /// Takes the key for this transaction, or gives what was answered to the request that has it.

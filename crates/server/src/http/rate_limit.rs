@@ -20,9 +20,6 @@ use crate::http::problem::{Problem, Reason};
 /// The policy's window in seconds.
 const WINDOW: u32 = 60;
 
-/// From this many tokens on, those whose buckets are full are forgotten.
-const REMEMBERED_MAX: usize = 10_000;
-
 type Buckets =
     RateLimiter<TokenId, HashMapStateStore<TokenId>, DefaultClock, StateInformationMiddleware>;
 
@@ -49,12 +46,17 @@ impl RateLimit {
         }))
     }
 
+    /// Forgets the tokens whose buckets are full.
+    pub(crate) fn forget(&self) {
+        if let Some((_, buckets)) = &self.0 {
+            buckets.retain_recent();
+            buckets.shrink_to_fit();
+        }
+    }
+
     /// Counts a request of a token, and refuses one too many.
     pub(crate) fn check(&self, token: TokenId, request: &Extensions) -> Result<(), Error> {
         let Some((per_minute, buckets)) = &self.0 else { return Ok(()) };
-        if buckets.len() > REMEMBERED_MAX {
-            buckets.retain_recent();
-        }
         let checked = buckets.check_key(&token);
         let remaining = checked
             .as_ref()

@@ -24,7 +24,7 @@ pub(crate) fn resource<T: Serialize>(version: i64, body: &T) -> Response {
 }
 
 /// The answer to the making of something, in a form in which it can be kept and given again.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Made {
     body: String,
     etag: Option<String>,
@@ -35,7 +35,7 @@ pub(crate) struct Made {
 }
 
 /// What is answered to a create, unless the whole resource is preferred.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub(crate) struct Created<'a> {
     pub(crate) id: String,
     /// What should be looked at, though it was done.

@@ -47,8 +47,7 @@ impl Server {
     pub async fn run(self, app: App, stop: impl Future<Output = ()>) {
         let router = router(app.clone());
         let connections = GracefulShutdown::new();
-        let keeping = housekeeping::run(app.database().clone(), app.environment().clone());
-        let keeping = tokio::spawn(keeping);
+        let keeping = tokio::spawn(housekeeping::run(app.clone()));
         let mut stop = std::pin::pin!(stop);
         loop {
             tokio::select! {

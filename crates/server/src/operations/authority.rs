@@ -1,10 +1,9 @@
 //! Nobody gives or takes more than they have.
 
-use galley_domain::content_group::GroupPath;
 use galley_domain::role::{BaseType, Role};
 use galley_domain::{ContentGroupId, Permission, PermissionSet, Timestamp};
 use galley_storage::tokens::{self, Authentication};
-use galley_storage::{WriteTx, content_groups, workspaces};
+use galley_storage::{WriteTx, workspaces};
 
 use crate::environment::Environment;
 use crate::http::error::Error;
@@ -16,8 +15,21 @@ use crate::operations::Scope;
 pub(crate) struct Authority(Authentication);
 
 impl Authority {
-    /// Looks the token up again, when no other change of who may do what can come in between.
+    /// Looks the token up again, when no other change of who may do what can come in between, and
+    /// refuses one that lacks `permission`.
     pub(crate) async fn confirm(
+        tx: &WriteTx<'_>,
+        environment: &Environment,
+        actor: &Authentication,
+        permission: Permission,
+    ) -> Result<Self, Error> {
+        let authority = Self::look_up(tx, environment, actor).await?;
+        authority.needs(permission)?;
+        Ok(authority)
+    }
+
+    /// As [`Authority::confirm`], for what depends on more than a permission.
+    pub(crate) async fn look_up(
         tx: &WriteTx<'_>,
         environment: &Environment,
         actor: &Authentication,
@@ -115,18 +127,13 @@ impl Authority {
         if self.0.content_groups.is_none() {
             return Ok(());
         }
-        let (workspace, scope) = (self.0.workspace, self.scope());
-        let outside = || -> Error {
-            let detail = "the token is limited to some groups, and can't give a view beyond them";
-            Problem::new(Reason::OutsideGroupLimit, detail).into()
-        };
-        for &group in groups.ok_or_else(outside)? {
-            let path: GroupPath = content_groups::path(tx, workspace, group).await?;
-            if !scope.holds(&path) {
-                return Err(outside());
-            }
+        if let Some(groups) = groups
+            && self.scope().holds_all(tx, groups).await?
+        {
+            return Ok(());
         }
-        Ok(())
+        let detail = "the token is limited to some groups, and can't give a view beyond them";
+        Err(Problem::new(Reason::OutsideGroupLimit, detail).into())
     }
 }
 

@@ -5,7 +5,7 @@ use galley_domain::content_group::{
 };
 use galley_domain::event::Occurrence;
 use galley_domain::{ContentGroupId, Invalid};
-use galley_storage::events::{self, NewEvent};
+use galley_storage::events;
 use galley_storage::{WriteTx, content_groups, content_pieces, webhooks, workspaces};
 
 use crate::environment::Environment;
@@ -97,59 +97,64 @@ pub async fn delete(
     workspaces::lock(tx, scope.workspace).await?;
     let (group, path) = find(tx, scope, id).await?;
     expected.check(group.version)?;
-    let mut happened = Vec::new();
     if recursive {
-        happened = delete_what_it_holds(tx, environment, scope, id, &path).await?;
+        delete_what_it_holds(tx, environment, scope, id, &path).await?;
     } else if content_groups::holds_anything(tx, scope.workspace, id).await? {
         let detail = "the group holds groups or pieces: delete these first, or send recursive=true";
         return Err(Problem::new(Reason::NotEmpty, detail).into());
     }
     let data = event_data(&group, &path, &[]);
-    happened.push(event(environment, Occurrence::GroupRemoved(path), data, None));
+    let removed = event(environment, Occurrence::GroupRemoved(path), data, None);
     webhooks::disable_on_group(tx, scope.workspace, id).await?;
     content_groups::delete(tx, scope.workspace, id).await?;
-    events::append(tx, scope.workspace, &happened, environment.now()).await?;
+    events::append(tx, scope.workspace, &[removed], environment.now()).await?;
     Ok(())
 }
 
-/// Deletes the pieces and groups under a group, leaves first, and gives their events.
+/// How many pieces are deleted between two looks at what is left.
+const PART: i64 = 500;
+
+/// Deletes the pieces and groups under a group, leaves first, with their events.
 async fn delete_what_it_holds(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
     id: ContentGroupId,
     path: &GroupPath,
-) -> Result<Vec<NewEvent>, Error> {
-    let workspace = scope.workspace;
+) -> Result<(), Error> {
+    let (workspace, now) = (scope.workspace, environment.now());
+    if content_pieces::are_more_than(tx, workspace, id, RECURSIVE_DELETE_MAX).await? {
+        let detail = format!(
+            "the group holds more than {RECURSIVE_DELETE_MAX} pieces, with the groups under it: \
+             delete parts of it first"
+        );
+        return Err(Problem::new(Reason::TooLarge, detail).into());
+    }
     let groups = content_groups::subtree(tx, workspace, &[id]).await?;
-    let ids: Vec<_> = groups.iter().map(|(group, _)| group.id).collect();
-    let most = i64::try_from(RECURSIVE_DELETE_MAX + 1).expect("a small number");
-    let mut count = 0;
-    let mut happened = Vec::new();
     for (group, path) in leaves_first(groups, id, path) {
-        let pieces = content_pieces::in_groups(tx, workspace, &[group.id], most).await?;
-        count += pieces.len();
-        if count > RECURSIVE_DELETE_MAX {
-            let detail = format!(
-                "the group holds more than {RECURSIVE_DELETE_MAX} pieces in {} groups: delete \
-                 parts of it first",
-                ids.len()
-            );
-            return Err(Problem::new(Reason::TooLarge, detail).into());
-        }
-        let referenced = Referenced::of(tx, workspace, pieces.iter()).await?;
-        for piece in &pieces {
-            happened.push(removal(environment, piece, &referenced, path.clone()));
-            content_pieces::delete(tx, workspace, piece).await?;
+        // A part at a time: what all of them say is large.
+        loop {
+            let part = content_pieces::in_group_to_delete(tx, workspace, group.id, PART).await?;
+            if part.is_empty() {
+                break;
+            }
+            let referenced = Referenced::of(tx, workspace, part.iter()).await?;
+            let mut removed = Vec::with_capacity(part.len());
+            for piece in &part {
+                removed.push(removal(environment, piece, &referenced, path.clone()));
+                content_pieces::delete(tx, workspace, piece).await?;
+            }
+            events::append(tx, workspace, &removed, now).await?;
         }
         if group.id != id {
             let data = event_data(&group, &path, &[]);
-            happened.push(event(environment, Occurrence::GroupRemoved(path), data, None));
+            let removed = event(environment, Occurrence::GroupRemoved(path), data, None);
             webhooks::disable_on_group(tx, workspace, group.id).await?;
             content_groups::delete(tx, workspace, group.id).await?;
+            events::append(tx, workspace, &[removed], now).await?;
         }
     }
-    Ok(happened)
+    Ok(())
 }
 
 /// The groups of a subtree with their paths, each after those under it.

@@ -1,5 +1,7 @@
 //! Inviting people, giving them roles, and letting them go.
 
+use std::fmt;
+
 use galley_domain::event::Occurrence;
 use galley_domain::people::{EmailAddress, FullName, Username};
 use galley_domain::permission::Resource;
@@ -11,7 +13,10 @@ use galley_storage::mails::{self, Mail};
 use galley_storage::members::{self, Member};
 use galley_storage::tokens::Authentication;
 use galley_storage::users::{self, User};
-use galley_storage::{WriteTx, content_pieces, events, invites, roles, tokens, workspaces};
+use galley_storage::{
+    Error as StorageError, UniqueKey, WriteTx, content_pieces, events, invites, roles, tokens,
+    workspaces,
+};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -23,6 +28,9 @@ use crate::operations::content_pieces::unknown;
 use crate::operations::{Expected, event};
 use crate::representation::workspace_member::WorkspaceMemberBody;
 use crate::secrets::SecretKey;
+
+/// What every change here needs, but for leaving.
+const NEEDED: Permission = Permission::write(Resource::WorkspaceMemberships);
 
 /// How long an invite can be accepted.
 const INVITE_LASTS_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
@@ -41,7 +49,7 @@ pub struct Invitation {
 }
 
 /// The mail of an invite, as it is kept until it is sent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InviteMail {
     /// The code in the mail's link.
@@ -56,6 +64,18 @@ pub struct InviteMail {
     pub role: String,
     /// Until when the code works.
     pub expires_at_ms: i64,
+}
+
+/// Doesn't show the code.
+impl fmt::Debug for InviteMail {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, role, workspace, .. } = self;
+        out.debug_struct("InviteMail")
+            .field("name", name)
+            .field("role", role)
+            .field("workspace", workspace)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The kind of an invite's mail.
@@ -76,8 +96,7 @@ pub async fn invite(
     invitation: &Invitation,
 ) -> Result<Member, Error> {
     let workspace = actor.workspace;
-    let authority = Authority::confirm(tx, environment, actor).await?;
-    authority.needs(Permission::write(Resource::WorkspaceMemberships))?;
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
     authority.needs_all_groups()?;
     let role = find_role(tx, workspace, invitation.role).await?;
     authority.covers_role(&role)?;
@@ -192,8 +211,7 @@ pub async fn change_role(
     expected: &Expected,
 ) -> Result<Member, Error> {
     let workspace = actor.workspace;
-    let authority = Authority::confirm(tx, environment, actor).await?;
-    authority.needs(Permission::write(Resource::WorkspaceMemberships))?;
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
     authority.needs_all_groups()?;
     let before = members::find(tx, workspace, id).await?.ok_or_else(Error::not_found)?;
     expected.check(before.version)?;
@@ -222,10 +240,10 @@ pub async fn remove(
     expected: &Expected,
 ) -> Result<(), Error> {
     let workspace = actor.workspace;
-    let authority = Authority::confirm(tx, environment, actor).await?;
+    let authority = Authority::look_up(tx, environment, actor).await?;
     let leaves = id == actor.member && authority.token().is_unlimited();
     if !leaves {
-        authority.needs(Permission::write(Resource::WorkspaceMemberships))?;
+        authority.needs(NEEDED)?;
         authority.needs_all_groups()?;
     }
     let member = members::find(tx, workspace, id).await?.ok_or_else(Error::not_found)?;
@@ -300,7 +318,12 @@ pub(crate) async fn user_for(
         avatar: None,
         version: 1,
     };
-    users::insert(tx, &user, environment.now()).await?;
+    let kept = users::insert(tx, &user, environment.now()).await;
+    kept.map_err(|error| match error {
+        // Somebody else made such a user meanwhile: look again.
+        StorageError::Taken(UniqueKey::UserEmail | UniqueKey::Username) => StorageError::Conflict,
+        other => other,
+    })?;
     Ok(user)
 }
 

@@ -71,6 +71,17 @@ impl Scope {
         Self { workspace: token.workspace, content_groups: token.content_groups.clone() }
     }
 
+    /// Whether all of these groups are in it. Of what sees everything nothing is asked.
+    pub(crate) async fn holds_all(
+        &self,
+        tx: &Tx<'_>,
+        ids: &[ContentGroupId],
+    ) -> Result<bool, Error> {
+        let Some(limits) = &self.content_groups else { return Ok(true) };
+        let seen = groups::existing(tx, self.workspace, ids, Some(limits)).await?;
+        Ok(ids.iter().all(|id| seen.contains(id)))
+    }
+
     /// Whether what stands at the end of `path` is in it. There is nothing at the end of an empty
     /// path.
     pub(crate) fn holds(&self, path: &galley_domain::content_group::GroupPath) -> bool {

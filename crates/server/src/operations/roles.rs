@@ -42,8 +42,8 @@ async fn authority(
     environment: &Environment,
     actor: &Authentication,
 ) -> Result<Authority, Error> {
-    let authority = Authority::confirm(tx, environment, actor).await?;
-    authority.needs(Permission::write(Resource::Roles))?;
+    let needed = Permission::write(Resource::Roles);
+    let authority = Authority::confirm(tx, environment, actor, needed).await?;
     // Whoever has the role may see everything.
     authority.needs_all_groups()?;
     Ok(authority)

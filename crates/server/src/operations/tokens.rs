@@ -1,5 +1,7 @@
 //! Making, changing and revoking access tokens.
 
+use std::collections::HashSet;
+
 use galley_domain::access_token::{AccessToken, ExtensionName, TokenName};
 use galley_domain::permission::Resource;
 use galley_domain::role::BaseType;
@@ -76,15 +78,8 @@ pub async fn create(
     Ok(token)
 }
 
-async fn authority(
-    tx: &WriteTx<'_>,
-    environment: &Environment,
-    actor: &Authentication,
-) -> Result<Authority, Error> {
-    let authority = Authority::confirm(tx, environment, actor).await?;
-    authority.needs(Permission::write(Resource::Tokens))?;
-    Ok(authority)
-}
+/// What every change here needs.
+const NEEDED: Permission = Permission::write(Resource::Tokens);
 
 /// Makes a token for the holder of another, which it doesn't go beyond.
 pub async fn issue(
@@ -93,7 +88,7 @@ pub async fn issue(
     actor: &Authentication,
     request: &TokenRequest,
 ) -> Result<Token, Error> {
-    let authority = authority(tx, environment, actor).await?;
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
     authority.covers(request.permissions)?;
     authority.covers_extension(request.extension.as_ref().map(ExtensionName::as_str))?;
     authority.covers_expiry(request.expires_at)?;
@@ -110,7 +105,7 @@ pub async fn update(
     update: &TokenUpdate,
     expected: &Expected,
 ) -> Result<Token, Error> {
-    let authority = authority(tx, environment, actor).await?;
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
     let before = find(tx, authority.token(), update.id).await?.ok_or_else(Error::not_found)?;
     expected.check(before.version)?;
     let mut token = before.clone();
@@ -146,7 +141,7 @@ pub async fn revoke(
     id: TokenId,
     expected: &Expected,
 ) -> Result<(), Error> {
-    let authority = authority(tx, environment, actor).await?;
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
     let token = find(tx, authority.token(), id).await?.ok_or_else(Error::not_found)?;
     expected.check(token.version)?;
     if token.id != actor.token {
@@ -182,7 +177,7 @@ async fn check_groups(
     groups: Option<&[ContentGroupId]>,
 ) -> Result<(), Error> {
     let groups = groups.unwrap_or_default();
-    let existing = content_groups::existing(tx, workspace, groups).await?;
+    let existing = content_groups::existing(tx, workspace, groups, None).await?;
     let indexed = groups.iter().enumerate();
     let missing = indexed.filter(|(_, group)| !existing.contains(group));
     let issues = missing.map(|(index, _)| unknown_item("contentGroupIds", index, "content group"));
@@ -197,20 +192,6 @@ fn visible_user(actor: &Authentication) -> Option<UserId> {
     if sees_all { None } else { Some(actor.user) }
 }
 
-/// Whether a token names no group that the scope doesn't show.
-async fn names_nothing_hidden(tx: &Tx<'_>, scope: &Scope, token: &Token) -> Result<bool, Error> {
-    if scope.content_groups.is_none() {
-        return Ok(true);
-    }
-    for &group in token.content_groups.iter().flatten() {
-        let path = content_groups::path(tx, scope.workspace, group).await?;
-        if !scope.holds(&path) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
 /// Finds a token that the holder of `actor` sees.
 pub(crate) async fn find(
     tx: &Tx<'_>,
@@ -219,8 +200,8 @@ pub(crate) async fn find(
 ) -> Result<Option<Token>, Error> {
     let Some(token) = tokens::find(tx, actor.workspace, id).await? else { return Ok(None) };
     let own = visible_user(actor).is_none_or(|user| user == token.user);
-    let shown = own
-        && (token.id == actor.token || names_nothing_hidden(tx, &Scope::of(actor), &token).await?);
+    let groups = token.content_groups.as_deref().unwrap_or_default();
+    let shown = own && (token.id == actor.token || Scope::of(actor).holds_all(tx, groups).await?);
     Ok(shown.then_some(token))
 }
 
@@ -236,14 +217,24 @@ pub(crate) async fn list(
     if actor.content_groups.is_none() {
         return Ok(tokens::list(tx, workspace, user, after, limit, offset).await?);
     }
-    // Of a user's own tokens there are few, and which of them are shown depends on their groups.
-    let scope = Scope::of(actor);
-    let mut shown = Vec::new();
-    for token in tokens::list(tx, workspace, user, after, i64::MAX, 0).await? {
-        if token.id == actor.token || names_nothing_hidden(tx, &scope, &token).await? {
-            shown.push(token);
-        }
+    // Which of a user's own tokens are shown depends on the groups that they name.
+    let mut tokens = tokens::list(tx, workspace, user, after, i64::MAX, 0).await?;
+    let named: HashSet<_> = tokens
+        .iter()
+        .filter_map(|token| token.content_groups.as_ref())
+        .flatten()
+        .copied()
+        .collect();
+    let named: Vec<_> = named.into_iter().collect();
+    let within = actor.content_groups.as_deref();
+    let mut seen = HashSet::new();
+    for some in named.chunks(1_000) {
+        seen.extend(content_groups::existing(tx, workspace, some, within).await?);
     }
+    tokens.retain(|token| {
+        let groups = token.content_groups.as_deref().unwrap_or_default();
+        token.id == actor.token || groups.iter().all(|group| seen.contains(group))
+    });
     let count = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);
-    Ok(shown.into_iter().skip(count(offset)).take(count(limit)).collect())
+    Ok(tokens.into_iter().skip(count(offset)).take(count(limit)).collect())
 }

@@ -7,7 +7,7 @@ use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookSecret
 use galley_domain::{ContentGroupId, Invalid, Permission, WebhookId};
 use galley_storage::tokens::Authentication;
 use galley_storage::webhooks;
-use galley_storage::{WriteTx, content_groups};
+use galley_storage::{Tx, WriteTx, content_groups};
 
 use crate::environment::Environment;
 use crate::http::error::Error;
@@ -56,16 +56,8 @@ pub fn secret_place(webhook: WebhookId) -> String {
     format!("webhooks {webhook}")
 }
 
-/// Looks the token up again, when no group can be deleted in between.
-async fn authority(
-    tx: &WriteTx<'_>,
-    environment: &Environment,
-    actor: &Authentication,
-) -> Result<Authority, Error> {
-    let authority = Authority::confirm(tx, environment, actor).await?;
-    authority.needs(Permission::write(Resource::Webhooks))?;
-    Ok(authority)
-}
+/// What every change here needs.
+const NEEDED: Permission = Permission::write(Resource::Webhooks);
 
 /// Makes a webhook.
 pub async fn create(
@@ -75,7 +67,7 @@ pub async fn create(
     actor: &Authentication,
     new: &NewWebhook,
 ) -> Result<Webhook, Error> {
-    let authority = authority(tx, environment, actor).await?;
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
     let actor = authority.token();
     let webhook = Webhook {
         id: WebhookId::new(environment.new_id()),
@@ -109,9 +101,9 @@ pub async fn update(
     update: &WebhookUpdate,
     expected: &Expected,
 ) -> Result<Updated, Error> {
-    let authority = authority(tx, environment, actor).await?;
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
     let actor = authority.token();
-    let before = find_to_change(tx, actor, update.id).await?;
+    let before = find(tx, actor, update.id).await?;
     expected.check(before.version)?;
     let mut webhook = before.clone();
     webhook.url = update.url.clone().unwrap_or(webhook.url);
@@ -152,24 +144,16 @@ pub async fn delete(
     id: WebhookId,
     expected: &Expected,
 ) -> Result<(), Error> {
-    let authority = authority(tx, environment, actor).await?;
-    let webhook = find_to_change(tx, authority.token(), id).await?;
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let webhook = find(tx, authority.token(), id).await?;
     expected.check(webhook.version)?;
     webhooks::delete(tx, actor.workspace, id).await?;
     Ok(())
 }
 
-async fn find_to_change(
-    tx: &WriteTx<'_>,
-    actor: &Authentication,
-    id: WebhookId,
-) -> Result<Webhook, Error> {
+async fn find(tx: &Tx<'_>, actor: &Authentication, id: WebhookId) -> Result<Webhook, Error> {
     let within = actor.content_groups.as_deref();
-    let shown = webhooks::find(tx, actor.workspace, id, within).await?;
-    let found = match shown {
-        Some(_) => webhooks::find_to_change(tx, actor.workspace, id).await?,
-        None => None,
-    };
+    let found = webhooks::find(tx, actor.workspace, id, within).await?;
     found.ok_or_else(Error::not_found)
 }
 

@@ -9,7 +9,7 @@ use crate::openapi::schemas;
 use crate::representation::role::permissions;
 
 /// A token.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Token)]
 pub(crate) struct TokenBody<'a> {

@@ -7,7 +7,7 @@ use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::service::{Person, Service};
+use crate::service::{Answer, Person, Service};
 
 /// Makes as many Admins, of whom the first is the owner.
 async fn admins(service: &Service, count: usize, round: usize) -> Vec<Person> {
@@ -138,6 +138,123 @@ on_both_engines! {
         assert!(moved > 20, "{moved}");
     }
 
+    async fn of_changes_for_one_version_one_is_made(store: TestStore) {
+        let service = Service::start(store).await;
+        let [_, editor, viewer] = service.roles();
+        let ann = service.person("ann", &editor).await;
+        let tag = service.create("/tags", &json!({"label": "a"})).await;
+        let variant = service.create("/variants", &json!({"key": "de", "label": "a"})).await;
+        let role = service.create("/roles", &json!({"name": "r", "permissions": []})).await;
+        let token = service.create("/tokens", &json!({"name": "t", "permissions": []})).await;
+        let webhook = json!({"url": "https://9.9.9.9/", "name": "w", "event": "memberAdded"});
+        let webhook = service.create("/webhooks", &webhook).await;
+        let changes: Vec<(&str, Option<&String>, &str, Vec<String>)> = vec![
+            ("/tags", Some(&tag), "label", names("l")),
+            ("/variants", Some(&variant), "label", names("l")),
+            ("/content-groups", Some(&service.home.group), "name", names("n")),
+            ("/roles", Some(&role), "name", names("n")),
+            ("/tokens", Some(&token), "name", names("n")),
+            ("/webhooks", Some(&webhook), "name", names("n")),
+            ("/profile", None, "fullName", names("n")),
+            ("/workspace", None, "name", names("n")),
+            ("/workspace-memberships", Some(&ann.member), "roleId", vec![viewer; 16]),
+        ];
+        for (path, id, field, values) in changes {
+            let puts = values.iter().map(|value| {
+                let mut body = json!({});
+                body[field] = json!(value);
+                if let Some(id) = id {
+                    body["id"] = json!(id);
+                }
+                let request = service.request(Method::PUT, path).bearer_auth(&service.home.token);
+                Answer::of(request.header("if-match", "\"1.x\"").json(&body))
+            });
+            let answers = join_all(puts).await;
+            let made: Vec<_> = answers.iter().filter(|one| one.status == 204).collect();
+            assert_eq!(made.len(), 1, "{path}: {answers:?}");
+            assert!(made[0].header("etag").starts_with("\"2."), "{path}: {made:?}");
+            let late = answers.iter().filter(|one| one.status != 204);
+            late.for_each(|one| one.assert_problem(412, "precondition_failed", &[]));
+            let Some(id) = id else { continue };
+            if path != "/workspace-memberships" {
+                let found = service.get(&format!("{path}?id={id}")).await;
+                assert!(values.iter().any(|value| found.body[field] == json!(value)), "{found:?}");
+            }
+            // A deletion is bound to a version as well; of the group, it would not be empty.
+            let path = format!("{path}?id={id}");
+            let request = service.request(Method::DELETE, &path).bearer_auth(&service.home.token);
+            let late = Answer::of(request.header("if-match", "\"1.x\"")).await;
+            late.assert_problem(412, "precondition_failed", &[]);
+        }
+    }
+
+    async fn parts_of_a_profile_changed_at_once_are_all_kept(store: TestStore) {
+        let service = Service::start(store).await;
+        for round in 0..8 {
+            let (name, user) = (format!("name {round}"), format!("user{round}"));
+            let changes = [json!({"fullName": name}), json!({"username": user}),
+                json!({"avatar": format!("/{round}.png")})];
+            let puts = changes.iter().map(|change| service.put("/profile", change));
+            assert!(join_all(puts).await.iter().all(|one| one.status == 204));
+            let profile = service.get("/profile").await.body;
+            assert_eq!((&profile["fullName"], &profile["username"]), (&json!(name), &json!(user)));
+            assert_eq!(profile["avatar"], json!(format!("/{round}.png")));
+        }
+    }
+
+    async fn what_is_moved_out_of_a_group_in_time_outlives_it(store: TestStore) {
+        let service = Service::start(store).await;
+        for round in 0..6 {
+            let group = service.create("/content-groups", &json!({"name": "g"})).await;
+            let mut pieces = Vec::new();
+            for number in 0..8 {
+                let body = crate::service::piece_in(&group, &format!("{round}-{number}"));
+                pieces.push(service.create("/content-pieces", &body).await);
+            }
+            let moves = pieces.iter().map(|id| {
+                let body = json!({"id": id, "contentGroupId": service.home.group});
+                let service = &service;
+                async move { service.put("/content-pieces", &body).await.status.as_u16() }
+            });
+            let path = format!("/content-groups?id={group}&recursive=true");
+            let (moved, deleted) = tokio::join!(join_all(moves), service.delete(&path));
+            assert_eq!(deleted.status, 204, "{deleted:?}");
+            for (id, status) in pieces.iter().zip(moved) {
+                assert!([204, 404].contains(&status), "{status}");
+                let found = service.get(&format!("/content-pieces?id={id}")).await.status.as_u16();
+                assert_eq!(found, if status == 204 { 200 } else { 404 }, "{id} was answered {status}");
+            }
+        }
+    }
+
+    async fn writers_of_all_kinds_do_not_wait_for_one_another_in_vain(store: TestStore) {
+        let service = Service::start(store).await;
+        let piece = service.create("/content-pieces", &service.piece("p")).await;
+        let before = service.deadlocks().await;
+        let writes = (0..60).map(|number| {
+            let service = &service;
+            let piece = piece.clone();
+            async move {
+                let name = format!("n{number}");
+                let (method, path, body) = match number % 6 {
+                    0 => (Method::POST, "/content-groups", json!({"name": name})),
+                    1 => (Method::POST, "/tokens", json!({"name": name, "permissions": []})),
+                    2 => (Method::POST, "/roles", json!({"name": name, "permissions": []})),
+                    3 => (Method::POST, "/content-pieces", service.piece(&name)),
+                    4 => (Method::PUT, "/content-pieces", json!({"id": piece, "title": name})),
+                    _ => (Method::POST, "/workspace-memberships", json!({"name": name,
+                        "email": format!("{name}@example.org"), "roleId": service.roles()[1]})),
+                };
+                let request = service.request(method, path).bearer_auth(&service.home.token);
+                Answer::of(request.header("idempotency-key", &name).json(&body)).await
+            }
+        });
+        let answers = join_all(writes).await;
+        assert!(answers.iter().all(|one| one.status.is_success()), "{answers:?}");
+        // The database breaks each after a second, in which others wait, too.
+        assert_eq!(service.deadlocks().await, before);
+    }
+
     async fn one_address_is_invited_once_by_many(store: TestStore) {
         let service = Service::start(store).await;
         let [_, editor, _] = service.roles();
@@ -195,6 +312,10 @@ on_both_engines! {
         let different: HashSet<_> = names.iter().collect();
         assert_eq!(different.len(), names.len(), "{names:?}");
     }
+}
+
+fn names(stem: &str) -> Vec<String> {
+    (0..16).map(|number| format!("{stem}{number}")).collect()
 }
 
 /// Notes what is above each group.

@@ -15,7 +15,7 @@ use galley_server::operations::tokens::{self, TokenRequest};
 use galley_server::secrets::SecretKey;
 use galley_server::{App, Clock, Environment, Error, Limits, Server, SystemClock};
 use galley_storage::events::{self, Event};
-use galley_storage::{Database, Options, Role, StatementLog, Tx, WriteTx};
+use galley_storage::{Database, DatabaseUrl, Options, Role, StatementLog, Tx, WriteTx};
 use galley_testing::TestStore;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ pub(crate) struct Service {
     clock: Arc<TestClock>,
     client: Client,
     /// Kept until the end: the database is in it.
-    _store: TestStore,
+    store: TestStore,
 }
 
 /// A workspace and its owner's token.
@@ -112,7 +112,17 @@ impl Service {
         let url = format!("http://{}", server.address().expect("it is bound"));
         tokio::spawn(server.run(app, std::future::pending()));
         let client = Client::builder().no_proxy().build().expect("a client can be made");
-        Self { url, database, environment, statements, home, clock, client, _store: store }
+        Self { url, database, environment, statements, home, clock, client, store }
+    }
+
+    /// How many deadlocks the database has broken; SQLite, with one writer, has none.
+    pub(crate) async fn deadlocks(&self) -> i64 {
+        let DatabaseUrl::Postgres(url) = &self.store.url else { return 0 };
+        let (client, connection) =
+            tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("it is there");
+        tokio::spawn(connection);
+        let sql = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+        client.query_one(sql, &[]).await.expect("it is known").get(0)
     }
 
     /// Lets this time pass at once.

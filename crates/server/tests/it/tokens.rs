@@ -146,6 +146,37 @@ on_both_engines! {
         assert_eq!(service.send_as(&ann.token, Method::GET, "/tags/list", None).await.status, 401);
     }
 
+    async fn a_limited_token_sees_the_tokens_that_name_nothing_hidden(store: TestStore) {
+        let service = Service::start(store).await;
+        let group = async |name: &str, ancestor: Option<&str>| {
+            service.create("/content-groups", &json!({"name": name, "ancestor": ancestor})).await
+        };
+        let a = group("A", None).await;
+        let under = group("B", Some(&a)).await;
+        let beside = group("C", None).await;
+        let mut ids = Vec::new();
+        for groups in [json!([a]), json!([under]), json!([beside]), json!([under, beside]), json!(null)] {
+            let body = json!({"name": "t", "permissions": [], "contentGroupIds": groups});
+            ids.push(service.create("/tokens", &body).await);
+        }
+        let limited = service.token("all", Some(&[&a])).await;
+        let own = service.token_id(&limited).await;
+        let first = service.token_id(&service.home.token).await;
+        let list = async |query: &str| {
+            let path = format!("/tokens/list{query}");
+            service.send_as(&limited, Method::GET, &path, None).await.column("id")
+        };
+        let seen = [first, ids[0].clone(), ids[1].clone(), ids[4].clone(), own];
+        assert_eq!(list("").await, seen);
+        assert_eq!(list("?perPage=2&page=2").await, seen[2..4]);
+        assert_eq!(list(&format!("?lastId={}&perPage=2", seen[1])).await, seen[2..4]);
+        for id in &ids[2..4] {
+            let path = format!("/tokens?id={id}");
+            let hidden = service.send_as(&limited, Method::GET, &path, None).await;
+            hidden.assert_problem(404, "not_found", &[]);
+        }
+    }
+
     async fn a_token_can_revoke_itself(store: TestStore) {
         let service = Service::start(store).await;
         let token = service.token("tokens:write", None).await;

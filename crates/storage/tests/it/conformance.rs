@@ -54,8 +54,8 @@ async fn groups(
     assert_eq!(content_groups::find(tx, workspace, b.id).await?, Some(b.clone()));
     assert_eq!(content_groups::height(tx, workspace, top).await?, 2);
     assert_eq!(
-        content_groups::existing(tx, workspace, &[b.id, ContentGroupId::new(3)]).await?,
-        [b.id]
+        content_groups::existing(tx, workspace, &[b.id, ContentGroupId::new(3)], None).await?,
+        [b.id].into()
     );
     let children = content_groups::list_children(tx, workspace, Some(top), None, 10, 0).await?;
     assert_eq!(children, [a.clone()]);
@@ -134,8 +134,10 @@ async fn pieces(tx: &WriteTx<'_>, open: &Given, member: WorkspaceMemberId) -> Re
     renamed.version = 2;
     content_pieces::update(tx, workspace, &first, &renamed).await?;
     assert_eq!(content_pieces::find(tx, workspace, first.id).await?, Some(renamed.clone()));
-    let found = content_pieces::in_groups(tx, workspace, &[open.group], 10).await?;
+    let found = content_pieces::in_group_to_delete(tx, workspace, open.group, 10).await?;
     assert_eq!(found, [renamed.clone(), second.clone()]);
+    assert!(content_pieces::are_more_than(tx, workspace, open.group, 1).await?);
+    assert!(!content_pieces::are_more_than(tx, workspace, open.group, 2).await?);
     lists(tx, open, &red, None).await?;
     in_variant(tx, open, &renamed, member, [&red, &blue]).await?;
     let tagged = content_pieces::find(tx, workspace, first.id).await?.expect("it is there");

@@ -5,9 +5,24 @@ use std::time::Duration;
 
 use galley_domain::address_policy::AddressPolicy;
 use galley_domain::webhook::WebhookUrl;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 
 /// How long a name may take to be looked up.
 const LOOKUP_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How many look-ups may be under way. Each holds a thread, however long its server takes; without
+/// a free one nothing is looked up, and nothing warned of.
+static LOOKUPS: Semaphore = Semaphore::const_new(8);
+
+fn look_up(name: String, port: u16) -> Option<JoinHandle<Option<Vec<IpAddr>>>> {
+    let permit = LOOKUPS.try_acquire().ok()?;
+    Some(tokio::spawn(async move {
+        let found = tokio::net::lookup_host((name, port)).await;
+        drop(permit);
+        Some(found.ok()?.map(|address| address.ip()).collect())
+    }))
+}
 
 /// Why nothing could be sent to `url`, if that can be told by now.
 pub(super) async fn warning(policy: &AddressPolicy, url: &WebhookUrl) -> Option<String> {
@@ -17,10 +32,11 @@ pub(super) async fn warning(policy: &AddressPolicy, url: &WebhookUrl) -> Option<
         url::Host::Ipv4(address) => vec![address.into()],
         url::Host::Ipv6(address) => vec![address.into()],
         url::Host::Domain(name) => {
-            let lookup = tokio::net::lookup_host((name, port));
             // A name that isn't known yet may be known when there is something to send.
-            let found = tokio::time::timeout(LOOKUP_TIME_MAX, lookup).await.ok()?.ok()?;
-            found.map(|address| address.ip()).collect()
+            tokio::time::timeout(LOOKUP_TIME_MAX, look_up(name.to_owned(), port)?)
+                .await
+                .ok()?
+                .ok()??
         }
     };
     let refused = addresses.into_iter().find_map(|address| policy.check(address).err())?;
