@@ -114,6 +114,7 @@ async fn the_members(
     user.full_name = "Ann Example".to_owned();
     user.version = 2;
     users::update(tx, &user).await?;
+    assert_eq!(users::find(tx, user.id).await?.as_ref(), Some(&user));
     assert_eq!(users::find_to_change(tx, user.id).await?.as_ref(), Some(&user));
     let email = EmailAddress::parse("ann@example.ORG").unwrap();
     assert_eq!(users::find_by_email(tx, &email).await?.as_ref(), Some(&user));
