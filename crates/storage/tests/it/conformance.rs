@@ -85,6 +85,7 @@ async fn pieces(tx: &WriteTx<'_>, open: &Given, member: WorkspaceMemberId) -> Re
     }
     red.version = 2;
     tags::update(tx, workspace, &red).await?;
+    assert_eq!(tags::find_to_change(tx, workspace, red.id).await?, Some(red.clone()));
     assert_eq!(tags::find(tx, workspace, red.id).await?, Some(red.clone()));
     assert_eq!(tags::find_all(tx, workspace, &[red.id, blue.id, TagId::new(1)]).await?.len(), 2);
     assert_eq!(tags::find_by_label(tx, workspace, &blue.label).await?, Some(blue.clone()));
