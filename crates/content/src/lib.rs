@@ -23,6 +23,7 @@ mod color;
 mod error;
 mod json;
 mod limits;
+mod loss;
 mod markdown;
 mod marks;
 mod node;
@@ -35,5 +36,6 @@ mod value;
 
 pub use error::ContentError;
 pub use limits::Limits;
+pub use loss::{Effect, Loss, Place};
 pub use markdown::markdown_to_html;
 pub use tree::Tree;

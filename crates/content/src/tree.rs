@@ -12,7 +12,7 @@ use crate::marks::{ColorId, Link, LinkId, Marks};
 use crate::node::{
     CellAttrs, CellId, ImageAttrs, ImageId, Kind, LanguageId, ListAttrs, ListId, MarksId, Node,
 };
-use crate::{ContentError, Limits, json, markdown_to_html, parse, render};
+use crate::{ContentError, Limits, Loss, json, markdown_to_html, parse, render};
 
 /// A document: the content of a piece as a TipTap tree, always valid against the schema and safe
 /// to render.
@@ -44,6 +44,26 @@ impl Tree {
     /// nothing unsafe gets through.
     pub fn from_html(html: &str, limits: &Limits) -> Result<Self, ContentError> {
         parse::tree_from_html(html, limits)
+    }
+
+    /// Reads HTML as [`Tree::from_html`] does, and tells what of it the tree lacks, in the order in
+    /// which it first comes: at most 500 different losses, each with how often and where first.
+    ///
+    /// ```
+    /// use galley_content::{Effect, Limits, Tree};
+    ///
+    /// let html = "<p class=lead>Hello <font color=red>world</font>";
+    /// let (_, losses) = Tree::from_html_with_losses(html, &Limits::default())?;
+    /// assert_eq!((losses[0].element.as_str(), losses[0].attribute.as_deref()), ("p", Some("class")));
+    /// assert_eq!((losses[1].element.as_str(), losses[1].effect), ("font", Effect::Unwrapped));
+    /// assert_eq!(losses[1].first.path, "p:nth-child(1) > font:nth-child(1)");
+    /// # Ok::<(), galley_content::ContentError>(())
+    /// ```
+    pub fn from_html_with_losses(
+        html: &str,
+        limits: &Limits,
+    ) -> Result<(Self, Vec<Loss>), ContentError> {
+        parse::tree_and_losses(html, limits)
     }
 
     /// Reads GitHub-flavoured Markdown. HTML in it is read like any other.

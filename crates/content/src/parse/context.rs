@@ -94,6 +94,11 @@ impl Context {
         OpenNode { place: self.top, id: self.stack[self.top].id }
     }
 
+    /// Whether what comes next may have marks: not in a code block.
+    pub(crate) fn takes_marks(&self) -> bool {
+        self.stack[self.top].node_type != NodeType::CodeBlock
+    }
+
     pub(crate) fn is_in_textblock(&self) -> bool {
         self.stack[self.top].node_type.is_textblock()
     }

@@ -49,60 +49,57 @@ enum Sort {
     Comment,
 }
 
-/// The attributes that mean something here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Attribute {
-    Align,
-    Alt,
-    Class,
-    Colspan,
-    Colwidth,
-    DataChecked,
-    DataColor,
-    DataType,
-    Height,
-    Href,
-    Level,
-    Rel,
-    Rowspan,
-    Src,
-    Start,
-    Style,
-    Target,
-    Title,
-    Type,
-    Width,
+macro_rules! attributes {
+    ($($name:ident = $text:literal,)*) => {
+        /// The attributes that mean something here.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Attribute {$($name,)*}
+
+        impl Attribute {
+            fn from_name(name: &QualName) -> Option<Self> {
+                if name.ns != ns!() {
+                    return None;
+                }
+                match &*name.local {
+                    $($text => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
+
+            /// Its name in HTML.
+            pub(crate) const fn name(self) -> &'static str {
+                match self {$(Self::$name => $text,)*}
+            }
+        }
+    };
 }
 
-impl Attribute {
-    fn from_name(name: &QualName) -> Option<Self> {
-        if name.ns != ns!() {
-            return None;
-        }
-        Some(match &*name.local {
-            "align" => Self::Align,
-            "alt" => Self::Alt,
-            "class" => Self::Class,
-            "colspan" => Self::Colspan,
-            "colwidth" => Self::Colwidth,
-            "data-checked" => Self::DataChecked,
-            "data-color" => Self::DataColor,
-            "data-type" => Self::DataType,
-            "height" => Self::Height,
-            "href" => Self::Href,
-            "level" => Self::Level,
-            "rel" => Self::Rel,
-            "rowspan" => Self::Rowspan,
-            "src" => Self::Src,
-            "start" => Self::Start,
-            "style" => Self::Style,
-            "target" => Self::Target,
-            "title" => Self::Title,
-            "type" => Self::Type,
-            "width" => Self::Width,
-            _ => return None,
-        })
-    }
+attributes! {
+    Align = "align",
+    Alt = "alt",
+    Class = "class",
+    Colspan = "colspan",
+    Colwidth = "colwidth",
+    DataChecked = "data-checked",
+    DataColor = "data-color",
+    DataType = "data-type",
+    Height = "height",
+    Href = "href",
+    Level = "level",
+    Rel = "rel",
+    Rowspan = "rowspan",
+    Src = "src",
+    Start = "start",
+    Style = "style",
+    Target = "target",
+    Title = "title",
+    Type = "type",
+    Width = "width",
+}
+
+fn other_names(attributes: &[html5ever::Attribute]) -> Box<[String]> {
+    let others = attributes.iter().filter(|given| Attribute::from_name(&given.name).is_none());
+    others.map(|given| given.name.local.to_string()).collect()
 }
 
 type Attributes = Box<[(Attribute, StrTendril)]>;
@@ -119,6 +116,21 @@ pub(crate) struct Dom {
     name_places: HashMap<QualName, u32>,
     texts: Vec<StrTendril>,
     attributes: Vec<Attributes>,
+    /// Where elements come from, and what else they had, where somebody wants to know.
+    origins: Option<Box<Origins>>,
+}
+
+#[derive(Debug, Default)]
+struct Origins {
+    line: u64,
+    elements: HashMap<NodeId, Origin>,
+}
+
+#[derive(Debug)]
+struct Origin {
+    line: u64,
+    /// The names of the attributes that mean nothing.
+    others: Box<[String]>,
 }
 
 impl Dom {
@@ -134,9 +146,22 @@ impl Dom {
             name_places: HashMap::new(),
             texts: Vec::new(),
             attributes: Vec::new(),
+            origins: None,
         };
         dom.create(Sort::Document, NONE, NONE);
         dom
+    }
+
+    /// A document that remembers where its elements come from.
+    pub(crate) fn with_origins() -> Self {
+        Self { origins: Some(Box::default()), ..Self::new() }
+    }
+
+    /// Says in which line of the HTML what comes next is.
+    pub(crate) fn set_line(&mut self, line: u64) {
+        if let Some(origins) = &mut self.origins {
+            origins.line = line;
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -166,6 +191,7 @@ impl Dom {
     ) -> NodeId {
         let name = self.name_place(name);
         self.content_nodes += usize::from(self.names[name as usize].1.makes_node());
+        let others = self.origins.is_some().then(|| other_names(&attributes));
         let known: Attributes = attributes
             .into_iter()
             .filter_map(|given| Some((Attribute::from_name(&given.name)?, given.value)))
@@ -176,7 +202,11 @@ impl Dom {
             self.attributes.push(known);
             index(self.attributes.len() - 1)
         };
-        self.create(Sort::Element, name, payload)
+        let element = self.create(Sort::Element, name, payload);
+        if let (Some(origins), Some(others)) = (&mut self.origins, others) {
+            origins.elements.insert(element, Origin { line: origins.line, others });
+        }
+        element
     }
 
     pub(crate) fn create_text(&mut self, text: StrTendril) -> NodeId {
@@ -267,6 +297,34 @@ impl Dom {
         }
         let attributes = &self.attributes[node.payload as usize];
         attributes.iter().find(|(given, _)| *given == name).map(|(_, value)| &**value)
+    }
+
+    /// The attributes of an element that mean something.
+    pub(crate) fn attributes(&self, node: NodeId) -> impl Iterator<Item = (Attribute, &str)> {
+        let node = self.node(node);
+        let there = node.sort == Sort::Element && node.payload != NONE;
+        let attributes = there.then(|| &self.attributes[node.payload as usize]);
+        attributes.into_iter().flatten().map(|(name, value)| (*name, &**value))
+    }
+
+    /// The names of an element's other attributes, where they are remembered.
+    pub(crate) fn other_attributes(&self, node: NodeId) -> impl Iterator<Item = &str> {
+        let others = self.origin(node).map(|origin| &origin.others);
+        others.into_iter().flatten().map(String::as_str)
+    }
+
+    /// The line that an element was in, where that is remembered.
+    pub(crate) fn line(&self, node: NodeId) -> u64 {
+        self.origin(node).map_or(0, |origin| origin.line)
+    }
+
+    fn origin(&self, node: NodeId) -> Option<&Origin> {
+        self.origins.as_ref()?.elements.get(&node)
+    }
+
+    /// The name of an element.
+    pub(crate) fn name(&self, node: NodeId) -> &str {
+        self.qual_name(node).map_or("", |name| &*name.local)
     }
 
     pub(crate) fn parent(&self, node: NodeId) -> Option<NodeId> {

@@ -7,6 +7,7 @@
 mod context;
 mod dom;
 mod flood;
+mod losses;
 mod rules;
 mod sink;
 mod style;
@@ -23,8 +24,9 @@ use html5ever::tree_builder::TreeBuilderOpts;
 use html5ever::{ParseOpts, Parser, parse_document};
 
 use crate::tree::Tree;
-use crate::{ContentError, Limits};
+use crate::{ContentError, Limits, Loss};
 use dom::Dom;
+use losses::Losses;
 use sink::Sink;
 
 /// What the parser gets at a time, in bytes: it can only be stopped in between.
@@ -37,19 +39,30 @@ const FREE_NODES: usize = 100_000;
 
 /// Reads HTML as the body of a page and makes the tree of it.
 pub(crate) fn tree_from_html(html: &str, limits: &Limits) -> Result<Tree, ContentError> {
+    let mut dom = dom_from_html(html, Dom::new(), limits)?;
+    walk::tree_of(&mut dom, limits, None)
+}
+
+/// The same, and what of the HTML the tree lacks.
+pub(crate) fn tree_and_losses(
+    html: &str,
+    limits: &Limits,
+) -> Result<(Tree, Vec<Loss>), ContentError> {
+    let mut dom = dom_from_html(html, Dom::with_origins(), limits)?;
+    let mut losses = Losses::default();
+    let tree = walk::tree_of(&mut dom, limits, Some(&mut losses))?;
+    Ok((tree, losses.finish()))
+}
+
+fn dom_from_html(html: &str, dom: Dom, limits: &Limits) -> Result<Dom, ContentError> {
     if flood::has_attribute_flood(html, limits.attributes_per_element) {
         return Err(ContentError::TooComplex);
     }
-    let mut dom = dom_from_html(html, limits)?;
-    walk::tree_of(&mut dom, limits)
-}
-
-fn dom_from_html(html: &str, limits: &Limits) -> Result<Dom, ContentError> {
     let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
     // A mark at the beginning of the HTML isn't at the beginning of the page.
     let tokenizer = TokenizerOpts { discard_bom: false, ..TokenizerOpts::default() };
     let options = ParseOpts { tree_builder, tokenizer };
-    let mut parser = parse_document(Sink::new(), options);
+    let mut parser = parse_document(Sink::new(dom), options);
     parser.process("<!DOCTYPE html><html><body>".into());
     let budget = Budget {
         steps: FREE_STEPS.saturating_add(html.len().saturating_mul(limits.parser_steps_per_byte)),

@@ -23,8 +23,8 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    pub(crate) fn new() -> Self {
-        Self { dom: RefCell::new(Dom::new()), steps: Cell::new(0), blocks_deep: Cell::new(0) }
+    pub(crate) fn new(dom: Dom) -> Self {
+        Self { dom: RefCell::new(dom), steps: Cell::new(0), blocks_deep: Cell::new(0) }
     }
 
     /// How often the parser has looked at an element or moved one.
@@ -154,6 +154,10 @@ impl TreeSink for Sink {
     fn same_node(&self, x: &NodeId, y: &NodeId) -> bool {
         self.count_step();
         x == y
+    }
+
+    fn set_current_line(&self, line: u64) {
+        self.dom.borrow_mut().set_line(line);
     }
 
     fn set_quirks_mode(&self, _: QuirksMode) {}

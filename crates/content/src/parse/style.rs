@@ -38,6 +38,16 @@ pub(crate) fn get(style: &str, property: Property) -> Option<String> {
     found.map(|(value, _)| value)
 }
 
+/// The names of the properties that a style sets, in lower case, with their values.
+pub(crate) fn properties(style: &str) -> Vec<(String, String)> {
+    let style = without_comments(style);
+    let named = declarations(&style).filter_map(|declaration| declaration.split_once(':'));
+    named
+        .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_owned()))
+        .filter(|(name, _)| !name.is_empty())
+        .collect()
+}
+
 /// The value as written, of the last declaration of that name, valid or not.
 pub(crate) fn raw<'a>(style: &'a str, name: &str) -> Option<&'a str> {
     let mut declarations = style.rsplit(';').filter_map(|declaration| declaration.split_once(':'));

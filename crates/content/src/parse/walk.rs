@@ -5,16 +5,22 @@
 
 use super::context::{Context, OpenNode};
 use super::dom::{Attribute, Dom, NodeId};
+use super::losses::Losses;
 use super::rules::{self, Rule};
 use super::table::{self, Columns};
 use super::tag::Tag;
+use crate::loss::Effect;
 use crate::marks::Marks;
 use crate::node::Kind;
 use crate::tree::Tree;
 use crate::{ContentError, Limits};
 
-/// Makes the tree of the document's body.
-pub(crate) fn tree_of(dom: &mut Dom, limits: &Limits) -> Result<Tree, ContentError> {
+/// Makes the tree of the document's body; what has no place in it is noted in `losses`.
+pub(crate) fn tree_of(
+    dom: &mut Dom,
+    limits: &Limits,
+    losses: Option<&mut Losses>,
+) -> Result<Tree, ContentError> {
     let mut walker = Walker {
         context: Context::new(limits),
         columns: Columns::default(),
@@ -22,6 +28,7 @@ pub(crate) fn tree_of(dom: &mut Dom, limits: &Limits) -> Result<Tree, ContentErr
         frames: Vec::new(),
         blocks: 0,
         blocks_deep: limits.blocks_deep,
+        losses,
     };
     // Hardly ever are there more nodes in the tree than in the document.
     walker.context.builder.reserve(dom.content_nodes(), dom.text_len());
@@ -31,7 +38,8 @@ pub(crate) fn tree_of(dom: &mut Dom, limits: &Limits) -> Result<Tree, ContentErr
     walker.context.finish()
 }
 
-struct Walker {
+struct Walker<'l> {
+    losses: Option<&'l mut Losses>,
     context: Context,
     columns: Columns,
     marks: Marks,
@@ -58,7 +66,7 @@ enum Exit {
     Close(OpenNode),
 }
 
-impl Walker {
+impl Walker<'_> {
     fn walk(&mut self, dom: &mut Dom, body: NodeId) -> Result<(), ContentError> {
         let mut next = dom.first_child(body);
         let mut parent = body;
@@ -111,6 +119,7 @@ impl Walker {
         };
         let builder = &mut self.context.builder;
         let rule = rules::rule(dom, element, tag, marks, builder, &mut self.columns);
+        self.note_losses(dom, element, tag, rule);
         let kept_space = self.context.keeps_space;
         self.context.keeps_space |= rules::keeps_white_space(dom, element, tag);
         let frame = Frame {
@@ -125,7 +134,11 @@ impl Walker {
             Rule::Ignore => {}
             Rule::Transparent => return self.enter_transparent(dom, frame, tag, marks),
             Rule::Marks(marks) => return self.enter_children(dom, frame, marks),
-            Rule::Node(kind) if kind.node_type().is_leaf() => self.insert_leaf(kind, marks)?,
+            Rule::Node(kind) if kind.node_type().is_leaf() => {
+                if !self.insert_leaf(kind, marks)? {
+                    self.note_loss(dom, element, Effect::Dropped);
+                }
+            }
             Rule::Node(kind) => return self.enter_node(dom, frame, kind, marks),
         }
         self.context.keeps_space = kept_space;
@@ -153,8 +166,9 @@ impl Walker {
         kind: Kind,
         marks: Marks,
     ) -> Result<Option<NodeId>, ContentError> {
-        if let Some(entered) = self.context.enter(kind)? {
-            frame.exit = Exit::Close(entered);
+        match self.context.enter(kind)? {
+            Some(entered) => frame.exit = Exit::Close(entered),
+            None => self.note_loss(dom, frame.element, Effect::Unwrapped),
         }
         let is_cell = matches!(kind, Kind::TableCell(_) | Kind::TableHeader(_));
         if is_cell && table::is_empty_cell(dom, frame.element) {
@@ -194,13 +208,37 @@ impl Walker {
         Ok(Some(container))
     }
 
-    fn insert_leaf(&mut self, kind: Kind, marks: Marks) -> Result<(), ContentError> {
+    /// Inserts a leaf, or what stands for it; says whether it had a place.
+    fn insert_leaf(&mut self, kind: Kind, marks: Marks) -> Result<bool, ContentError> {
         let is_break = matches!(kind, Kind::HardBreak { .. });
         let placed = self.context.insert_leaf(kind, marks, is_break)?;
         if !placed && is_break && self.context.is_in_textblock() {
             self.context.add_text("\n", marks, false)?;
+            return Ok(true);
         }
-        Ok(())
+        Ok(placed)
+    }
+
+    fn note_losses(&mut self, dom: &Dom, element: NodeId, tag: Tag, rule: Rule) {
+        let Some(losses) = &mut self.losses else { return };
+        match rule {
+            Rule::Ignore => return losses.element(dom, element, Effect::Dropped),
+            Rule::Transparent if tag == Tag::Image => {
+                losses.element(dom, element, Effect::Dropped);
+            }
+            Rule::Transparent => losses.element(dom, element, Effect::Unwrapped),
+            Rule::Marks(_) if !self.context.takes_marks() => {
+                losses.element(dom, element, Effect::Unwrapped);
+            }
+            Rule::Marks(_) | Rule::Node(_) => {}
+        }
+        losses.attributes(dom, element, tag);
+    }
+
+    fn note_loss(&mut self, dom: &Dom, element: NodeId, effect: Effect) {
+        if let Some(losses) = &mut self.losses {
+            losses.element(dom, element, effect);
+        }
     }
 
     /// Ends an element's children; returns the element.

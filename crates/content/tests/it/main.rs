@@ -5,6 +5,7 @@ mod corpus;
 mod fixtures;
 mod generated;
 mod json;
+mod losses;
 mod markdown;
 mod safety;
 mod support;
