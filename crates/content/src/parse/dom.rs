@@ -120,7 +120,7 @@ pub(crate) struct Dom {
     origins: Option<Box<Origins>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Origins {
     line: u64,
     elements: HashMap<NodeId, Origin>,
@@ -154,7 +154,8 @@ impl Dom {
 
     /// A document that remembers where its elements come from.
     pub(crate) fn with_origins() -> Self {
-        Self { origins: Some(Box::default()), ..Self::new() }
+        let origins = Origins { line: 1, elements: HashMap::new() };
+        Self { origins: Some(Box::new(origins)), ..Self::new() }
     }
 
     /// Says in which line of the HTML what comes next is.

@@ -93,6 +93,7 @@ fn the_first_place_is_told() {
     let font = found.iter().find(|loss| loss.element == "font").unwrap();
     assert_eq!((font.count, font.first.line), (3, 4), "{found:?}");
     assert_eq!(font.first.path, "div:nth-child(2) > p:nth-child(2) > font:nth-child(1)");
+    assert_eq!(losses("<font>")[0].first.line, 1);
     let order: Vec<_> = found.iter().map(|loss| loss.element.as_str()).collect();
     assert_eq!(order, ["div", "font"], "in the order of the document");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::HeaderValue;
-use galley_content::{ContentError, Tree};
+use galley_content::{ContentError, Loss, Tree};
 use galley_domain::Invalid;
 use galley_domain::address_policy::AddressPolicy;
 use galley_storage::Database;
@@ -141,21 +141,32 @@ impl App {
         }
     }
 
-    /// The JSON text of the tree that `html` says. To be called where it holds up nobody.
-    pub(crate) fn content_from_html(&self, html: &str) -> Result<String, Invalid> {
+    /// The JSON text of the tree that `html` says, and with `reports` what of it the tree lacks. To be
+    /// called where it holds up nobody.
+    pub(crate) fn content_from_html(
+        &self,
+        html: &str,
+        reports: bool,
+    ) -> Result<(String, Vec<Loss>), Invalid> {
         let max = self.limits().content_max;
         if html.len() > max {
             return Err(Invalid::too_long(max, "bytes of HTML"));
         }
-        match Tree::from_html(html, &galley_content::Limits::default()) {
-            Ok(tree) => {
+        let limits = galley_content::Limits::default();
+        let read = if reports {
+            Tree::from_html_with_losses(html, &limits)
+        } else {
+            Tree::from_html(html, &limits).map(|tree| (tree, Vec::new()))
+        };
+        match read {
+            Ok((tree, losses)) => {
                 let json = tree.to_json();
                 if json.len() > TREE_MAX {
                     let message =
                         format!("is not accepted: its tree would have over {TREE_MAX} bytes");
                     return Err(Invalid::new("content_too_complex", message));
                 }
-                Ok(json)
+                Ok((json, losses))
             }
             Err(error @ ContentError::TooComplex) => {
                 Err(Invalid::new("content_too_complex", format!("is not accepted: {error}")))

@@ -6,6 +6,7 @@ pub(crate) mod body;
 pub(crate) mod compression;
 pub(crate) mod conditional;
 pub mod cors;
+pub(crate) mod dry_run;
 pub(crate) mod edge;
 pub mod error;
 pub(crate) mod fields;

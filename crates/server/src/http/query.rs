@@ -136,6 +136,11 @@ impl Query {
         }
     }
 
+    /// What was wrong, to be told with what is wrong with the body.
+    pub(crate) fn into_issues(self) -> Vec<Issue> {
+        self.issues
+    }
+
     /// Refuses the request if anything was wrong.
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
         Error::refuse(std::mem::take(&mut self.issues))

@@ -306,6 +306,11 @@ impl Operation<'_> {
     fn describe(&self, status: &str) -> &'static str {
         match (self.method, status) {
             ("get", "200") => "What was asked for.",
+            ("post", "200") => "With `dryRun=true`: what it would come to. Nothing was changed.",
+            ("put", "200") if self.path == "/content-pieces" => {
+                "With `Prefer: return=representation`: the resource as it is now. With `dryRun=true`: \
+                 what the change would come to."
+            }
             ("put", "200") => "With `Prefer: return=representation`: the resource as it is now.",
             ("post", "201") if self.facts.prefer => {
                 "It is there now. The body has its identifier; with `Prefer: \
@@ -321,8 +326,11 @@ impl Operation<'_> {
 
     fn headers(&self, status: &str, operation: &Value) -> Value {
         let mut names = vec!["X-Request-Id", "Cache-Control"];
+        // What a change would come to was not preferred, and has no version.
+        let is_tried = has_parameter(operation, "dryRun");
         match (self.method, status) {
             ("get", _) => names.extend(["ETag", "Vary"]),
+            ("put", "200") if is_tried => {}
             ("put", "200") if self.facts.prefer => names.extend(["ETag", "Preference-Applied"]),
             ("put", "204") if self.facts.prefer => names.push("ETag"),
             ("post", "201") if self.has_get => names.push("Location"),
@@ -331,6 +339,7 @@ impl Operation<'_> {
         let limited = if self.facts.token { LIMITED } else { &[] };
         let optional = match (self.method, status) {
             ("post", "201") if self.facts.prefer => &["ETag", "Preference-Applied"][..],
+            ("put", "200") if is_tried => &["ETag", "Preference-Applied"],
             ("get", "200" | "304") if has_parameter(operation, "cursor") => &["Link"],
             _ => &[],
         };

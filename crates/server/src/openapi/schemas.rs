@@ -5,6 +5,7 @@
 
 #![expect(dead_code, reason = "only their schemas are used")]
 
+use galley_content::Effect;
 use galley_domain::event::EventType;
 use galley_domain::permission::{Permission as PermissionOf, Resource};
 use serde_json::json;
@@ -109,6 +110,8 @@ words! {
     BaseType = "What a role is at its base.", "viewer", ["admin", "viewer"];
     DisabledReason = "Why a webhook sends nothing.", "requested",
         galley_domain::webhook::DisabledReason::ALL.iter().map(|reason| reason.as_str());
+    LossEffect = "What becomes of what is lost.", "unwrapped",
+        [Effect::Dropped, Effect::Unwrapped].map(Effect::as_str);
 }
 
 fn permissions() -> Vec<String> {

@@ -245,6 +245,22 @@ pub async fn update(
     Ok(Kept { piece, referenced })
 }
 
+/// The content as an update left it, where it was made.
+pub(crate) async fn content_after(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    update: &ContentPieceUpdate,
+) -> Result<String, Error> {
+    let variant = match &update.variant {
+        Some(name) => variants::find_named(tx, scope.workspace, name).await?,
+        None => None,
+    };
+    let view = View { variant: variant.map(|variant| variant.id), content: true };
+    let found = content_pieces::find_visible(tx, scope.workspace, update.id, None, view).await?;
+    let (_, content) = found.ok_or_else(Error::not_found)?;
+    Ok(content.unwrap_or_else(|| Tree::empty().to_json()))
+}
+
 /// The variant that an update is about, and what the piece says otherwise in it.
 struct ChangedVariant {
     variant: Variant,

@@ -19,6 +19,7 @@ mod content_groups;
 mod content_pieces;
 mod described;
 mod docs;
+mod dry_run;
 mod edge;
 mod escalation;
 mod idempotency;

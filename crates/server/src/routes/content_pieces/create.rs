@@ -2,22 +2,26 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use galley_content::Tree;
+use galley_content::{Loss, Tree};
 use galley_domain::content_piece::{ContentPieceFields, Slug, Title};
 use galley_domain::text::{ShortText, WebReference};
 use galley_storage::WriteTx;
+use serde_json::value::RawValue;
 
 use super::{PATH, input, schema};
 use crate::http::actor::{Actor, WriteContentPieces};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
+use crate::http::dry_run::dry_run;
 use crate::http::error::Error;
 use crate::http::fields::{Fields, each_once, text, time};
 use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::prefer::Prefer;
-use crate::http::response::Made;
+use crate::http::query::Query;
+use crate::http::response::{self, Made};
 use crate::operations::content_pieces::{self, NewContentPiece, References};
 use crate::representation::content_piece::ContentPieceBody;
+use crate::representation::dry_run::DryRunBody;
 use crate::sanitize;
 
 /// Create a content piece
@@ -29,7 +33,9 @@ use crate::sanitize;
     path = "/content-pieces",
     operation_id = "createContentPiece",
     request_body = schema::NewContentPiece,
+    params(("dryRun" = Option<bool>, Query, description = "Check everything, and change nothing")),
     responses(
+        (status = 200, body = DryRunBody<'_>),
         (status = 201, body = ContentPieceBody<'_>),
         (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),
     ),
@@ -39,14 +45,26 @@ pub(crate) async fn handle(
     actor: Actor<WriteContentPieces>,
     prefer: Prefer,
     key: IdempotencyKey,
+    mut query: Query,
     body: JsonBody,
 ) -> Result<Response, Error> {
+    let is_dry = query.boolean("dryRun");
     let (reader, bytes) = (app.clone(), body.bytes.clone());
     let size = bytes.len();
-    let Draft { new, fields, references } = app.process(size, move || read(&reader, body)).await;
+    let draft = app.process(size, move || read(&reader, body, is_dry)).await;
+    let Draft { new, mut fields, references, losses } = draft;
+    fields.add(query.into_issues());
     input::refuse_all(&app, actor.scope(), fields, references).await?;
     let new = new.expect("there, as nothing was refused");
     let (scope, environment) = (actor.scope(), app.environment().clone());
+    if is_dry {
+        let content = RawValue::from_string(new.content.clone()).expect("a tree is JSON");
+        let create = async move |tx: &WriteTx<'_>| {
+            content_pieces::create(tx, &environment, &scope, &new).await.map(drop)
+        };
+        dry_run(&app, "content_pieces.create_dry", create).await?;
+        return Ok(response::ok(&DryRunBody::new(&content, &losses)));
+    }
     let create = async move |tx: &WriteTx<'_>| {
         let kept = content_pieces::create(tx, &environment, &scope, &new).await?;
         let (id, version) = (kept.piece.id, kept.piece.version);
@@ -61,9 +79,11 @@ struct Draft {
     new: Option<NewContentPiece>,
     fields: Fields,
     references: References,
+    /// What of the content is lost, where somebody wants to know.
+    losses: Vec<Loss>,
 }
 
-fn read(app: &App, body: JsonBody) -> Draft {
+fn read(app: &App, body: JsonBody, reports: bool) -> Draft {
     let mut fields = input::normalized(body);
     let title = fields.required("title", text(Title::parse));
     let slug = fields.required("slug", text(Slug::parse));
@@ -80,7 +100,8 @@ fn read(app: &App, body: JsonBody) -> Draft {
     let custom_data = fields.optional("customData", text(input::custom_data));
     let reference_id = fields.optional("referenceId", input::reference_piece);
     let html = fields.optional("content", text(Ok));
-    let content = input::content(app, &mut fields, html);
+    let mut losses = Vec::new();
+    let content = input::content(app, &mut fields, html, reports.then_some(&mut losses));
     let references =
         References { tags: tags.clone(), members: members.clone(), content_group_id, reference_id };
     let new = match (title, slug, content_group_id) {
@@ -105,5 +126,5 @@ fn read(app: &App, body: JsonBody) -> Draft {
         }),
         _ => None,
     };
-    Draft { new, fields, references }
+    Draft { new, fields, references, losses }
 }

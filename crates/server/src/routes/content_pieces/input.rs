@@ -1,5 +1,6 @@
 //! Reading a piece's fields from a body.
 
+use galley_content::Loss;
 use galley_domain::content_piece::{CustomData, REFERENCES_MAX};
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid, TagId, WorkspaceMemberId};
 use galley_storage::Tx;
@@ -64,10 +65,21 @@ pub(super) fn reference_piece(value: Value, place: &mut Place<'_>) -> Option<Con
     known_reference("content piece")(value, place)
 }
 
-/// The JSON text of the content's tree, where the body has content.
-pub(super) fn content(app: &App, fields: &mut Fields, html: Option<String>) -> Option<String> {
-    match app.content_from_html(&html?) {
-        Ok(tree) => Some(tree),
+/// The JSON text of the content's tree, where the body has content; what of its HTML is lost goes to
+/// `losses`, where somebody wants to know.
+pub(super) fn content(
+    app: &App,
+    fields: &mut Fields,
+    html: Option<String>,
+    losses: Option<&mut Vec<Loss>>,
+) -> Option<String> {
+    match app.content_from_html(&html?, losses.is_some()) {
+        Ok((tree, lost)) => {
+            if let Some(losses) = losses {
+                *losses = lost;
+            }
+            Some(tree)
+        }
         Err(invalid) => {
             fields.refuse("content", &invalid);
             None

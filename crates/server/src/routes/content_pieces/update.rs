@@ -2,24 +2,27 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_content::Loss;
 use galley_domain::ContentPieceId;
 use galley_domain::content_piece::{ContentPieceChange, Slug, Title};
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::variant::VariantName;
 use galley_storage::WriteTx;
+use serde_json::value::RawValue;
 
 use super::{input, schema};
 use crate::http::actor::{Actor, WriteContentPieces};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
+use crate::http::dry_run::dry_run;
 use crate::http::error::Error;
 use crate::http::fields::{Fields, each_once, reference, text, time};
 use crate::http::prefer::Prefer;
-use crate::http::query::Id;
+use crate::http::query::{Id, Query};
 use crate::http::response;
 use crate::operations::Expected;
 use crate::operations::content_pieces::{self, ContentPieceUpdate, References};
-use crate::representation::content_piece::ContentPieceBody;
+use crate::representation::dry_run::DryRunBody;
 use crate::sanitize;
 
 /// Change a content piece
@@ -31,8 +34,9 @@ use crate::sanitize;
     path = "/content-pieces",
     operation_id = "updateContentPiece",
     request_body = schema::ContentPieceChange,
+    params(("dryRun" = Option<bool>, Query, description = "Check everything, and change nothing")),
     responses(
-        (status = 200, body = ContentPieceBody<'_>),
+        (status = 200, body = schema::Updated),
         (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),
     ),
 )]
@@ -41,14 +45,26 @@ pub(crate) async fn handle(
     actor: Actor<WriteContentPieces>,
     prefer: Prefer,
     expected: Expected,
+    mut query: Query,
     body: JsonBody,
 ) -> Result<Response, Error> {
+    let is_dry = query.boolean("dryRun");
     let (reader, size) = (app.clone(), body.bytes.len());
-    let draft = app.process(size, move || read(&reader, body)).await;
+    let mut draft = app.process(size, move || read(&reader, body, is_dry)).await;
+    draft.fields.add(query.into_issues());
     input::refuse_all(&app, actor.scope(), draft.fields, draft.references).await?;
     let variant = draft.variant.map(Id::get).transpose()?;
     let update = ContentPieceUpdate { id: draft.id.get()?, variant, ..draft.update };
     let (scope, environment) = (actor.scope(), app.environment().clone());
+    if is_dry {
+        let update = async move |tx: &WriteTx<'_>| {
+            content_pieces::update(tx, &environment, &scope, &update, &expected).await?;
+            content_pieces::content_after(tx, &scope, &update).await
+        };
+        let content = dry_run(&app, "content_pieces.update_dry", update).await?;
+        let content = RawValue::from_string(content).expect("a tree is JSON");
+        return Ok(response::ok(&DryRunBody::new(&content, &draft.losses)));
+    }
     let write = async move |tx: &WriteTx<'_>| {
         content_pieces::update(tx, &environment, &scope, &update, &expected).await
     };
@@ -64,9 +80,11 @@ struct Draft {
     update: ContentPieceUpdate,
     fields: Fields,
     references: References,
+    /// What of the content is lost, where somebody wants to know.
+    losses: Vec<Loss>,
 }
 
-fn read(app: &App, body: JsonBody) -> Draft {
+fn read(app: &App, body: JsonBody, reports: bool) -> Draft {
     let mut fields = input::normalized(body);
     let id = Id::new(fields.required("id", reference::<ContentPieceId>).flatten());
     let variant = fields.optional("variant", text(Ok)).filter(|name: &String| !name.is_empty());
@@ -90,8 +108,10 @@ fn read(app: &App, body: JsonBody) -> Draft {
     };
     let content_group_id = fields.replacement("contentGroupId", input::content_group);
     let reference_id = fields.clearable("referenceId", input::reference_piece);
+    let mut losses = Vec::new();
+    let reported = reports.then_some(&mut losses);
     let content = match fields.clearable("content", text(Ok)) {
-        Some(Some(html)) => input::content(app, &mut fields, Some(html)).map(Some),
+        Some(Some(html)) => input::content(app, &mut fields, Some(html), reported).map(Some),
         unset => unset.map(|_| None),
     };
     let references = References {
@@ -110,5 +130,5 @@ fn read(app: &App, body: JsonBody) -> Draft {
         content,
     };
     let variant = variant.map(|name| Id::new(name.parse().ok()));
-    Draft { id, variant, update, fields, references }
+    Draft { id, variant, update, fields, references, losses }
 }

@@ -1,0 +1,100 @@
+//! `dryRun=true`: everything is checked, nothing is changed, and what would be lost is told.
+
+use galley_testing::on_both_engines;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::service::{Answer, Service};
+
+const PATH: &str = "/content-pieces?dryRun=true";
+
+on_both_engines! {
+    async fn a_new_piece_is_tried_and_not_made(store: TestStore) {
+        let service = Service::start(store).await;
+        let before = service.everything().await;
+        let mut body = service.piece("tried");
+        body["content"] = json!("<p class=lead>Hello <b>you</b></p>\n<script>x</script><font>a</font>");
+        for path in [PATH, "/content-pieces/?dryRun=1", "/content-pieces?dryRun=TRUE"] {
+            let request = service.request(Method::POST, path).bearer_auth(&service.home.token);
+            let tried = Answer::of(request.header("idempotency-key", "k").json(&body)).await;
+            assert_eq!(tried.status, 200, "{tried:?}");
+            assert_eq!(tried.header("location"), "");
+            let losses = &tried.body["report"]["losses"];
+            assert_eq!(losses[0], json!({"element": "p", "attribute": "class", "property": null,
+                "effect": "dropped", "count": 1, "first": {"line": 1, "path": "p:nth-child(1)"}}));
+            let elements: Vec<_> = losses.as_array().unwrap().iter()
+                .map(|loss| (loss["element"].as_str().unwrap(), loss["effect"].as_str().unwrap()))
+                .collect();
+            assert_eq!(elements, [("p", "dropped"), ("script", "dropped"), ("font", "unwrapped")]);
+            assert_eq!(losses[1]["first"]["line"], 2);
+            assert_eq!(service.everything().await, before);
+        }
+        // What is made then has the content that was shown, and the key was not used up.
+        let tried = service.post(PATH, &body).await.body;
+        let request = service.request(Method::POST, "/content-pieces").bearer_auth(&service.home.token);
+        let made = Answer::of(request.header("idempotency-key", "k").json(&body)).await;
+        assert_eq!((made.status.as_u16(), made.header("idempotency-replayed")), (201, ""));
+        let kept = service.get(&format!("/content-pieces?id={}&content=true", made.id())).await.body;
+        assert_eq!(kept["content"], tried["content"]);
+    }
+
+    async fn what_is_wrong_is_told_as_without(store: TestStore) {
+        let service = Service::start(store).await;
+        let id = service.create("/content-pieces", &service.piece("kept")).await;
+        let reader = service.token("contentPieces:read", None).await;
+        let before = service.everything().await;
+        let answer = service.post(PATH, &json!({"tags": ["x"]})).await;
+        answer.assert_problem(400, "validation", &["title", "slug", "members", "contentGroupId", "tags[0]"]);
+        let mut body = service.piece("x");
+        body["contentGroupId"] = json!("cg_00000000000000000000000000");
+        service.post(PATH, &body).await.assert_problem(400, "unknown_reference", &["contentGroupId"]);
+        body["content"] = json!("<blockquote>".repeat(300));
+        let answer = service.post(PATH, &body).await;
+        answer.assert_problem(400, "validation", &["content", "contentGroupId"]);
+        let answer = service.post("/content-pieces?dryRun=perhaps", &json!({"title": 3})).await;
+        answer.assert_problem(400, "validation",
+            &["dryRun", "title", "slug", "tags", "members", "contentGroupId"]);
+        let answer = service.put(PATH, &json!({"id": "cp_x", "title": "x"})).await;
+        answer.assert_problem(404, "not_found", &[]);
+        let answer = service.put(PATH, &json!({"id": id, "variant": "none", "title": "x"})).await;
+        answer.assert_problem(404, "not_found", &[]);
+        let request = service.request(Method::PUT, PATH).bearer_auth(&service.home.token);
+        let late = request.header("if-match", "\"7.x\"").json(&json!({"id": id, "title": "x"}));
+        Answer::of(late).await.assert_problem(412, "precondition_failed", &[]);
+        let answer = service.send_as(&reader, Method::PUT, PATH, Some(&json!({"id": id}))).await;
+        answer.assert_problem(403, "insufficient_permissions", &[]);
+        assert_eq!(service.everything().await, before);
+    }
+
+    async fn a_change_is_tried_and_not_made(store: TestStore) {
+        let service = Service::start(store).await;
+        service.create("/variants", &json!({"key": "de", "label": "German"})).await;
+        let mut body = service.piece("p");
+        body["content"] = json!("<p>as it is</p>");
+        let id = service.create("/content-pieces", &body).await;
+        let group = service.create("/content-groups", &json!({"name": "A"})).await;
+        let before = service.everything().await;
+        let text = |answer: &Answer| {
+            answer.body["content"]["content"][0]["content"][0]["text"].clone()
+        };
+        for (change, shown) in [
+            (json!({"title": "New"}), json!("as it is")),
+            (json!({"content": "<h1 id=x>new</h1>", "contentGroupId": group}), json!("new")),
+            (json!({"content": null}), Value::Null),
+            (json!({"variant": "de", "title": "Neu"}), json!("as it is")),
+            (json!({"variant": "de", "content": "<p>neu</p>"}), json!("neu")),
+        ] {
+            let mut body = change.clone();
+            body["id"] = json!(id);
+            for prefer in ["return=minimal", "return=representation"] {
+                let request = service.request(Method::PUT, PATH).bearer_auth(&service.home.token);
+                let tried = Answer::of(request.header("prefer", prefer).json(&body)).await;
+                assert_eq!(tried.status, 200, "{change}: {tried:?}");
+                assert_eq!(text(&tried), shown, "{change}");
+                let lost = usize::from(change["content"].as_str().is_some_and(|html| html.contains("id=")));
+                assert_eq!(tried.body["report"]["losses"].as_array().unwrap().len(), lost, "{tried:?}");
+            }
+            assert_eq!(service.everything().await, before, "{change}");
+        }
+    }
+}
