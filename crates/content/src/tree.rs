@@ -71,6 +71,15 @@ impl Tree {
         Self::from_html(&markdown_to_html(markdown), limits)
     }
 
+    /// Reads Markdown as [`Tree::from_markdown`] does, and tells what of the HTML that it stands for
+    /// the tree lacks; places are those in that HTML.
+    pub fn from_markdown_with_losses(
+        markdown: &str,
+        limits: &Limits,
+    ) -> Result<(Self, Vec<Loss>), ContentError> {
+        Self::from_html_with_losses(&markdown_to_html(markdown), limits)
+    }
+
     /// Reads a stored tree back, checking it against the schema and for safety.
     pub fn from_json(json: &str) -> Result<Self, ContentError> {
         json::read(json)

@@ -3,7 +3,7 @@
 //! Understands the habits of Zola, Hugo, Jekyll, Astro and Hexo: dates in file names and paths,
 //! `slug`, `path`, `taxonomies`, covers. Whatever it doesn't know goes into the custom data.
 
-use galley_content::{Limits, Tree};
+use galley_content::{Limits, Loss, Tree};
 use galley_domain::content_piece::{CustomData, Description, Slug, Title};
 use galley_domain::tag::TagLabel;
 use galley_domain::text::{ShortText, WebReference};
@@ -29,6 +29,8 @@ pub(super) struct Document {
     pub(super) custom_data: Option<CustomData>,
     /// The JSON text of the tree.
     pub(super) content: String,
+    /// What of the content the tree lacks.
+    pub(super) losses: Vec<Loss>,
 }
 
 /// The greatest file that is read.
@@ -87,7 +89,8 @@ fn document(name: &str, fields: Map<String, Value>, body: &str) -> Result<Docume
     let slug = front.text(&["slug"]).or(path).unwrap_or_else(|| stem_slug.to_owned());
     let title = front.text(&["title"]).or_else(|| first_heading(body));
     let (cover_url, cover_alt) = front.cover();
-    let tree = Tree::from_markdown(body, &Limits::default()).map_err(|error| error.to_string())?;
+    let read = Tree::from_markdown_with_losses(body, &Limits::default());
+    let (tree, losses) = read.map_err(|error| error.to_string())?;
     Ok(Document {
         name: valid("the path", ShortText::parse(name))?,
         title: valid("title", Title::parse(title.unwrap_or_else(|| stem.to_owned())))?,
@@ -113,6 +116,7 @@ fn document(name: &str, fields: Map<String, Value>, body: &str) -> Result<Docume
             .map(|rest| valid("the rest", CustomData::parse(rest)))
             .transpose()?,
         content: tree.to_json(),
+        losses,
     })
 }
 

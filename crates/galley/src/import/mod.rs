@@ -7,6 +7,7 @@
 mod document;
 mod front_matter;
 mod load;
+mod losses;
 mod sources;
 
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ use crate::out::say;
 use crate::settings::Settings;
 use crate::store;
 use load::{Loader, Outcome};
+use losses::Losses;
 
 /// What came of the files.
 #[derive(Debug, Default)]
@@ -32,6 +34,7 @@ struct Report {
     updated: usize,
     unchanged: usize,
     problems: Vec<String>,
+    losses: Losses,
 }
 
 pub(crate) async fn run(
@@ -51,6 +54,9 @@ pub(crate) async fn run(
     for files in found.files.chunks(load::BATCH) {
         let (documents, problems) = document::read_all(files).await;
         report.problems.extend(problems);
+        for document in &documents {
+            report.losses.add(document);
+        }
         let outcomes = if arguments.dry_run {
             loader.compare(documents)
         } else {
@@ -112,7 +118,7 @@ impl Report {
     }
 
     /// Says what was done, and what could not be; the exit status tells, too.
-    fn print(&self, dry_run: bool) -> ExitCode {
+    fn print(&mut self, dry_run: bool) -> ExitCode {
         let (created, known, problems) =
             (self.created, self.updated + self.unchanged, self.problems.len());
         if dry_run {
@@ -125,6 +131,7 @@ impl Report {
                 "{created} imported, {updated} updated, {unchanged} unchanged, {problems} with problems"
             );
         }
+        self.losses.print();
         for problem in &self.problems {
             eprintln!("{problem}");
         }

@@ -102,7 +102,25 @@ on_both_engines! {
         let program = Program::serve(&store, free_port());
         let output = run(galley(&store).arg("import").arg(&folder).arg("--dry-run"));
         assert!(stdout(&output).starts_with("1 would be imported"), "{output:?}");
+        assert_eq!(stdout(&output).lines().count(), 1, "nothing is lost: {output:?}");
         assert_eq!(program.pieces("").await, Vec::<Value>::new());
+    }
+
+    async fn what_could_not_be_kept_is_summed_up(store: TestStore) {
+        let folder = store.directory().join("blog");
+        write(&folder.join("a.md"), "# A\n\n<p class=x>a <font>b</font></p>\n");
+        write(&folder.join("b.md"), "# B\n\n<font color=red>c</font> <font>d</font>\n\n<script>e</script>\n");
+        assert!(run(galley(&store).arg("init")).status.success());
+        for more in [&["--dry-run"][..], &[], &[]] {
+            let output = run(galley(&store).arg("import").arg(&folder).args(more));
+            assert!(output.status.success(), "{output:?}");
+            let text = stdout(&output);
+            let lines: Vec<Vec<_>> = text.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
+            assert_eq!(lines[0], ["3", "x", "<font>,", "but", "for", "what", "is", "in", "it", "a.md"], "{text}");
+            let rest = [vec!["1", "x", "class", "of", "<p>", "a.md"], vec!["1", "x", "color", "of", "<font>", "b.md"],
+                vec!["1", "x", "<script>", "b.md"]];
+            assert_eq!(lines[1..], rest, "{text}");
+        }
     }
 
     async fn a_blog_goes_in_and_comes_out(store: TestStore) {

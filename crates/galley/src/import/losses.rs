@@ -1,0 +1,69 @@
+//! What of the files' contents could not be kept, summed up.
+
+use std::collections::HashMap;
+
+use galley_content::{Effect, Loss};
+
+use super::document::Document;
+use crate::out::say;
+
+/// The most kinds of losses that are told.
+const SHOWN_MAX: usize = 20;
+
+/// What was lost, by kind, in the order in which it first came.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    found: Vec<Found>,
+    places: HashMap<String, usize>,
+}
+
+#[derive(Debug)]
+struct Found {
+    what: String,
+    count: u64,
+    /// The first file with it.
+    file: String,
+}
+
+impl Losses {
+    pub(super) fn add(&mut self, document: &Document) {
+        for loss in &document.losses {
+            let what = described(loss);
+            if let Some(&place) = self.places.get(&what) {
+                self.found[place].count += loss.count;
+                continue;
+            }
+            self.places.insert(what.clone(), self.found.len());
+            let file = document.name.as_str().to_owned();
+            self.found.push(Found { what, count: loss.count, file });
+        }
+    }
+
+    /// Says what most was lost of, if anything was.
+    pub(super) fn print(&mut self) {
+        if self.found.is_empty() {
+            return;
+        }
+        self.found.sort_by_key(|found| std::cmp::Reverse(found.count));
+        say!("Not kept of the contents, and where first:");
+        for Found { what, count, file } in self.found.iter().take(SHOWN_MAX) {
+            say!("{count:>7} x {what:<40} {file}");
+        }
+        if self.found.len() > SHOWN_MAX {
+            say!("        and {} other kinds", self.found.len() - SHOWN_MAX);
+        }
+    }
+}
+
+/// `<font> (its text is kept)`, `class of <p>`, `color in the style of <p>`.
+fn described(loss: &Loss) -> String {
+    let element = &loss.element;
+    match (&loss.attribute, &loss.property) {
+        (_, Some(property)) => format!("{property} in the style of <{element}>"),
+        (Some(attribute), None) => format!("{attribute} of <{element}>"),
+        (None, None) if loss.effect == Effect::Unwrapped => {
+            format!("<{element}>, but for what is in it")
+        }
+        (None, None) => format!("<{element}>"),
+    }
+}
