@@ -1,12 +1,14 @@
 //! What the content tree promises, as tests of the public interface.
 
 mod bounds;
+mod checks;
 mod corpus;
 mod fixtures;
 mod generated;
 mod json;
 mod losses;
 mod markdown;
+mod replay;
 mod safety;
 mod support;
 mod text;

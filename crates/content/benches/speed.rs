@@ -1,0 +1,229 @@
+//! How fast HTML becomes a tree, as a ratio to html5ever alone, and what the worst inputs cost.
+//!
+//! ```sh
+//! cargo bench -p galley-content
+//! ```
+//!
+//! Documents are those of `GALLEY_CORPUS_DIR` or, without it, those of the tests. Each figure is the
+//! best of several rounds in which the two take turns, as machines are noisy. What leaves its bounds
+//! is marked and ends the run with a failure.
+
+use std::borrow::Cow;
+use std::cell::{Cell, Ref, RefCell};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use galley_content::{Limits, Tree};
+use html5ever::interface::{ElemName, ElementFlags, NodeOrText, QuirksMode, TreeSink};
+use html5ever::tendril::{StrTendril, TendrilSink};
+use html5ever::{Attribute, LocalName, Namespace, ParseOpts, QualName, parse_document};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+const ROUNDS: usize = 15;
+
+/// The speed as a part of html5ever's into a sink that does nothing.
+const RATIO_MIN: f64 = 0.4;
+
+/// The size of the inputs made to be slow.
+const LARGE: usize = 2 * 1024 * 1024;
+const LARGE_TIME_MAX: Duration = Duration::from_secs(1);
+const LARGE_MEMORY_MAX: usize = 16;
+
+fn main() -> ExitCode {
+    let documents = documents();
+    let bytes: usize = documents.iter().map(String::len).sum();
+    println!("{} documents, {} KiB", documents.len(), bytes / 1024);
+    let (mut alone, mut whole) = (Duration::MAX, Duration::MAX);
+    for _ in 0..ROUNDS {
+        alone = alone.min(timed(|| documents.iter().for_each(|html| parse_into_nothing(html))));
+        whole = whole.min(timed(|| documents.iter().for_each(|html| drop(read(html)))));
+    }
+    let speed = |time: Duration| bytes as f64 / time.as_secs_f64() / 1e6;
+    let ratio = alone.as_secs_f64() / whole.as_secs_f64();
+    println!("html5ever into nothing  {:7.1} MB/s", speed(alone));
+    println!("HTML to tree            {:7.1} MB/s, {ratio:.2} of that", speed(whole));
+    let trees: Vec<Tree> = documents.iter().filter_map(|html| read(html)).collect();
+    for (what, render) in [
+        ("tree to JSON    ", Tree::to_json as fn(&Tree) -> String),
+        ("tree to HTML    ", Tree::to_html),
+        ("tree to Markdown", Tree::to_markdown),
+        ("tree to text    ", Tree::to_text),
+    ] {
+        let rounds =
+            (0..ROUNDS).map(|_| timed(|| trees.iter().for_each(|tree| drop(render(tree)))));
+        let best = rounds.min().unwrap_or_default();
+        println!("{what}        {:7.1} MB/s (of the HTML)", speed(best));
+    }
+    let mut kept = ratio >= RATIO_MIN;
+    for (what, html) in slow() {
+        kept &= measure(what, &html);
+    }
+    if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Measures an input that was made to be slow; says whether it stays within its bounds.
+fn measure(what: &str, html: &str) -> bool {
+    MEMORY.reset_peak_usage();
+    let before = MEMORY.current_usage();
+    let mut outcome = "";
+    let time = timed(|| {
+        outcome = if read(html).is_some() { "read" } else { "refused" };
+    });
+    let factor = (MEMORY.peak_usage() - before) / html.len();
+    let kept = time <= LARGE_TIME_MAX && factor <= LARGE_MEMORY_MAX;
+    let mark = if kept { "" } else { "  <- over its bounds" };
+    println!("{what:<44}{:6} ms {factor:3} x memory  {outcome}{mark}", time.as_millis());
+    kept
+}
+
+fn timed(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}
+
+fn read(html: &str) -> Option<Tree> {
+    Tree::from_html(html, &Limits::default()).ok()
+}
+
+/// Real documents, or else those of the tests.
+fn documents() -> Vec<String> {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
+    let folder = std::env::var("GALLEY_CORPUS_DIR").unwrap_or_else(|_| beside.to_owned());
+    let files = ["blog.json", "cases.json", "nasty.json"];
+    let texts =
+        files.iter().filter_map(|file| std::fs::read_to_string(format!("{folder}/{file}")).ok());
+    let cases = texts.flat_map(|text| {
+        let cases: Vec<serde_json::Value> = serde_json::from_str(&text).expect("it is JSON");
+        cases
+    });
+    cases.map(|case| case["html"].as_str().expect("a case has its HTML").to_owned()).collect()
+}
+
+/// Inputs of two mebibytes that were made to be slow, or to take room.
+fn slow() -> Vec<(&'static str, String)> {
+    let repeat = |piece: &str| piece.repeat(LARGE / piece.len());
+    let numbered = |count: usize, before: &str, behind: &str| {
+        let pieces: Vec<_> = (0..count).map(|number| format!("{before}{number}{behind}")).collect();
+        pieces.concat()
+    };
+    vec![
+        ("a hundred thousand unclosed <b>", "<b>".repeat(100_000)),
+        ("unclosed <b>, two mebibytes of them", repeat("<b>")),
+        (
+            "different unclosed <b> before paragraphs",
+            numbered(2_000, "<b id=", ">") + &repeat("<p>x"),
+        ),
+        ("nested tables", repeat("<table><tr><td>")),
+        ("nested lists", repeat("<ul><li>")),
+        ("flat lists", repeat("<li>x")),
+        ("one long attribute", format!("<p title=\"{}\">x", "y".repeat(LARGE))),
+        ("many attributes", format!("<p {}>x", numbered(200_000, "a", "=1 "))),
+        ("a million entities", "&amp;".repeat(LARGE / 5)),
+        ("words", repeat("word ")),
+        ("paragraphs", repeat("<p>x</p>\n")),
+        ("empty paragraphs", repeat("<p>")),
+        ("line breaks", repeat("<br>")),
+        ("links", repeat("<a href=x>y</a> ")),
+        ("styles", repeat("<i style='font-weight:bold'>x</i>")),
+        ("cells", format!("<table><tr>{}", repeat("<td>x"))),
+        ("code", format!("<pre>{}", repeat("x\n"))),
+        ("comments", repeat("<!---->")),
+        ("end tags", repeat("</p>")),
+        ("misnested formatting", repeat("<b><i></b></i>")),
+        ("text between rows", format!("<table>{}", repeat("x<tr>"))),
+        ("NUL", repeat("\0")),
+    ]
+}
+
+fn parse_into_nothing(html: &str) {
+    parse_document(Nothing::default(), ParseOpts::default()).one(StrTendril::from_slice(html));
+}
+
+/// A sink that keeps the elements' names, which the parser asks for, and nothing else.
+#[derive(Default)]
+struct Nothing {
+    names: RefCell<Vec<QualName>>,
+    nodes: Cell<usize>,
+}
+
+struct Name<'a>(Ref<'a, QualName>);
+
+impl std::fmt::Debug for Name<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl ElemName for Name<'_> {
+    fn ns(&self) -> &Namespace {
+        &self.0.ns
+    }
+
+    fn local_name(&self) -> &LocalName {
+        &self.0.local
+    }
+}
+
+/// Elements count up from 1, other nodes are 0.
+impl TreeSink for Nothing {
+    type Handle = usize;
+    type Output = usize;
+    type ElemName<'a> = Name<'a>;
+
+    fn finish(self) -> usize {
+        self.nodes.get()
+    }
+
+    fn parse_error(&self, _: Cow<'static, str>) {}
+
+    fn get_document(&self) -> usize {
+        0
+    }
+
+    fn elem_name<'a>(&'a self, target: &'a usize) -> Name<'a> {
+        Name(Ref::map(self.names.borrow(), |names| &names[*target - 1]))
+    }
+
+    fn create_element(&self, name: QualName, _: Vec<Attribute>, _: ElementFlags) -> usize {
+        self.nodes.set(self.nodes.get() + 1);
+        let mut names = self.names.borrow_mut();
+        names.push(name);
+        names.len()
+    }
+
+    fn create_comment(&self, _: StrTendril) -> usize {
+        0
+    }
+
+    fn create_pi(&self, _: StrTendril, _: StrTendril) -> usize {
+        0
+    }
+
+    fn append(&self, _: &usize, _: NodeOrText<usize>) {}
+
+    fn append_based_on_parent_node(&self, _: &usize, _: &usize, _: NodeOrText<usize>) {}
+
+    fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
+
+    fn get_template_contents(&self, target: &usize) -> usize {
+        *target
+    }
+
+    fn same_node(&self, x: &usize, y: &usize) -> bool {
+        x == y
+    }
+
+    fn set_quirks_mode(&self, _: QuirksMode) {}
+
+    fn append_before_sibling(&self, _: &usize, _: NodeOrText<usize>) {}
+
+    fn add_attrs_if_missing(&self, _: &usize, _: Vec<Attribute>) {}
+
+    fn remove_from_parent(&self, _: &usize) {}
+
+    fn reparent_children(&self, _: &usize, _: &usize) {}
+}

@@ -1,0 +1,29 @@
+//! Inputs that the fuzz targets came by, and that reach different parts of the code, once more.
+
+use crate::checks;
+use crate::support;
+
+fn replay(target: &str, check: fn(&[u8])) {
+    let path = support::fixtures_dir().join(format!("fuzz-{target}.json"));
+    let text = std::fs::read_to_string(&path).expect("the corpus is there");
+    let inputs: Vec<String> = serde_json::from_str(&text).expect("it is a list of texts");
+    assert!(inputs.len() > 50, "{} inputs", inputs.len());
+    for input in &inputs {
+        check(input.as_bytes());
+    }
+}
+
+#[test]
+fn html_of_the_corpus() {
+    replay("html", checks::html);
+}
+
+#[test]
+fn markdown_of_the_corpus() {
+    replay("markdown", checks::markdown);
+}
+
+#[test]
+fn json_of_the_corpus() {
+    replay("json", checks::json);
+}
