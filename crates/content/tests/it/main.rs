@@ -12,3 +12,4 @@ mod replay;
 mod safety;
 mod support;
 mod text;
+mod xss;
