@@ -44,8 +44,13 @@ impl Losses {
         };
         // What every table has in HTML, what says how wide columns are, and what a code block
         // holds: the tree says the same without them.
-        let implied =
-            matches!(name, "tbody" | "colgroup" | "col") || name == "code" && is_in_code();
+        let implied = match name {
+            "tbody" | "colgroup" | "col" => true,
+            // The cells say by themselves that they are headers.
+            "thead" => !dom.descendants(element).any(|cell| dom.tag(cell) == Some(Tag::TableCell)),
+            "code" => is_in_code(),
+            _ => false,
+        };
         if !implied {
             self.note(dom, element, None, None, effect);
         }

@@ -41,6 +41,7 @@ fn what_the_tree_says_is_not_lost() {
         "<img src=a.png alt=b title=c width=10 height=20%>",
         "<a href=https://example.org/ target=_blank rel=nofollow class=x title=y>a</a>",
         "<table><tbody><tr><th colspan=2 align=left>a</th></tr><tr><td rowspan=2>b<td>c</table>",
+        "<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>b</td></tr></tbody></table>",
         "<table><colgroup><col width=50></colgroup><tr><td style='text-align: center'>a</table>",
         "<mark>a</mark><mark data-color=red>b</mark><mark style='background-color: red'>c</mark>",
         "<p style='font-weight: bold; text-decoration: underline; white-space: pre'>a</p>",
