@@ -122,8 +122,21 @@ pub(crate) struct Settings {
 /// The file that is read when none is named and it is there.
 const DEFAULT_FILE: &str = "galley.toml";
 
-/// Puts the settings together.
-pub(crate) fn load(given: Given) -> anyhow::Result<Settings> {
+/// Puts the settings together. A text that is empty counts as not given, as it is in what passes
+/// variables on that are not set.
+pub(crate) fn load(mut given: Given) -> anyhow::Result<Settings> {
+    let texts = [
+        &mut given.database_url,
+        &mut given.public_url,
+        &mut given.log,
+        &mut given.cors_origins,
+        &mut given.webhooks_allow,
+        &mut given.key,
+        &mut given.init_token,
+    ];
+    for text in texts {
+        text.take_if(|text| text.is_empty());
+    }
     let file = match &given.config {
         Some(path) => Some(path.clone()),
         None => Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists()),

@@ -86,6 +86,9 @@ fn settings_come_from_file_variable_and_flag_each_over_the_one_before() {
     let mut with_variable = galley(&store);
     with_variable.env("GALLEY_LISTEN", "127.0.0.1:1002");
     assert!(listen(config(with_variable.arg("config"))).contains("127.0.0.1:1002"));
+    with_variable.env("GALLEY_KEY", "").env("GALLEY_PUBLIC_URL", "").env("GALLEY_DATABASE_URL", "");
+    let unset = config(&mut with_variable);
+    assert!(unset.contains("galley.key in the data directory"), "{unset}");
     with_variable.args(["--listen", "127.0.0.1:1003"]);
     assert!(listen(config(&mut with_variable)).contains("127.0.0.1:1003"));
 }

@@ -30,7 +30,7 @@ on_both_engines! {
             let says = stdout(&refused) + &stderr(&refused);
             assert!(says.contains("is not the one that the database was encrypted with"), "{says}");
         }
-        for malformed in ["", "short", "not base 64 at all, whatever its length may be"] {
+        for malformed in ["short", "not base 64 at all, whatever its length may be"] {
             let refused = run(galley(&store).env("GALLEY_KEY", malformed).arg("serve"));
             assert_eq!(refused.status.code(), Some(1), "{refused:?}");
             assert!(stderr(&refused).contains("GALLEY_KEY"), "{refused:?}");

@@ -10,18 +10,19 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING, VARY,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING, VARY,
 };
 use axum::http::uri::{PathAndQuery, Uri};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
+use galley_domain::Invalid;
 use tower::ServiceExt;
 use tracing::Instrument;
 
 use crate::environment::Environment;
-use crate::http::problem::{Problem, Reason};
+use crate::http::problem::{Issue, Problem, Reason, Step};
 use crate::http::rate_limit::Standing;
 use crate::http::{compression, conditional};
 
@@ -50,7 +51,13 @@ pub(crate) async fn handle(
         // Its answer is that of GET, down to the coding; the connection leaves the body out.
         *request.method_mut() = Method::GET;
     }
-    let response = answer(router, request).instrument(span.clone()).await;
+    let response = if names_one_host(&request) {
+        answer(router, request).instrument(span.clone()).await
+    } else {
+        let invalid = Invalid::new("required", "must stand once (RFC 9112, section 3.2)");
+        let place = vec![Step::Field("Host".to_owned())];
+        Problem::of_issues(vec![Issue::new(place, &invalid)]).into_response()
+    };
     let response = finish(response, &request_id, &method);
     let mut response = compression::compress(&headers, response).await;
     standing.write(response.headers_mut());
@@ -107,6 +114,13 @@ fn without_trailing_slash(uri: &Uri) -> Uri {
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = text.parse::<PathAndQuery>().ok();
     Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
+}
+
+/// Whether the request says for whom it is, as HTTP/1.1 demands. Proxies that see two hosts may each
+/// believe another one.
+fn names_one_host(request: &Request) -> bool {
+    let hosts = request.headers().get_all(HOST).iter().count();
+    hosts == 1 || (hosts == 0 && request.version() < Version::HTTP_11)
 }
 
 /// The trace that the request belongs to, by W3C's Trace Context: `00-<trace>-<parent>-<flags>`. What

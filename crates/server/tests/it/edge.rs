@@ -200,6 +200,21 @@ on_both_engines! {
         assert!(first_line(&mut stream).await.contains("431"));
     }
 
+    async fn a_request_is_for_one_host(store: TestStore) {
+        let service = Service::start(store).await;
+        for (head, status) in [
+            ("GET /healthz HTTP/1.1\r\n\r\n", "400"),
+            ("GET /healthz HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n", "400"),
+            ("GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n", "200"),
+            ("GET /healthz HTTP/1.0\r\n\r\n", "200"),
+        ] {
+            let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let line = first_line(&mut stream).await;
+            assert!(line.contains(status), "{head:?}: {line}");
+        }
+    }
+
     async fn a_client_that_sends_too_slowly_is_dropped(store: TestStore) {
         let receive_time_max = Duration::from_millis(200);
         let service = Service::start_with(store, Limits { receive_time_max, ..Limits::default() }).await;
