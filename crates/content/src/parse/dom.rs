@@ -12,7 +12,7 @@ use html5ever::{QualName, local_name, ns};
 use super::tag::Tag;
 
 /// A node of the document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(u32);
 
 /// "No node" and "no attributes".
@@ -120,17 +120,25 @@ pub(crate) struct Dom {
     origins: Option<Box<Origins>>,
 }
 
+/// In the order in which the elements were made, which is that of their numbers.
 #[derive(Debug)]
 struct Origins {
-    line: u64,
-    elements: HashMap<NodeId, Origin>,
+    line: u32,
+    /// The first element of each line.
+    lines: Vec<(NodeId, u32)>,
+    /// The names of the attributes that mean nothing, of elements that have such.
+    others: Vec<(NodeId, Box<[String]>)>,
 }
 
-#[derive(Debug)]
-struct Origin {
-    line: u64,
-    /// The names of the attributes that mean nothing.
-    others: Box<[String]>,
+impl Origins {
+    fn add(&mut self, element: NodeId, others: Box<[String]>) {
+        if self.lines.last().is_none_or(|(_, line)| *line != self.line) {
+            self.lines.push((element, self.line));
+        }
+        if !others.is_empty() {
+            self.others.push((element, others));
+        }
+    }
 }
 
 impl Dom {
@@ -154,14 +162,14 @@ impl Dom {
 
     /// A document that remembers where its elements come from.
     pub(crate) fn with_origins() -> Self {
-        let origins = Origins { line: 1, elements: HashMap::new() };
+        let origins = Origins { line: 1, lines: Vec::new(), others: Vec::new() };
         Self { origins: Some(Box::new(origins)), ..Self::new() }
     }
 
     /// Says in which line of the HTML what comes next is.
     pub(crate) fn set_line(&mut self, line: u64) {
         if let Some(origins) = &mut self.origins {
-            origins.line = line;
+            origins.line = u32::try_from(line).unwrap_or(u32::MAX);
         }
     }
 
@@ -205,7 +213,7 @@ impl Dom {
         };
         let element = self.create(Sort::Element, name, payload);
         if let (Some(origins), Some(others)) = (&mut self.origins, others) {
-            origins.elements.insert(element, Origin { line: origins.line, others });
+            origins.add(element, others);
         }
         element
     }
@@ -310,17 +318,18 @@ impl Dom {
 
     /// The names of an element's other attributes, where they are remembered.
     pub(crate) fn other_attributes(&self, node: NodeId) -> impl Iterator<Item = &str> {
-        let others = self.origin(node).map(|origin| &origin.others);
+        let others = self.origins.as_ref().and_then(|origins| {
+            let place = origins.others.binary_search_by_key(&node, |(known, _)| *known).ok()?;
+            Some(&origins.others[place].1)
+        });
         others.into_iter().flatten().map(String::as_str)
     }
 
     /// The line that an element was in, where that is remembered.
     pub(crate) fn line(&self, node: NodeId) -> u64 {
-        self.origin(node).map_or(0, |origin| origin.line)
-    }
-
-    fn origin(&self, node: NodeId) -> Option<&Origin> {
-        self.origins.as_ref()?.elements.get(&node)
+        let Some(origins) = &self.origins else { return 0 };
+        let later = origins.lines.partition_point(|(first, _)| *first <= node);
+        later.checked_sub(1).map_or(0, |place| origins.lines[place].1.into())
     }
 
     /// The name of an element.

@@ -19,6 +19,9 @@ const LOSSES_MAX: usize = 500;
 /// How long a name may be until it is cut.
 const NAME_MAX: usize = 100;
 
+/// How many siblings are counted; of an element behind more of them the place isn't told.
+const SIBLINGS_MAX: usize = 5_000;
+
 /// How many elements the way to one names at most.
 const PATH_MAX: usize = 10;
 
@@ -172,9 +175,9 @@ fn path(dom: &Dom, element: NodeId) -> String {
             let before = std::iter::successors(dom.previous_sibling(node), |&node| {
                 dom.previous_sibling(node)
             });
-            let place = before.filter(|&node| dom.is_element(node)).count() + 1;
+            let before = before.take(SIBLINGS_MAX).filter(|&node| dom.is_element(node)).count();
             let name: String = dom.name(node).chars().take(NAME_MAX).collect();
-            format!("{name}:nth-child({place})")
+            if before < SIBLINGS_MAX { format!("{name}:nth-child({})", before + 1) } else { name }
         })
         .collect();
     steps.reverse();
