@@ -169,17 +169,22 @@ fn path(dom: &Dom, element: NodeId) -> String {
     let body = dom.body();
     let below = |node: &NodeId| Some(*node) != body && dom.is_element(*node);
     let up = std::iter::successors(Some(element), |&node| dom.parent(node)).take_while(below);
-    let mut steps: Vec<String> = up
-        .take(PATH_MAX)
-        .map(|node| {
-            let before = std::iter::successors(dom.previous_sibling(node), |&node| {
-                dom.previous_sibling(node)
-            });
-            let before = before.take(SIBLINGS_MAX).filter(|&node| dom.is_element(node)).count();
-            let name: String = dom.name(node).chars().take(NAME_MAX).collect();
-            if before < SIBLINGS_MAX { format!("{name}:nth-child({})", before + 1) } else { name }
-        })
-        .collect();
+    let mut steps: Vec<String> =
+        up.take(PATH_MAX)
+            .map(|node| {
+                let before = std::iter::successors(dom.previous_sibling(node), |&node| {
+                    dom.previous_sibling(node)
+                });
+                let mut near = before.take(SIBLINGS_MAX + 1).enumerate().map(|(at, node)| {
+                    (at < SIBLINGS_MAX).then_some(usize::from(dom.is_element(node)))
+                });
+                let name: String = dom.name(node).chars().take(NAME_MAX).collect();
+                match near.try_fold(1, |place, one| Some(place + one?)) {
+                    Some(place) => format!("{name}:nth-child({place})"),
+                    None => name,
+                }
+            })
+            .collect();
     steps.reverse();
     steps.join(" > ")
 }

@@ -2,9 +2,9 @@
 
 use std::convert::Infallible;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, ETAG};
-use axum::http::{HeaderMap, HeaderValue, Request};
+use axum::http::{HeaderValue, Request};
 use axum::response::Response;
 use tower::{ServiceExt, service_fn};
 use tower_http::CompressionLevel;
@@ -18,10 +18,14 @@ const SIZE_MIN: u16 = 1_024;
 const LEVEL: i32 = 4;
 
 /// Compresses an answer as its bytes are sent, and makes its entity tag one of its own.
-pub(crate) async fn compress(request: &HeaderMap, response: Response) -> Response {
-    let Some(accepted) = request.get(ACCEPT_ENCODING) else { return response };
+pub(crate) async fn compress(accepted: Option<HeaderValue>, response: Response) -> Response {
+    let Some(accepted) = accepted else { return response };
+    let is_small = |size: u64| size < u64::from(SIZE_MIN);
+    if response.body().size_hint().exact().is_some_and(is_small) {
+        return response;
+    }
     let mut ask = Request::new(());
-    ask.headers_mut().insert(ACCEPT_ENCODING, accepted.clone());
+    ask.headers_mut().insert(ACCEPT_ENCODING, accepted);
     let mut response = Some(response);
     let inner = service_fn(|_: Request<()>| {
         let response = response.take().expect("it is asked once");

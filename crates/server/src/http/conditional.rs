@@ -27,7 +27,12 @@ pub(crate) fn entity_tag(version: i64, representation: &[u8]) -> HeaderValue {
     HeaderValue::try_from(format!("\"{version}.{hash}\"")).expect("digits and base 64 are ASCII")
 }
 
-/// Whether the client has what `response` would give it.
+/// The tags of what the client has, to be looked at when there is an answer.
+pub(crate) fn known_tags(request: &HeaderMap) -> HeaderMap {
+    request.get_all(IF_NONE_MATCH).iter().map(|value| (IF_NONE_MATCH, value.clone())).collect()
+}
+
+/// Whether the client has what `response` would give it, by what [`known_tags`] gave.
 pub(crate) fn is_known(request: &HeaderMap, response: &Response) -> bool {
     let Some(own) = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok()) else {
         return false;

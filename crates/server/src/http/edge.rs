@@ -10,7 +10,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING, VARY,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST,
+    TRANSFER_ENCODING, VARY,
 };
 use axum::http::uri::{PathAndQuery, Uri};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
@@ -46,7 +47,8 @@ pub(crate) async fn handle(
     let path = request.uri().path().to_owned();
     let trace_id = trace_id(request.headers()).map(tracing::field::display);
     let span = tracing::info_span!("request", id = %request_id, trace_id);
-    let headers = request.headers().clone();
+    let accepted = request.headers().get(ACCEPT_ENCODING).cloned();
+    let known = conditional::known_tags(request.headers());
     if method == Method::HEAD {
         // Its answer is that of GET, down to the coding; the connection leaves the body out.
         *request.method_mut() = Method::GET;
@@ -59,9 +61,9 @@ pub(crate) async fn handle(
         Problem::of_issues(vec![Issue::new(place, &invalid)]).into_response()
     };
     let response = finish(response, &request_id, &method);
-    let mut response = compression::compress(&headers, response).await;
+    let mut response = compression::compress(accepted, response).await;
     standing.write(response.headers_mut());
-    if matches!(method, Method::GET | Method::HEAD) && conditional::is_known(&headers, &response) {
+    if matches!(method, Method::GET | Method::HEAD) && conditional::is_known(&known, &response) {
         response = not_modified(response);
     }
     span.in_scope(|| report(&method, &path, &response, started));
