@@ -93,6 +93,12 @@ impl Tree {
         json::write(self)
     }
 
+    /// Writes the tree as [`Tree::to_json`] does, unless that would take more than `max` bytes: a
+    /// long address is written again with each text of its link.
+    pub fn to_json_within(&self, max: usize) -> Option<String> {
+        json::write_within(self, max)
+    }
+
     /// Renders HTML as TipTap does, without white space of its own.
     pub fn to_html(&self) -> String {
         render::html(self)

@@ -8,6 +8,12 @@ use crate::tree::{Step, Tree};
 use crate::value::Value;
 
 pub(crate) fn write(tree: &Tree) -> String {
+    write_within(tree, usize::MAX).unwrap_or_default()
+}
+
+/// Writes a tree whose JSON has at most `max` bytes: marks are written with each text that has them,
+/// and may be far larger there than in the HTML.
+pub(crate) fn write_within(tree: &Tree, max: usize) -> Option<String> {
     // Most of the JSON is text and what stands around each node.
     let mut writer = Writer { tree, json: String::with_capacity(tree.nodes().len() * 48) };
     let mut first = true;
@@ -18,6 +24,9 @@ pub(crate) fn write(tree: &Tree) -> String {
                     writer.json.push(',');
                 }
                 first = writer.enter(node);
+                if writer.json.len() > max {
+                    return None;
+                }
             }
             Step::Leave(node) => {
                 writer.leave(node);
@@ -25,7 +34,7 @@ pub(crate) fn write(tree: &Tree) -> String {
             }
         }
     }
-    writer.json
+    Some(writer.json).filter(|json| json.len() <= max)
 }
 
 struct Writer<'a> {

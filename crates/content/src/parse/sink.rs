@@ -14,6 +14,9 @@ use html5ever::{Attribute, LocalName, Namespace, QualName};
 
 use super::dom::{Dom, NodeId};
 
+/// How many bytes of attributes cost as much as a look at an element.
+const ATTRIBUTE_BYTES_PER_STEP: usize = 8;
+
 /// The sink of the HTML parser.
 #[derive(Debug)]
 pub(crate) struct Sink {
@@ -115,6 +118,10 @@ impl TreeSink for Sink {
     }
 
     fn create_element(&self, name: QualName, attrs: Vec<Attribute>, _: ElementFlags) -> NodeId {
+        // Formatting that isn't closed is opened again in each paragraph, with all its attributes.
+        let size: usize =
+            attrs.iter().map(|given| given.name.local.len() + given.value.len()).sum();
+        self.steps.set(self.steps.get() + size / ATTRIBUTE_BYTES_PER_STEP);
         self.dom.borrow_mut().create_element(name, attrs)
     }
 

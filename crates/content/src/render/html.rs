@@ -26,8 +26,12 @@ pub(crate) fn html(tree: &Tree) -> String {
 /// Renders one node with all that is in it.
 pub(crate) fn html_of(tree: &Tree, node: usize) -> String {
     let nodes = tree.end(node) - node;
-    let mut renderer =
-        Renderer { tree, html: String::with_capacity(nodes * 16), marks: Vec::new() };
+    let mut renderer = Renderer {
+        tree,
+        html: String::with_capacity(nodes * 16),
+        marks: Vec::new(),
+        columns_left: nodes * 4 + 16,
+    };
     for step in tree.walk_from(node) {
         match step {
             Step::Enter(node) => renderer.enter(node),
@@ -115,6 +119,8 @@ struct Renderer<'a> {
     html: String,
     /// The marks whose elements are open.
     marks: Vec<Mark>,
+    /// How many columns may still be written of: a cell says that it spans a thousand in no time.
+    columns_left: usize,
 }
 
 impl Renderer<'_> {
@@ -236,7 +242,8 @@ impl Renderer<'_> {
                 continue;
             };
             let cell = self.tree.cell(cell);
-            for number in 0..usize::from(cell.colspan) {
+            for number in 0..usize::from(cell.colspan).min(self.columns_left) {
+                self.columns_left -= 1;
                 let widths = cell.colwidth.as_deref().unwrap_or_default();
                 let width = widths.get(number).copied().flatten().filter(|width| *width != 0);
                 total = total.saturating_add(width.unwrap_or(COLUMN_WIDTH));

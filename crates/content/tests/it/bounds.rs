@@ -143,6 +143,44 @@ fn two_mebibytes_of_anything_are_read() {
 }
 
 #[test]
+fn what_is_made_of_an_input_is_bounded_too() {
+    // Columns that nobody needs are not written of, in one table or in many.
+    for html in [
+        format!("<table><tr>{}", "<td colspan=1000>x".repeat(500)),
+        "<table><tr><td colspan=1000>x</table>".repeat(500),
+    ] {
+        let tree = read(html.clone()).expect("a document");
+        for made in [tree.to_html(), tree.to_markdown()] {
+            assert!(made.len() < html.len() * 40, "{} of {}", made.len(), html.len());
+        }
+    }
+    // What stands once in HTML stands in the tree with each text that has it.
+    let address = "a".repeat(30_000);
+    let html = format!("<a href={address}>{}", "x<b>y</b>".repeat(3_000));
+    let tree = Tree::from_html(&html, &Limits::default()).expect("a document");
+    assert_eq!(tree.to_json_within(16 * MIB), None);
+    let small = Tree::from_html("<p>x", &Limits::default()).expect("a document");
+    let json = small.to_json();
+    assert_eq!(small.to_json_within(json.len()).as_ref(), Some(&json));
+    assert_eq!(small.to_json_within(json.len() - 1), None);
+}
+
+#[test]
+fn large_attributes_opened_again_and_again_are_too_complex() {
+    let value = "a".repeat(70_000);
+    let names = numbered(900, "a", " ");
+    for html in [
+        format!("<p><b style='{value}'>{}", "<p>x".repeat(10_000)),
+        format!("<p><a href='{value}'>{}", "<p>x".repeat(10_000)),
+        format!("<p><b {names}>{}", "<p>x".repeat(10_000)),
+    ] {
+        assert_eq!(read(html), Err(ContentError::TooComplex));
+    }
+    // Once, and in a few paragraphs, it is nothing.
+    assert!(read(format!("<p><b style='{value}'>{}", "<p>x".repeat(10))).is_ok());
+}
+
+#[test]
 fn wide_tables_are_read_in_time() {
     let columns = "<col width=10>".repeat(20_000);
     let html = format!("<table><colgroup>{columns}</colgroup><tr>{}", "<td>x".repeat(20_000));

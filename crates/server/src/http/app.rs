@@ -160,12 +160,11 @@ impl App {
         };
         match read {
             Ok((tree, losses)) => {
-                let json = tree.to_json();
-                if json.len() > TREE_MAX {
+                let json = tree.to_json_within(TREE_MAX).ok_or_else(|| {
                     let message =
                         format!("is not accepted: its tree would have over {TREE_MAX} bytes");
-                    return Err(Invalid::new("content_too_complex", message));
-                }
+                    Invalid::new("content_too_complex", message)
+                })?;
                 Ok((json, losses))
             }
             Err(error @ ContentError::TooComplex) => {
