@@ -19,6 +19,9 @@ const LOSSES_MAX: usize = 500;
 /// How long a name may be until it is cut.
 const NAME_MAX: usize = 100;
 
+/// How far above an image its link is looked for.
+const LINK_LEVELS_MAX: usize = 64;
+
 /// How many siblings are counted; of an element behind more of them the place isn't told.
 const SIBLINGS_MAX: usize = 5_000;
 
@@ -56,6 +59,39 @@ impl Losses {
         };
         if !implied {
             self.note(dom, element, None, None, effect);
+        }
+    }
+
+    /// Notes an element of which only what is in it counts, by itself: its attributes go with it, but
+    /// for what its style says.
+    pub(crate) fn transparent(&mut self, dom: &Dom, element: NodeId, tag: Tag) {
+        // These are what they show, and not what is in them for browsers that can't.
+        let shows = matches!(
+            dom.name(element),
+            "img"
+                | "iframe"
+                | "embed"
+                | "video"
+                | "audio"
+                | "input"
+                | "template"
+                | "svg"
+                | "canvas"
+        );
+        self.element(dom, element, if shows { Effect::Dropped } else { Effect::Unwrapped });
+        if tag == Tag::Link && dom.attribute(element, Attribute::Href).is_some() {
+            // Why it is no link.
+            self.note(dom, element, Some("href"), None, Effect::Dropped);
+        }
+    }
+
+    /// Notes the link around an image, which an image can't have.
+    pub(crate) fn link_of_image(&mut self, dom: &Dom, image: NodeId) {
+        let around = std::iter::successors(dom.parent(image), |&node| dom.parent(node));
+        if let Some(link) =
+            around.take(LINK_LEVELS_MAX).find(|&node| dom.tag(node) == Some(Tag::Link))
+        {
+            self.note(dom, link, None, None, Effect::Unwrapped);
         }
     }
 

@@ -137,6 +137,10 @@ impl Walker<'_> {
             Rule::Node(kind) if kind.node_type().is_leaf() => {
                 if !self.insert_leaf(kind, marks)? {
                     self.note_loss(dom, element, Effect::Dropped);
+                } else if let (Some(losses), Kind::Image(_), Some(_)) =
+                    (&mut self.losses, kind, marks.link)
+                {
+                    losses.link_of_image(dom, element);
                 }
             }
             Rule::Node(kind) => return self.enter_node(dom, frame, kind, marks),
@@ -222,17 +226,13 @@ impl Walker<'_> {
     fn note_losses(&mut self, dom: &Dom, element: NodeId, tag: Tag, rule: Rule) {
         let Some(losses) = &mut self.losses else { return };
         match rule {
-            Rule::Ignore => return losses.element(dom, element, Effect::Dropped),
-            Rule::Transparent if tag == Tag::Image => {
-                losses.element(dom, element, Effect::Dropped);
-            }
-            Rule::Transparent => losses.element(dom, element, Effect::Unwrapped),
+            Rule::Ignore => losses.element(dom, element, Effect::Dropped),
+            Rule::Transparent => losses.transparent(dom, element, tag),
             Rule::Marks(_) if !self.context.takes_marks() => {
                 losses.element(dom, element, Effect::Unwrapped);
             }
-            Rule::Marks(_) | Rule::Node(_) => {}
+            Rule::Marks(_) | Rule::Node(_) => losses.attributes(dom, element, tag),
         }
-        losses.attributes(dom, element, tag);
     }
 
     fn note_loss(&mut self, dom: &Dom, element: NodeId, effect: Effect) {
