@@ -130,6 +130,15 @@ fn slow() -> Vec<(&'static str, String)> {
             "different unclosed <b> before paragraphs",
             numbered(2_000, "<b id=", ">") + &repeat("<p>x"),
         ),
+        ("different unclosed <b>", numbered(150_000, "<b id=", ">")),
+        (
+            "a table in each cell",
+            format!("<table><col width=5><tr>{}", repeat("<td><table><col><td></table>")),
+        ),
+        (
+            "cells that span a thousand columns",
+            format!("<table><tr>{}", repeat("<td colspan=1000>")),
+        ),
         ("nested tables", repeat("<table><tr><td>")),
         ("nested lists", repeat("<ul><li>")),
         ("flat lists", repeat("<li>x")),

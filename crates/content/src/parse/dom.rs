@@ -39,6 +39,8 @@ struct DomNode {
     /// How many block-level elements this one is in, itself included.
     blocks: u16,
     sort: Sort,
+    /// Whether it came with attributes, be they known or not.
+    has_attributes: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,6 +190,15 @@ impl Dom {
         std::iter::successors(Some(last), |&node| self.parent(node)).take(max).count()
     }
 
+    /// How many formatting elements with attributes the node made last is in, of the nearest `max`
+    /// elements. The parser compares each new one with all that are open.
+    pub(crate) fn formatting_open(&self, max: usize) -> usize {
+        let last = NodeId(index(self.len - 1));
+        let open = std::iter::successors(Some(last), |&node| self.parent(node)).take(max);
+        let with_attributes = open.filter(|&node| self.node(node).has_attributes);
+        with_attributes.filter(|&node| is_formatting(self.name(node))).count()
+    }
+
     /// The length of all texts.
     pub(crate) fn text_len(&self) -> usize {
         self.text_len
@@ -200,6 +211,7 @@ impl Dom {
     ) -> NodeId {
         let name = self.name_place(name);
         self.content_nodes += usize::from(self.names[name as usize].1.makes_node());
+        let has_attributes = !attributes.is_empty();
         let others = self.origins.is_some().then(|| other_names(&attributes));
         let known: Attributes = attributes
             .into_iter()
@@ -212,6 +224,7 @@ impl Dom {
             index(self.attributes.len() - 1)
         };
         let element = self.create(Sort::Element, name, payload);
+        self.node_mut(element).has_attributes = has_attributes;
         if let (Some(origins), Some(others)) = (&mut self.origins, others) {
             origins.add(element, others);
         }
@@ -244,6 +257,7 @@ impl Dom {
             payload,
             blocks: 0,
             sort,
+            has_attributes: false,
         };
         if let Some(block) = self.nodes.last_mut() {
             block.push(node);
@@ -459,6 +473,14 @@ impl Dom {
         let at = node.0 as usize;
         &mut self.nodes[at / BLOCK][at % BLOCK]
     }
+}
+
+/// The elements that the parser opens again in the next paragraph (HTML Standard, section 13.2.4.3), but
+/// for those that never stand in one another.
+pub(crate) fn is_formatting(name: &str) -> bool {
+    const NAMES: [&str; 12] =
+        ["b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u"];
+    NAMES.contains(&name)
 }
 
 fn some(node: u32) -> Option<NodeId> {

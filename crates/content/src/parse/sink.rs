@@ -12,7 +12,7 @@ use html5ever::interface::{ElemName, ElementFlags, NodeOrText, QuirksMode, TreeS
 use html5ever::tendril::StrTendril;
 use html5ever::{Attribute, LocalName, Namespace, QualName};
 
-use super::dom::{Dom, NodeId};
+use super::dom::{Dom, NodeId, is_formatting};
 
 /// How many bytes of attributes cost as much as a look at an element.
 const ATTRIBUTE_BYTES_PER_STEP: usize = 8;
@@ -22,12 +22,19 @@ const ATTRIBUTE_BYTES_PER_STEP: usize = 8;
 pub(crate) struct Sink {
     dom: RefCell<Dom>,
     steps: Cell<usize>,
+    /// Formatting elements with attributes, since they were last asked for.
+    formatting: Cell<usize>,
     blocks_deep: Cell<usize>,
 }
 
 impl Sink {
     pub(crate) fn new(dom: Dom) -> Self {
-        Self { dom: RefCell::new(dom), steps: Cell::new(0), blocks_deep: Cell::new(0) }
+        Self {
+            dom: RefCell::new(dom),
+            steps: Cell::new(0),
+            formatting: Cell::new(0),
+            blocks_deep: Cell::new(0),
+        }
     }
 
     /// How often the parser has looked at an element or moved one.
@@ -42,6 +49,16 @@ impl Sink {
     /// How many elements are open, as far as that is below `max`.
     pub(crate) fn open_elements(&self, max: usize) -> usize {
         self.dom.borrow().depth_of_last(max)
+    }
+
+    /// How many formatting elements with attributes were made since this was last asked.
+    pub(crate) fn take_formatting(&self) -> usize {
+        self.formatting.take()
+    }
+
+    /// How many formatting elements with attributes are open, of the nearest `max` elements.
+    pub(crate) fn formatting_open(&self, max: usize) -> usize {
+        self.dom.borrow().formatting_open(max)
     }
 
     /// The deepest nesting of block-level elements so far.
@@ -122,6 +139,8 @@ impl TreeSink for Sink {
         let size: usize =
             attrs.iter().map(|given| given.name.local.len() + given.value.len()).sum();
         self.steps.set(self.steps.get() + size / ATTRIBUTE_BYTES_PER_STEP);
+        let counts = size > 0 && is_formatting(&name.local);
+        self.formatting.set(self.formatting.get() + usize::from(counts));
         self.dom.borrow_mut().create_element(name, attrs)
     }
 

@@ -17,6 +17,9 @@ pub(crate) const COLSPAN_MAX: u16 = 1_000;
 /// The most rows a cell may span.
 pub(crate) const ROWSPAN_MAX: u16 = 65_534;
 
+/// How many tables, and rows, are remembered; behind that they are counted anew.
+const REMEMBERED_MAX: usize = 1_024;
+
 /// What one `col` says: no width, or a width, which may be unreadable.
 type ColumnWidth = Option<Option<i64>>;
 
@@ -25,7 +28,8 @@ type ColumnWidth = Option<Option<i64>>;
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
     of_table: HashMap<NodeId, Vec<ColumnWidth>>,
-    last_cell: Option<(NodeId, usize)>,
+    /// By row, as a cell may hold a table with rows of its own.
+    last_cells: HashMap<NodeId, (NodeId, usize)>,
 }
 
 pub(crate) fn cell_attrs(dom: &Dom, cell: NodeId, columns: &mut Columns) -> CellAttrs {
@@ -77,6 +81,9 @@ impl Columns {
     /// The width that the table's column group has for the column with the cell's number.
     fn width_of(&mut self, dom: &Dom, cell: NodeId) -> ColumnWidth {
         let table = closest_table(dom, cell)?;
+        if self.of_table.len() >= REMEMBERED_MAX && !self.of_table.contains_key(&table) {
+            self.of_table.clear();
+        }
         if self.of_table.entry(table).or_insert_with(|| read_columns(dom, table)).is_empty() {
             return None;
         }
@@ -86,10 +93,12 @@ impl Columns {
 
     /// How many elements stand before the cell in its row.
     fn number_of(&mut self, dom: &Dom, cell: NodeId) -> usize {
+        let row = dom.parent(cell);
+        let last_cell = row.and_then(|row| self.last_cells.get(&row).copied());
         let mut number = 0;
         let mut before = dom.previous_sibling(cell);
         while let Some(node) = before {
-            if let Some((counted, place)) = self.last_cell
+            if let Some((counted, place)) = last_cell
                 && counted == node
             {
                 number += place + 1;
@@ -98,7 +107,12 @@ impl Columns {
             number += usize::from(dom.is_element(node));
             before = dom.previous_sibling(node);
         }
-        self.last_cell = Some((cell, number));
+        if let Some(row) = row {
+            if self.last_cells.len() >= REMEMBERED_MAX {
+                self.last_cells.clear();
+            }
+            self.last_cells.insert(row, (cell, number));
+        }
         number
     }
 }

@@ -166,6 +166,22 @@ fn what_is_made_of_an_input_is_bounded_too() {
 }
 
 #[test]
+fn different_open_formatting_is_too_complex() {
+    for html in [
+        numbered(20_000, "<b id=", ">"),
+        numbered(20_000, "<font color=", ">x"),
+        numbered(90_000, "<b id=", ">") + &"<p>".repeat(10_000),
+    ] {
+        assert_eq!(read(html), Err(ContentError::TooComplex));
+    }
+    assert!(read(numbered(50, "<b id=", ">")).is_ok());
+    assert!(read(numbered(20_000, "<font color=", ">x</font>")).is_ok());
+    // Columns are counted once, also where a cell holds a table.
+    let inner = "<td><table><col><td></table>".repeat(10_000);
+    assert!(read(format!("<table><col width=5><tr>{inner}")).is_ok());
+}
+
+#[test]
 fn large_attributes_opened_again_and_again_are_too_complex() {
     let value = "a".repeat(70_000);
     let names = numbered(900, "a", " ");
