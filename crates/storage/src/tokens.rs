@@ -4,8 +4,7 @@ use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::role::BaseType;
 use galley_domain::text::ShortText;
 use galley_domain::{
-    ContentGroupId, PermissionSet, RoleId, Timestamp, TokenId, UserId, WorkspaceId,
-    WorkspaceMemberId,
+    ContentGroupId, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId, WorkspaceMemberId,
 };
 
 use crate::content_pieces::comma_separated;
@@ -25,9 +24,7 @@ pub struct Authentication {
     pub user: UserId,
     /// That user's membership.
     pub member: WorkspaceMemberId,
-    /// That member's role.
-    pub role: RoleId,
-    /// What the role is at its base.
+    /// What that member's role is at its base.
     pub base_type: Option<BaseType>,
     /// What the role allows.
     pub role_permissions: PermissionSet,
@@ -108,7 +105,7 @@ fn read(row: &Row<'_>) -> Result<Token> {
     })
 }
 
-const SELECT_AUTHENTICATION: &str = "SELECT t.id, t.workspace_id, t.user_id, m.id, r.id, \
+const SELECT_AUTHENTICATION: &str = "SELECT t.id, t.workspace_id, t.user_id, m.id, \
     r.base_type, r.permissions, t.permissions, t.content_group_ids, t.extension, \
     t.expires_at_ms, t.last_used_at_ms
     FROM tokens t
@@ -116,20 +113,19 @@ const SELECT_AUTHENTICATION: &str = "SELECT t.id, t.workspace_id, t.user_id, m.i
     JOIN roles r ON r.workspace_id = m.workspace_id AND r.id = m.role_id";
 
 fn read_authentication(row: &Row<'_>) -> Result<Authentication> {
-    let role_permissions: PermissionSet = row.parse(6)?;
+    let role_permissions: PermissionSet = row.parse(5)?;
     Ok(Authentication {
         token: row.parse(0)?,
         workspace: row.parse(1)?,
         user: row.parse(2)?,
         member: row.parse(3)?,
-        role: row.parse(4)?,
-        base_type: row.opt_parse(5)?,
+        base_type: row.opt_parse(4)?,
         role_permissions,
-        permissions: role_permissions.meet(row.parse(7)?),
-        content_groups: row.opt_parse_list(8)?,
-        extension: row.opt_owned(9)?,
-        expires_at: row.opt_time(10)?,
-        last_used_at: row.opt_time(11)?,
+        permissions: role_permissions.meet(row.parse(6)?),
+        content_groups: row.opt_parse_list(7)?,
+        extension: row.opt_owned(8)?,
+        expires_at: row.opt_time(9)?,
+        last_used_at: row.opt_time(10)?,
     })
 }
 

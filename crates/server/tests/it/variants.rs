@@ -1,5 +1,7 @@
 //! `/variants`, and pieces in them: what shows, what is found, what a change of one does.
 
+use std::time::Duration;
+
 use galley_domain::WorkspaceMemberId;
 use galley_storage::{Error, WriteTx, content_pieces};
 use galley_testing::on_both_engines;
@@ -384,7 +386,7 @@ on_both_engines! {
             Answer::of(request.header("prefer", "return=representation").json(body)).await
         };
         let old = service.get(&of(&id, "")).await.header("etag").to_owned();
-        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+        service.pass(Duration::from_millis(3));
         let put = send(&old, &json!({"id": id, "variant": "de", "title": "Titel"})).await;
         let shown = service.get(&of(&id, "&variant=de")).await;
         assert_eq!((put.status.as_u16(), &put.body), (200, &shown.body));
@@ -457,7 +459,7 @@ on_both_engines! {
             ids.push(id);
         }
         for id in [&ids[3], &ids[0]] {
-            tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+            service.pass(Duration::from_millis(3));
             change(&service, &json!({"id": id, "filename": "touched"})).await;
         }
         for (sort, slugs) in [
