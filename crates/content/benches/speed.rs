@@ -131,6 +131,11 @@ fn slow() -> Vec<(&'static str, String)> {
             numbered(2_000, "<b id=", ">") + &repeat("<p>x"),
         ),
         ("different unclosed <b>", numbered(150_000, "<b id=", ">")),
+        ("different <b> beside many, out of sight", {
+            let many = numbered(1_000, "<b id=", ">");
+            let piece = format!("<p>{}</p>", numbered(600, "<b id=x", "></b>"));
+            many + &piece.repeat(LARGE / piece.len())
+        }),
         (
             "a table in each cell",
             format!("<table><col width=5><tr>{}", repeat("<td><table><col><td></table>")),

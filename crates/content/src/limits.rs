@@ -23,7 +23,7 @@ impl Default for Limits {
         Self {
             blocks_deep: 256,
             tree_depth: 100,
-            bytes_per_dom_node: 4,
+            bytes_per_dom_node: 5,
             parser_steps_per_byte: 12,
             attributes_per_element: 1_000,
         }

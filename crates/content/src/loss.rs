@@ -3,7 +3,7 @@
 /// An element, an attribute or a property of a style that the tree lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
-    /// The name of the element.
+    /// The name of the element, or `#text` for text that isn't in one of its own.
     pub element: String,
     /// The name of the element's attribute, where that is what is lost.
     pub attribute: Option<String>,

@@ -1,5 +1,8 @@
 //! Markdown in: GitHub's flavour of it, as HTML.
 //!
+//! Two things differ from how Markdown is usually written as HTML, as the tree has them so: code ends
+//! without the line end that a fence needs, and an image by itself is in no paragraph.
+//!
 //! HTML in the Markdown is passed through. What comes out is not safe to show; it is for the HTML
 //! parser of this crate, which sees to that.
 
@@ -12,6 +15,13 @@ pub fn markdown_to_html(markdown: &str) -> String {
     let options = options();
     let arena = Arena::new();
     let document = parse_document(&arena, markdown, &options);
+    for node in document.descendants() {
+        if let NodeValue::CodeBlock(code) = &mut node.data_mut().value
+            && code.literal.ends_with('\n')
+        {
+            code.literal.pop();
+        }
+    }
     let mut html = String::with_capacity(markdown.len() + markdown.len() / 4);
     Formatter::format_document(document, &options, &mut html)
         .expect("writing to a string can't fail");
@@ -37,6 +47,11 @@ create_formatter!(Formatter, {
         }
         context.write_str(if entering { "<ul data-type=\"taskList\">\n" } else { "</ul>\n" })?;
     },
+    NodeValue::Paragraph => |context, node, entering| {
+        if !is_image_alone(node) {
+            return comrak::html::format_node_default(context, node, entering);
+        }
+    },
     NodeValue::TaskItem(ref item) => |context, node, entering| {
         use std::fmt::Write as _;
         let checked = item.symbol.is_some();
@@ -55,6 +70,26 @@ create_formatter!(Formatter, {
         }
     },
 });
+
+/// Whether a paragraph holds an image, perhaps in a link, or several, and nothing else.
+fn is_image_alone(paragraph: Node<'_>) -> bool {
+    let mut found = false;
+    paragraph.children().all(|child| match child.data().value {
+        NodeValue::Image(_) => {
+            found = true;
+            true
+        }
+        NodeValue::Link(_) => {
+            let mut inside =
+                child.children().map(|inner| matches!(inner.data().value, NodeValue::Image(_)));
+            let only_images = inside.all(|is_image| is_image);
+            found |= only_images && child.first_child().is_some();
+            only_images
+        }
+        NodeValue::SoftBreak => true,
+        _ => false,
+    }) && found
+}
 
 /// Whether the list is one of tasks and nothing else, which is all the schema knows.
 fn is_task_list(node: Node<'_>, list: &NodeList) -> bool {

@@ -36,19 +36,53 @@ struct DomNode {
     name: u32,
     /// The text or the attributes.
     payload: u32,
-    /// How many block-level elements this one is in, itself included.
-    blocks: u16,
-    sort: Sort,
-    /// Whether it came with attributes, be they known or not.
-    has_attributes: bool,
+    /// How many formatting elements with attributes this one is in, itself included.
+    formatting: u16,
+    sort_and_blocks: SortAndBlocks,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Document,
     Element,
+    /// A formatting element with attributes, be they known or not.
+    Formatting,
     Text,
     Comment,
+}
+
+/// What sort of node it is, and how many block-level elements it is in, itself included. In two bytes, as
+/// there may be half a million of them.
+#[derive(Debug, Clone, Copy)]
+struct SortAndBlocks(u16);
+
+impl SortAndBlocks {
+    const BLOCKS_MAX: u16 = (1 << 13) - 1;
+
+    const fn new(sort: Sort, blocks: u16) -> Self {
+        let blocks = if blocks < Self::BLOCKS_MAX { blocks } else { Self::BLOCKS_MAX };
+        Self((sort as u16) << 13 | blocks)
+    }
+
+    const fn sort(self) -> Sort {
+        match self.0 >> 13 {
+            0 => Sort::Document,
+            1 => Sort::Element,
+            2 => Sort::Formatting,
+            3 => Sort::Text,
+            _ => Sort::Comment,
+        }
+    }
+
+    const fn blocks(self) -> u16 {
+        self.0 & Self::BLOCKS_MAX
+    }
+}
+
+impl DomNode {
+    fn is_element(&self) -> bool {
+        matches!(self.sort_and_blocks.sort(), Sort::Element | Sort::Formatting)
+    }
 }
 
 macro_rules! attributes {
@@ -190,15 +224,6 @@ impl Dom {
         std::iter::successors(Some(last), |&node| self.parent(node)).take(max).count()
     }
 
-    /// How many formatting elements with attributes the node made last is in, of the nearest `max`
-    /// elements. The parser compares each new one with all that are open.
-    pub(crate) fn formatting_open(&self, max: usize) -> usize {
-        let last = NodeId(index(self.len - 1));
-        let open = std::iter::successors(Some(last), |&node| self.parent(node)).take(max);
-        let with_attributes = open.filter(|&node| self.node(node).has_attributes);
-        with_attributes.filter(|&node| is_formatting(self.name(node))).count()
-    }
-
     /// The length of all texts.
     pub(crate) fn text_len(&self) -> usize {
         self.text_len
@@ -209,9 +234,10 @@ impl Dom {
         name: QualName,
         attributes: Vec<html5ever::Attribute>,
     ) -> NodeId {
+        let is_formatting = !attributes.is_empty() && is_formatting(&name.local);
+        let sort = if is_formatting { Sort::Formatting } else { Sort::Element };
         let name = self.name_place(name);
         self.content_nodes += usize::from(self.names[name as usize].1.makes_node());
-        let has_attributes = !attributes.is_empty();
         let others = self.origins.is_some().then(|| other_names(&attributes));
         let known: Attributes = attributes
             .into_iter()
@@ -223,8 +249,7 @@ impl Dom {
             self.attributes.push(known);
             index(self.attributes.len() - 1)
         };
-        let element = self.create(Sort::Element, name, payload);
-        self.node_mut(element).has_attributes = has_attributes;
+        let element = self.create(sort, name, payload);
         if let (Some(origins), Some(others)) = (&mut self.origins, others) {
             origins.add(element, others);
         }
@@ -255,9 +280,8 @@ impl Dom {
             last: NONE,
             name,
             payload,
-            blocks: 0,
-            sort,
-            has_attributes: false,
+            formatting: 0,
+            sort_and_blocks: SortAndBlocks::new(sort, 0),
         };
         if let Some(block) = self.nodes.last_mut() {
             block.push(node);
@@ -295,27 +319,27 @@ impl Dom {
 
     pub(crate) fn qual_name(&self, node: NodeId) -> Option<&QualName> {
         let node = self.node(node);
-        (node.sort == Sort::Element).then(|| &self.names[node.name as usize].0)
+        node.is_element().then(|| &self.names[node.name as usize].0)
     }
 
     /// What kind of element this is, if it is one.
     pub(crate) fn tag(&self, node: NodeId) -> Option<Tag> {
         let node = self.node(node);
-        (node.sort == Sort::Element).then(|| self.names[node.name as usize].1)
+        node.is_element().then(|| self.names[node.name as usize].1)
     }
 
     pub(crate) fn is_element(&self, node: NodeId) -> bool {
-        self.node(node).sort == Sort::Element
+        self.node(node).is_element()
     }
 
     pub(crate) fn text(&self, node: NodeId) -> Option<&str> {
         let node = self.node(node);
-        (node.sort == Sort::Text).then(|| &*self.texts[node.payload as usize])
+        (node.sort_and_blocks.sort() == Sort::Text).then(|| &*self.texts[node.payload as usize])
     }
 
     pub(crate) fn attribute(&self, node: NodeId, name: Attribute) -> Option<&str> {
         let node = self.node(node);
-        if node.sort != Sort::Element || node.payload == NONE {
+        if !node.is_element() || node.payload == NONE {
             return None;
         }
         let attributes = &self.attributes[node.payload as usize];
@@ -325,7 +349,7 @@ impl Dom {
     /// The attributes of an element that mean something.
     pub(crate) fn attributes(&self, node: NodeId) -> impl Iterator<Item = (Attribute, &str)> {
         let node = self.node(node);
-        let there = node.sort == Sort::Element && node.payload != NONE;
+        let there = node.is_element() && node.payload != NONE;
         let attributes = there.then(|| &self.attributes[node.payload as usize]);
         attributes.into_iter().flatten().map(|(name, value)| (*name, &**value))
     }
@@ -396,7 +420,17 @@ impl Dom {
     }
 
     pub(crate) fn blocks_deep(&self, node: NodeId) -> usize {
-        self.node(node).blocks.into()
+        self.node(node).sort_and_blocks.blocks().into()
+    }
+
+    /// How many formatting elements with attributes an element of that sort is in; 0 for any other node.
+    /// The parser compares each new one with all that are open.
+    pub(crate) fn formatting_around(&self, node: NodeId) -> usize {
+        let node = self.node(node);
+        match node.sort_and_blocks.sort() {
+            Sort::Formatting => usize::from(node.formatting - 1),
+            _ => 0,
+        }
     }
 
     fn node(&self, node: NodeId) -> &DomNode {
@@ -434,13 +468,16 @@ impl Dom {
         child: NodeId,
         next: Option<NodeId>,
     ) {
-        let blocks = self.node(parent).blocks;
+        let blocks = self.node(parent).sort_and_blocks.blocks();
+        let formatting = self.node(parent).formatting;
         let is_block = self.tag(child).is_some_and(Tag::counts_as_block);
         let node = self.node_mut(child);
         node.parent = parent.0;
         node.previous = raw(previous);
         node.next = raw(next);
-        node.blocks = blocks.saturating_add(u16::from(is_block));
+        let sort = node.sort_and_blocks.sort();
+        node.sort_and_blocks = SortAndBlocks::new(sort, blocks + u16::from(is_block));
+        node.formatting = formatting.saturating_add(u16::from(sort == Sort::Formatting));
         match previous {
             Some(previous) => self.node_mut(previous).next = child.0,
             None => self.node_mut(parent).first = child.0,
@@ -477,7 +514,7 @@ impl Dom {
 
 /// The elements that the parser opens again in the next paragraph (HTML Standard, section 13.2.4.3), but
 /// for those that never stand in one another.
-pub(crate) fn is_formatting(name: &str) -> bool {
+fn is_formatting(name: &str) -> bool {
     const NAMES: [&str; 12] =
         ["b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u"];
     NAMES.contains(&name)

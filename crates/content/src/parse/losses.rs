@@ -7,10 +7,11 @@
 use std::collections::HashMap;
 
 use super::dom::{Attribute, Dom, NodeId};
-use super::rules;
-use super::style;
 use super::tag::Tag;
+use super::{rules, style, table, whitespace};
 use crate::loss::{Effect, Loss, Place};
+use crate::marks::{Flag, Marks};
+use crate::node::Align;
 use crate::{color, safety};
 
 /// The most different losses that are told.
@@ -19,8 +20,8 @@ const LOSSES_MAX: usize = 500;
 /// How long a name may be until it is cut.
 const NAME_MAX: usize = 100;
 
-/// How far above an image its link is looked for.
-const LINK_LEVELS_MAX: usize = 64;
+/// How far above a node the formatting that it can't have is looked for.
+const MARK_LEVELS_MAX: usize = 64;
 
 /// How many siblings are counted; of an element behind more of them the place isn't told.
 const SIBLINGS_MAX: usize = 5_000;
@@ -33,6 +34,10 @@ const PATH_MAX: usize = 10;
 pub(crate) struct Losses {
     found: Vec<Loss>,
     places: HashMap<(String, Option<String>, Option<String>, Effect), usize>,
+    /// The parents that nodes had before they were moved, and their places among its elements.
+    moved: HashMap<NodeId, (NodeId, usize)>,
+    /// Whether a table says in its cells or columns how wide they are.
+    has_widths: HashMap<NodeId, bool>,
 }
 
 impl Losses {
@@ -54,7 +59,10 @@ impl Losses {
             "tbody" | "colgroup" | "col" => true,
             // The cells say by themselves that they are headers.
             "thead" => !dom.descendants(element).any(|cell| dom.tag(cell) == Some(Tag::TableCell)),
-            "code" => is_in_code(),
+            "code" if is_in_code() => {
+                self.attributes(dom, element, Tag::Mark(Flag::Code), Marks::default());
+                true
+            }
             _ => false,
         };
         if !implied {
@@ -79,6 +87,9 @@ impl Losses {
                 | "canvas"
         );
         self.element(dom, element, if shows { Effect::Dropped } else { Effect::Unwrapped });
+        if tag == Tag::Column && self.loses_width(dom, element) {
+            self.note(dom, element, Some("style"), Some("width"), Effect::Dropped);
+        }
         if tag == Tag::Link && dom.attribute(element, Attribute::Href).is_some() {
             // Why it is no link.
             self.note(dom, element, Some("href"), None, Effect::Dropped);
@@ -87,19 +98,50 @@ impl Losses {
 
     /// Notes the link around an image, which an image can't have.
     pub(crate) fn link_of_image(&mut self, dom: &Dom, image: NodeId) {
-        let around = std::iter::successors(dom.parent(image), |&node| dom.parent(node));
-        if let Some(link) =
-            around.take(LINK_LEVELS_MAX).find(|&node| dom.tag(node) == Some(Tag::Link))
-        {
+        if let Some(link) = around(dom, image).find(|&node| dom.tag(node) == Some(Tag::Link)) {
             self.note(dom, link, None, None, Effect::Unwrapped);
         }
     }
 
-    /// Notes the attributes of an element that had no part in what became of it.
-    pub(crate) fn attributes(&mut self, dom: &Dom, element: NodeId, tag: Tag) {
+    /// Notes the formatting around code, which code can't have.
+    pub(crate) fn marks_of_code(&mut self, dom: &Dom, code: NodeId) {
+        for node in around(dom, code) {
+            if let Some(
+                Tag::Link | Tag::Mark(_) | Tag::PlainBold | Tag::PlainItalic | Tag::Highlight,
+            ) = dom.tag(node)
+            {
+                self.note(dom, node, None, None, Effect::Unwrapped);
+            }
+        }
+    }
+
+    /// Notes what stands in an item beside the element with its content.
+    pub(crate) fn beside_content(&mut self, dom: &Dom, item: NodeId, content: NodeId) {
+        let mut way = content;
+        while way != item {
+            let Some(parent) = dom.parent(way) else { return };
+            for child in dom.children(parent).filter(|&child| child != way) {
+                if dom.text(child).is_some_and(|text| !whitespace::is_blank(text)) {
+                    self.note_named("#text", dom, parent, None, None, Effect::Dropped);
+                } else if dom.is_element(child) && has_text(dom, child) {
+                    self.note(dom, child, None, None, Effect::Dropped);
+                }
+            }
+            way = parent;
+        }
+    }
+
+    /// Remembers where an element is before it is moved.
+    pub(crate) fn moves(&mut self, node: NodeId, parent: NodeId, place: usize) {
+        self.moved.insert(node, (parent, place));
+    }
+
+    /// Notes the attributes of an element that had no part in what became of it. `around` are the
+    /// marks that it stands in.
+    pub(crate) fn attributes(&mut self, dom: &Dom, element: NodeId, tag: Tag, around: Marks) {
         for (attribute, value) in dom.attributes(element) {
             if attribute == Attribute::Style {
-                self.styles(dom, element, tag, value);
+                self.styles(dom, element, tag, value, around);
             } else if !is_kept(dom, element, tag, attribute, value) {
                 self.note(dom, element, Some(attribute.name()), None, Effect::Dropped);
             }
@@ -109,14 +151,40 @@ impl Losses {
         }
     }
 
-    fn styles(&mut self, dom: &Dom, element: NodeId, tag: Tag, style: &str) {
+    fn styles(&mut self, dom: &Dom, element: NodeId, tag: Tag, style: &str, around: Marks) {
         for (property, value) in style::properties(style) {
-            // What a rendered highlight has.
-            let is_plain = tag == Tag::Highlight && property == "color" && value == "inherit";
-            if !is_plain && !is_style_kept(tag, &property) {
+            let is_kept = match (tag, property.as_str()) {
+                // What a rendered table has, from its columns.
+                (Tag::Table, "min-width") => true,
+                (Tag::Table, "width") => {
+                    value == "0px" || value.ends_with("px") && self.has_widths(dom, element)
+                }
+                _ => is_style_kept(tag, &property, &value, around),
+            };
+            if !is_kept {
                 self.note(dom, element, Some("style"), Some(&property), Effect::Dropped);
             }
         }
+    }
+
+    /// Whether a column has a width in its style alone, where it isn't looked for.
+    fn loses_width(&mut self, dom: &Dom, column: NodeId) -> bool {
+        let style = dom.attribute(column, Attribute::Style).unwrap_or_default();
+        let has_width = style::raw(style, "width").is_some();
+        let table = around(dom, column).find(|&node| dom.tag(node) == Some(Tag::Table));
+        has_width && table.is_some_and(|table| !self.has_widths(dom, table))
+    }
+
+    fn has_widths(&mut self, dom: &Dom, table: NodeId) -> bool {
+        *self.has_widths.entry(table).or_insert_with(|| {
+            dom.descendants(table).any(|node| match dom.tag(node) {
+                Some(Tag::TableCell | Tag::TableHeader) => {
+                    dom.attribute(node, Attribute::Colwidth).is_some()
+                }
+                Some(Tag::Column) => dom.attribute(node, Attribute::Width).is_some(),
+                _ => false,
+            })
+        })
     }
 
     fn note(
@@ -127,8 +195,20 @@ impl Losses {
         property: Option<&str>,
         effect: Effect,
     ) {
+        self.note_named(dom.name(element), dom, element, attribute, property, effect);
+    }
+
+    fn note_named(
+        &mut self,
+        name: &str,
+        dom: &Dom,
+        element: NodeId,
+        attribute: Option<&str>,
+        property: Option<&str>,
+        effect: Effect,
+    ) {
         let cut = |name: &str| name.chars().take(NAME_MAX).collect::<String>();
-        let name = cut(dom.name(element));
+        let name = cut(name);
         let key = (name.clone(), attribute.map(cut), property.map(cut), effect);
         if let Some(&place) = self.places.get(&key) {
             self.found[place].count += 1;
@@ -143,10 +223,71 @@ impl Losses {
             property: key.2.clone(),
             effect,
             count: 1,
-            first: Place { line: dom.line(element), path: path(dom, element) },
+            first: Place { line: dom.line(element), path: self.path(dom, element) },
         });
         self.places.insert(key, self.found.len() - 1);
     }
+
+    /// The way to an element.
+    fn path(&self, dom: &Dom, element: NodeId) -> String {
+        let body = dom.body();
+        let below = |node: &NodeId| Some(*node) != body && dom.is_element(*node);
+        let parent = |&node: &NodeId| {
+            self.moved.get(&node).map(|(parent, _)| *parent).or_else(|| dom.parent(node))
+        };
+        let up = std::iter::successors(Some(element), parent).take_while(below);
+        let mut steps: Vec<String> = up
+            .take(PATH_MAX)
+            .map(|node| {
+                let name = identifier(dom.name(node));
+                match self.place_of(dom, node) {
+                    Some(place) => format!("{name}:nth-child({place})"),
+                    None => name,
+                }
+            })
+            .collect();
+        steps.reverse();
+        steps.join(" > ")
+    }
+
+    /// The number of an element among its siblings, unless there are too many of them.
+    fn place_of(&self, dom: &Dom, element: NodeId) -> Option<usize> {
+        if let Some((_, place)) = self.moved.get(&element) {
+            return Some(*place);
+        }
+        let before = std::iter::successors(dom.previous_sibling(element), |&node| {
+            dom.previous_sibling(node)
+        });
+        let mut near = before
+            .take(SIBLINGS_MAX + 1)
+            .enumerate()
+            .map(|(at, node)| (at < SIBLINGS_MAX).then_some(usize::from(dom.is_element(node))));
+        near.try_fold(1, |place, one| Some(place + one?))
+    }
+}
+
+/// The elements around a node, from the inside outwards.
+fn around(dom: &Dom, node: NodeId) -> impl Iterator<Item = NodeId> {
+    std::iter::successors(dom.parent(node), |&node| dom.parent(node)).take(MARK_LEVELS_MAX)
+}
+
+fn has_text(dom: &Dom, element: NodeId) -> bool {
+    let with_texts = std::iter::once(element).chain(dom.descendants(element));
+    let mut texts =
+        with_texts.flat_map(|node| dom.children(node)).filter_map(|node| dom.text(node));
+    texts.any(|text| !whitespace::is_blank(text))
+}
+
+/// A name as CSS has it in a selector.
+fn identifier(name: &str) -> String {
+    let mut written = String::with_capacity(name.len());
+    for c in name.chars().take(NAME_MAX) {
+        if c.is_ascii() && !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_') {
+            written.push('\\');
+        }
+        written.push(c);
+    }
+    written
 }
 
 /// Whether an attribute has a part in the node or mark that the element becomes.
@@ -162,65 +303,92 @@ fn is_kept(dom: &Dom, element: NodeId, tag: Tag, attribute: Attribute, value: &s
         }
         (Tag::OrderedList, Attribute::Start) => rules::leading_integer(value).is_some(),
         (Tag::OrderedList, Attribute::Type) => !value.is_empty(),
+        (Tag::TableCell | Tag::TableHeader, Attribute::Colspan | Attribute::Rowspan) => {
+            table::reads_span(dom, element, attribute)
+        }
+        (Tag::TableCell | Tag::TableHeader, Attribute::Colwidth) => {
+            let mut widths = value.split(',');
+            let fitting = widths.by_ref().take(table::colspan(dom, element).into());
+            // What a cell with a width that couldn't be read is rendered with.
+            let is_none = |width: &str| width.is_empty() || width == "null";
+            let mut unread =
+                fitting.filter(|width| !is_none(width) && rules::leading_integer(width).is_none());
+            unread.next().is_none() && widths.next().is_none()
+        }
+        (Tag::TableCell | Tag::TableHeader, Attribute::Align) => {
+            Align::from_name(&value.trim().to_ascii_lowercase()).is_some()
+        }
+        (Tag::Column, Attribute::Width) => rules::leading_integer(value).is_some(),
         (Tag::BulletList, Attribute::DataType) => value == "taskList",
         (Tag::ListItem, Attribute::DataType) => value == "taskItem",
         (Tag::ListItem, Attribute::DataChecked) => {
             dom.attribute(element, Attribute::DataType) == Some("taskItem")
+                && matches!(value, "" | "true" | "false")
         }
         (Tag::Heading(_), Attribute::Level) => {
             value.parse().is_ok_and(|level: u8| (1..=6).contains(&level))
         }
-        (
-            Tag::TableCell | Tag::TableHeader,
-            Attribute::Colspan | Attribute::Rowspan | Attribute::Colwidth | Attribute::Align,
-        )
-        | (Tag::Image, Attribute::Alt | Attribute::Title)
-        | (Tag::Column, Attribute::Width) => true,
+        (Tag::Image, Attribute::Alt | Attribute::Title) => true,
         (Tag::Highlight, Attribute::DataColor) => color::is_color(value),
-        // A code block has its language from the class of the code in it.
-        (Tag::Mark(_), Attribute::Class) => {
-            let parent = dom.parent(element).filter(|_| dom.name(element) == "code");
-            let in_code = parent.is_some_and(|parent| dom.tag(parent) == Some(Tag::Preformatted));
-            in_code && value.split_ascii_whitespace().any(|one| one.starts_with("language-"))
+        // A code block has its language from the class of the first element in it.
+        (Tag::Mark(Flag::Code), Attribute::Class) => {
+            let block = dom.parent(element).filter(|_| dom.name(element) == "code");
+            block.is_some_and(|block| {
+                dom.tag(block) == Some(Tag::Preformatted)
+                    && dom.children(block).find(|&child| dom.is_element(child)) == Some(element)
+                    && rules::language(dom, block).is_some()
+            })
         }
         _ => false,
     }
 }
 
-/// Whether a property of an inline style is looked at.
-fn is_style_kept(tag: Tag, property: &str) -> bool {
-    match property {
-        "font" | "font-weight" | "font-style" | "text-decoration" | "vertical-align"
-        | "white-space" => true,
-        "list-style-type" => matches!(tag, Tag::OrderedList | Tag::ListItem),
-        "text-align" => matches!(tag, Tag::TableCell | Tag::TableHeader),
-        "background" | "background-color" => tag == Tag::Highlight,
-        "width" | "min-width" => matches!(tag, Tag::Column | Tag::Table),
-        _ => false,
-    }
-}
-
-/// The way to an element.
-fn path(dom: &Dom, element: NodeId) -> String {
-    let body = dom.body();
-    let below = |node: &NodeId| Some(*node) != body && dom.is_element(*node);
-    let up = std::iter::successors(Some(element), |&node| dom.parent(node)).take_while(below);
-    let mut steps: Vec<String> =
-        up.take(PATH_MAX)
-            .map(|node| {
-                let before = std::iter::successors(dom.previous_sibling(node), |&node| {
-                    dom.previous_sibling(node)
-                });
-                let mut near = before.take(SIBLINGS_MAX + 1).enumerate().map(|(at, node)| {
-                    (at < SIBLINGS_MAX).then_some(usize::from(dom.is_element(node)))
-                });
-                let name: String = dom.name(node).chars().take(NAME_MAX).collect();
-                match near.try_fold(1, |place, one| Some(place + one?)) {
-                    Some(place) => format!("{name}:nth-child({place})"),
-                    None => name,
+/// Whether a declaration of an inline style has a part in the tree, or changes nothing.
+fn is_style_kept(tag: Tag, property: &str, value: &str, around: Marks) -> bool {
+    const PLAIN: [&str; 7] =
+        ["normal", "none", "baseline", "inherit", "initial", "unset", "revert"];
+    let value = value.trim().to_ascii_lowercase();
+    let value = value.strip_suffix("!important").unwrap_or(&value).trim_end();
+    let is_plain = PLAIN.contains(&value);
+    let flags: &[Flag] = match property {
+        "white-space" => return value.contains("pre") || is_plain,
+        "list-style-type" => {
+            return match tag {
+                Tag::OrderedList | Tag::ListItem => {
+                    value == "decimal" || rules::list_type_of(value).is_some()
                 }
-            })
-            .collect();
-    steps.reverse();
-    steps.join(" > ")
+                Tag::BulletList => value == "disc",
+                _ => false,
+            };
+        }
+        "text-align" => {
+            let is_cell = matches!(tag, Tag::TableCell | Tag::TableHeader);
+            return is_cell && Align::from_name(value).is_some();
+        }
+        "background" | "background-color" => {
+            return tag == Tag::Highlight && color::is_color(value);
+        }
+        // What a rendered highlight has.
+        "color" => return tag == Tag::Highlight && value == "inherit",
+        "font-weight" => &[Flag::Bold],
+        "font-style" => &[Flag::Italic],
+        "text-decoration" => &[Flag::Underline, Flag::Strike],
+        "vertical-align" => &[Flag::Subscript, Flag::Superscript],
+        _ => return false,
+    };
+    if is_plain {
+        let takes_away = matches!(tag, Tag::PlainBold | Tag::PlainItalic)
+            || rules::styled_marks(&format!("{property}:{value}"), around) != around;
+        return takes_away || !flags.iter().any(|&flag| around.has(flag));
+    }
+    let known = match property {
+        "font-weight" if value == "400" => true,
+        "text-decoration" => {
+            value.split_ascii_whitespace().all(|word| matches!(word, "underline" | "line-through"))
+        }
+        _ => true,
+    };
+    let marks = rules::styled_marks(&format!("{property}:{value}"), Marks::default());
+    let takes_marks = tag != Tag::Preformatted;
+    known && takes_marks && (value == "400" || !marks.is_empty())
 }

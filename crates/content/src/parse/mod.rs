@@ -36,7 +36,6 @@ const PIECE_MIN: usize = 128;
 /// How often formatting elements with attributes, such as different `<font>`, may be compared: each new
 /// one is, with all that are open.
 const COMPARISONS_MAX: usize = 10_000_000;
-const FORMATTING_LOOKED_AT: usize = 4_096;
 
 /// What any input may cost, however short.
 const FREE_STEPS: usize = 2_000_000;
@@ -69,9 +68,7 @@ fn dom_from_html(html: &str, dom: Dom, limits: &Limits) -> Result<Dom, ContentEr
     let options = ParseOpts { tree_builder, tokenizer };
     let mut parser = parse_document(Sink::new(dom), options);
     parser.process("<!DOCTYPE html><html><body>".into());
-    let mut budget = Budget {
-        comparisons: 0,
-        formatting_open: 0,
+    let budget = Budget {
         steps: FREE_STEPS.saturating_add(html.len().saturating_mul(limits.parser_steps_per_byte)),
         nodes: FREE_NODES.saturating_add(html.len() / limits.bytes_per_dom_node.max(1)),
         blocks_deep: limits.blocks_deep,
@@ -105,27 +102,18 @@ fn sink(parser: &Parser<Sink>) -> &Sink {
 
 /// What the parser may do with an input.
 struct Budget {
-    comparisons: usize,
-    /// When it was last looked.
-    formatting_open: usize,
     steps: usize,
     nodes: usize,
     blocks_deep: usize,
 }
 
 impl Budget {
-    fn check(&mut self, sink: &Sink) -> Result<(), ContentError> {
+    fn check(&self, sink: &Sink) -> Result<(), ContentError> {
         // `html` and `body` are blocks as well, and are not the author's.
         if sink.blocks_deep() > self.blocks_deep + 2 {
             return Err(ContentError::TooDeep);
         }
-        let new = sink.take_formatting();
-        if new > 0 {
-            let open = sink.formatting_open(FORMATTING_LOOKED_AT);
-            self.comparisons += new * open.max(self.formatting_open);
-            self.formatting_open = open;
-        }
-        if self.comparisons > COMPARISONS_MAX {
+        if sink.comparisons() > COMPARISONS_MAX {
             return Err(ContentError::TooComplex);
         }
         if sink.steps() > self.steps || sink.nodes() > self.nodes {

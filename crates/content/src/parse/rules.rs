@@ -194,7 +194,12 @@ fn styled_list_type(style: &str) -> Option<&'static str> {
         let value = style[at + name.len()..].trim_start().strip_prefix(':')?;
         value.split(';').next().filter(|value| !value.is_empty())
     })?;
-    match value.trim() {
+    list_type_of(value.trim())
+}
+
+/// The `type` that says the same as a value of `list-style-type`.
+pub(crate) fn list_type_of(value: &str) -> Option<&'static str> {
+    match value {
         "upper-roman" => Some("I"),
         "lower-roman" => Some("i"),
         "upper-alpha" | "upper-latin" => Some("A"),
@@ -215,7 +220,7 @@ pub(crate) fn leading_integer(text: &str) -> Option<i64> {
 }
 
 /// The language in the class of the first element in a code block.
-fn language(dom: &Dom, element: NodeId) -> Option<&str> {
+pub(crate) fn language(dom: &Dom, element: NodeId) -> Option<&str> {
     let code = dom.children(element).find(|&child| dom.is_element(child))?;
     let class = dom.attribute(code, Attribute::Class)?;
     let mut classes = class.split(|c: char| u8::try_from(c).is_ok_and(whitespace::is_space));

@@ -12,7 +12,7 @@ use html5ever::interface::{ElemName, ElementFlags, NodeOrText, QuirksMode, TreeS
 use html5ever::tendril::StrTendril;
 use html5ever::{Attribute, LocalName, Namespace, QualName};
 
-use super::dom::{Dom, NodeId, is_formatting};
+use super::dom::{Dom, NodeId};
 
 /// How many bytes of attributes cost as much as a look at an element.
 const ATTRIBUTE_BYTES_PER_STEP: usize = 8;
@@ -22,8 +22,7 @@ const ATTRIBUTE_BYTES_PER_STEP: usize = 8;
 pub(crate) struct Sink {
     dom: RefCell<Dom>,
     steps: Cell<usize>,
-    /// Formatting elements with attributes, since they were last asked for.
-    formatting: Cell<usize>,
+    comparisons: Cell<usize>,
     blocks_deep: Cell<usize>,
 }
 
@@ -32,7 +31,7 @@ impl Sink {
         Self {
             dom: RefCell::new(dom),
             steps: Cell::new(0),
-            formatting: Cell::new(0),
+            comparisons: Cell::new(0),
             blocks_deep: Cell::new(0),
         }
     }
@@ -51,14 +50,9 @@ impl Sink {
         self.dom.borrow().depth_of_last(max)
     }
 
-    /// How many formatting elements with attributes were made since this was last asked.
-    pub(crate) fn take_formatting(&self) -> usize {
-        self.formatting.take()
-    }
-
-    /// How many formatting elements with attributes are open, of the nearest `max` elements.
-    pub(crate) fn formatting_open(&self, max: usize) -> usize {
-        self.dom.borrow().formatting_open(max)
+    /// How often the parser has compared formatting elements with attributes, at the most.
+    pub(crate) fn comparisons(&self) -> usize {
+        self.comparisons.get()
     }
 
     /// The deepest nesting of block-level elements so far.
@@ -95,6 +89,7 @@ impl Sink {
         };
         put(&mut dom, node);
         self.blocks_deep.set(self.blocks_deep.get().max(dom.blocks_deep(node)));
+        self.comparisons.set(self.comparisons.get() + dom.formatting_around(node));
     }
 }
 
@@ -139,8 +134,6 @@ impl TreeSink for Sink {
         let size: usize =
             attrs.iter().map(|given| given.name.local.len() + given.value.len()).sum();
         self.steps.set(self.steps.get() + size / ATTRIBUTE_BYTES_PER_STEP);
-        let counts = size > 0 && is_formatting(&name.local);
-        self.formatting.set(self.formatting.get() + usize::from(counts));
         self.dom.borrow_mut().create_element(name, attrs)
     }
 

@@ -33,18 +33,29 @@ pub(crate) struct Columns {
 }
 
 pub(crate) fn cell_attrs(dom: &Dom, cell: NodeId, columns: &mut Columns) -> CellAttrs {
-    let colspan = span(dom, cell, Attribute::Colspan, 1, COLSPAN_MAX);
+    let colspan = colspan(dom, cell);
     let widths = match dom.attribute(cell, Attribute::Colwidth).filter(|given| !given.is_empty()) {
         // More widths than columns would have no column to be the width of.
         Some(given) => Some(given.split(',').take(colspan.into()).map(leading_integer).collect()),
         None => columns.width_of(dom, cell).map(|width| [width].into()),
     };
-    CellAttrs {
-        colspan,
-        rowspan: span(dom, cell, Attribute::Rowspan, 0, ROWSPAN_MAX),
-        colwidth: widths,
-        align: align(dom, cell),
-    }
+    CellAttrs { colspan, rowspan: rowspan(dom, cell), colwidth: widths, align: align(dom, cell) }
+}
+
+/// How many columns a cell spans.
+pub(crate) fn colspan(dom: &Dom, cell: NodeId) -> u16 {
+    span(dom, cell, Attribute::Colspan, 1, COLSPAN_MAX)
+}
+
+fn rowspan(dom: &Dom, cell: NodeId) -> u16 {
+    span(dom, cell, Attribute::Rowspan, 0, ROWSPAN_MAX)
+}
+
+/// Whether a cell spans as much as it says.
+pub(crate) fn reads_span(dom: &Dom, cell: NodeId, attribute: Attribute) -> bool {
+    let read = if attribute == Attribute::Colspan { colspan } else { rowspan };
+    let given = dom.attribute(cell, attribute).map(Value::from_attribute);
+    given == Some(Value::Number(read(dom, cell).into()))
 }
 
 /// A span within its bounds; 1 if it isn't a whole number or is too small.

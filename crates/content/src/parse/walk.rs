@@ -111,7 +111,7 @@ impl Walker<'_> {
         tag: Tag,
     ) -> Result<Option<NodeId>, ContentError> {
         if tag.is_list() {
-            move_lists_into_items(dom, element);
+            move_lists_into_items(dom, element, self.losses.as_deref_mut());
         }
         let marks = match dom.attribute(element, Attribute::Style) {
             Some(style) => rules::styled_marks(style, self.marks),
@@ -119,7 +119,7 @@ impl Walker<'_> {
         };
         let builder = &mut self.context.builder;
         let rule = rules::rule(dom, element, tag, marks, builder, &mut self.columns);
-        self.note_losses(dom, element, tag, rule);
+        self.note_losses(dom, element, tag, rule, marks);
         let kept_space = self.context.keeps_space;
         self.context.keeps_space |= rules::keeps_white_space(dom, element, tag);
         let frame = Frame {
@@ -174,6 +174,11 @@ impl Walker<'_> {
             Some(entered) => frame.exit = Exit::Close(entered),
             None => self.note_loss(dom, frame.element, Effect::Unwrapped),
         }
+        if let (Some(losses), Kind::CodeBlock(_)) = (&mut self.losses, kind)
+            && !self.marks.is_empty()
+        {
+            losses.marks_of_code(dom, frame.element);
+        }
         let is_cell = matches!(kind, Kind::TableCell(_) | Kind::TableHeader(_));
         if is_cell && table::is_empty_cell(dom, frame.element) {
             // The schema fills it, and the white space in it must not.
@@ -182,6 +187,9 @@ impl Walker<'_> {
             return Ok(None);
         }
         frame.container = rules::content_element(dom, frame.element, kind);
+        if let Some(losses) = &mut self.losses {
+            losses.beside_content(dom, frame.element, frame.container);
+        }
         self.enter_children(dom, frame, marks)
     }
 
@@ -223,15 +231,24 @@ impl Walker<'_> {
         Ok(placed)
     }
 
-    fn note_losses(&mut self, dom: &Dom, element: NodeId, tag: Tag, rule: Rule) {
+    /// `marks` are those inside, as far as the element's style says them.
+    fn note_losses(&mut self, dom: &Dom, element: NodeId, tag: Tag, rule: Rule, marks: Marks) {
         let Some(losses) = &mut self.losses else { return };
         match rule {
             Rule::Ignore => losses.element(dom, element, Effect::Dropped),
+            // An element that is there for its style is what the style says.
+            Rule::Transparent
+                if marks != self.marks
+                    || matches!(tag, Tag::PlainBold | Tag::PlainItalic)
+                    || rules::keeps_white_space(dom, element, tag) =>
+            {
+                losses.attributes(dom, element, tag, self.marks);
+            }
             Rule::Transparent => losses.transparent(dom, element, tag),
             Rule::Marks(_) if !self.context.takes_marks() => {
                 losses.element(dom, element, Effect::Unwrapped);
             }
-            Rule::Marks(_) | Rule::Node(_) => losses.attributes(dom, element, tag),
+            Rule::Marks(_) | Rule::Node(_) => losses.attributes(dom, element, tag, self.marks),
         }
     }
 
@@ -266,13 +283,21 @@ impl Walker<'_> {
 }
 
 /// Moves lists that stand right in a list into the item before them, as browsers show them.
-fn move_lists_into_items(dom: &mut Dom, list: NodeId) {
+fn move_lists_into_items(dom: &mut Dom, list: NodeId, mut losses: Option<&mut Losses>) {
     let mut item = None;
     let mut next = dom.first_child(list);
+    let mut place = 0;
+    let mut moved = false;
     while let Some(child) = next {
         next = dom.next_sibling(child);
+        place += usize::from(dom.is_element(child));
+        let moves = item.is_some() && dom.tag(child).is_some_and(Tag::is_list);
+        moved |= moves;
+        if let Some(losses) = losses.as_deref_mut().filter(|_| moved) {
+            losses.moves(child, list, place);
+        }
         match (dom.tag(child), item) {
-            (Some(tag), Some(item)) if tag.is_list() => {
+            (Some(_), Some(item)) if moves => {
                 dom.detach(child);
                 dom.append(item, child);
             }

@@ -93,7 +93,7 @@ fn a_document_is_readable_markdown() {
         "<h1>Title</h1><p>Some <b>bold</b>, <i>italic</i>, <s>gone</s> and <code>code</code>; \
          <a href='https://example.org/a?b=1&amp;c=2' title='T'>a link</a>.</p>\
          <blockquote><p>Quoted</p><ul><li>one</li><li>two<ol><li>three</ol></ul></blockquote>\
-         <pre><code class=language-rust>fn main() {}\n</code></pre><hr>",
+         <pre><code class=language-rust>fn main() {}</code></pre><hr>",
         "# Title\n\nSome **bold**, _italic_, ~~gone~~ and `code`; \
          [a link](https://example.org/a?b=1&amp;c=2 \"T\").\n\n\
          > Quoted\n>\n> - one\n> - two\n>   1. three\n\n\
@@ -115,11 +115,32 @@ fn tables_and_tasks_are_github_flavoured() {
 }
 
 #[test]
+fn code_keeps_its_line_ends() {
+    assert_markdown("<pre>a\nb</pre>", "```\na\nb\n```\n");
+    assert_markdown("<pre>a\n</pre>", "```\na\n\n```\n");
+    assert_markdown("<pre></pre>", "```\n```\n");
+    assert_markdown("<pre>\n\n</pre>", "```\n\n\n```\n");
+    assert_markdown("<pre>a ``` b</pre>", "````\na ``` b\n````\n");
+}
+
+#[test]
+fn an_image_by_itself_is_in_no_paragraph() {
+    assert_markdown(
+        "<p>a</p><img src=a.png alt='*b* [c]' title='d &quot;e&quot;'><img src=/f alt=''>",
+        "a\n\n![\\*b\\* \\[c\\]](a.png \"d \\\"e\\\"\")\n\n![](/f)\n",
+    );
+    assert_markdown("<ul><li>a<img src=b.png alt=b></ul>", "- a\n\n  ![b](b.png)\n");
+    let linked = support::from_markdown("[![a](b.png)](https://example.org)\n![c](d.png)");
+    assert_eq!(linked, support::from_html("<img src=b.png alt=a><img src=d.png alt=c>"));
+}
+
+#[test]
 fn what_markdown_lacks_is_html() {
     assert_markdown("<p>a<u>b</u><sub>c</sub></p>", "a<u>b</u><sub>c</sub>\n");
     assert_markdown("<p>wo<b>r</b>d<i>s</i></p>", "wo**r**d<em>s</em>\n");
     assert_markdown("<p></p><p>a</p>", "<p></p>\n\na\n");
-    assert_markdown("<img src=a.png alt=b>", "<img src=\"a.png\" alt=\"b\">\n");
+    assert_markdown("<img src=a.png alt=b width=5>", "<img src=\"a.png\" alt=\"b\" width=\"5\">\n");
+    assert_markdown("<img src=a.png>", "<img src=\"a.png\">\n");
 }
 
 #[test]

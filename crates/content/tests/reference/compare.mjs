@@ -1,6 +1,7 @@
 // Generated documents, as the crate and as the reference read them.
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { parse, serialize } from "parse5";
 import { documentOf } from "./grammar.mjs";
 import { treeOf } from "./tiptap.mjs";
 
@@ -18,29 +19,25 @@ const converted = spawnSync("cargo", cargo, {
 if (converted.status !== 0) throw new Error("the example convert failed");
 const found = converted.stdout.toString().split("\n");
 
-/** The letters and the nodes, wherever they stand. */
-const inventory = (tree) => {
-  const parts = [];
-  const walk = (node) => {
-    if (node.text) parts.push(node.text);
-    else if (node.type !== "paragraph") parts.push(node.type);
-    for (const child of node.content ?? []) walk(child);
-  };
-  walk(tree);
-  return [...parts.join("").replace(/\s/g, "")].sort().join("");
+/** As HTML that has text from between the rows of a table where the standard puts it, before the table. */
+const fosteredHtml = (html) => {
+  const page = parse(`<!DOCTYPE html><html><body>${html}</body></html>`);
+  const body = page.childNodes.at(-1).childNodes.find(({ nodeName }) => nodeName === "body");
+  return serialize(body);
 };
 
 let fostered = 0;
 const differing = [];
 documents.forEach((html, at) => {
-  const expected = treeOf(html);
-  const got = JSON.parse(found[at]);
-  // A start that is no number is none to JSON, and 1 to the crate.
-  const written = JSON.stringify(expected).replaceAll('"start":null', '"start":1');
-  if (JSON.stringify(got) === written) return;
-  // Text between the rows of a table: the reference's DOM has it behind the table.
-  if (got && /<table/.test(html) && inventory(got) === inventory(expected)) fostered += 1;
-  else differing.push({ number: first + at, html, expected: JSON.stringify(expected), got: found[at] });
+  // A start that is no number is none to JSON, and 1 to the crate, as is a span that is no number.
+  const written = (tree) =>
+    JSON.stringify(tree).replaceAll('"start":null', '"start":1').replace(/"(col|row)span":"[^"]*"/g, '"$1span":1');
+  const got = written(JSON.parse(found[at]));
+  const expected = written(treeOf(html));
+  if (got === expected) return;
+  // The reference's DOM has such text behind the table, unless it is there from the beginning.
+  if (/<table/.test(html) && got === written(treeOf(fosteredHtml(html)))) fostered += 1;
+  else differing.push({ number: first + at, html, expected, got });
 });
 differing.sort((a, b) => a.html.length - b.html.length);
 for (const { number, html, expected, got } of differing.slice(0, SHOWN)) {

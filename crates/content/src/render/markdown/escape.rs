@@ -13,7 +13,7 @@ pub(crate) struct Around {
 
 /// Ends the text before it for whatever looks at words (bare addresses above all), and is nothing
 /// when it is read.
-const SPLIT: &str = "<!-- -->";
+pub(crate) const SPLIT: &str = "<!-- -->";
 
 /// Escapes a text.
 pub(crate) fn text(text: &str, around: Around) -> String {

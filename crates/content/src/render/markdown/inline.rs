@@ -7,7 +7,7 @@
 
 use super::escape::{self, Around};
 use crate::marks::{Flag, Mark, Marks};
-use crate::node::Kind;
+use crate::node::{ImageAttrs, Kind};
 use crate::render::html;
 use crate::tree::Tree;
 
@@ -33,6 +33,31 @@ pub(crate) fn text(tree: &Tree, textblock: usize, place: Place) -> String {
         text.insert(text.len() - 1, '\\');
     }
     text
+}
+
+/// An image by itself, if it has nothing that only HTML can say.
+pub(crate) fn image(image: &ImageAttrs) -> Option<String> {
+    if image.width.is_some() || image.height.is_some() {
+        return None;
+    }
+    let source = escape::destination(&image.src.as_ref()?.to_string())?;
+    let alt = image.alt.as_ref()?.to_string();
+    if alt.contains(['\n', '\r']) || alt.trim() != alt {
+        return None;
+    }
+    let around =
+        Around { starts_line: false, next: Some(']'), previous: Some('['), in_table: false };
+    let alt = escape::text(&alt, around);
+    // Where HTML is what keeps the text from being read as something else.
+    if alt.contains(escape::SPLIT) {
+        return None;
+    }
+    match &image.title {
+        None => Some(format!("![{alt}]({source})")),
+        Some(title) => {
+            Some(format!("![{alt}]({source} {})", escape::title(&title.to_string(), false)?))
+        }
+    }
 }
 
 /// A part of a line.

@@ -117,6 +117,10 @@ impl Writer<'_> {
             }
             Kind::CodeBlock(_) => self.code_block(node),
             Kind::HorizontalRule => self.lines.line("---"),
+            Kind::Image(image) => match inline::image(self.tree.image(image)) {
+                Some(image) => self.lines.line(&image),
+                None => self.html(node),
+            },
             Kind::Table => match table::table(self.tree, node) {
                 Some(rows) => rows.iter().for_each(|row| self.lines.line(row)),
                 None => self.html(node),
@@ -179,15 +183,15 @@ impl Writer<'_> {
                 _ => None,
             })
             .collect();
-        // A fenced block always ends with a line end.
-        let Some(code) = code.strip_suffix('\n') else { return self.html(node) };
         let language = match self.tree.kind(node) {
             Kind::CodeBlock(Some(language)) => self.tree.language(language),
             _ => "",
         };
-        let fence = "`".repeat(escape::longest_run(code, '`').max(2) + 1);
+        let fence = "`".repeat(escape::longest_run(&code, '`').max(2) + 1);
         self.lines.line(&format!("{fence}{}", escape::info(language)));
-        self.lines.lines(code);
+        if !code.is_empty() {
+            self.lines.lines(&code);
+        }
         self.lines.line(&fence);
     }
 
