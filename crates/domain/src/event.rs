@@ -85,18 +85,18 @@ impl EventType {
 
 /// The part of a workspace that somebody watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Window {
+pub enum Window<'g> {
     /// All of it.
     Workspace,
-    /// A group and all groups under it.
-    Group(ContentGroupId),
+    /// Some groups and all groups under them.
+    Groups(&'g [ContentGroupId]),
 }
 
-impl Window {
+impl Window<'_> {
     fn holds(self, path: &GroupPath) -> bool {
         match self {
             Self::Workspace => true,
-            Self::Group(group) => path.contains(group),
+            Self::Groups(groups) => groups.iter().any(|&group| path.contains(group)),
         }
     }
 }
@@ -137,7 +137,7 @@ pub enum Occurrence {
 
 impl Occurrence {
     /// What `window` sees of it.
-    pub fn seen_through(&self, window: Window) -> Option<EventType> {
+    pub fn seen_through(&self, window: Window<'_>) -> Option<EventType> {
         use EventType as T;
         let seen = |path, event_type| window.holds(path).then_some(event_type);
         match self {
@@ -178,6 +178,59 @@ impl Occurrence {
         }
     }
 
+    /// The same with the paths that `path` gives for those it has.
+    #[must_use]
+    pub fn relocated(self, path: impl Fn(GroupPath) -> GroupPath) -> Self {
+        match self {
+            Self::PieceAdded(at) => Self::PieceAdded(path(at)),
+            Self::PieceUpdated { before, after } => {
+                Self::PieceUpdated { before: path(before), after: path(after) }
+            }
+            Self::PieceRemoved(at) => Self::PieceRemoved(path(at)),
+            Self::GroupAdded(at) => Self::GroupAdded(path(at)),
+            Self::GroupMoved { before, after } => {
+                Self::GroupMoved { before: path(before), after: path(after) }
+            }
+            Self::GroupRemoved(at) => Self::GroupRemoved(path(at)),
+            Self::MemberInvited | Self::MemberAdded | Self::MemberRemoved => self,
+        }
+    }
+
+    /// What happened by an event of this type, as the workspace sees it, between these places. Without
+    /// the places that it needs it is nothing.
+    pub fn of(event: EventType, before: Option<GroupPath>, after: Option<GroupPath>) -> Option<Self> {
+        Some(match event {
+            EventType::ContentPieceAdded => Self::PieceAdded(after?),
+            EventType::ContentPieceUpdated => Self::PieceUpdated { before: before?, after: after? },
+            EventType::ContentPieceRemoved => Self::PieceRemoved(before?),
+            EventType::ContentGroupAdded => Self::GroupAdded(after?),
+            EventType::ContentGroupMoved => Self::GroupMoved { before: before?, after: after? },
+            EventType::ContentGroupRemoved => Self::GroupRemoved(before?),
+            EventType::MemberInvited => Self::MemberInvited,
+            EventType::MemberAdded => Self::MemberAdded,
+            EventType::MemberRemoved => Self::MemberRemoved,
+        })
+    }
+
+    /// Every type of event that somebody may see in it.
+    pub fn types(&self) -> &'static [EventType] {
+        use EventType as T;
+        match self {
+            Self::PieceAdded(_) => &[T::ContentPieceAdded],
+            Self::PieceUpdated { before, after } if before == after => &[T::ContentPieceUpdated],
+            Self::PieceUpdated { .. } => {
+                &[T::ContentPieceUpdated, T::ContentPieceAdded, T::ContentPieceRemoved]
+            }
+            Self::PieceRemoved(_) => &[T::ContentPieceRemoved],
+            Self::GroupAdded(_) => &[T::ContentGroupAdded],
+            Self::GroupMoved { .. } => &[T::ContentGroupMoved],
+            Self::GroupRemoved(_) => &[T::ContentGroupRemoved],
+            Self::MemberInvited => &[T::MemberInvited],
+            Self::MemberAdded => &[T::MemberAdded],
+            Self::MemberRemoved => &[T::MemberRemoved],
+        }
+    }
+
     /// Whether it is of a piece.
     pub fn is_of_piece(&self) -> bool {
         matches!(self, Self::PieceAdded(_) | Self::PieceUpdated { .. } | Self::PieceRemoved(_))
@@ -212,18 +265,22 @@ mod tests {
         let moved = Occurrence::PieceUpdated { before: path(&[1, 2]), after: path(&[1, 3]) };
         let seen = |window| moved.seen_through(window);
         assert_eq!(seen(Window::Workspace), Some(EventType::ContentPieceUpdated));
-        let group = |id| Window::Group(ContentGroupId::new(id));
-        assert_eq!(seen(group(1)), Some(EventType::ContentPieceUpdated));
-        assert_eq!(seen(group(2)), Some(EventType::ContentPieceRemoved));
-        assert_eq!(seen(group(3)), Some(EventType::ContentPieceAdded));
-        assert_eq!(seen(group(4)), None);
+        let groups = |ids: &[u128]| {
+            let groups: Vec<_> = ids.iter().map(|&id| ContentGroupId::new(id)).collect();
+            seen(Window::Groups(&groups))
+        };
+        assert_eq!(groups(&[1]), Some(EventType::ContentPieceUpdated));
+        assert_eq!(groups(&[2]), Some(EventType::ContentPieceRemoved));
+        assert_eq!(groups(&[3]), Some(EventType::ContentPieceAdded));
+        assert_eq!(groups(&[2, 3]), Some(EventType::ContentPieceUpdated));
+        assert_eq!(groups(&[4]), None);
     }
 
     #[test]
     fn a_moved_group_is_seen_where_it_left_and_where_it_came() {
         let moved = Occurrence::GroupMoved { before: path(&[1, 9]), after: path(&[2, 9]) };
         for (window, sees) in [(1, true), (2, true), (9, true), (3, false)] {
-            let seen = moved.seen_through(Window::Group(ContentGroupId::new(window)));
+            let seen = moved.seen_through(Window::Groups(&[ContentGroupId::new(window)]));
             assert_eq!(seen.is_some(), sees, "{window}");
         }
     }

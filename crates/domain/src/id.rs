@@ -128,6 +128,8 @@ identifiers! {
     TokenId = "tok";
     /// Identifies a webhook.
     WebhookId = "wh";
+    /// Identifies the delivery of an event to a webhook.
+    DeliveryId = "dlv";
     /// Identifies a mail that is to be sent.
     MailId = "mail";
 }

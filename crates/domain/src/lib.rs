@@ -9,6 +9,7 @@ pub mod access_token;
 pub mod address_policy;
 pub mod content_group;
 pub mod content_piece;
+pub mod delivery;
 pub mod event;
 pub mod id;
 pub mod order_key;
@@ -23,7 +24,7 @@ pub mod webhook;
 pub mod workspace;
 
 pub use id::{
-    ContentGroupId, ContentPieceId, EventId, MailId, RoleId, TagId, TokenId, UserId, VariantId,
+    ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, RoleId, TagId, TokenId, UserId, VariantId,
     WebhookId, WorkspaceId, WorkspaceMemberId,
 };
 pub use order_key::OrderKey;

@@ -113,6 +113,8 @@ pub struct Webhook {
     pub disabled_reason: Option<DisabledReason>,
     /// Since when nothing has come through.
     pub failing_since: Option<Timestamp>,
+    /// How many deliveries it lost while it was disabled, as there were too many or they were too old.
+    pub dropped: i64,
     /// Raised by every change.
     pub version: i64,
 }
@@ -151,6 +153,10 @@ disabled_reasons! {
     Requested = "requested",
     /// The group that it watched was deleted.
     GroupDeleted = "group_deleted",
+    /// Its receiver answered 410.
+    Gone = "gone",
+    /// For five days nothing came through.
+    Failing = "failing",
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Time and randomness, handed to whatever needs them.
+//! Time, randomness and what names lead to, handed to whatever needs them.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use galley_delivery::{Resolve, SystemResolver};
 use galley_domain::Timestamp;
 use galley_domain::access_token::AccessToken;
 use galley_domain::id::IdSequence;
@@ -32,6 +33,7 @@ impl Clock for SystemClock {
 #[derive(Debug, Clone)]
 pub struct Environment {
     clock: Arc<dyn Clock>,
+    resolver: Arc<dyn Resolve>,
     ids: Arc<Mutex<IdSequence>>,
 }
 
@@ -44,7 +46,17 @@ impl Default for Environment {
 impl Environment {
     /// An environment in which `clock` tells the time.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, ids: Arc::default() }
+        Self { clock, resolver: Arc::new(SystemResolver::default()), ids: Arc::default() }
+    }
+
+    /// The same with another way to find the addresses of names.
+    pub fn with_resolver(self, resolver: Arc<dyn Resolve>) -> Self {
+        Self { resolver, ..self }
+    }
+
+    /// Finds the addresses of names.
+    pub fn resolver(&self) -> &Arc<dyn Resolve> {
+        &self.resolver
     }
 
     /// What time it is.

@@ -6,6 +6,7 @@
 //! commands alike; `representation` is how resources look in JSON; [`openapi`] describes all of it.
 
 mod environment;
+mod delivery;
 mod housekeeping;
 pub mod http;
 pub mod openapi;
@@ -17,6 +18,7 @@ pub mod secrets;
 
 pub use axum::http::HeaderValue;
 pub use environment::{Clock, Environment, SystemClock};
+pub use galley_delivery::{Resolve, Resolving, SystemResolver, signature};
 pub use http::app::{App, Limits};
 pub use http::cors::parse_origin;
 pub use http::error::Error;

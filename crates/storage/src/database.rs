@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use galley_domain::Timestamp;
+use tokio::sync::watch;
 
 use crate::error::{Error, Failure, Result};
 use crate::postgres::Postgres;
@@ -63,12 +64,25 @@ pub struct Options {
 
 /// An open database. Clones are the same one.
 #[derive(Debug, Clone)]
-pub struct Database(Arc<Engine>);
+pub struct Database {
+    engine: Arc<Engine>,
+    news: News,
+}
 
 #[derive(Debug)]
 enum Engine {
     Sqlite(Sqlite),
     Postgres(Postgres),
+}
+
+/// Tells whoever waits that something was committed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct News(Arc<watch::Sender<u64>>);
+
+impl News {
+    pub(crate) fn tell(&self) {
+        self.0.send_modify(|count| *count += 1);
+    }
 }
 
 /// How often a write is run again when concurrent ones come in between.
@@ -80,11 +94,14 @@ impl Database {
     /// Refuses a schema that this program is too old for, a PostgreSQL server that doesn't sync,
     /// and, for a server, a SQLite file that another one serves.
     pub async fn open(options: Options) -> Result<Self> {
+        let news = News::default();
         let engine = match &options.url {
-            DatabaseUrl::Sqlite(path) => Engine::Sqlite(Sqlite::open(path, &options)?),
+            DatabaseUrl::Sqlite(path) => {
+                Engine::Sqlite(Sqlite::open(path, &options, news.clone())?)
+            }
             DatabaseUrl::Postgres(url) => Engine::Postgres(Postgres::open(url, &options).await?),
         };
-        Ok(Self(Arc::new(engine)))
+        Ok(Self { engine: Arc::new(engine), news })
     }
 
     /// Runs `operation` in a transaction that reads. It may be run twice.
@@ -97,7 +114,7 @@ impl Database {
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
-        match &*self.0 {
+        match &*self.engine {
             Engine::Sqlite(sqlite) => match sqlite.read_inline(name, &operation) {
                 Err(error) if matches!(error.storage_error(), Some(Error::TimedOut)) => {
                     sqlite.read_on_thread(name, operation).await
@@ -119,7 +136,7 @@ impl Database {
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
-        match &*self.0 {
+        match &*self.engine {
             Engine::Sqlite(sqlite) => sqlite.read_on_thread(name, operation).await,
             Engine::Postgres(_) => self.read(name, operation).await,
         }
@@ -136,7 +153,7 @@ impl Database {
         E: Failure,
         F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
-        let postgres = match &*self.0 {
+        let postgres = match &*self.engine {
             Engine::Sqlite(sqlite) => return sqlite.write(name, operation).await,
             Engine::Postgres(postgres) => postgres,
         };
@@ -144,9 +161,17 @@ impl Database {
         let mut tries = 1;
         loop {
             let session = postgres.writer().await?;
-            let result = operation(&WriteTx::new(session.tx())).await;
+            let (result, has_news) = {
+                let tx = WriteTx::new(session.tx());
+                (operation(&tx).await, tx.has_news())
+            };
             let error = match session.finish(result).await {
-                Ok(value) => return Ok(value),
+                Ok(value) => {
+                    if has_news {
+                        self.news.tell();
+                    }
+                    return Ok(value);
+                }
                 Err(error) => error,
             };
             let again = error.storage_error().is_some_and(Error::is_worth_another_try);
@@ -159,6 +184,12 @@ impl Database {
         }
     }
 
+    /// Changes whenever this program has committed something that others wait for: an event, or a
+    /// delivery.
+    pub fn news(&self) -> watch::Receiver<u64> {
+        self.news.0.subscribe()
+    }
+
     /// Whether the database answers.
     pub async fn ping(&self) -> Result<()> {
         self.read("ping", async |tx: &Tx<'_>| tx.exists("SELECT 1", &[]).await.map(drop)).await
@@ -166,7 +197,7 @@ impl Database {
 
     /// The engine's name.
     pub fn engine(&self) -> &'static str {
-        match &*self.0 {
+        match &*self.engine {
             Engine::Sqlite(_) => "SQLite",
             Engine::Postgres(_) => "PostgreSQL",
         }
@@ -174,7 +205,7 @@ impl Database {
 
     /// Waits for the writes under way and leaves the file tidy. Later calls fail.
     pub async fn close(&self) {
-        match &*self.0 {
+        match &*self.engine {
             Engine::Sqlite(sqlite) => sqlite.close().await,
             Engine::Postgres(postgres) => postgres.close(),
         }

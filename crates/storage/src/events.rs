@@ -1,15 +1,16 @@
 //! The record of what happened: one row for each change of a resource, in its transaction.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 
 use galley_domain::content_group::GroupPath;
 use galley_domain::event::{EventType, Occurrence, Window};
-use galley_domain::{ContentGroupId, EventId, Timestamp, WorkspaceId};
+use galley_domain::{ContentGroupId, EventId, Timestamp, WebhookId, WorkspaceId};
 
 use crate::content_groups;
-use crate::content_pieces::comma_separated;
-use crate::error::Result;
+use crate::content_pieces::{comma_separated, in_list};
+use crate::error::{Error, Result};
+use crate::row::Row;
 use crate::tx::{Tx, WriteTx};
 use crate::value::{Value, params};
 
@@ -41,7 +42,7 @@ pub struct Event {
     pub data: String,
 }
 
-/// Numbers and keeps events, in their order.
+/// Numbers and keeps events, in their order, each with the webhooks that it matches.
 ///
 /// To be called last in a transaction: from here on every other change of the workspace waits for
 /// the number.
@@ -64,18 +65,33 @@ pub async fn append(
         )
         .await?;
     let moved = moved_groups(tx, workspace, events).await?;
-    let rows: Vec<Vec<Value<'_>>> = events
+    let numbered: Vec<Numbered<'_>> = events
         .iter()
         .zip(last - count + 1..)
-        .map(|(event, sequence)| parameters(workspace, event, &moved, sequence, now))
+        .map(|(event, sequence)| {
+            let occurrence = where_it_is_now(&event.occurrence, &moved);
+            Numbered { sequence, event, occurrence }
+        })
         .collect();
+    let rows: Vec<Vec<Value<'_>>> =
+        numbered.iter().map(|event| parameters(workspace, event, now)).collect();
     tx.execute_each(
         "INSERT INTO events (workspace_id, sequence, id, type, created_at_ms, path_before,
             path_after, data, data_before)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         &rows,
     )
-    .await
+    .await?;
+    keep_matches(tx, workspace, &numbered).await?;
+    tx.announce();
+    Ok(())
+}
+
+/// An event with its number, and its places as they are by now.
+struct Numbered<'e> {
+    sequence: i64,
+    event: &'e NewEvent,
+    occurrence: Occurrence,
 }
 
 /// Where the groups of pieces are by now. A group may have been moved after the piece's path was
@@ -103,34 +119,240 @@ async fn moved_groups(
     Ok(found)
 }
 
+fn where_it_is_now(
+    occurrence: &Occurrence,
+    moved: &HashMap<ContentGroupId, GroupPath>,
+) -> Occurrence {
+    if !occurrence.is_of_piece() || moved.is_empty() {
+        return occurrence.clone();
+    }
+    occurrence.clone().relocated(|path| {
+        let now = path.groups().last().and_then(|group| moved.get(group)).cloned();
+        now.unwrap_or(path)
+    })
+}
+
 fn parameters<'e>(
     workspace: WorkspaceId,
-    event: &'e NewEvent,
-    moved: &HashMap<ContentGroupId, GroupPath>,
-    sequence: i64,
+    numbered: &'e Numbered<'_>,
     now: Timestamp,
 ) -> Vec<Value<'e>> {
-    let seen = event.occurrence.seen_through(Window::Workspace);
+    let Numbered { sequence, event, occurrence } = numbered;
+    let seen = occurrence.seen_through(Window::Workspace);
     let event_type = seen.map(EventType::as_str).expect("the workspace sees every event");
-    let is_of_piece = event.occurrence.is_of_piece();
-    let path = |path: Option<&GroupPath>| {
-        let path = path?;
-        let last = path.groups().last().filter(|_| is_of_piece);
-        let now = last.and_then(|group| moved.get(group)).unwrap_or(path);
-        Some(comma_separated(now.groups()))
-    };
+    let path = |path: Option<&GroupPath>| path.map(|path| comma_separated(path.groups()));
     params![
         workspace,
-        sequence,
+        *sequence,
         event.id,
         event_type,
         now,
-        path(event.occurrence.path_before()),
-        path(event.occurrence.path_after()),
+        path(occurrence.path_before()),
+        path(occurrence.path_after()),
         &event.data,
         event.data_before.as_deref()
     ]
     .to_vec()
+}
+
+/// A webhook that may watch for an event.
+struct Watcher {
+    id: WebhookId,
+    event: EventType,
+    group: Option<ContentGroupId>,
+}
+
+/// Events one after the other that the same webhooks match.
+struct Run<'e> {
+    id: EventId,
+    event_type: EventType,
+    webhook_ids: Vec<&'e Watcher>,
+    first_sequence: i64,
+    last_sequence: i64,
+}
+
+/// Keeps which webhooks match the events, as the webhooks are now.
+async fn keep_matches(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    events: &[Numbered<'_>],
+) -> Result<()> {
+    let watchers = watchers(tx, workspace, events).await?;
+    if watchers.is_empty() {
+        return Ok(());
+    }
+    let mut runs: Vec<Run<'_>> = Vec::new();
+    // Those that the event before could be added to.
+    let mut open = 0;
+    for Numbered { sequence, event, occurrence } in events {
+        let begin = runs.len();
+        for &event_type in occurrence.types() {
+            let sees = |watcher: &&Watcher| {
+                let group = watcher.group.as_slice();
+                let window =
+                    if group.is_empty() { Window::Workspace } else { Window::Groups(group) };
+                watcher.event == event_type && occurrence.seen_through(window) == Some(event_type)
+            };
+            let webhook_ids: Vec<&Watcher> = watchers.iter().filter(sees).collect();
+            if webhook_ids.is_empty() {
+                continue;
+            }
+            let same = runs[open..begin].iter_mut().find(|run| {
+                run.event_type == event_type
+                    && run.last_sequence == sequence - 1
+                    && run.webhook_ids.iter().map(|one| one.id).eq(webhook_ids.iter().map(|one| one.id))
+            });
+            match same {
+                Some(run) => run.last_sequence = *sequence,
+                None => runs.push(Run {
+                    id: event.id,
+                    event_type,
+                    webhook_ids,
+                    first_sequence: *sequence,
+                    last_sequence: *sequence,
+                }),
+            }
+        }
+        let still = |run: &Run<'_>| run.last_sequence == *sequence;
+        open = runs.iter().position(still).unwrap_or(runs.len());
+    }
+    let rows: Vec<Vec<Value<'_>>> = runs
+        .iter()
+        .map(|run| {
+            let ids: Vec<_> = run.webhook_ids.iter().map(|watcher| watcher.id).collect();
+            params![
+                run.id,
+                run.event_type.as_str(),
+                workspace,
+                run.first_sequence,
+                run.last_sequence,
+                comma_separated(&ids)
+            ]
+            .to_vec()
+        })
+        .collect();
+    tx.execute_each(
+        "INSERT INTO event_matches (id, event_type, workspace_id, first_sequence, last_sequence,
+            webhook_ids, done)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0)",
+        &rows,
+    )
+    .await
+}
+
+/// From so many groups on, webhooks aren't looked for by group.
+const GROUPS_MAX: usize = 200;
+
+/// The webhooks that may match one of the events, in the order of their ids.
+async fn watchers(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    events: &[Numbered<'_>],
+) -> Result<Vec<Watcher>> {
+    let occurrences = || events.iter().map(|event| &event.occurrence);
+    let types: BTreeSet<&str> = occurrences()
+        .flat_map(|occurrence| occurrence.types().iter().map(|event| event.as_str()))
+        .collect();
+    let paths = occurrences().flat_map(|one| [one.path_before(), one.path_after()]).flatten();
+    let groups: BTreeSet<ContentGroupId> =
+        paths.flat_map(|path| path.groups()).take(16 * GROUPS_MAX).copied().collect();
+    let mut params = vec![Value::from(workspace)];
+    let of_types = in_list("h.event", types.iter().copied(), &mut params);
+    let on_groups = if groups.is_empty() || groups.len() > GROUPS_MAX {
+        String::new()
+    } else {
+        let listed = in_list("h.content_group_id", groups.iter().copied(), &mut params);
+        let listed = listed.trim_start_matches(" AND ");
+        format!(" AND (h.content_group_id IS NULL OR {listed})")
+    };
+    let sql = format!(
+        "SELECT h.id, h.event, h.content_group_id FROM webhooks h
+         WHERE h.workspace_id = ?1{of_types}{on_groups} ORDER BY h.id"
+    );
+    tx.query(&sql, &params, |row| {
+        Ok(Watcher {
+            id: row.parse(0)?,
+            event: row.text(1)?.parse().map_err(Error::corrupt)?,
+            group: row.opt_parse(2)?,
+        })
+    })
+    .await
+}
+
+/// An event with what says who sees it, and as what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedEvent {
+    /// The event as the whole workspace sees it.
+    pub event: Event,
+    /// What happened, and where.
+    pub occurrence: Occurrence,
+    /// How the resource was before it moved from one group to another.
+    pub data_before: Option<String>,
+}
+
+/// As [`list`], with where the events happened.
+pub async fn list_placed(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<PlacedEvent>> {
+    tx.query(
+        "SELECT sequence, id, type, created_at_ms, data, path_before, path_after, data_before
+         FROM events WHERE workspace_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3",
+        params![workspace, after, limit],
+        |row| {
+            let event = read(row)?;
+            let path = |column| Ok::<_, Error>(row.opt_parse_list(column)?.map(GroupPath::new));
+            let event_type = event.event_type.parse().map_err(Error::corrupt)?;
+            let occurrence = Occurrence::of(event_type, path(5)?, path(6)?);
+            Ok(PlacedEvent {
+                event,
+                occurrence: occurrence.ok_or_else(|| Error::corrupt("an event without its place"))?,
+                data_before: row.opt_owned(7)?,
+            })
+        },
+    )
+    .await
+}
+
+/// The numbers of the first event that is kept, if any is, and of the last one that there was.
+pub async fn bounds(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<(Option<i64>, i64)> {
+    let sql = "SELECT (SELECT MIN(sequence) FROM events WHERE workspace_id = ?1), last_sequence
+               FROM workspace_sequences WHERE workspace_id = ?1";
+    tx.get(sql, params![workspace], |row| Ok((row.opt_int(0)?, row.int(1)?))).await
+}
+
+/// Forgets events of before `before`, at most so many; says how many.
+pub async fn forget(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    before: Timestamp,
+    limit: i64,
+) -> Result<u64> {
+    // In the order of their numbers, so that there is never a gap between those that are kept.
+    tx.execute(
+        "DELETE FROM events WHERE workspace_id = ?1 AND sequence < (
+            SELECT COALESCE(
+                (SELECT sequence FROM (SELECT sequence, created_at_ms FROM events
+                    WHERE workspace_id = ?1 ORDER BY sequence LIMIT ?3) AS first
+                 WHERE created_at_ms >= ?2 ORDER BY sequence LIMIT 1),
+                (SELECT MAX(sequence) + 1 FROM (SELECT sequence FROM events
+                    WHERE workspace_id = ?1 ORDER BY sequence LIMIT ?3) AS slice),
+                0))",
+        params![workspace, before, limit],
+    )
+    .await
+}
+
+fn read(row: &Row<'_>) -> Result<Event> {
+    Ok(Event {
+        sequence: row.int(0)?,
+        id: row.parse(1)?,
+        event_type: row.text(2)?.to_owned(),
+        created_at: row.time(3)?,
+        data: row.text(4)?.to_owned(),
+    })
 }
 
 /// Lists the events after the one with number `after`, the oldest first.
@@ -144,15 +366,7 @@ pub async fn list(
         "SELECT sequence, id, type, created_at_ms, data FROM events
          WHERE workspace_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3",
         params![workspace, after, limit],
-        |row| {
-            Ok(Event {
-                sequence: row.int(0)?,
-                id: row.parse(1)?,
-                event_type: row.text(2)?.to_owned(),
-                created_at: row.time(3)?,
-                data: row.text(4)?.to_owned(),
-            })
-        },
+        read,
     )
     .await
 }

@@ -24,6 +24,7 @@ pub mod content_groups;
 pub mod content_piece_list;
 pub mod content_piece_variants;
 pub mod content_pieces;
+pub mod deliveries;
 pub mod events;
 pub mod idempotency;
 pub mod installation;

@@ -236,6 +236,22 @@ pub async fn find_first_admin(
     .await
 }
 
+/// The Admins of a workspace and their addresses.
+pub async fn list_admin_addresses(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+) -> Result<Vec<(WorkspaceMemberId, String)>> {
+    tx.query(
+        "SELECT m.id, u.email FROM workspace_members m
+         JOIN roles r ON r.workspace_id = m.workspace_id AND r.id = m.role_id
+         JOIN users u ON u.id = m.user_id
+         WHERE m.workspace_id = ?1 AND r.base_type = 'admin' ORDER BY m.id",
+        params![workspace],
+        |row| Ok((row.parse(0)?, row.text(1)?.to_owned())),
+    )
+    .await
+}
+
 /// Whether somebody else than `id` is an Admin, and not only invited to be one.
 pub async fn has_other_admin(
     tx: &Tx<'_>,

@@ -29,6 +29,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "people and webhooks",
         sql: include_str!("../migrations/0003_people_webhooks.sql"),
     },
+    Migration {
+        version: 4,
+        name: "deliveries",
+        sql: include_str!("../migrations/0004_deliveries.sql"),
+    },
 ];
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

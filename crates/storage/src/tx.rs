@@ -5,6 +5,7 @@
 //! PostgreSQL joined reads share one round trip, on SQLite each is done at its first poll.
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use deadpool_postgres::ClientWrapper;
@@ -26,7 +27,10 @@ pub struct Tx<'a> {
 
 /// A transaction that reads and writes.
 #[derive(Debug)]
-pub struct WriteTx<'a>(Tx<'a>);
+pub struct WriteTx<'a> {
+    tx: Tx<'a>,
+    has_news: AtomicBool,
+}
 
 #[derive(Debug)]
 enum Engine<'a> {
@@ -125,6 +129,15 @@ impl<'a> Tx<'a> {
         }
     }
 
+    /// What ends a SELECT that locks the rows it gives, and leaves out those that somebody else has
+    /// locked.
+    pub(crate) fn for_update_skip_locked(&self) -> &'static str {
+        match self.engine {
+            Engine::Sqlite(_) => "",
+            Engine::Postgres(_) => " FOR UPDATE SKIP LOCKED",
+        }
+    }
+
     /// What ends a SELECT that locks the rows it gives, but not from those whose own rows refer to
     /// them.
     pub(crate) fn for_no_key_update(&self) -> &'static str {
@@ -147,13 +160,22 @@ impl<'a> Deref for WriteTx<'a> {
     type Target = Tx<'a>;
 
     fn deref(&self) -> &Tx<'a> {
-        &self.0
+        &self.tx
     }
 }
 
 impl<'a> WriteTx<'a> {
     pub(crate) fn new(tx: Tx<'a>) -> Self {
-        Self(tx)
+        Self { tx, has_news: AtomicBool::new(false) }
+    }
+
+    /// Once the transaction is committed, whoever waits for news ([`crate::Database::news`]) is told.
+    pub fn announce(&self) {
+        self.has_news.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_news(&self) -> bool {
+        self.has_news.load(Ordering::Relaxed)
     }
 
     /// Runs a statement that changes rows, and says how many.
@@ -175,8 +197,16 @@ impl<'a> WriteTx<'a> {
 
     /// Runs one statement for each set of parameters, in one round trip where that saves any.
     pub async fn execute_each(&self, sql: &str, params: &[Vec<Value<'_>>]) -> Result<()> {
-        try_join_all(params.iter().map(|params| self.execute(sql, params))).await?;
-        Ok(())
+        self.execute_each_counting(sql, params).await.map(drop)
+    }
+
+    /// The same; says for each how many rows it changed.
+    pub async fn execute_each_counting(
+        &self,
+        sql: &str,
+        params: &[Vec<Value<'_>>],
+    ) -> Result<Vec<u64>> {
+        try_join_all(params.iter().map(|params| self.execute(sql, params))).await
     }
 }
 

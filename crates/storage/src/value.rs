@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::error::Error;
 
 use galley_domain::{
-    ContentGroupId, ContentPieceId, EventId, MailId, OrderKey, PermissionSet, RoleId, TagId,
+    ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, OrderKey, PermissionSet, RoleId, TagId,
     Timestamp, TokenId, UserId, VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,
 };
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -141,6 +141,7 @@ written_as_text!(
     VariantId,
     ContentGroupId,
     ContentPieceId,
+    DeliveryId,
     EventId,
     TokenId,
     WebhookId,

@@ -1,20 +1,28 @@
 //! Webhooks. Their secrets are encrypted by whoever keeps them here.
 
+use std::collections::BTreeMap;
+
 use galley_domain::text::ShortText;
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
 use galley_domain::{ContentGroupId, Timestamp, WebhookId, WorkspaceId};
 
 use crate::content_pieces::in_list;
+use crate::deliveries;
 use crate::error::{Error, Result};
 use crate::row::Row;
 use crate::tx::{Tx, WriteTx};
 use crate::value::{Value, params};
 
 const COLUMNS: &str = "h.id, h.url, h.name, h.description, h.event, h.content_group_id, \
-    h.extension, h.enabled, h.disabled_reason, h.failing_since_ms, h.version";
+    h.extension, h.enabled, h.disabled_reason, h.failing_since_ms, h.version, h.dropped";
 
 /// On members' events a group has no effect.
 const WATCHES_ITS_GROUP: &str = "h.event NOT IN ('memberInvited', 'memberAdded', 'memberRemoved')";
+
+/// What has come to a webhook is sent: also to one whose group was deleted, which nothing new comes
+/// to.
+pub(crate) const SENDS: &str =
+    "(h.enabled OR COALESCE(h.disabled_reason, '') = 'group_deleted')";
 
 fn read(row: &Row<'_>) -> Result<Webhook> {
     Ok(Webhook {
@@ -29,11 +37,12 @@ fn read(row: &Row<'_>) -> Result<Webhook> {
         disabled_reason: row.opt_parse(8)?,
         failing_since: row.opt_time(9)?,
         version: row.int(10)?,
+        dropped: row.int(11)?,
     })
 }
 
 /// Only webhooks on groups in the subtree of one of `within`.
-fn within_filter(within: Option<&[ContentGroupId]>, params: &mut Vec<Value<'_>>) -> String {
+pub(crate) fn within_filter(within: Option<&[ContentGroupId]>, params: &mut Vec<Value<'_>>) -> String {
     let Some(roots) = within else { return String::new() };
     let list = in_list("g.ancestor_id", roots.iter().copied(), params);
     format!(
@@ -122,7 +131,7 @@ pub async fn insert(
         &params,
     )
     .await?;
-    Ok(())
+    deliveries::open_queue(tx, workspace, webhook.id).await
 }
 
 /// Keeps a changed webhook.
@@ -180,6 +189,113 @@ pub async fn disable_on_group(
     )
     .await?;
     Ok(())
+}
+
+/// Where a webhook's events are sent to.
+pub(crate) struct Target {
+    pub(crate) url: String,
+    pub(crate) sends: bool,
+    pub(crate) sealed_secret: Option<Vec<u8>>,
+}
+
+pub(crate) async fn find_to_send(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: WebhookId,
+) -> Result<Option<Target>> {
+    let sql = format!(
+        "SELECT h.url, {SENDS}, h.sealed_secret FROM webhooks h
+         WHERE h.workspace_id = ?1 AND h.id = ?2"
+    );
+    tx.find(&sql, params![workspace, id], |row| {
+        Ok(Target {
+            url: row.text(0)?.to_owned(),
+            sends: row.bool(1)?,
+            sealed_secret: row.opt_bytes(2)?,
+        })
+    })
+    .await
+}
+
+/// Those of `ids` that there are, and whether anything is sent to them.
+pub(crate) async fn which_send(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    ids: &[WebhookId],
+) -> Result<BTreeMap<WebhookId, bool>> {
+    let mut params = vec![Value::from(workspace)];
+    let listed = in_list("h.id", ids.iter().copied(), &mut params);
+    let sql =
+        format!("SELECT h.id, {SENDS} FROM webhooks h WHERE h.workspace_id = ?1{listed}");
+    let found = tx.query(&sql, &params, |row| Ok((row.parse(0)?, row.bool(1)?))).await?;
+    Ok(found.into_iter().collect())
+}
+
+/// Counts deliveries that a webhook lost.
+pub(crate) async fn count_dropped(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: WebhookId,
+    count: i64,
+) -> Result<()> {
+    tx.execute(
+        "UPDATE webhooks SET dropped = dropped + ?3, version = version + 1
+         WHERE workspace_id = ?1 AND id = ?2",
+        params![workspace, id, count],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Notes that a webhook's events come through.
+pub async fn note_success(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: WebhookId,
+) -> Result<()> {
+    tx.execute(
+        "UPDATE webhooks SET failing_since_ms = NULL, version = version + 1
+         WHERE workspace_id = ?1 AND id = ?2 AND failing_since_ms IS NOT NULL",
+        params![workspace, id],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Notes that a webhook's events don't come through; says since when not.
+pub async fn note_failure(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: WebhookId,
+    now: Timestamp,
+) -> Result<Option<Timestamp>> {
+    tx.execute(
+        "UPDATE webhooks SET failing_since_ms = ?3, version = version + 1
+         WHERE workspace_id = ?1 AND id = ?2 AND failing_since_ms IS NULL",
+        params![workspace, id, now],
+    )
+    .await?;
+    let sql = "SELECT failing_since_ms FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
+    Ok(tx.find(sql, params![workspace, id], |row| row.opt_time(0)).await?.flatten())
+}
+
+/// Disables a webhook that anything is sent to; says whether it was one.
+pub async fn disable(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: WebhookId,
+    reason: DisabledReason,
+) -> Result<bool> {
+    let changed = tx
+        .execute(
+            &format!(
+                "UPDATE webhooks AS h SET enabled = ?3, disabled_reason = ?4, version = version + 1
+                 WHERE workspace_id = ?1 AND id = ?2 AND {SENDS}"
+            ),
+            params![workspace, id, false, reason.as_str()],
+        )
+        .await?;
+    Ok(changed > 0)
 }
 
 /// Deletes a webhook.

@@ -1,7 +1,10 @@
-//! Databases for the tests of the other crates: a new one for each test, on either engine.
+//! What the tests of the other crates run against: a new database for each test, on either engine, and
+//! receivers of webhooks.
 //!
 //! PostgreSQL's is made in the server that `GALLEY_TEST_POSTGRES_URL` names, which
 //! `cargo xtask test` brings up. Without it the tests on PostgreSQL say that they are skipped.
+
+mod receiver;
 
 use std::io::Write;
 use std::path::Path;
@@ -11,6 +14,7 @@ use galley_storage::DatabaseUrl;
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
 
+pub use receiver::{Behaviour, Received, Receiver};
 #[doc(hidden)]
 pub use tokio;
 

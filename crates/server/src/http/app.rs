@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use axum::http::HeaderValue;
 use galley_content::{ContentError, Loss, Tree};
+use galley_delivery::{Sender, SenderLimits};
 use galley_domain::Invalid;
 use galley_domain::address_policy::AddressPolicy;
 use galley_storage::Database;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::environment::Environment;
 use crate::http::rate_limit::RateLimit;
@@ -34,6 +35,8 @@ pub struct Limits {
     pub invites_per_hour: u32,
     /// The addresses that webhooks may call.
     pub webhook_addresses: AddressPolicy,
+    /// What this program is called among those that serve the same database.
+    pub node: String,
 }
 
 impl Default for Limits {
@@ -47,6 +50,7 @@ impl Default for Limits {
             rate_limit: 0,
             invites_per_hour: 100,
             webhook_addresses: AddressPolicy::default(),
+            node: String::new(),
         }
     }
 }
@@ -63,12 +67,19 @@ struct Parts {
     key: SecretKey,
     rate_limit: RateLimit,
     token_use: TokenUse,
+    sender: Arc<Sender>,
+    stopping: watch::Sender<bool>,
+    /// Streams of events that may be open at the same time.
+    streams: Arc<Semaphore>,
     /// Documents that are worked on at the same time; the others wait.
     processors: Semaphore,
 }
 
 /// The most bytes of a tree as JSON: several times what the largest sensible HTML makes.
 const TREE_MAX: usize = 16 * 1024 * 1024;
+
+/// How many streams of events are open at the most.
+const STREAMS_MAX: usize = 1_000;
 
 /// From this size on a document is worked on beside the threads that serve requests.
 const INLINE_CONTENT_MAX: usize = 32 * 1024;
@@ -83,6 +94,12 @@ impl App {
     ) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let processors = Semaphore::new(threads);
+        let sender = Sender::new(
+            Arc::clone(environment.resolver()),
+            limits.webhook_addresses.clone(),
+            SenderLimits::default(),
+            env!("CARGO_PKG_VERSION"),
+        );
         let (rate_limit, token_use) = (RateLimit::new(limits.rate_limit), TokenUse::default());
         Self(Arc::new(Parts {
             database,
@@ -91,6 +108,9 @@ impl App {
             key,
             rate_limit,
             token_use,
+            sender: Arc::new(sender),
+            stopping: watch::Sender::new(false),
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             processors,
         }))
     }
@@ -118,6 +138,26 @@ impl App {
     /// When tokens were last used.
     pub(crate) fn token_use(&self) -> &TokenUse {
         &self.0.token_use
+    }
+
+    /// Says to whatever goes on by itself that the service stops.
+    pub(crate) fn stop(&self) {
+        self.0.stopping.send_replace(true);
+    }
+
+    /// Becomes true when the service stops.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.0.stopping.subscribe()
+    }
+
+    /// A place among the open streams of events, if there is one.
+    pub(crate) fn stream_place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0.streams).try_acquire_owned().ok()
+    }
+
+    /// What calls webhooks.
+    pub(crate) fn sender(&self) -> &Arc<Sender> {
+        &self.0.sender
     }
 
     /// Bounds on what a client may do.

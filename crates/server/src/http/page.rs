@@ -142,7 +142,12 @@ pub(crate) fn decode_cursor(cursor: &str) -> Option<Vec<String>> {
 /// Names the list's next part in the answer (RFC 8288).
 pub(crate) fn link_next(response: &mut Response, query: &Query, cursor: Option<&str>) {
     let Some(cursor) = cursor else { return };
-    let link = format!("<{}>; rel=\"next\"", query.reference_with_cursor(cursor));
+    link_to(response, &query.reference_with("cursor", cursor));
+}
+
+/// Names the list's next part, which is there.
+pub(crate) fn link_to(response: &mut Response, next: &str) {
+    let link = format!("<{next}>; rel=\"next\"");
     // What was read from a URI and encoded again is visible ASCII.
     if let Ok(value) = HeaderValue::try_from(link) {
         response.headers_mut().insert(LINK, value);

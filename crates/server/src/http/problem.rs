@@ -131,6 +131,12 @@ reasons! {
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The method is not allowed here",
         "The path exists, but not with this method.",
         "Use one of the methods that the header `Allow` of the answer names.";
+    /// The events that are asked for are not kept any more.
+    EventsForgotten = "events_forgotten", GONE, "The events are not kept any more",
+        "Events are kept for 30 days, and some of those behind the number in `after` or \
+         `Last-Event-ID` are older.",
+        "Read what is there now by the other endpoints, and follow the events from there on: leave \
+         `after` out to begin with the oldest one that is kept.";
     /// It holds something.
     NotEmpty = "not_empty", CONFLICT, "The group is not empty",
         "The group holds groups or pieces, and is only deleted with them if that is asked \

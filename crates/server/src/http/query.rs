@@ -146,15 +146,15 @@ impl Query {
         Error::refuse(std::mem::take(&mut self.issues))
     }
 
-    /// The same request from `cursor` on.
-    pub(crate) fn reference_with_cursor(&self, cursor: &str) -> String {
+    /// The same request from another place on: `name` says which.
+    pub(crate) fn reference_with(&self, name: &str, value: &str) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
-        for (name, value) in &self.pairs {
-            if !["page", "lastId", "lastOrder", "cursor"].contains(&name.as_str()) {
-                query.append_pair(name, value);
+        for (given, text) in &self.pairs {
+            if !["page", "lastId", "lastOrder", "cursor", "after"].contains(&given.as_str()) {
+                query.append_pair(given, text);
             }
         }
-        query.append_pair("cursor", cursor);
+        query.append_pair(name, value);
         format!("{}?{}", self.path, query.finish())
     }
 }

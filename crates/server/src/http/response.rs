@@ -157,6 +157,11 @@ fn applied(mut response: Response) -> Response {
 }
 
 /// 204 after a deletion.
+/// 202 with what was asked to be done later.
+pub(crate) fn accepted<T: Serialize>(body: &T) -> Response {
+    with_json(StatusCode::ACCEPTED, serde_json::to_vec(body).expect("resources are JSON"))
+}
+
 pub(crate) fn no_content() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }

@@ -9,8 +9,8 @@ use crate::http::edge::remember_route;
 use crate::http::problem::{Problem, Reason};
 use crate::openapi::endpoint::{Endpoints, endpoints};
 use crate::routes::{
-    content_groups, content_pieces, docs, openapi, problems, profile, roles, service, tags, tokens,
-    variants, webhooks, workspace, workspace_memberships,
+    content_groups, content_pieces, docs, events, openapi, problems, profile, roles, service, tags, tokens,
+    variants, webhook_deliveries, webhooks, workspace, workspace_memberships,
 };
 
 /// The service's routes.
@@ -67,6 +67,11 @@ pub(crate) fn table() -> Endpoints {
         webhooks::update::handle,
         webhooks::delete::handle,
         webhooks::list::handle,
+        webhooks::test::handle,
+        webhooks::recover::handle,
+        webhook_deliveries::list::handle,
+        webhook_deliveries::retry::handle,
+        events::list::handle,
         service::health,
         service::ready,
         openapi::handle,

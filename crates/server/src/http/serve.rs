@@ -18,6 +18,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_io_timeout::TimeoutStream;
 
+use crate::delivery;
 use crate::housekeeping;
 use crate::http::app::App;
 use crate::http::edge;
@@ -48,6 +49,7 @@ impl Server {
         let router = router(app.clone());
         let connections = GracefulShutdown::new();
         let keeping = tokio::spawn(housekeeping::run(app.clone()));
+        let mut sending = tokio::spawn(delivery::run(app.clone()));
         let mut stop = std::pin::pin!(stop);
         loop {
             tokio::select! {
@@ -64,9 +66,12 @@ impl Server {
         }
         drop(self.listener);
         keeping.abort();
-        tracing::info!("stopping: waiting for running requests");
-        if tokio::time::timeout(DRAIN_TIME_MAX, connections.shutdown()).await.is_err() {
-            tracing::warn!("stopped with requests still running after {DRAIN_TIME_MAX:?}");
+        tracing::info!("stopping: waiting for running requests and deliveries");
+        app.stop();
+        let all = async { tokio::join!(connections.shutdown(), &mut sending) };
+        if tokio::time::timeout(DRAIN_TIME_MAX, all).await.is_err() {
+            tracing::warn!("stopped with work still running after {DRAIN_TIME_MAX:?}");
+            sending.abort();
         }
     }
 }

@@ -17,7 +17,7 @@ const TOKEN: &str = "accessToken";
 const SHOWN_ONCE: [&str; 2] = ["token", "warning"];
 
 /// The groups of endpoints: the first part of the path, the name, and what it is about.
-const TAGS: [(&str, &str, &str); 15] = [
+const TAGS: [(&str, &str, &str); 16] = [
     ("content-pieces", "Content pieces", "What is written and published."),
     ("content-groups", "Content groups", "The tree of folders in which pieces are."),
     ("tags", "Tags", "Labels with a color, for pieces."),
@@ -28,6 +28,7 @@ const TAGS: [(&str, &str, &str); 15] = [
     ("profile", "Profile", "The user of the token."),
     ("workspace", "Workspace", "The workspace of the token."),
     ("webhooks", "Webhooks", "Where events are sent to, and the requests that are made then."),
+    ("events", "Events", "What happened in the workspace, in the order in which it did."),
     ("healthz", SERVICE, "About the service itself. Needs no token."),
     ("readyz", SERVICE, ""),
     ("openapi.json", SERVICE, ""),
@@ -340,7 +341,11 @@ impl Operation<'_> {
         let optional = match (self.method, status) {
             ("post", "201") if self.facts.prefer => &["ETag", "Preference-Applied"][..],
             ("put", "200") if is_tried => &["ETag", "Preference-Applied"],
-            ("get", "200" | "304") if has_parameter(operation, "cursor") => &["Link"],
+            ("get", "200" | "304")
+                if has_parameter(operation, "cursor") || has_parameter(operation, "after") =>
+            {
+                &["Link"]
+            }
             _ => &[],
         };
         let mut headers = refer_to_headers(&names);

@@ -42,6 +42,7 @@ ids! {
     ContentPieceId = "cp_", "a content piece";
     WebhookId = "wh_", "a webhook";
     EventId = "evt_", "an event";
+    DeliveryId = "dlv_", "the delivery of an event to a webhook";
     TokenId = "tok_", "a token";
 }
 
@@ -110,6 +111,8 @@ words! {
     BaseType = "What a role is at its base.", "viewer", ["admin", "viewer"];
     DisabledReason = "Why a webhook sends nothing.", "requested",
         galley_domain::webhook::DisabledReason::ALL.iter().map(|reason| reason.as_str());
+    DeliveryStatus = "How far a delivery has come.", "delivered",
+        galley_domain::delivery::Status::ALL.iter().map(|status| status.as_str());
     LossEffect = "What becomes of what is lost.", "unwrapped",
         [Effect::Dropped, Effect::Unwrapped].map(Effect::as_str);
 }
@@ -117,6 +120,24 @@ words! {
 fn permissions() -> Vec<String> {
     let of = |&what| [PermissionOf::read(what), PermissionOf::write(what)];
     Resource::ALL.iter().flat_map(of).map(|permission| permission.to_string()).collect()
+}
+
+/// An event, as the feed shows it.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct EventEnvelope {
+    #[schema(value_type = Event)]
+    r#type: String,
+    #[schema(value_type = Time)]
+    timestamp: String,
+    /// Counts the workspace's events in the order in which they were committed.
+    #[schema(minimum = 1, example = 1042)]
+    sequence: i64,
+    #[schema(value_type = WorkspaceId)]
+    workspace_id: String,
+    /// The resource as its GET gives it just after the change; for a removal, before.
+    #[schema(value_type = Object, example = json!({"id": "cg_01kah3v9k8d4x7w2m5n6p8q9rs", "name": "Posts", "ancestors": [], "descendants": []}))]
+    data: String,
 }
 
 /// The answer to a create, unless the resource is preferred.

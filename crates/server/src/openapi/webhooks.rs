@@ -117,8 +117,9 @@ fn envelope(event: EventType) -> Value {
             "timestamp": of("Time"),
             "sequence": {
                 "type": "integer",
-                "minimum": 1,
-                "description": "Counts the workspace's events in the order in which they were committed.",
+                "minimum": 0,
+                "description": "Counts the workspace's events in the order in which they were committed; \
+                                0 in a sample.",
                 "examples": [1042],
             },
             "workspaceId": of("WorkspaceId"),

@@ -6,7 +6,7 @@ use galley_domain::text::ShortText;
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookSecret, WebhookUrl};
 use galley_domain::{ContentGroupId, Invalid, Permission, WebhookId};
 use galley_storage::tokens::Authentication;
-use galley_storage::webhooks;
+use galley_storage::{deliveries, webhooks};
 use galley_storage::{Tx, WriteTx, content_groups};
 
 use crate::environment::Environment;
@@ -57,7 +57,7 @@ pub fn secret_place(webhook: WebhookId) -> String {
 }
 
 /// What every change here needs.
-const NEEDED: Permission = Permission::write(Resource::Webhooks);
+pub(super) const NEEDED: Permission = Permission::write(Resource::Webhooks);
 
 /// Makes a webhook.
 pub async fn create(
@@ -80,6 +80,7 @@ pub async fn create(
         enabled: new.enabled,
         disabled_reason: (!new.enabled).then_some(DisabledReason::Requested),
         failing_since: None,
+        dropped: 0,
         version: 1,
     };
     check_may_see(actor, webhook.event)?;
@@ -131,8 +132,11 @@ pub async fn update(
     check_may_see(actor, webhook.event)?;
     check_group(tx, actor, &webhook, Some(&before)).await?;
     webhook.version += 1;
-    webhooks::update(tx, actor.workspace, &webhook).await?;
     let has_new_url = webhook.url != before.url;
+    let starts_afresh = has_new_url || (webhook.enabled && !before.enabled);
+    let now = environment.now();
+    deliveries::webhook_changes(tx, actor.workspace, webhook.id, starts_afresh, now).await?;
+    webhooks::update(tx, actor.workspace, &webhook).await?;
     Ok(Updated { webhook, has_new_url })
 }
 
@@ -151,14 +155,14 @@ pub async fn delete(
     Ok(())
 }
 
-async fn find(tx: &Tx<'_>, actor: &Authentication, id: WebhookId) -> Result<Webhook, Error> {
+pub(super) async fn find(tx: &Tx<'_>, actor: &Authentication, id: WebhookId) -> Result<Webhook, Error> {
     let within = actor.content_groups.as_deref();
     let found = webhooks::find(tx, actor.workspace, id, within).await?;
     found.ok_or_else(Error::not_found)
 }
 
 /// Refuses a webhook that would show its maker more than a request does.
-fn check_may_see(actor: &Authentication, event: EventType) -> Result<(), Error> {
+pub(super) fn check_may_see(actor: &Authentication, event: EventType) -> Result<(), Error> {
     if actor.permissions.allows(event.permission()) {
         return Ok(());
     }

@@ -36,6 +36,9 @@ pub(crate) struct WebhookBody<'a> {
     /// Since when nothing has come through.
     #[schema(value_type = Option<schemas::Time>)]
     failing_since: Option<Timestamp>,
+    /// How many deliveries it lost while it was disabled: more than 100,000 or older than 30 days.
+    #[schema(example = 0)]
+    dropped_deliveries: i64,
     /// Why nothing could be sent to `url` as things stand, and which setting would allow it. Only
     /// where the address was just given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,6 +76,7 @@ impl<'a> From<&'a Webhook> for WebhookBody<'a> {
             enabled: webhook.enabled,
             disabled_reason: webhook.disabled_reason.map(DisabledReason::as_str),
             failing_since: webhook.failing_since,
+            dropped_deliveries: webhook.dropped,
             warning: None,
         }
     }

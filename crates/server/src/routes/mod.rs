@@ -3,6 +3,7 @@
 pub(crate) mod content_groups;
 pub(crate) mod content_pieces;
 pub(crate) mod docs;
+pub(crate) mod events;
 pub(crate) mod openapi;
 pub(crate) mod problems;
 pub(crate) mod profile;
@@ -11,6 +12,7 @@ pub(crate) mod service;
 pub(crate) mod tags;
 pub(crate) mod tokens;
 pub(crate) mod variants;
+pub(crate) mod webhook_deliveries;
 pub(crate) mod webhooks;
 pub(crate) mod workspace;
 pub(crate) mod workspace_memberships;

@@ -17,6 +17,7 @@ mod concurrency;
 mod conditional;
 mod content_groups;
 mod content_pieces;
+mod deliveries;
 mod described;
 mod docs;
 mod dry_run;

@@ -13,7 +13,7 @@ mod writer;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::database::{Options, Role};
+use crate::database::{News, Options, Role};
 use crate::error::{Failure, Result};
 use crate::migrate;
 use crate::statement_log::StatementLog;
@@ -34,7 +34,7 @@ pub(crate) struct Sqlite {
 }
 
 impl Sqlite {
-    pub(crate) fn open(path: &Path, options: &Options) -> Result<Self> {
+    pub(crate) fn open(path: &Path, options: &Options, news: News) -> Result<Self> {
         let lock = match options.role {
             Role::Server => Some(ServerLock::take(path)?),
             Role::Command => None,
@@ -46,7 +46,7 @@ impl Sqlite {
         let log = options.statement_log.clone();
         Ok(Self {
             readers: Arc::new(Readers::new(path, options.connections, log.clone())),
-            writer: Writer::start(connection, checkpointer.signal(), options),
+            writer: Writer::start(connection, checkpointer.signal(), news, options),
             checkpointer,
             log,
             _lock: lock,

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::checkpoint::CheckpointSignal;
 use super::inline;
-use crate::database::Options;
+use crate::database::{News, Options};
 use crate::error::{Error, Failure, Result};
 use crate::statement_log::StatementLog;
 use crate::tx::{Tx, WriteTx};
@@ -47,6 +47,9 @@ trait Job: Send + std::fmt::Debug {
     /// Runs the closure and keeps its outcome; says whether its changes stand.
     fn run(&mut self, connection: &mut Connection) -> Result<(), Option<Error>>;
 
+    /// Whether others wait for what the closure did.
+    fn has_news(&self) -> bool;
+
     /// Answers with the outcome, or with `failure` if there is one.
     fn answer(self: Box<Self>, failure: Option<&Error>);
 }
@@ -55,6 +58,7 @@ struct Write<T, E, F> {
     name: &'static str,
     operation: F,
     outcome: Option<Result<T, E>>,
+    has_news: bool,
     reply: oneshot::Sender<Result<T, E>>,
     log: Option<Arc<StatementLog>>,
 }
@@ -63,12 +67,13 @@ impl Writer {
     pub(super) fn start(
         connection: Connection,
         checkpoint: CheckpointSignal,
+        news: News,
         options: &Options,
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
         let thread = std::thread::Builder::new()
             .name("writer".to_owned())
-            .spawn(move || Loop { connection, checkpoint, waiting }.run())
+            .spawn(move || Loop { connection, checkpoint, news, waiting }.run())
             .expect("the system starts a thread at the program's start");
         Self {
             queue: Mutex::new(Some(queue)),
@@ -90,7 +95,7 @@ impl Writer {
         F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Write { name, operation, outcome: None, reply, log });
+        let job = Box::new(Write { name, operation, outcome: None, has_news: false, reply, log });
         let waiting = Waiting { job, deadline: Instant::now() + self.wait_max };
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let queue = queue.ok_or(Error::Overloaded)?;
@@ -122,19 +127,25 @@ where
     fn run(&mut self, connection: &mut Connection) -> Result<(), Option<Error>> {
         let run = || {
             let tx = WriteTx::new(Tx::sqlite(connection, self.log.as_deref()));
-            inline::finish_at_once(self.name, (self.operation)(&tx))
+            let outcome = inline::finish_at_once(self.name, (self.operation)(&tx));
+            (outcome, tx.has_news())
         };
         // The connection's savepoint is rolled back after a panic, so that nothing broken is seen.
-        let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+        let (outcome, has_news) = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
             tracing::error!(operation = self.name, "a write panicked; it was undone");
-            Err(Error::Panicked.into())
+            (Err(Error::Panicked.into()), false)
         });
+        self.has_news = has_news && outcome.is_ok();
         let verdict = match &outcome {
             Ok(_) => Ok(()),
             Err(error) => Err(error.storage_error().cloned()),
         };
         self.outcome = Some(outcome);
         verdict
+    }
+
+    fn has_news(&self) -> bool {
+        self.has_news
     }
 
     fn answer(self: Box<Self>, failure: Option<&Error>) {
@@ -156,6 +167,7 @@ impl<T, E, F> std::fmt::Debug for Write<T, E, F> {
 struct Loop {
     connection: Connection,
     checkpoint: CheckpointSignal,
+    news: News,
     waiting: mpsc::Receiver<Waiting>,
 }
 
@@ -197,6 +209,9 @@ impl Loop {
             self.recover();
         } else {
             self.checkpoint.committed();
+            if done.iter().any(|job| job.has_news()) {
+                self.news.tell();
+            }
         }
         answer_all(done, failure.as_ref());
     }

@@ -61,7 +61,7 @@ pub(crate) async fn handle(
         secret,
         enabled,
     };
-    let warning = warning(&app.limits().webhook_addresses, &new.url).await;
+    let warning = warning(&app, &new.url).await;
     let (authentication, environment) = (actor.into_authentication(), app.environment().clone());
     let (caller, secret_key) = (authentication.clone(), app.key().clone());
     let create = async move |tx: &WriteTx<'_>| {

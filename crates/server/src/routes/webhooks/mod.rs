@@ -4,7 +4,9 @@ pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod get;
 pub(crate) mod list;
-mod schema;
+pub(crate) mod recover;
+pub(crate) mod schema;
+pub(crate) mod test;
 pub(crate) mod update;
 mod warning;
 

@@ -73,3 +73,28 @@ pub(super) struct WebhookChange {
     #[schema(required = false, example = true)]
     enabled: bool,
 }
+
+/// The webhook to send a sample to.
+#[derive(ToSchema)]
+pub(super) struct WebhookToTest {
+    #[schema(value_type = schemas::WebhookId)]
+    id: String,
+}
+
+/// The webhook whose failed deliveries are to be sent again.
+#[derive(ToSchema)]
+pub(super) struct WebhookToRecover {
+    #[schema(value_type = schemas::WebhookId)]
+    id: String,
+    /// From when on: an ISO 8601 date or date-time.
+    #[schema(example = "2026-11-20T09:30:00Z")]
+    since: String,
+}
+
+/// What is done now that it was asked for.
+#[derive(ToSchema)]
+pub(crate) struct Accepted {
+    /// The identifier of the delivery or, of a recovery, of the webhook.
+    #[schema(example = "dlv_01kah3v9k8d4x7w2m5n6p8q9rs")]
+    id: String,
+}

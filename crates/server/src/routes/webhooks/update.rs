@@ -64,7 +64,7 @@ pub(crate) async fn handle(
     let id = id.get()?;
     let update = WebhookUpdate { id, url, name, description, event, content_group_id, enabled };
     let warning = match &update.url {
-        Some(url) => warning(&app.limits().webhook_addresses, url).await,
+        Some(url) => warning(&app, url).await,
         None => None,
     };
     let (caller, environment) = (actor.into_authentication(), app.environment().clone());

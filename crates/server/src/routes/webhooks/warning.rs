@@ -3,10 +3,12 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use galley_domain::address_policy::AddressPolicy;
+use galley_delivery::Resolve;
 use galley_domain::webhook::WebhookUrl;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
+
+use crate::http::app::App;
 
 /// How long a name may take to be looked up.
 const LOOKUP_TIME_MAX: Duration = Duration::from_secs(2);
@@ -15,25 +17,27 @@ const LOOKUP_TIME_MAX: Duration = Duration::from_secs(2);
 /// a free one nothing is looked up, and nothing warned of.
 static LOOKUPS: Semaphore = Semaphore::const_new(8);
 
-fn look_up(name: String, port: u16) -> Option<JoinHandle<Option<Vec<IpAddr>>>> {
+fn look_up(resolver: &dyn Resolve, name: String) -> Option<JoinHandle<Option<Vec<IpAddr>>>> {
     let permit = LOOKUPS.try_acquire().ok()?;
+    let found = resolver.resolve(name);
     Some(tokio::spawn(async move {
-        let found = tokio::net::lookup_host((name, port)).await;
+        let found = found.await;
         drop(permit);
-        Some(found.ok()?.map(|address| address.ip()).collect())
+        found.ok()
     }))
 }
 
 /// Why nothing could be sent to `url`, if that can be told by now.
-pub(super) async fn warning(policy: &AddressPolicy, url: &WebhookUrl) -> Option<String> {
+pub(super) async fn warning(app: &App, url: &WebhookUrl) -> Option<String> {
+    let policy = &app.limits().webhook_addresses;
     let url = url::Url::parse(url.as_str()).ok()?;
-    let port = url.port_or_known_default()?;
     let addresses: Vec<IpAddr> = match url.host()? {
         url::Host::Ipv4(address) => vec![address.into()],
         url::Host::Ipv6(address) => vec![address.into()],
         url::Host::Domain(name) => {
             // A name that isn't known yet may be known when there is something to send.
-            tokio::time::timeout(LOOKUP_TIME_MAX, look_up(name.to_owned(), port)?)
+            let resolver = &**app.environment().resolver();
+            tokio::time::timeout(LOOKUP_TIME_MAX, look_up(resolver, name.to_owned())?)
                 .await
                 .ok()?
                 .ok()??

@@ -1,0 +1,212 @@
+//! From a URL to a connection with an address that was looked at.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use galley_domain::address_policy::{AddressPolicy, Verdict};
+use http_body_util::Full;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use url::{Host, Url};
+
+use crate::attempt::AttemptError;
+use crate::resolve::Resolve;
+
+/// How much of an answer's head is read.
+const HEAD_MAX: usize = 64 * 1024;
+
+/// How long one of several addresses may take until the next one is tried.
+const ADDRESS_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How many addresses of a name are tried.
+const ADDRESSES_MAX: usize = 4;
+
+/// Where a URL leads.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Target {
+    pub(crate) host: Host,
+    pub(crate) port: u16,
+    pub(crate) is_tls: bool,
+}
+
+/// The addresses of a target, all of which may be called.
+#[derive(Debug, Clone)]
+pub(crate) struct Checked {
+    pub(crate) addresses: Vec<SocketAddr>,
+    /// Whether one of them may be called by exception only.
+    pub(crate) is_exception: bool,
+}
+
+/// A connection, ended when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) sender: SendRequest<Full<Bytes>>,
+    pub(crate) address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Target {
+    pub(crate) fn of(url: &Url) -> Option<Self> {
+        let is_tls = match url.scheme() {
+            "http" => false,
+            "https" => true,
+            _ => return None,
+        };
+        let host = url.host()?.to_owned();
+        Some(Self { host, port: url.port_or_known_default()?, is_tls })
+    }
+
+    /// Finds the addresses, and refuses them all if one of them must not be called: which of them
+    /// is connected to may be somebody else's choice.
+    pub(crate) async fn check(
+        &self,
+        resolver: &dyn Resolve,
+        policy: &AddressPolicy,
+    ) -> Result<Checked, AttemptError> {
+        let found: Vec<IpAddr> = match &self.host {
+            Host::Ipv4(address) => vec![(*address).into()],
+            Host::Ipv6(address) => vec![(*address).into()],
+            Host::Domain(name) => {
+                resolver.resolve(name.clone()).await.map_err(|_| AttemptError::NameNotResolved)?
+            }
+        };
+        if found.is_empty() {
+            return Err(AttemptError::NameNotResolved);
+        }
+        let mut is_exception = false;
+        for &address in &found {
+            match policy.check(address) {
+                Ok(verdict) => is_exception |= verdict == Verdict::Exception,
+                Err(refused) => {
+                    // Where a name leads is not told: it may be one of the operator's own network.
+                    return Err(AttemptError::AddressRefused(match &self.host {
+                        Host::Domain(name) => format!("{name} leads to an address that is not called"),
+                        _ => refused.to_string(),
+                    }));
+                }
+            }
+        }
+        let addresses = found.into_iter().take(ADDRESSES_MAX);
+        let addresses = addresses.map(|address| SocketAddr::new(address, self.port)).collect();
+        Ok(Checked { addresses, is_exception })
+    }
+
+    /// Connects to one of the addresses.
+    pub(crate) async fn connect(
+        &self,
+        checked: &Checked,
+        tls: &Arc<ClientConfig>,
+    ) -> Result<Connection, AttemptError> {
+        let mut last = AttemptError::ConnectFailed;
+        for (at, &address) in checked.addresses.iter().enumerate() {
+            let is_last = at + 1 == checked.addresses.len();
+            let connecting = TcpStream::connect(address);
+            // The last one has all the time that is left.
+            let connected = if is_last {
+                connecting.await.map_err(|_| AttemptError::ConnectFailed)
+            } else {
+                match timeout(ADDRESS_TIME_MAX, connecting).await {
+                    Ok(connected) => connected.map_err(|_| AttemptError::ConnectFailed),
+                    Err(_) => Err(AttemptError::ConnectTimedOut),
+                }
+            };
+            match connected {
+                Ok(stream) => return self.greet(stream, address, tls).await,
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    async fn greet(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+        tls: &Arc<ClientConfig>,
+    ) -> Result<Connection, AttemptError> {
+        // What is sent is sent whole; without this its end would wait for an acknowledgement.
+        let _ = stream.set_nodelay(true);
+        if !self.is_tls {
+            return speak_http(stream, address).await;
+        }
+        let name = match &self.host {
+            Host::Domain(name) => {
+                ServerName::try_from(name.clone()).map_err(|_| AttemptError::InvalidUrl)?
+            }
+            Host::Ipv4(address) => ServerName::IpAddress(IpAddr::from(*address).into()),
+            Host::Ipv6(address) => ServerName::IpAddress(IpAddr::from(*address).into()),
+        };
+        let connecting = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
+        let stream = connecting.await.map_err(|error| AttemptError::TlsFailed(why(&error)))?;
+        speak_http(stream, address).await
+    }
+}
+
+/// What is wrong with somebody's TLS, of which nothing is theirs to choose.
+fn why(error: &std::io::Error) -> String {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner {
+        Some(rustls::Error::InvalidCertificate(error)) => match error {
+            rustls::CertificateError::Expired | rustls::CertificateError::ExpiredContext { .. } => {
+                "the certificate has expired"
+            }
+            rustls::CertificateError::UnknownIssuer => "nobody that is trusted signed the certificate",
+            rustls::CertificateError::NotValidForName
+            | rustls::CertificateError::NotValidForNameContext { .. } => {
+                "the certificate is for another name"
+            }
+            _ => "the certificate is not valid",
+        },
+        Some(_) => "the receiver speaks no TLS that is understood",
+        None => "the connection was closed",
+    }
+    .to_owned()
+}
+
+async fn speak_http<S>(stream: S, address: SocketAddr) -> Result<Connection, AttemptError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(HEAD_MAX);
+    let (sender, connection) = builder
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|_| AttemptError::ConnectionLost)?;
+    let task = tokio::spawn(async move {
+        // How it ends is told to whoever sends on it.
+        let _ = connection.await;
+    });
+    Ok(Connection { sender, address, task })
+}
+
+/// Certificates are checked against the system's roots (`SSL_CERT_FILE` names others).
+pub(crate) fn tls() -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    for certificate in rustls_native_certs::load_native_certs().certs {
+        // A root that can't be read is one that nothing will be trusted by.
+        let _ = roots.add(certificate);
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("ring has the default versions' ciphers");
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Arc::new(config)
+}

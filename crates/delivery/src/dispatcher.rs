@@ -1,0 +1,402 @@
+//! Which delivery is attempted next: a state machine without a clock, a network or a store.
+//!
+//! Whoever drives it tells it what happened ([`Dispatcher::news`], [`Dispatcher::answered`],
+//! [`Dispatcher::attempted`]) and does what [`Dispatcher::next`] says. It asks the store for
+//! deliveries and tells it what came of them, both at once and never twice at a time: what ends
+//! while the store is busy goes with the next time.
+//!
+//! Each webhook has a line of its own, and lines take turns. Receivers that are failing have their
+//! share of the attempts under way and no more, so that those which are well always find some left.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use galley_domain::{Timestamp, WebhookId};
+
+/// How much is done at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Attempts under way.
+    pub attempts_max: usize,
+    /// Of these, to receivers that are failing.
+    pub failing_attempts_max: usize,
+    /// Deliveries at hand, under way or waiting for their turn.
+    pub held_max: usize,
+    /// Of these, to receivers that are failing.
+    pub failing_held_max: usize,
+    /// When to ask the store at the latest, though nobody said that there was something.
+    pub poll: Duration,
+    /// How long before the end of its lease a delivery may still be begun.
+    pub lease_margin: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            attempts_max: 512,
+            failing_attempts_max: 256,
+            held_max: 1_024,
+            failing_held_max: 256,
+            poll: Duration::from_secs(1),
+            lease_margin: Duration::from_secs(20),
+        }
+    }
+}
+
+/// A delivery at hand.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job<T> {
+    /// The webhook whose line it is in.
+    pub webhook: WebhookId,
+    /// How many attempts of the webhook may be under way.
+    pub slots: usize,
+    /// Whether its receiver was failing when it was taken.
+    pub is_failing: bool,
+    /// When its lease ends.
+    pub until: Timestamp,
+    /// What is sent.
+    pub payload: T,
+}
+
+/// What is asked of the store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ask<R> {
+    /// What came of attempts, to be kept.
+    pub settle: Vec<R>,
+    /// How many deliveries there is room for.
+    pub max: usize,
+    /// How many of receivers that are failing.
+    pub failing_max: usize,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action<T, R> {
+    /// Make an attempt, and say [`Dispatcher::attempted`] when it is over.
+    Attempt(Job<T>),
+    /// Ask the store, and say [`Dispatcher::answered`] or [`Dispatcher::not_answered`].
+    Ask(Ask<R>),
+    /// Give back what won't be attempted.
+    GiveBack(Vec<T>),
+}
+
+/// The state of all lines.
+#[derive(Debug)]
+pub struct Dispatcher<T, R> {
+    limits: Limits,
+    lines: HashMap<WebhookId, Line<T>>,
+    /// The lines that have something to begin, in their turn.
+    turns: VecDeque<WebhookId>,
+    under_way: Count,
+    held: Count,
+    settled: Vec<R>,
+    is_asking: bool,
+    has_news: bool,
+    ask_at: Timestamp,
+    /// After the store failed, it is left alone until then.
+    not_before: Timestamp,
+    is_stopping: bool,
+}
+
+#[derive(Debug)]
+struct Line<T> {
+    waiting: VecDeque<Job<T>>,
+    under_way: usize,
+    has_turn: bool,
+}
+
+/// How many there are, and how many of these are to receivers that are failing.
+#[derive(Debug, Default, Clone, Copy)]
+struct Count {
+    all: usize,
+    failing: usize,
+}
+
+impl Count {
+    fn add(&mut self, is_failing: bool) {
+        self.all += 1;
+        self.failing += usize::from(is_failing);
+    }
+
+    fn remove(&mut self, is_failing: bool) {
+        self.all -= 1;
+        self.failing -= usize::from(is_failing);
+    }
+}
+
+impl<T, R> Dispatcher<T, R> {
+    /// A dispatcher with nothing at hand, which asks at once.
+    pub fn new(limits: Limits, now: Timestamp) -> Self {
+        Self {
+            limits,
+            lines: HashMap::new(),
+            turns: VecDeque::new(),
+            under_way: Count::default(),
+            held: Count::default(),
+            settled: Vec::new(),
+            is_asking: false,
+            has_news: true,
+            ask_at: now,
+            not_before: now,
+            is_stopping: false,
+        }
+    }
+
+    /// Something was committed that may have to be sent.
+    pub fn news(&mut self) {
+        self.has_news = true;
+    }
+
+    /// The store handed out these; `more` says that it has more than it looked at.
+    pub fn answered(&mut self, jobs: Vec<Job<T>>, more: bool, now: Timestamp) {
+        self.is_asking = false;
+        // There was something: there may be more, where there is room for it.
+        let has_room = self.held.all + jobs.len() < self.limits.held_max;
+        self.has_news |= more || (!jobs.is_empty() && has_room);
+        self.ask_at = after(now, self.limits.poll);
+        for job in jobs {
+            self.held.add(job.is_failing);
+            let webhook = job.webhook;
+            let line = self.lines.entry(webhook).or_insert_with(|| Line {
+                waiting: VecDeque::new(),
+                under_way: 0,
+                has_turn: false,
+            });
+            line.waiting.push_back(job);
+            self.give_turn(webhook);
+        }
+    }
+
+    /// The store could not be asked; what was to be kept still is.
+    pub fn not_answered(&mut self, ask: Ask<R>, now: Timestamp) {
+        self.is_asking = false;
+        let newer = std::mem::replace(&mut self.settled, ask.settle);
+        self.settled.extend(newer);
+        self.has_news = true;
+        self.not_before = after(now, self.limits.poll);
+    }
+
+    /// An attempt is over; `result` is to be kept.
+    pub fn attempted(&mut self, webhook: WebhookId, is_failing: bool, result: R) {
+        self.under_way.remove(is_failing);
+        self.held.remove(is_failing);
+        if let Some(line) = self.lines.get_mut(&webhook) {
+            line.under_way -= 1;
+            if line.under_way == 0 && line.waiting.is_empty() {
+                self.lines.remove(&webhook);
+            }
+        }
+        self.settled.push(result);
+        self.give_turn(webhook);
+    }
+
+    /// From now on nothing new is begun.
+    pub fn stop(&mut self) {
+        self.is_stopping = true;
+    }
+
+    /// Whether all that was begun before [`Dispatcher::stop`] is over and kept.
+    pub fn has_stopped(&self) -> bool {
+        self.is_stopping && self.under_way.all == 0 && self.settled.is_empty() && !self.is_asking
+    }
+
+    /// How many attempts are under way.
+    pub fn under_way(&self) -> usize {
+        self.under_way.all
+    }
+
+    /// When to call [`Dispatcher::next`] at the latest, though nothing happens.
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        (!self.is_asking).then_some(self.ask_at.max(self.not_before))
+    }
+
+    /// What is to be done now.
+    pub fn next(&mut self, now: Timestamp) -> Vec<Action<T, R>> {
+        let mut actions = Vec::new();
+        let mut given_back = Vec::new();
+        let mut turns = self.turns.len();
+        while turns > 0 && !self.is_stopping && self.under_way.all < self.limits.attempts_max {
+            turns -= 1;
+            let Some(webhook) = self.turns.pop_front() else { break };
+            let Some(line) = self.lines.get_mut(&webhook) else { continue };
+            line.has_turn = false;
+            let Some(job) = line.waiting.front() else { continue };
+            if job.is_failing && self.under_way.failing >= self.limits.failing_attempts_max {
+                line.has_turn = true;
+                self.turns.push_back(webhook);
+                continue;
+            }
+            if line.under_way >= job.slots {
+                // The end of an attempt gives it another turn.
+                continue;
+            }
+            let Some(job) = line.waiting.pop_front() else { continue };
+            if after(now, self.limits.lease_margin) > job.until {
+                // Its lease might end before the attempt does, and somebody else begin another.
+                self.held.remove(job.is_failing);
+                given_back.push(job.payload);
+            } else {
+                line.under_way += 1;
+                self.under_way.add(job.is_failing);
+                actions.push(Action::Attempt(job));
+            }
+            turns += usize::from(self.give_turn(webhook));
+        }
+        if self.is_stopping {
+            given_back.extend(self.give_up());
+        }
+        if !given_back.is_empty() {
+            actions.push(Action::GiveBack(given_back));
+        }
+        actions.extend(self.ask(now).map(Action::Ask));
+        actions
+    }
+
+    /// Puts a line at the end of those that wait for their turn; says whether it needed one.
+    fn give_turn(&mut self, webhook: WebhookId) -> bool {
+        let Some(line) = self.lines.get_mut(&webhook) else { return false };
+        let needs_one = !line.has_turn && !line.waiting.is_empty();
+        if needs_one {
+            line.has_turn = true;
+            self.turns.push_back(webhook);
+        }
+        needs_one
+    }
+
+    /// Takes all that waits out of the lines.
+    fn give_up(&mut self) -> Vec<T> {
+        let mut left = Vec::new();
+        for line in self.lines.values_mut() {
+            for job in line.waiting.drain(..) {
+                self.held.remove(job.is_failing);
+                left.push(job.payload);
+            }
+        }
+        self.turns.clear();
+        left
+    }
+
+    fn ask(&mut self, now: Timestamp) -> Option<Ask<R>> {
+        let wants_more = !self.is_stopping && (self.has_news || now >= self.ask_at);
+        let has_results = !self.settled.is_empty();
+        if self.is_asking || now < self.not_before || !(wants_more || has_results) {
+            return None;
+        }
+        self.is_asking = true;
+        self.has_news = false;
+        let room = |max: usize, held: usize| {
+            if self.is_stopping { 0 } else { max.saturating_sub(held) }
+        };
+        let healthy = self.held.all - self.held.failing;
+        Some(Ask {
+            max: room(self.limits.held_max, healthy),
+            failing_max: room(self.limits.failing_held_max, self.held.failing),
+            settle: std::mem::take(&mut self.settled),
+        })
+    }
+}
+
+fn after(now: Timestamp, time: Duration) -> Timestamp {
+    Timestamp::from_ms(now.ms().saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_ms(1_000_000);
+
+    fn job(webhook: u128, payload: u32) -> Job<u32> {
+        let until = after(NOW, Duration::from_secs(60));
+        Job { webhook: WebhookId::new(webhook), slots: 2, is_failing: false, until, payload }
+    }
+
+    fn begun(actions: &[Action<u32, u32>]) -> Vec<u32> {
+        let payload = |action: &Action<u32, u32>| match action {
+            Action::Attempt(job) => Some(job.payload),
+            _ => None,
+        };
+        actions.iter().filter_map(payload).collect()
+    }
+
+    fn asked(actions: &[Action<u32, u32>]) -> Option<Ask<u32>> {
+        actions.iter().find_map(|action| match action {
+            Action::Ask(ask) => Some(ask.clone()),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn lines_take_turns_within_their_slots() {
+        let mut dispatcher = Dispatcher::new(Limits::default(), NOW);
+        assert!(asked(&dispatcher.next(NOW)).is_some(), "it asks at once");
+        assert_eq!(dispatcher.next(NOW), [], "and not twice");
+        let jobs = vec![job(1, 10), job(1, 11), job(1, 12), job(1, 13), job(2, 20), job(3, 30)];
+        dispatcher.answered(jobs, false, NOW);
+        assert_eq!(begun(&dispatcher.next(NOW)), [10, 20, 30, 11]);
+        dispatcher.attempted(WebhookId::new(1), false, 10);
+        assert_eq!(begun(&dispatcher.next(NOW)), [12]);
+    }
+
+    #[test]
+    fn results_go_together_when_the_store_is_free() {
+        let mut dispatcher = Dispatcher::new(Limits::default(), NOW);
+        let first = asked(&dispatcher.next(NOW)).unwrap();
+        assert_eq!(first.settle, [0; 0]);
+        dispatcher.answered(vec![job(1, 1), job(1, 2)], false, NOW);
+        assert!(asked(&dispatcher.next(NOW)).is_some(), "there may be more");
+        for payload in [1, 2] {
+            dispatcher.attempted(WebhookId::new(1), false, payload);
+            assert_eq!(asked(&dispatcher.next(NOW)), None, "the store is busy");
+        }
+        dispatcher.answered(Vec::new(), false, NOW);
+        let ask = asked(&dispatcher.next(NOW)).unwrap();
+        assert_eq!(ask.settle, [1, 2]);
+        dispatcher.not_answered(ask, NOW);
+        assert_eq!(asked(&dispatcher.next(NOW)), None, "it is left alone for a while");
+        let again = asked(&dispatcher.next(after(NOW, Duration::from_secs(1)))).unwrap();
+        assert_eq!(again.settle, [1, 2], "nothing is forgotten");
+    }
+
+    #[test]
+    fn those_that_fail_leave_room() {
+        let limits = Limits { attempts_max: 4, failing_attempts_max: 2, ..Limits::default() };
+        let mut dispatcher: Dispatcher<u32, u32> = Dispatcher::new(limits, NOW);
+        dispatcher.next(NOW);
+        let failing = |webhook, payload| Job { is_failing: true, ..job(webhook, payload) };
+        let jobs = vec![failing(1, 10), failing(2, 20), failing(3, 30), failing(4, 40), job(5, 50)];
+        dispatcher.answered(jobs, false, NOW);
+        assert_eq!(begun(&dispatcher.next(NOW)), [10, 20, 50]);
+        dispatcher.attempted(WebhookId::new(1), true, 10);
+        assert_eq!(begun(&dispatcher.next(NOW)), [30]);
+    }
+
+    #[test]
+    fn nothing_is_begun_that_might_outlast_its_lease() {
+        let mut dispatcher: Dispatcher<u32, u32> = Dispatcher::new(Limits::default(), NOW);
+        dispatcher.next(NOW);
+        dispatcher.answered(vec![job(1, 1), job(1, 2)], false, NOW);
+        let later = after(NOW, Duration::from_secs(41));
+        let actions = dispatcher.next(later);
+        assert_eq!(begun(&actions), [0; 0]);
+        assert!(actions.contains(&Action::GiveBack(vec![1, 2])), "{actions:?}");
+    }
+
+    #[test]
+    fn stopping_keeps_what_was_begun() {
+        let mut dispatcher: Dispatcher<u32, u32> = Dispatcher::new(Limits::default(), NOW);
+        dispatcher.next(NOW);
+        dispatcher.answered(vec![job(1, 1), job(1, 2), job(1, 3)], false, NOW);
+        assert_eq!(begun(&dispatcher.next(NOW)), [1, 2]);
+        dispatcher.answered(Vec::new(), false, NOW);
+        dispatcher.stop();
+        assert_eq!(dispatcher.next(NOW), [Action::GiveBack(vec![3])]);
+        dispatcher.attempted(WebhookId::new(1), false, 1);
+        dispatcher.attempted(WebhookId::new(1), false, 2);
+        assert!(!dispatcher.has_stopped());
+        let ask = asked(&dispatcher.next(NOW)).unwrap();
+        assert_eq!((ask.settle, ask.max), (vec![1, 2], 0));
+        dispatcher.answered(Vec::new(), false, NOW);
+        assert!(dispatcher.has_stopped());
+    }
+}

@@ -1,0 +1,194 @@
+//! One attempt, from the name to the answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use galley_domain::address_policy::AddressPolicy;
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use rustls::ClientConfig;
+use tokio::time::{Instant, timeout, timeout_at};
+use url::{Position, Url};
+
+use crate::answer;
+use crate::attempt::{Attempt, AttemptError, Request};
+use crate::connect::{Checked, Connection, Target, tls};
+use crate::pool::Pool;
+use crate::resolve::Resolve;
+use crate::signature::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign};
+
+/// How long an attempt may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SenderLimits {
+    /// From the name to the end of the answer.
+    pub total: Duration,
+    /// Of that, until there is a connection.
+    pub connect: Duration,
+    /// Of that, for what comes after the answer's head: by then it is known what came of it.
+    pub body: Duration,
+}
+
+impl Default for SenderLimits {
+    fn default() -> Self {
+        Self {
+            total: Duration::from_secs(15),
+            connect: Duration::from_secs(5),
+            body: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Makes attempts. It keeps connections to use them again, follows no redirects, and heeds no
+/// settings for proxies.
+#[derive(Debug)]
+pub struct Sender {
+    resolver: Arc<dyn Resolve>,
+    policy: AddressPolicy,
+    limits: SenderLimits,
+    user_agent: HeaderValue,
+    tls: Arc<ClientConfig>,
+    pool: Pool,
+}
+
+/// An answer's head, and where it came from.
+struct Head {
+    response: http::Response<Incoming>,
+    connection: Connection,
+    target: Target,
+    is_exception: bool,
+}
+
+impl Sender {
+    /// A sender that calls what `policy` allows, and calls itself `Galley-Webhooks/<version>`.
+    pub fn new(
+        resolver: Arc<dyn Resolve>,
+        policy: AddressPolicy,
+        limits: SenderLimits,
+        version: &str,
+    ) -> Self {
+        let user_agent = HeaderValue::try_from(format!("Galley-Webhooks/{version}"))
+            .expect("a version is visible ASCII");
+        Self { resolver, policy, limits, user_agent, tls: tls(), pool: Pool::default() }
+    }
+
+    /// How long an attempt takes at the most.
+    pub fn time_max(&self) -> Duration {
+        self.limits.total
+    }
+
+    /// Ends connections that nobody has used for a while.
+    pub fn tidy(&self) {
+        self.pool.tidy();
+    }
+
+    /// Makes one attempt.
+    pub async fn attempt(&self, request: &Request) -> Attempt {
+        let started = Instant::now();
+        let deadline = started + self.limits.total;
+        let head = match timeout_at(deadline, self.head(request)).await {
+            Ok(Ok(head)) => head,
+            Ok(Err(error)) => return Attempt::failed(error, started.elapsed()),
+            Err(_) => return Attempt::failed(AttemptError::TimedOut, started.elapsed()),
+        };
+        let (parts, body) = head.response.into_parts();
+        let retry_after = answer::retry_after(&parts.headers, request.timestamp);
+        let mut read = Vec::new();
+        let until = deadline.min(Instant::now() + self.limits.body);
+        // Whatever is up with the rest of the answer: what came of the attempt is known.
+        let whole = timeout_at(until, answer::read_into(body, &mut read)).await.unwrap_or(false);
+        if whole {
+            self.pool.put(&head.target, head.connection);
+        }
+        let answer = (!head.is_exception).then(|| answer::kept(&read, request.secret.as_ref()));
+        Attempt {
+            duration: started.elapsed(),
+            status: Some(parts.status.as_u16()),
+            error: None,
+            answer,
+            retry_after,
+        }
+    }
+
+    async fn head(&self, request: &Request) -> Result<Head, AttemptError> {
+        let url = Url::parse(&request.url).map_err(|_| AttemptError::InvalidUrl)?;
+        let target = Target::of(&url).ok_or(AttemptError::InvalidUrl)?;
+        let connect_until = Instant::now() + self.limits.connect;
+        let in_time = AttemptError::ConnectTimedOut;
+        let checked = timeout_at(connect_until, target.check(&*self.resolver, &self.policy))
+            .await
+            .map_err(|_| in_time)??;
+        let is_exception = checked.is_exception;
+        if let Some(mut connection) = self.pool.take(&target, &checked) {
+            let message = self.message(&url, request)?;
+            match connection.sender.try_send_request(message).await {
+                Ok(response) => return Ok(Head { response, connection, target, is_exception }),
+                // The receiver closed it while the request was on its way: that is no answer, and
+                // events come with an identifier to be recognised by.
+                Err(error) if error.error().is_closed() || is_lost(error.error()) => {}
+                Err(error) => return Err(failure(error.error())),
+            }
+        }
+        let left = connect_until.saturating_duration_since(Instant::now());
+        let mut connection = self.connect(&target, &checked, left).await?;
+        let message = self.message(&url, request)?;
+        let sent = connection.sender.try_send_request(message).await;
+        let response = sent.map_err(|error| failure(error.error()))?;
+        Ok(Head { response, connection, target, is_exception })
+    }
+
+    async fn connect(
+        &self,
+        target: &Target,
+        checked: &Checked,
+        time_max: Duration,
+    ) -> Result<Connection, AttemptError> {
+        let connecting = target.connect(checked, &self.tls);
+        timeout(time_max, connecting).await.map_err(|_| AttemptError::ConnectTimedOut)?
+    }
+
+    fn message(
+        &self,
+        url: &Url,
+        request: &Request,
+    ) -> Result<http::Request<Full<Bytes>>, AttemptError> {
+        let path = &url[Position::BeforePath..Position::AfterQuery];
+        let mut message = http::Request::new(Full::new(request.body.clone()));
+        *message.method_mut() = Method::POST;
+        *message.uri_mut() = path.parse().map_err(|_| AttemptError::InvalidUrl)?;
+        let value = |text: &str| HeaderValue::try_from(text).map_err(|_| AttemptError::InvalidUrl);
+        let headers: &mut HeaderMap = message.headers_mut();
+        headers.insert(HOST, value(&url[Position::BeforeHost..Position::AfterPort])?);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(USER_AGENT, self.user_agent.clone());
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers.insert(HeaderName::from_static(ID_HEADER), value(&request.id)?);
+        headers.insert(HeaderName::from_static(TIMESTAMP_HEADER), request.timestamp.into());
+        if let Some(secret) = &request.secret {
+            let signature = sign(&secret.key(), &request.id, request.timestamp, &request.body);
+            headers.insert(HeaderName::from_static(SIGNATURE_HEADER), value(&signature)?);
+        }
+        Ok(message)
+    }
+}
+
+fn is_lost(error: &hyper::Error) -> bool {
+    error.is_canceled() || error.is_incomplete_message() || is_io(error)
+}
+
+fn is_io(error: &hyper::Error) -> bool {
+    use std::error::Error;
+    error.source().is_some_and(|source| source.is::<std::io::Error>())
+}
+
+fn failure(error: &hyper::Error) -> AttemptError {
+    if error.is_parse() {
+        AttemptError::BadAnswer
+    } else if error.is_timeout() {
+        AttemptError::TimedOut
+    } else {
+        AttemptError::ConnectionLost
+    }
+}

@@ -1,0 +1,3 @@
+//! Attempts over the real network, against receivers of every kind.
+
+mod sending;

@@ -1,0 +1,262 @@
+//! One attempt at a receiver of each kind.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use galley_delivery::signature::is_signed;
+use galley_delivery::{Attempt, Request, Resolve, Resolving, Sender, SenderLimits, SystemResolver};
+use galley_domain::address_policy::AddressPolicy;
+use galley_domain::delivery::Outcome;
+use galley_domain::webhook::WebhookSecret;
+use galley_testing::{Behaviour, Receiver};
+use tokio::time::Instant;
+
+/// Short, so that a stall costs a test little.
+const LIMITS: SenderLimits = SenderLimits {
+    total: Duration::from_millis(1_500),
+    connect: Duration::from_millis(700),
+    body: Duration::from_millis(500),
+};
+
+fn sender() -> Sender {
+    sender_with(Arc::new(SystemResolver::default()), loopback())
+}
+
+fn sender_with(resolver: Arc<dyn Resolve>, policy: AddressPolicy) -> Sender {
+    Sender::new(resolver, policy, LIMITS, "1.2.3")
+}
+
+fn loopback() -> AddressPolicy {
+    AddressPolicy { allowed: Vec::new(), allows_loopback: true }
+}
+
+fn request(url: &str) -> Request {
+    Request {
+        url: url.to_owned(),
+        id: "evt_1".to_owned(),
+        timestamp: 1_763_631_000,
+        body: Bytes::from_static(b"{\"a\":1}"),
+        secret: None,
+    }
+}
+
+async fn attempt_at(behaviour: Behaviour) -> Attempt {
+    let receiver = Receiver::start(behaviour).await;
+    sender().attempt(&request(&receiver.url)).await
+}
+
+/// The status, or what went wrong.
+fn told(attempt: &Attempt) -> String {
+    match (attempt.status, &attempt.error) {
+        (Some(status), None) => status.to_string(),
+        (None, Some(error)) => error.code().to_owned(),
+        other => panic!("one of both: {other:?}"),
+    }
+}
+
+/// The zoo: what a receiver does, and what comes of it.
+fn zoo() -> Vec<(Behaviour, &'static str)> {
+    let raw = |text: &str| Behaviour::Raw(text.as_bytes().to_vec());
+    let stalling = |text: &str| Behaviour::RawThenStall(text.as_bytes().to_vec());
+    vec![
+        (Behaviour::Status(200), "200"),
+        (Behaviour::Status(204), "204"),
+        (Behaviour::Status(299), "299"),
+        (Behaviour::Status(304), "304"),
+        (Behaviour::Status(400), "400"),
+        (Behaviour::Status(410), "410"),
+        (Behaviour::Status(500), "500"),
+        (Behaviour::Status(999), "999"),
+        (Behaviour::Head(302, "location: http://127.0.0.1:1/".to_owned()), "302"),
+        (Behaviour::Head(307, "location: https://example.org/".to_owned()), "307"),
+        (Behaviour::Head(429, "retry-after: 999999999999999999999".to_owned()), "429"),
+        (Behaviour::Body(b"thanks".to_vec()), "200"),
+        (Behaviour::After(Duration::from_millis(300)), "200"),
+        (Behaviour::CloseAtOnce, "connection_lost"),
+        (Behaviour::Close, "connection_lost"),
+        (Behaviour::Reset, "connection_lost"),
+        (Behaviour::OkThenReset, "200"),
+        (Behaviour::Stall, "timed_out"),
+        (Behaviour::SlowHead, "timed_out"),
+        (Behaviour::SlowBody, "200"),
+        (Behaviour::EndlessBody, "200"),
+        (Behaviour::EndlessHead, "bad_answer"),
+        (Behaviour::EndlessContinue, "timed_out"),
+        (Behaviour::CloseAfterAnswer, "200"),
+        (raw("HTTP/1.0 200 OK\r\n\r\nold"), "200"),
+        (raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nbad"), "200"),
+        (raw("HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n"), "bad_answer"),
+        (raw("HTTP/1.1 200 OK\r\ncontent-length: 3\r\ncontent-length: 9\r\n\r\nabc"), "bad_answer"),
+        (raw("\u{16}\u{3}\u{1} this is not HTTP\r\n\r\n"), "bad_answer"),
+        (raw("hello\n"), "bad_answer"),
+        (raw("HTTP/1.1 2"), "connection_lost"),
+        (raw("HTTP/1.1 200 OK\r\nx: \0\r\n\r\n"), "bad_answer"),
+        (raw("HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n\r\n"), "101"),
+        (stalling("HTTP/1.1 100 Continue\r\n\r\n"), "timed_out"),
+        (stalling("HTTP/1.1 200 OK\r\n"), "timed_out"),
+        (stalling("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc"), "200"),
+        (stalling("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n\u{1f}"), "200"),
+    ]
+}
+
+#[tokio::test]
+async fn a_receiver_can_do_nothing_but_fail_its_own_delivery() {
+    let zoo = zoo();
+    let attempts = zoo.iter().map(|(behaviour, _)| {
+        let behaviour = behaviour.clone();
+        tokio::spawn(async move { attempt_at(behaviour).await })
+    });
+    let attempts: Vec<_> = attempts.collect();
+    for ((behaviour, expected), attempt) in zoo.iter().zip(attempts) {
+        let attempt = attempt.await.expect("nothing panics");
+        assert_eq!(told(&attempt), *expected, "{behaviour:?}");
+        let late = LIMITS.total + Duration::from_secs(1);
+        assert!(attempt.duration <= late, "{behaviour:?} took {:?}", attempt.duration);
+        let succeeded = attempt.outcome() == Outcome::Taken;
+        assert_eq!(succeeded, expected.starts_with('2'), "{behaviour:?}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_listens() {
+    let receiver = Receiver::start(Behaviour::Status(200)).await;
+    let url = receiver.url.clone();
+    drop(receiver);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(told(&sender().attempt(&request(&url)).await), "connect_failed");
+    for greeting in ["HTTP/1.1 400 x\r\n\r\n", "\u{16}\u{3}\u{1}\0\u{5}bad", ""] {
+        let plain = Receiver::start(Behaviour::Greet(greeting.as_bytes().to_vec())).await;
+        let https = plain.url.replace("http:", "https:");
+        assert_eq!(told(&sender().attempt(&request(&https)).await), "tls_failed", "{greeting:?}");
+    }
+    for odd in ["", "x", "ftp://example.org/", "http://", "http://a b/"] {
+        assert_eq!(told(&sender().attempt(&request(odd)).await), "invalid_url", "{odd:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_sent_follows_standard_webhooks() {
+    let receiver = Receiver::start(Behaviour::Status(200)).await;
+    let secret = WebhookSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+    let url = format!("{}/a?b=c%20d#e", receiver.url);
+    let signed = Request { secret: Some(secret.clone()), ..request(&url) };
+    assert_eq!(told(&sender().attempt(&signed).await), "200");
+    assert_eq!(told(&sender().attempt(&request(&receiver.url)).await), "200");
+    let [first, second] = &receiver.received()[..] else { panic!("two requests") };
+    assert_eq!(first.request_line, "POST /hook/a?b=c%20d HTTP/1.1");
+    let host = receiver.url.trim_start_matches("http://").trim_end_matches("/hook");
+    assert_eq!(first.field("host"), host);
+    assert_eq!(first.field("content-type"), "application/json");
+    assert_eq!(first.field("user-agent"), "Galley-Webhooks/1.2.3");
+    assert_eq!(first.field("accept-encoding"), "identity");
+    assert_eq!(first.field("webhook-id"), "evt_1");
+    assert_eq!(first.field("webhook-timestamp"), "1763631000");
+    assert_eq!(first.body, b"{\"a\":1}");
+    let signature = first.field("webhook-signature");
+    assert!(is_signed(&secret.key(), "evt_1", 1_763_631_000, &first.body, signature));
+    assert_eq!(second.field("webhook-signature"), "", "there is no secret");
+}
+
+/// Says that every name is at these addresses, in turns.
+#[derive(Debug)]
+struct Rebinding {
+    addresses: Vec<Vec<IpAddr>>,
+    asked: AtomicUsize,
+}
+
+impl Rebinding {
+    fn new(addresses: &[&[&str]]) -> Arc<Self> {
+        let parse = |list: &&[&str]| list.iter().map(|one| one.parse().unwrap()).collect();
+        Arc::new(Self {
+            addresses: addresses.iter().map(parse).collect(),
+            asked: AtomicUsize::new(0),
+        })
+    }
+}
+
+impl Resolve for Rebinding {
+    fn resolve(&self, _: String) -> Resolving {
+        let turn = self.asked.fetch_add(1, Ordering::Relaxed);
+        let found = self.addresses[turn % self.addresses.len()].clone();
+        Box::pin(async move { Ok(found) })
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_goes_to_the_address_that_was_looked_at() {
+    let receiver = Receiver::start(Behaviour::Body(b"inside".to_vec())).await;
+    let port = receiver.url.rsplit(':').next().unwrap();
+    let url = format!("http://rebinding.example:{port}");
+    // The name is asked for once in each attempt, so that its second answer is of no use.
+    let resolver = Rebinding::new(&[&["203.0.113.1"], &["127.0.0.1"]]);
+    let sender = sender_with(Arc::clone(&resolver) as _, AddressPolicy::default());
+    for _ in 0..4 {
+        assert_eq!(told(&sender.attempt(&request(&url)).await), "address_refused");
+    }
+    assert_eq!(resolver.asked.load(Ordering::Relaxed), 4);
+    // One bad address is enough, wherever it stands.
+    for mixed in [&["8.8.8.8", "127.0.0.1"][..], &["::1", "8.8.8.8"], &["8.8.8.8", "10.0.0.1"]] {
+        let sender = sender_with(Rebinding::new(&[mixed]), AddressPolicy::default());
+        let attempt = sender.attempt(&request(&url)).await;
+        assert_eq!(told(&attempt), "address_refused");
+        let said = attempt.error.unwrap().to_string();
+        assert!(said.contains("GALLEY_WEBHOOKS_ALLOW"), "{said}");
+        assert!(!said.contains("127.0.0.1") && !said.contains("10.0.0.1"), "{said}");
+    }
+    assert_eq!((receiver.connections(), receiver.count()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_kept_connection_is_used_for_the_same_address_only() {
+    let receiver = Receiver::start(Behaviour::Status(200)).await;
+    let port = receiver.url.rsplit(':').next().unwrap().trim_end_matches("/hook").to_owned();
+    let url = format!("http://moving.example:{port}/");
+    let resolver = Rebinding::new(&[&["127.0.0.1"], &["127.0.0.1"], &["127.0.0.2"]]);
+    let sender = sender_with(resolver, loopback());
+    let mut told_of = Vec::new();
+    for _ in 0..3 {
+        told_of.push(told(&sender.attempt(&request(&url)).await));
+    }
+    assert_eq!(told_of, ["200", "200", "connect_failed"], "nobody listens on 127.0.0.2");
+    assert_eq!((receiver.connections(), receiver.count()), (1, 2));
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_meanwhile_costs_nothing() {
+    let receiver = Receiver::start(Behaviour::CloseAfterAnswer).await;
+    let sender = sender();
+    for _ in 0..20 {
+        assert_eq!(told(&sender.attempt(&request(&receiver.url)).await), "200");
+    }
+    assert_eq!(receiver.count(), 20, "nothing came twice");
+}
+
+#[tokio::test]
+async fn of_an_exception_no_answer_is_kept() {
+    let receiver = Receiver::start(Behaviour::Body(b"what the machine says".to_vec())).await;
+    assert_eq!(sender().attempt(&request(&receiver.url)).await.answer, None);
+}
+
+#[tokio::test]
+async fn two_hundred_at_once_end_in_time() {
+    let behaviours: Vec<_> = zoo().into_iter().map(|(behaviour, _)| behaviour).collect();
+    let sender = Arc::new(sender());
+    let started = Instant::now();
+    let tasks: Vec<_> = (0..200)
+        .map(|number| {
+            let (sender, behaviour) =
+                (Arc::clone(&sender), behaviours[number % behaviours.len()].clone());
+            tokio::spawn(async move {
+                let receiver = Receiver::start(behaviour).await;
+                sender.attempt(&request(&receiver.url)).await
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("nothing panics");
+    }
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}

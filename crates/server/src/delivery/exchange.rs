@@ -1,0 +1,84 @@
+//! One transaction with the store: what came of attempts is kept, events become deliveries, and
+//! those that are due are leased.
+
+use std::time::Duration;
+
+use galley_delivery::Ask;
+use galley_domain::{DeliveryId, Timestamp};
+use galley_storage::deliveries::{self, LeaseRequest, Leased, Settlement};
+use galley_storage::{Tx, WriteTx};
+
+use crate::environment::Environment;
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::operations;
+
+/// How many deliveries are made of events in one transaction: others want to write, too.
+const EXPANDED_MAX: usize = 128;
+
+/// For how long deliveries are leased: an attempt's time, that of those before it, and some more.
+const LEASE_TIME: Duration = Duration::from_secs(60);
+
+/// What the store has answered.
+pub(super) struct Exchange {
+    pub(super) leased: Vec<Leased>,
+    /// Whether there is more than it looked at.
+    pub(super) more: bool,
+}
+
+/// Asks the store. On an error nothing was kept, and the question is given back.
+pub(super) async fn with_store(
+    app: &App,
+    ask: Ask<Settlement>,
+) -> Result<Exchange, (Error, Ask<Settlement>)> {
+    let ask = std::sync::Arc::new(ask);
+    let result = exchange(app, std::sync::Arc::clone(&ask)).await;
+    result.map_err(|error| (error, std::sync::Arc::unwrap_or_clone(ask)))
+}
+
+async fn exchange(app: &App, ask: std::sync::Arc<Ask<Settlement>>) -> Result<Exchange, Error> {
+    let environment = app.environment().clone();
+    let now = environment.now();
+    if ask.settle.is_empty() {
+        let look = async move |tx: &Tx<'_>| Ok::<_, Error>(deliveries::has_work(tx, now).await?);
+        if !app.database().read("deliveries.has_work", look).await? {
+            return Ok(Exchange { leased: Vec::new(), more: false });
+        }
+    }
+    let (key, node) = (app.key().clone(), app.limits().node.clone());
+    let write = async move |tx: &WriteTx<'_>| {
+        let now = environment.now();
+        let random = || f64::from(environment.random()) / f64::from(u32::MAX);
+        let verdicts = deliveries::settle(tx, &ask.settle, now, random).await?;
+        for verdict in verdicts {
+            operations::deliveries::judge(tx, &environment, &key, verdict).await?;
+        }
+        if ask.max == 0 && ask.failing_max == 0 {
+            return Ok(Exchange { leased: Vec::new(), more: false });
+        }
+        let new_id = || DeliveryId::new(environment.new_id());
+        let more = deliveries::expand(tx, new_id, EXPANDED_MAX, now).await?;
+        deliveries::go_on_recovering(tx, now).await?;
+        let request = lease_request(&environment, &node, &ask, now);
+        let leased = deliveries::lease(tx, &request).await?;
+        Ok::<_, Error>(Exchange { leased, more })
+    };
+    app.database().write("deliveries.exchange", write).await
+}
+
+fn lease_request(
+    environment: &Environment,
+    node: &str,
+    ask: &Ask<Settlement>,
+    now: Timestamp,
+) -> LeaseRequest {
+    let time = i64::try_from(LEASE_TIME.as_millis()).unwrap_or(i64::MAX);
+    LeaseRequest {
+        now,
+        until: Timestamp::from_ms(now.ms().saturating_add(time)),
+        lease: format!("{:032x}", environment.new_id()),
+        owner: node.to_owned(),
+        max: ask.max,
+        failing_max: ask.failing_max,
+    }
+}

@@ -1,0 +1,252 @@
+//! Sending events to webhooks: the dispatcher of `galley-delivery`, driven by the store and the network.
+//!
+//! What is to be sent is in the database; this only ever holds what it has leased there. A commit
+//! with events wakes it ([`galley_storage::Database::news`]), and should that be missed it looks
+//! once a second.
+
+mod envelope;
+mod exchange;
+mod log;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use galley_delivery::{Action, Ask, Attempt, AttemptError, Dispatcher, Job, Limits, Request, Sender};
+use galley_domain::WebhookId;
+use galley_domain::delivery::{Outcome, Step, next_step};
+use galley_domain::webhook::WebhookSecret;
+use galley_storage::deliveries::{Leased, Settlement};
+use galley_storage::{Error as StorageError, WriteTx, deliveries};
+use tokio::sync::mpsc;
+
+use crate::environment::Environment;
+use crate::http::app::App;
+use crate::operations::webhooks::secret_place;
+use exchange::Exchange;
+
+pub(crate) use envelope::{Envelope, test_data};
+pub(crate) use log::AttemptBody;
+
+/// How often idle connections are looked through.
+const TIDY_PAUSE: Duration = Duration::from_secs(10);
+
+/// What happened, from the tasks that the engine has started.
+enum Event {
+    /// An attempt is over.
+    Attempted { webhook: WebhookId, is_failing: bool, settlement: Box<Settlement> },
+    /// The store has answered.
+    Answered { leased: Vec<Leased>, more: bool },
+    /// The store could not be asked.
+    NotAnswered(Ask<Settlement>),
+}
+
+/// Sends what is due until the service stops; then waits for the attempts under way.
+pub(crate) async fn run(app: App) {
+    let mut stop = app.stopping();
+    let environment = app.environment().clone();
+    let mut news = app.database().news();
+    recover(&app).await;
+    let (events, mut happened) = mpsc::unbounded_channel();
+    let mut engine = Engine {
+        dispatcher: Dispatcher::new(Limits::default(), environment.now()),
+        sender: Arc::clone(app.sender()),
+        app,
+        events,
+    };
+    let mut tidied = Instant::now();
+    while !engine.dispatcher.has_stopped() {
+        engine.act();
+        let now = environment.now();
+        let wake_at = engine.dispatcher.wake_at().map(|at| at.ms().saturating_sub(now.ms()));
+        // A clock that jumps must not make it oversleep.
+        let pause = Duration::from_millis(u64::try_from(wake_at.unwrap_or(1_000)).unwrap_or(0))
+            .min(Duration::from_secs(1));
+        tokio::select! {
+            Some(event) = happened.recv() => {
+                engine.take_note(event);
+                while let Ok(event) = happened.try_recv() {
+                    engine.take_note(event);
+                }
+            }
+            Ok(()) = news.changed() => engine.dispatcher.news(),
+            Ok(()) = stop.changed() => engine.dispatcher.stop(),
+            () = tokio::time::sleep(pause) => {}
+        }
+        if tidied.elapsed() > TIDY_PAUSE {
+            engine.sender.tidy();
+            tidied = Instant::now();
+        }
+    }
+}
+
+/// Takes back what an earlier run of this program had leased when it ended.
+async fn recover(app: &App) {
+    let (environment, node) = (app.environment().clone(), app.limits().node.clone());
+    let recover = async move |tx: &WriteTx<'_>| {
+        deliveries::recover_leases(tx, &node, environment.now()).await
+    };
+    match app.database().write::<_, StorageError, _>("deliveries.recover", recover).await {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "deliveries of an earlier run are sent again"),
+        // Their leases end by themselves.
+        Err(error) => tracing::warn!(%error, "deliveries of an earlier run wait for a while"),
+    }
+}
+
+struct Engine {
+    app: App,
+    sender: Arc<Sender>,
+    dispatcher: Dispatcher<Leased, Settlement>,
+    events: mpsc::UnboundedSender<Event>,
+}
+
+impl Engine {
+    fn act(&mut self) {
+        let now = self.app.environment().now();
+        for action in self.dispatcher.next(now) {
+            match action {
+                Action::Attempt(job) => self.attempt(job),
+                Action::Ask(ask) => self.ask(ask),
+                Action::GiveBack(leased) => self.give_back(leased),
+            }
+        }
+        #[expect(clippy::cast_precision_loss, reason = "there are few")]
+        metrics::gauge!("galley_webhook_attempts_under_way").set(self.dispatcher.under_way() as f64);
+    }
+
+    fn take_note(&mut self, event: Event) {
+        let now = self.app.environment().now();
+        match event {
+            Event::Attempted { webhook, is_failing, settlement } => {
+                self.dispatcher.attempted(webhook, is_failing, *settlement);
+            }
+            Event::Answered { leased, more } => {
+                let jobs = leased.into_iter().map(|leased| Job {
+                    webhook: leased.webhook,
+                    slots: leased.health.slots as usize,
+                    is_failing: leased.health.is_failing(),
+                    until: leased.until,
+                    payload: leased,
+                });
+                self.dispatcher.answered(jobs.collect(), more, now);
+            }
+            Event::NotAnswered(ask) => self.dispatcher.not_answered(ask, now),
+        }
+    }
+
+    fn ask(&self, ask: Ask<Settlement>) {
+        let (app, events) = (self.app.clone(), self.events.clone());
+        tokio::spawn(async move {
+            let event = match exchange::with_store(&app, ask).await {
+                Ok(Exchange { leased, more }) => Event::Answered { leased, more },
+                Err((error, ask)) => {
+                    tracing::warn!(%error, "the deliveries could not be kept or read");
+                    Event::NotAnswered(ask)
+                }
+            };
+            // Nobody listens any more only when the program ends.
+            let _ = events.send(event);
+        });
+    }
+
+    fn give_back(&self, leased: Vec<Leased>) {
+        let (database, environment) = (self.app.database().clone(), self.app.environment().clone());
+        tokio::spawn(async move {
+            let release = async move |tx: &WriteTx<'_>| {
+                deliveries::release(tx, &leased, environment.now()).await
+            };
+            let done = database.write::<_, StorageError, _>("deliveries.release", release).await;
+            if let Err(error) = done {
+                // Their leases end by themselves.
+                tracing::debug!(%error, "deliveries could not be given back");
+            }
+        });
+    }
+
+    fn attempt(&self, job: Job<Leased>) {
+        let (app, sender, events) = (self.app.clone(), Arc::clone(&self.sender), self.events.clone());
+        tokio::spawn(async move {
+            let Job { webhook, is_failing, payload: leased, .. } = job;
+            let settlement = Box::new(attempt(&app, &sender, &leased).await);
+            let _ = events.send(Event::Attempted { webhook, is_failing, settlement });
+        });
+    }
+}
+
+/// Makes an attempt and says what is to be kept of it.
+async fn attempt(app: &App, sender: &Sender, leased: &Leased) -> Settlement {
+    let environment = app.environment();
+    let started_at = environment.now();
+    if leased.attempts == 0 {
+        let lag = started_at.ms().saturating_sub(leased.happened_at.ms());
+        let lag = Duration::from_millis(u64::try_from(lag).unwrap_or_default());
+        metrics::histogram!("galley_webhook_lag_seconds").record(lag.as_secs_f64());
+    }
+    let attempt = match request(app, leased, environment) {
+        Ok(request) => sender.attempt(&request).await,
+        Err(error) => Attempt::failed(error, Duration::ZERO),
+    };
+    let outcome = attempt.outcome();
+    let attempts = leased.attempts + 1;
+    let random = f64::from(environment.random()) / f64::from(u32::MAX);
+    let step = match next_step(attempts, outcome, environment.now(), random) {
+        Step::Retry(_) if leased.is_test => Step::Failed,
+        _ if attempt.error == Some(AttemptError::EventForgotten) => Step::Failed,
+        step => step,
+    };
+    let labels = [("outcome", label(&attempt, outcome))];
+    metrics::counter!("galley_webhook_attempts_total", &labels).increment(1);
+    metrics::histogram!("galley_webhook_attempt_seconds").record(attempt.duration.as_secs_f64());
+    tracing::debug!(
+        webhook = %leased.webhook, event = %leased.event, delivery = %leased.id, attempts,
+        status = attempt.status, error = attempt.error.as_ref().map(AttemptError::code), "attempted"
+    );
+    Settlement {
+        workspace: leased.workspace,
+        webhook: leased.webhook,
+        delivery: leased.id,
+        lease: leased.lease.clone(),
+        is_test: leased.is_test,
+        outcome,
+        step,
+        attempts,
+        log: log::with(leased.log.as_deref(), started_at, &attempt),
+    }
+}
+
+/// What an attempt is counted as.
+fn label(attempt: &Attempt, outcome: Outcome) -> &'static str {
+    match (outcome, &attempt.error) {
+        (Outcome::Taken, _) => "taken",
+        (Outcome::Gone, _) => "gone",
+        (Outcome::Failed { .. }, Some(error)) => error.code(),
+        (Outcome::Failed { .. }, None) => "refused",
+    }
+}
+
+fn request(
+    app: &App,
+    leased: &Leased,
+    environment: &Environment,
+) -> Result<Request, AttemptError> {
+    let body = Envelope::of(leased).ok_or(AttemptError::EventForgotten)?.to_bytes();
+    let secret = match &leased.sealed_secret {
+        Some(sealed) => Some(open(app, leased.webhook, sealed)?),
+        None => None,
+    };
+    Ok(Request {
+        url: leased.url.clone(),
+        id: leased.event.to_string(),
+        timestamp: environment.now().ms() / 1_000,
+        body: body.into(),
+        secret,
+    })
+}
+
+/// Nothing is ever sent unsigned because a secret can't be read.
+fn open(app: &App, webhook: WebhookId, sealed: &[u8]) -> Result<WebhookSecret, AttemptError> {
+    let opened = app.key().open(&secret_place(webhook), sealed);
+    let text = opened.ok().and_then(|text| String::from_utf8(text).ok());
+    let secret = text.and_then(|text| WebhookSecret::parse(text).ok());
+    secret.ok_or(AttemptError::SecretUnreadable)
+}

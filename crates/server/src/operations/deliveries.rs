@@ -1,0 +1,141 @@
+//! What attempts mean for a webhook, and what its people may do about its deliveries.
+
+use galley_domain::delivery::FAILING_MAX;
+use galley_domain::webhook::{DisabledReason, Webhook};
+use galley_domain::{DeliveryId, EventId, MailId, Timestamp, WebhookId, WorkspaceId};
+use galley_storage::deliveries::{self, Verdict};
+use galley_storage::mails::{self, Mail};
+use galley_storage::tokens::Authentication;
+use galley_storage::{WriteTx, members, webhooks, workspaces};
+use serde::{Deserialize, Serialize};
+
+use crate::delivery::test_data;
+use crate::environment::Environment;
+use crate::http::error::Error;
+use crate::operations::authority::Authority;
+use crate::operations::members::mail_place;
+use crate::operations::webhooks::{NEEDED, check_may_see, find};
+use crate::secrets::SecretKey;
+
+/// The kind of the mail that says that a webhook was disabled.
+pub const DISABLED_MAIL: &str = "webhook_disabled";
+
+/// That mail, as it is kept until it is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DisabledMail {
+    /// The webhook's name.
+    pub webhook: String,
+    /// The workspace's name.
+    pub workspace: String,
+    /// Why it was disabled.
+    pub reason: String,
+    /// Since when nothing came through.
+    pub failing_since_ms: Option<i64>,
+}
+
+/// Draws the consequences of a webhook's last attempts.
+pub(crate) async fn judge(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    key: &SecretKey,
+    verdict: Verdict,
+) -> Result<(), Error> {
+    let Verdict { workspace, webhook, is_well, is_gone } = verdict;
+    if is_well && !is_gone {
+        return Ok(webhooks::note_success(tx, workspace, webhook).await?);
+    }
+    let now = environment.now();
+    let since = webhooks::note_failure(tx, workspace, webhook, now).await?;
+    let limit = i64::try_from(FAILING_MAX.as_millis()).unwrap_or(i64::MAX);
+    let reason = if is_gone {
+        DisabledReason::Gone
+    } else if since.is_some_and(|since| now.ms() - since.ms() >= limit) {
+        DisabledReason::Failing
+    } else {
+        return Ok(());
+    };
+    if !webhooks::disable(tx, workspace, webhook, reason).await? {
+        return Ok(());
+    }
+    tracing::info!(%workspace, %webhook, reason = reason.as_str(), "disabled a webhook");
+    let found = webhooks::find(tx, workspace, webhook, None).await?;
+    match found {
+        Some(webhook) => tell_admins(tx, environment, key, workspace, &webhook, reason).await,
+        None => Ok(()),
+    }
+}
+
+async fn tell_admins(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    key: &SecretKey,
+    workspace: WorkspaceId,
+    webhook: &Webhook,
+    reason: DisabledReason,
+) -> Result<(), Error> {
+    let name = workspaces::find(tx, workspace).await?.ok_or_else(Error::not_found)?.name;
+    let says = DisabledMail {
+        webhook: webhook.name.as_str().to_owned(),
+        workspace: name.into(),
+        reason: reason.as_str().to_owned(),
+        failing_since_ms: webhook.failing_since.map(Timestamp::ms),
+    };
+    let text = serde_json::to_vec(&says).expect("texts are JSON");
+    for (member, recipient) in members::list_admin_addresses(tx, workspace).await? {
+        let id = MailId::new(environment.new_id());
+        let sealed = key.seal(&mail_place(id), &text);
+        let kind = DISABLED_MAIL.to_owned();
+        let mail = Mail { id, kind, member: Some(member), recipient, sealed };
+        mails::insert(tx, workspace, &mail, environment.now()).await?;
+    }
+    Ok(())
+}
+
+/// Has a sample of a webhook's event sent to it.
+pub async fn test(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+    webhook: WebhookId,
+) -> Result<DeliveryId, Error> {
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let webhook = find(tx, authority.token(), webhook).await?;
+    let now = environment.now();
+    let id = DeliveryId::new(environment.new_id());
+    let event = (EventId::new(environment.new_id()), webhook.event);
+    let data = test_data(webhook.event);
+    deliveries::add_test(tx, actor.workspace, webhook.id, id, event, &data, now).await?;
+    Ok(id)
+}
+
+/// Has a delivery sent again.
+pub async fn retry(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+    delivery: DeliveryId,
+) -> Result<(), Error> {
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let workspace = actor.workspace;
+    let webhook = deliveries::find_webhook(tx, workspace, delivery).await?;
+    let webhook = find(tx, authority.token(), webhook.ok_or_else(Error::not_found)?).await?;
+    check_may_see(authority.token(), webhook.event)?;
+    let now = environment.now();
+    Ok(deliveries::send_again(tx, workspace, webhook.id, &[delivery], now).await?)
+}
+
+/// Has all failed deliveries of a webhook sent again that were made since a point in time.
+pub async fn recover(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+    webhook: WebhookId,
+    since: Timestamp,
+) -> Result<(), Error> {
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let webhook = find(tx, authority.token(), webhook).await?;
+    check_may_see(authority.token(), webhook.event)?;
+    let last = DeliveryId::new(environment.new_id());
+    Ok(deliveries::recover(tx, actor.workspace, webhook.id, since, last).await?)
+}

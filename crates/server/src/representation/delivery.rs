@@ -1,0 +1,61 @@
+//! A delivery in JSON.
+
+use galley_domain::delivery::Status;
+use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId};
+use galley_storage::deliveries::Delivery;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::delivery::AttemptBody;
+use crate::openapi::schemas;
+
+/// The delivery of an event to a webhook.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Delivery)]
+pub(crate) struct DeliveryBody<'a> {
+    #[schema(value_type = schemas::DeliveryId)]
+    id: DeliveryId,
+    #[schema(value_type = schemas::WebhookId)]
+    webhook_id: WebhookId,
+    #[schema(value_type = schemas::EventId)]
+    event_id: EventId,
+    /// The event as the webhook sees it.
+    #[schema(value_type = schemas::Event)]
+    event: &'a str,
+    /// The event's number; null of a sample.
+    #[schema(example = 1042)]
+    sequence: Option<i64>,
+    /// Whether it is a sample that was asked for.
+    #[schema(example = false)]
+    test: bool,
+    #[schema(value_type = schemas::DeliveryStatus)]
+    status: &'static str,
+    #[schema(value_type = schemas::Time)]
+    created_at: Timestamp,
+    /// When it is attempted next at the earliest; null if it is not, or when its webhook is enabled.
+    #[schema(value_type = Option<schemas::Time>)]
+    next_attempt_at: Option<Timestamp>,
+    /// The last 20 attempts, the first one first.
+    #[schema(value_type = Vec<AttemptBody<'_>>)]
+    attempts: &'a RawValue,
+}
+
+impl<'a> From<&'a Delivery> for DeliveryBody<'a> {
+    fn from(delivery: &'a Delivery) -> Self {
+        let log = delivery.log.as_deref().unwrap_or("[]");
+        Self {
+            id: delivery.id,
+            webhook_id: delivery.webhook,
+            event_id: delivery.event,
+            event: &delivery.event_type,
+            sequence: delivery.sequence,
+            test: delivery.sequence.is_none(),
+            status: Status::as_str(delivery.status),
+            created_at: delivery.created_at,
+            next_attempt_at: delivery.next_attempt_at,
+            attempts: serde_json::from_str(log).unwrap_or(RawValue::NULL),
+        }
+    }
+}

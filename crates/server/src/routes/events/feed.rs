@@ -1,0 +1,118 @@
+//! What somebody sees of the workspace's events.
+
+use galley_domain::ContentGroupId;
+use galley_domain::event::{EventType, Window};
+use galley_domain::permission::Resource;
+use galley_storage::events::{self, PlacedEvent};
+use galley_storage::tokens::Authentication;
+use galley_storage::Tx;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::delivery::Envelope;
+use crate::http::error::Error;
+use crate::http::problem::{Problem, Reason};
+
+/// How many events are looked through for one answer: a limited token may see few of them.
+pub(super) const LOOKED_AT_MAX: i64 = 2_000;
+
+/// An event as somebody sees it.
+pub(super) struct Seen {
+    pub(super) sequence: i64,
+    pub(super) event_type: EventType,
+    /// The envelope as JSON.
+    pub(super) json: Box<RawValue>,
+}
+
+/// Some events, and up to which number they were looked for.
+pub(super) struct Part {
+    pub(super) seen: Vec<Seen>,
+    pub(super) looked_up_to: i64,
+    /// Whether there are events behind that.
+    pub(super) more: bool,
+}
+
+/// Where the feed begins: behind `after` or, where that isn't said, with the oldest event that is kept.
+/// Refuses a number behind which events are missing.
+pub(super) async fn begin(
+    tx: &Tx<'_>,
+    reader: &Authentication,
+    after: Option<i64>,
+) -> Result<i64, Error> {
+    let (first, last) = events::bounds(tx, reader.workspace).await?;
+    let before_first = first.unwrap_or(last + 1) - 1;
+    match after {
+        None => Ok(before_first),
+        Some(after) if after < before_first => {
+            let detail = format!("the oldest event that is kept has the number {}", before_first + 1);
+            Err(Problem::new(Reason::EventsForgotten, &detail).into())
+        }
+        Some(after) => Ok(after),
+    }
+}
+
+/// Reads at most `max` events that the reader sees.
+pub(super) async fn read(
+    tx: &Tx<'_>,
+    reader: &Authentication,
+    after: i64,
+    max: usize,
+) -> Result<Part, Error> {
+    // Who sees all needs no more than the answer holds, and one to know whether there are more.
+    let sees_all = reader.content_groups.is_none()
+        && EventType::ALL.iter().all(|event| reader.permissions.allows(event.permission()));
+    let wanted = i64::try_from(max).unwrap_or(i64::MAX).saturating_add(1);
+    let limit = if sees_all { wanted } else { LOOKED_AT_MAX };
+    let found = events::list_placed(tx, reader.workspace, after, limit).await?;
+    let was_cut = i64::try_from(found.len()).unwrap_or(i64::MAX) == limit;
+    let mut part = Part { seen: Vec::new(), looked_up_to: after, more: was_cut };
+    for placed in found {
+        if part.seen.len() == max {
+            part.more = true;
+            break;
+        }
+        part.looked_up_to = placed.event.sequence;
+        part.seen.extend(see(reader, &placed));
+    }
+    Ok(part)
+}
+
+/// The event as `reader` sees it, if they do.
+fn see(reader: &Authentication, placed: &PlacedEvent) -> Option<Seen> {
+    let groups = reader.content_groups.as_deref();
+    let window = groups.map_or(Window::Workspace, Window::Groups);
+    let event_type = placed.occurrence.seen_through(window)?;
+    let is_of_members = event_type.resource() == Resource::WorkspaceMemberships;
+    if !reader.permissions.allows(event_type.permission()) || (groups.is_some() && is_of_members) {
+        return None;
+    }
+    let left = event_type == EventType::ContentPieceRemoved;
+    let data = placed.data_before.as_deref().filter(|_| left).unwrap_or(&placed.event.data);
+    let of_group = event_type.resource() == Resource::ContentGroups;
+    let trimmed = groups.filter(|_| of_group).and_then(|groups| without_groups_above(data, groups));
+    let data: &RawValue = serde_json::from_str(trimmed.as_deref().unwrap_or(data)).ok()?;
+    let envelope = Envelope {
+        event_type: event_type.as_str(),
+        timestamp: placed.event.created_at,
+        sequence: placed.event.sequence,
+        workspace_id: reader.workspace,
+        webhook_id: None,
+        data,
+        test: false,
+    };
+    let json = serde_json::value::to_raw_value(&envelope).ok()?;
+    Some(Seen { sequence: placed.event.sequence, event_type, json })
+}
+
+/// A group as whoever is limited to `groups` sees it: of those above it, only what is in their view.
+fn without_groups_above(data: &str, groups: &[ContentGroupId]) -> Option<String> {
+    let mut group: Value = serde_json::from_str(data).ok()?;
+    let ancestors = group["ancestors"].as_array_mut()?;
+    let is_seen = |id: &Value| {
+        let id = id.as_str().and_then(|id| id.parse().ok());
+        id.is_some_and(|id: ContentGroupId| groups.contains(&id))
+    };
+    let first = ancestors.iter().position(is_seen).unwrap_or(ancestors.len());
+    ancestors.drain(..first);
+    Some(group.to_string())
+}

@@ -1,0 +1,84 @@
+//! `GET /events`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_storage::Tx;
+use utoipa::IntoParams;
+
+use super::feed;
+use super::stream::{self, Follow};
+use crate::http::actor::{Actor, ReadWebhooks};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::page;
+use crate::http::query::Query;
+use crate::http::response;
+use crate::openapi::schemas;
+
+/// How many events a page has, and at the most.
+const PER_PAGE_DEFAULT: i64 = 20;
+const PER_PAGE_MAX: i64 = 1_000;
+
+/// The parameters.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its description is used")]
+struct Parameters {
+    /// The number of the event behind which to begin; without it, with the oldest that is kept.
+    #[param(minimum = 0, example = 1042)]
+    after: Option<i64>,
+    /// How many events at the most.
+    #[param(minimum = 1, maximum = 1000, default = 20, example = 50)]
+    per_page: Option<i64>,
+}
+
+/// List events
+///
+/// What happened in the workspace, oldest first and without a gap in `sequence`, as webhooks get it. A
+/// token sees what it may read, and one that is limited to some groups what happens within them, as it
+/// looks from there. Events are kept for 30 days.
+///
+/// With `Accept: text/event-stream` it is a stream of server-sent events that stays open: each has its
+/// `sequence` as `id`, its type as `event` and its envelope as `data`. A client that connects again
+/// says by `Last-Event-ID` where it was. The stream ends with its token.
+#[utoipa::path(
+    get,
+    path = "/events",
+    operation_id = "listEvents",
+    params(Parameters),
+    responses(
+        (status = 200, body = [schemas::EventEnvelope]),
+        (status = 410, description = "events_forgotten"),
+    ),
+)]
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<ReadWebhooks>,
+    follow: Follow,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let after = query.integer("after", 0, i64::MAX);
+    let per_page = query.integer("perPage", 1, PER_PAGE_MAX).unwrap_or(PER_PAGE_DEFAULT);
+    query.finish()?;
+    let reader = actor.into_authentication();
+    let caller = reader.clone();
+    if follow.is_wanted {
+        let after = follow.last_event_id.or(after);
+        let begin = async move |tx: &Tx<'_>| feed::begin(tx, &caller, after).await;
+        let after = app.database().read("events.begin", begin).await?;
+        return stream::open(&app, reader, after);
+    }
+    let max = usize::try_from(per_page).unwrap_or(usize::MAX);
+    let read = async move |tx: &Tx<'_>| {
+        let after = feed::begin(tx, &caller, after).await?;
+        feed::read(tx, &caller, after, max).await
+    };
+    let part = app.database().read("events.list", read).await?;
+    let envelopes: Vec<_> = part.seen.iter().map(|seen| &seen.json).collect();
+    let mut response = response::ok(&envelopes);
+    if part.more {
+        let next = query.reference_with("after", &part.looked_up_to.to_string());
+        page::link_to(&mut response, &next);
+    }
+    Ok(response)
+}

@@ -1,0 +1,161 @@
+//! The feed as a stream (server-sent events): it stays open, and ends with its token.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+use axum::extract::FromRequestParts;
+use axum::http::header::ACCEPT;
+use axum::http::request::Parts;
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use galley_domain::permission::Resource;
+use galley_domain::{Invalid, Permission};
+use galley_storage::tokens::{self, Authentication};
+use galley_storage::Tx;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use super::feed::{self, Seen};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::problem::{Issue, Problem, Reason, Step};
+use crate::openapi::endpoint::{Argument, Facts};
+
+/// How long the stream is silent at the most.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// How often it looks for events that another program has made.
+const POLL: Duration = Duration::from_secs(1);
+
+/// How many events are read at a time.
+const READ_MAX: usize = 100;
+
+/// Whether the client wants a stream, and where it goes on.
+#[derive(Debug)]
+pub(crate) struct Follow {
+    pub(super) is_wanted: bool,
+    /// The last event that a client got which connects again.
+    pub(super) last_event_id: Option<i64>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Follow {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Error> {
+        let accepted = parts.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let mut kinds = accepted.flat_map(|value| value.split(','));
+        let is_wanted = kinds.any(|kind| {
+            let name = kind.split(';').next().unwrap_or_default().trim();
+            name.eq_ignore_ascii_case("text/event-stream")
+        });
+        let Some(given) = parts.headers.get("last-event-id").filter(|_| is_wanted) else {
+            return Ok(Self { is_wanted, last_event_id: None });
+        };
+        let number = given.to_str().ok().and_then(|text| text.trim().parse::<i64>().ok());
+        match number.filter(|&number| number >= 0) {
+            Some(number) => Ok(Self { is_wanted, last_event_id: Some(number) }),
+            None => {
+                let invalid = Invalid::new("invalid_number", "must be the number of an event");
+                let place = vec![Step::Field("Last-Event-ID".to_owned())];
+                Err(Problem::of_issues(vec![Issue::new(place, &invalid)]).into())
+            }
+        }
+    }
+}
+
+impl Argument for Follow {
+    fn tell(_: &mut Facts) {}
+}
+
+/// An open stream.
+struct Stream {
+    app: App,
+    reader: Authentication,
+    after: i64,
+    ready: VecDeque<Seen>,
+    news: watch::Receiver<u64>,
+    stopping: watch::Receiver<bool>,
+    spoke: Instant,
+    _place: OwnedSemaphorePermit,
+}
+
+/// Opens a stream of the events behind `after`.
+pub(super) fn open(app: &App, reader: Authentication, after: i64) -> Result<Response, Error> {
+    let Some(place) = app.stream_place() else {
+        let detail = "too many streams of events are open: try again later, or read pages";
+        return Err(Problem::new(Reason::Overloaded, detail).into());
+    };
+    let stream = Stream {
+        app: app.clone(),
+        reader,
+        after,
+        ready: VecDeque::new(),
+        news: app.database().news(),
+        stopping: app.stopping(),
+        spoke: Instant::now(),
+        _place: place,
+    };
+    let events = stream::unfold(stream, |mut stream| async move {
+        let event = stream.next().await?;
+        stream.spoke = Instant::now();
+        Some((Ok::<_, Infallible>(event), stream))
+    });
+    Ok(Sse::new(events).into_response())
+}
+
+impl Stream {
+    /// The next event or heartbeat; nothing, where the stream ends.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(seen) = self.ready.pop_front() {
+                let event = Event::default()
+                    .id(seen.sequence.to_string())
+                    .event(seen.event_type.as_str())
+                    .data(seen.json.get());
+                return Some(event);
+            }
+            // What is committed from here on is news.
+            self.news.mark_unchanged();
+            match self.read().await {
+                Ok(Some(true)) => continue,
+                Ok(Some(false)) => {}
+                Ok(None) => return None,
+                // The database may be back soon.
+                Err(error) => tracing::debug!(%error, "a stream could not be read"),
+            }
+            if self.spoke.elapsed() >= HEARTBEAT {
+                return Some(Event::default().comment(""));
+            }
+            tokio::select! {
+                _ = self.news.changed() => {}
+                _ = self.stopping.wait_for(|stopping| *stopping) => return None,
+                () = tokio::time::sleep(POLL) => {}
+            }
+        }
+    }
+
+    /// Reads what is new. Says whether there was something, and nothing where the token has ended.
+    async fn read(&mut self) -> Result<Option<bool>, Error> {
+        let (workspace, token) = (self.reader.workspace, self.reader.token);
+        let (now, after) = (self.app.environment().now(), self.after);
+        let read = async move |tx: &Tx<'_>| {
+            let found = tokens::find_authentication(tx, workspace, token).await?;
+            let needed = Permission::read(Resource::Webhooks);
+            let reader = found.filter(|reader| {
+                reader.expires_at.is_none_or(|end| end > now) && reader.permissions.allows(needed)
+            });
+            let Some(reader) = reader else { return Ok(None) };
+            let part = feed::read(tx, &reader, after, READ_MAX).await?;
+            Ok::<_, Error>(Some((reader, part)))
+        };
+        let Some((reader, part)) = self.app.database().read("events.stream", read).await? else {
+            return Ok(None);
+        };
+        let moved = part.looked_up_to > self.after;
+        self.reader = reader;
+        self.after = part.looked_up_to;
+        self.ready.extend(part.seen);
+        Ok(Some(moved))
+    }
+}

@@ -1,0 +1,73 @@
+//! `GET /webhooks/deliveries`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::delivery::Status;
+use galley_domain::{DeliveryId, EventId, WebhookId};
+use galley_storage::deliveries::{self, ListQuery};
+use galley_storage::{Tx, webhooks};
+
+use super::schema;
+use crate::http::actor::{Actor, ReadWebhooks};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::page::{self, Page, PageById};
+use crate::http::query::{Id, Query};
+use crate::representation::delivery::DeliveryBody;
+
+/// How many deliveries a page has at the most: each may hold what many receivers have answered.
+const PER_PAGE_MAX: i64 = 100;
+
+/// List deliveries
+///
+/// The latest first, each with what came of its attempts. They are kept for 30 days.
+#[utoipa::path(
+    get,
+    path = "/webhooks/deliveries",
+    operation_id = "listDeliveries",
+    params(PageById, schema::ListParameters),
+    responses(
+        (status = 200, body = [DeliveryBody<'_>]),
+        (status = 404, description = "not_found"),
+    ),
+)]
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<ReadWebhooks>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let page = Page::read(&mut query, PER_PAGE_MAX);
+    let before = page::after_id::<DeliveryId>(&mut query);
+    let webhook = query.text("webhookId").map(|text| Id::<WebhookId>::new(text.parse().ok()));
+    let event = query.text("eventId").map(|text| text.parse::<EventId>().ok());
+    let statuses: Vec<_> = Status::ALL.iter().map(|&status| (status.as_str(), status)).collect();
+    let status = query.choice("status", &statuses);
+    query.finish()?;
+    let webhook = webhook.map(Id::get).transpose()?;
+    let scope = actor.scope();
+    let offset = page.offset(before.is_some());
+    let read = async move |tx: &Tx<'_>| {
+        let within = scope.content_groups.clone();
+        if let Some(webhook) = webhook {
+            let found = webhooks::find(tx, scope.workspace, webhook, within.as_deref()).await?;
+            found.ok_or_else(Error::not_found)?;
+        }
+        let list = ListQuery {
+            webhook,
+            status,
+            // A malformed identifier is none of any event.
+            event: match event {
+                Some(None) => return Ok(Vec::new()),
+                Some(event) => event,
+                None => None,
+            },
+            within,
+            before: before.clone(),
+            limit: page.limit(),
+            offset,
+        };
+        Ok::<_, Error>(deliveries::list(tx, scope.workspace, &list).await?)
+    };
+    let mut found = app.database().read_much("deliveries.list", read).await?;
+    Ok(page.show(&query, &mut found, |delivery| delivery.id, DeliveryBody::from))
+}

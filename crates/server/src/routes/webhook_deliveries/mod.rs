@@ -1,0 +1,5 @@
+//! `/webhooks/deliveries`.
+
+pub(crate) mod list;
+pub(crate) mod retry;
+mod schema;

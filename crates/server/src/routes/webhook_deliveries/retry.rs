@@ -1,0 +1,43 @@
+//! `POST /webhooks/deliveries/retry`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::DeliveryId;
+use galley_storage::WriteTx;
+
+use super::schema;
+use crate::http::actor::{Actor, WriteWebhooks};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::reference;
+use crate::http::query::Id;
+use crate::http::response::{self, Created};
+use crate::operations::deliveries;
+use crate::routes::webhooks::schema::Accepted;
+
+/// Send a delivery again
+///
+/// It is attempted at once, whatever came of it before, and then by the schedule. One whose webhook
+/// is disabled is sent when that is enabled.
+#[utoipa::path(
+    post,
+    path = "/webhooks/deliveries/retry",
+    operation_id = "retryDelivery",
+    request_body = schema::DeliveryToRetry,
+    responses((status = 202, body = Accepted)),
+)]
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteWebhooks>,
+    JsonBody { mut fields, .. }: JsonBody,
+) -> Result<Response, Error> {
+    let id = Id::new(fields.required("id", reference::<DeliveryId>).flatten());
+    fields.finish()?;
+    let id = id.get()?;
+    let (caller, environment) = (actor.into_authentication(), app.environment().clone());
+    let write =
+        async move |tx: &WriteTx<'_>| deliveries::retry(tx, &environment, &caller, id).await;
+    app.database().write("deliveries.retry", write).await?;
+    Ok(response::accepted(&Created { id: id.to_string(), warning: None, token: None }))
+}

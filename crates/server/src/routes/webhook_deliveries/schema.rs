@@ -1,0 +1,29 @@
+//! What requests for deliveries hold.
+
+#![expect(dead_code, reason = "they are read field by field; only the schemas are used")]
+
+use utoipa::{IntoParams, ToSchema};
+
+use crate::openapi::schemas;
+
+/// The parameters of the list, beside the page's.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub(super) struct ListParameters {
+    /// Only those of this webhook.
+    #[param(value_type = Option<schemas::WebhookId>)]
+    webhook_id: Option<String>,
+    /// Only those that have come so far.
+    #[param(value_type = Option<schemas::DeliveryStatus>)]
+    status: Option<String>,
+    /// Only those of this event.
+    #[param(value_type = Option<schemas::EventId>)]
+    event_id: Option<String>,
+}
+
+/// The delivery to send again.
+#[derive(ToSchema)]
+pub(super) struct DeliveryToRetry {
+    #[schema(value_type = schemas::DeliveryId)]
+    id: String,
+}

@@ -1,0 +1,44 @@
+//! `POST /webhooks/recover`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::WebhookId;
+use galley_storage::WriteTx;
+
+use super::schema;
+use crate::http::actor::{Actor, WriteWebhooks};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::{reference, text, time};
+use crate::http::query::Id;
+use crate::http::response::{self, Created};
+use crate::operations::deliveries;
+
+/// Recover a webhook's failed deliveries
+///
+/// All that failed and were made since a point in time are sent again from the beginning of their
+/// schedule, a few at a time. That goes on after a restart; asked for again, it starts anew.
+#[utoipa::path(
+    post,
+    path = "/webhooks/recover",
+    operation_id = "recoverWebhook",
+    request_body = schema::WebhookToRecover,
+    responses((status = 202, body = schema::Accepted)),
+)]
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteWebhooks>,
+    JsonBody { mut fields, .. }: JsonBody,
+) -> Result<Response, Error> {
+    let id = Id::new(fields.required("id", reference::<WebhookId>).flatten());
+    let since = fields.required("since", text(time));
+    fields.finish()?;
+    let (id, since) = (id.get()?, since.expect("there, as nothing was refused"));
+    let (caller, environment) = (actor.into_authentication(), app.environment().clone());
+    let write = async move |tx: &WriteTx<'_>| {
+        deliveries::recover(tx, &environment, &caller, id, since).await
+    };
+    app.database().write("webhooks.recover", write).await?;
+    Ok(response::accepted(&Created { id: id.to_string(), warning: None, token: None }))
+}

@@ -1,0 +1,42 @@
+//! `POST /webhooks/test`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::WebhookId;
+use galley_storage::WriteTx;
+
+use super::schema;
+use crate::http::actor::{Actor, WriteWebhooks};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::reference;
+use crate::http::query::Id;
+use crate::http::response::{self, Created};
+use crate::operations::deliveries;
+
+/// Try a webhook
+///
+/// Sends a sample of the webhook's event to it, once and at once, also when it is disabled. The
+/// sample has `test: true`. The list of deliveries says what came of it.
+#[utoipa::path(
+    post,
+    path = "/webhooks/test",
+    operation_id = "testWebhook",
+    request_body = schema::WebhookToTest,
+    responses((status = 202, body = schema::Accepted)),
+)]
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteWebhooks>,
+    JsonBody { mut fields, .. }: JsonBody,
+) -> Result<Response, Error> {
+    let id = Id::new(fields.required("id", reference::<WebhookId>).flatten());
+    fields.finish()?;
+    let id = id.get()?;
+    let (caller, environment) = (actor.into_authentication(), app.environment().clone());
+    let write =
+        async move |tx: &WriteTx<'_>| deliveries::test(tx, &environment, &caller, id).await;
+    let delivery = app.database().write("webhooks.test", write).await?;
+    Ok(response::accepted(&Created { id: delivery.to_string(), warning: None, token: None }))
+}

@@ -1,0 +1,338 @@
+//! From a change to a receiver: what comes there, when, and what becomes of it.
+
+use std::time::Duration;
+
+use galley_domain::address_policy::AddressPolicy;
+use galley_server::{Limits, signature};
+use galley_testing::{Behaviour, Received, Receiver, TestStore, on_both_engines};
+use serde_json::{Value, json};
+
+use crate::service::Service;
+
+const HOUR: Duration = Duration::from_hours(1);
+
+async fn start(store: TestStore) -> Service {
+    let webhook_addresses = AddressPolicy { allowed: Vec::new(), allows_loopback: true };
+    Service::start_with(store, Limits { webhook_addresses, ..Limits::default() }).await
+}
+
+/// Makes a webhook for groups' events.
+async fn watch_groups(service: &Service, receiver: &Receiver) -> String {
+    let body = json!({"url": receiver.url, "name": "w", "event": "contentGroupAdded"});
+    service.create("/webhooks", &body).await
+}
+
+async fn add_group(service: &Service, name: &str) -> String {
+    service.create("/content-groups", &json!({"name": name})).await
+}
+
+/// The deliveries of a webhook, the latest first.
+async fn deliveries(service: &Service, webhook: &str) -> Vec<Value> {
+    let answer = service.get(&format!("/webhooks/deliveries?webhookId={webhook}&perPage=100")).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.body.as_array().expect("a list").clone()
+}
+
+/// Waits until the webhook's deliveries are like this, the latest first.
+async fn wait_for_statuses(service: &Service, webhook: &str, expected: &[&str]) -> Vec<Value> {
+    let mut found = Vec::new();
+    for _ in 0..600 {
+        found = deliveries(service, webhook).await;
+        let statuses: Vec<_> = found.iter().map(|one| one["status"].as_str().unwrap()).collect();
+        if statuses == expected {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{expected:?} never came, last there was {found:#?}");
+}
+
+/// Has the webhook's line looked at, as time has passed that nobody noticed.
+async fn nudge(service: &Service, webhook: &str) {
+    let description = service.environment.new_id().to_string();
+    let answer = service.put("/webhooks", &json!({"id": webhook, "description": description})).await;
+    assert_eq!(answer.status, 204, "{answer:?}");
+}
+
+/// Waits until the latest delivery has been attempted so often.
+async fn wait_for_attempts(service: &Service, webhook: &str, count: usize) -> Value {
+    let mut found = Vec::new();
+    for _ in 0..600 {
+        found = deliveries(service, webhook).await;
+        if found.first().is_some_and(|one| one["attempts"].as_array().unwrap().len() >= count) {
+            return found.swap_remove(0);
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{count} attempts were never made, last there was {found:#?}");
+}
+
+fn names(received: &[Received]) -> Vec<String> {
+    received.iter().map(|one| one.json()["data"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+on_both_engines! {
+    async fn a_change_comes_to_the_receiver_signed(store: TestStore) {
+        let service = start(store).await;
+        let receiver = Receiver::start(Behaviour::Status(200)).await;
+        let body = json!({"url": receiver.url, "name": "w", "event": "contentGroupAdded",
+            "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"});
+        let webhook = service.create("/webhooks", &body).await;
+        let before = service.last_sequence().await;
+        let group = add_group(&service, "News").await;
+        let received = receiver.wait_for(1).await.remove(0);
+        let envelope = received.json();
+        let shown = service.get(&format!("/content-groups?id={group}")).await.body;
+        assert_eq!(envelope["type"], "contentGroupAdded");
+        assert_eq!(envelope["data"], shown);
+        assert_eq!(envelope["sequence"], before + 1);
+        assert_eq!(envelope["webhookId"], webhook);
+        assert_eq!(envelope["workspaceId"], service.home.made.workspace.to_string());
+        assert_eq!(envelope.get("test"), None);
+        let event = &service.events_after(before).await[0];
+        assert_eq!(received.field("webhook-id"), event.id.to_string());
+        assert_eq!(envelope["timestamp"], event.created_at.to_string());
+        let time: i64 = received.field("webhook-timestamp").parse().unwrap();
+        assert!((service.environment.now().ms() / 1_000 - time).abs() < 60, "{time}");
+        let key = galley_domain::webhook::WebhookSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap().key();
+        let (id, sent) = (received.field("webhook-id"), received.field("webhook-signature"));
+        assert!(signature::is_signed(&key, id, time, &received.body, sent), "{sent}");
+        let delivery = wait_for_statuses(&service, &webhook, &["delivered"]).await.remove(0);
+        assert_eq!(delivery["eventId"], received.field("webhook-id"));
+        assert_eq!(delivery["attempts"][0]["status"], 200);
+        assert_eq!(delivery["attempts"][0]["answer"], Value::Null, "loopback is an exception");
+        assert_eq!(delivery["nextAttemptAt"], Value::Null);
+    }
+
+    async fn what_fails_is_tried_again_at_the_stated_times(store: TestStore) {
+        let service = start(store).await;
+        let receiver = Receiver::start(Behaviour::Status(500)).await;
+        let webhook = watch_groups(&service, &receiver).await;
+        add_group(&service, "News").await;
+        let pauses = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+        for (made, pause) in (1..).zip(pauses) {
+            let delivery = wait_for_attempts(&service, &webhook, made).await;
+            assert_eq!(delivery["status"], "pending", "{delivery}");
+            let ms = |value: &Value| {
+                let text = value.as_str().expect("a time");
+                galley_domain::Timestamp::parse_iso8601(text).unwrap().ms()
+            };
+            let started = ms(&delivery["attempts"][made - 1]["startedAt"]);
+            let waits = ms(&delivery["nextAttemptAt"]) - started;
+            assert!((pause * 1_000..pause * 1_100 + 30_000).contains(&waits), "{made}: {waits}");
+            // Never early, also when somebody looks.
+            service.pass(Duration::from_millis(pause.cast_unsigned() * 1_000 - 1_000));
+            nudge(&service, &webhook).await;
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            assert_eq!(receiver.count(), made, "early");
+            service.pass(Duration::from_millis(pause.cast_unsigned() * 100 + 31_000));
+            nudge(&service, &webhook).await;
+        }
+        let delivery = wait_for_attempts(&service, &webhook, 10).await;
+        let failed = wait_for_statuses(&service, &webhook, &["failed"]).await;
+        assert_eq!(delivery["id"], failed[0]["id"]);
+        let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
+        assert_ne!(shown["failingSince"], Value::Null);
+        receiver.behave(Behaviour::Status(200));
+        let answer = service.post("/webhooks/deliveries/retry", &json!({"id": delivery["id"]})).await;
+        assert_eq!((answer.status.as_u16(), &answer.body["id"]), (202, &delivery["id"]));
+        wait_for_statuses(&service, &webhook, &["delivered"]).await;
+        assert_eq!(receiver.count(), 11);
+        let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
+        assert_eq!(shown["failingSince"], Value::Null);
+    }
+
+    async fn a_receiver_that_is_gone_is_not_called_again(store: TestStore) {
+        let service = start(store).await;
+        let receiver = Receiver::start(Behaviour::Status(410)).await;
+        let webhook = watch_groups(&service, &receiver).await;
+        add_group(&service, "first").await;
+        wait_for_statuses(&service, &webhook, &["held"]).await;
+        let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
+        assert_eq!((&shown["enabled"], &shown["disabledReason"]), (&json!(false), &json!("gone")));
+        add_group(&service, "second").await;
+        wait_for_statuses(&service, &webhook, &["held", "held"]).await;
+        service.pass(HOUR * 24);
+        assert_eq!(receiver.count(), 1);
+        // What was held comes when somebody enables it.
+        receiver.behave(Behaviour::Status(200));
+        service.put("/webhooks", &json!({"id": webhook, "enabled": true})).await;
+        wait_for_statuses(&service, &webhook, &["delivered", "delivered"]).await;
+        assert_eq!(names(&receiver.received()[1..]).len(), 2);
+    }
+
+    async fn five_days_without_success_disable_it(store: TestStore) {
+        let service = start(store).await;
+        let receiver = Receiver::start(Behaviour::Status(500)).await;
+        let webhook = watch_groups(&service, &receiver).await;
+        for day in 0..5 {
+            add_group(&service, &format!("{day}")).await;
+            for _ in 0..11 {
+                service.pass(HOUR * 2);
+                nudge(&service, &webhook).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
+            assert_eq!(shown["enabled"], true, "day {day}");
+        }
+        add_group(&service, "last").await;
+        let mut shown = Value::Null;
+        for _ in 0..50 {
+            shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
+            if shown["enabled"] == false { break }
+            service.pass(HOUR);
+            nudge(&service, &webhook).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(shown["disabledReason"], "failing");
+        let mails = service.read(async |tx: &galley_storage::Tx<'_>| {
+            tx.query("SELECT kind, recipient FROM mails", &[], |row| {
+                Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()))
+            }).await
+        }).await;
+        assert_eq!(mails, [("webhook_disabled".to_owned(), "admin@localhost".to_owned())]);
+    }
+
+    async fn a_disabled_webhook_gets_nothing_but_samples(store: TestStore) {
+        let service = start(store).await;
+        let receiver = Receiver::start(Behaviour::Status(200)).await;
+        let webhook = watch_groups(&service, &receiver).await;
+        service.put("/webhooks", &json!({"id": webhook, "enabled": false})).await;
+        add_group(&service, "News").await;
+        wait_for_statuses(&service, &webhook, &["held"]).await;
+        let answer = service.post("/webhooks/test", &json!({"id": webhook})).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+        let received = receiver.wait_for(1).await.remove(0);
+        let envelope = received.json();
+        assert_eq!((&envelope["test"], &envelope["sequence"]), (&json!(true), &json!(0)));
+        assert_eq!(envelope["type"], "contentGroupAdded");
+        let found = wait_for_statuses(&service, &webhook, &["delivered", "held"]).await;
+        assert_eq!(found[0]["id"], answer.body["id"]);
+        assert_eq!(found[0]["test"], true);
+        // A sample is sent once, whatever comes of it.
+        receiver.behave(Behaviour::Status(500));
+        service.post("/webhooks/test", &json!({"id": webhook})).await;
+        wait_for_statuses(&service, &webhook, &["failed", "delivered", "held"]).await;
+    }
+
+    async fn a_webhook_sees_through_its_window(store: TestStore) {
+        let service = start(store).await;
+        let [outer, other] = [add_group(&service, "outer").await, add_group(&service, "other").await];
+        let inner = service.create("/content-groups", &json!({"name": "inner", "ancestor": outer})).await;
+        let mut receivers = Vec::new();
+        for (group, event) in [
+            (&outer, "contentPieceAdded"), (&outer, "contentPieceUpdated"), (&outer, "contentPieceRemoved"),
+            (&other, "contentPieceAdded"), (&other, "contentPieceUpdated"), (&other, "contentPieceRemoved"),
+        ] {
+            let receiver = Receiver::start(Behaviour::Status(200)).await;
+            let body = json!({"url": receiver.url, "name": "w", "event": event, "metadata": {"contentGroupId": group}});
+            service.create("/webhooks", &body).await;
+            receivers.push(receiver);
+        }
+        let counts = || receivers.iter().map(Receiver::count).collect::<Vec<_>>();
+        let reach = async |expected: [usize; 6]| {
+            for (receiver, count) in receivers.iter().zip(expected) {
+                receiver.wait_for(count).await;
+            }
+            assert_eq!(counts(), expected);
+        };
+        let body = crate::service::piece_in(&inner, "a");
+        let piece = service.create("/content-pieces", &body).await;
+        reach([1, 0, 0, 0, 0, 0]).await;
+        service.put("/content-pieces", &json!({"id": piece, "title": "New"})).await;
+        reach([1, 1, 0, 0, 0, 0]).await;
+        service.put("/content-pieces", &json!({"id": piece, "contentGroupId": outer})).await;
+        reach([1, 2, 0, 0, 0, 0]).await;
+        service.put("/content-pieces", &json!({"id": piece, "contentGroupId": other})).await;
+        reach([1, 2, 1, 1, 0, 0]).await;
+        let removed = receivers[2].received().remove(0).json();
+        assert_eq!(removed["data"]["contentGroupId"], outer, "as it was before it left");
+        let added = receivers[3].received().remove(0).json();
+        assert_eq!(added["data"]["contentGroupId"], other);
+        assert_eq!(removed["sequence"], added["sequence"], "it is one event");
+        let [first, second] = [&receivers[2], &receivers[3]].map(|one| one.received().remove(0));
+        assert_eq!(first.field("webhook-id"), second.field("webhook-id"));
+        service.delete(&format!("/content-pieces?id={piece}")).await;
+        reach([1, 2, 1, 1, 0, 1]).await;
+    }
+
+    async fn a_deleted_group_is_told_before_its_webhook_is_silent(store: TestStore) {
+        let service = start(store).await;
+        let receiver = Receiver::start(Behaviour::Status(200)).await;
+        let group = add_group(&service, "doomed").await;
+        for slug in ["a", "b"] {
+            service.create("/content-pieces", &crate::service::piece_in(&group, slug)).await;
+        }
+        let body = json!({"url": receiver.url, "name": "w", "event": "contentPieceRemoved", "metadata": {"contentGroupId": group}});
+        let webhook = service.create("/webhooks", &body).await;
+        service.delete(&format!("/content-groups?id={group}&recursive=true")).await;
+        receiver.wait_for(2).await;
+        wait_for_statuses(&service, &webhook, &["delivered", "delivered"]).await;
+        let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
+        assert_eq!(shown["disabledReason"], "group_deleted");
+    }
+
+    async fn a_dead_receiver_delays_nobody_and_is_not_hammered(store: TestStore) {
+        let service = start(store).await;
+        let dead = Receiver::start(Behaviour::Stall).await;
+        let failing = Receiver::start(Behaviour::Status(500)).await;
+        let healthy = Receiver::start(Behaviour::Status(200)).await;
+        for receiver in [&dead, &failing, &healthy] {
+            watch_groups(&service, receiver).await;
+        }
+        for number in 0..40 {
+            add_group(&service, &format!("{number}")).await;
+        }
+        let received = healthy.wait_for(40).await;
+        let mut all = names(&received);
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 40, "each once");
+        assert!(dead.count() <= 2, "{} to a receiver that nothing is known of", dead.count());
+        assert!(failing.count() <= 8, "{} to one that fails", failing.count());
+        assert!(healthy.under_way_max() <= 8, "{}", healthy.under_way_max());
+    }
+
+    async fn failed_deliveries_are_recovered(store: TestStore) {
+        let service = start(store).await;
+        let receiver = Receiver::start(Behaviour::Status(500)).await;
+        let webhook = watch_groups(&service, &receiver).await;
+        add_group(&service, "old").await;
+        wait_for_attempts(&service, &webhook, 1).await;
+        service.pass(HOUR);
+        let since = service.environment.now();
+        for number in 0..3 {
+            add_group(&service, &format!("{number}")).await;
+        }
+        // Until all have been attempted as often as they may be.
+        for _ in 0..400 {
+            service.pass(HOUR * 2);
+            nudge(&service, &webhook).await;
+            let found = deliveries(&service, &webhook).await;
+            if found.iter().all(|one| one["status"] == "failed") { break }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        wait_for_statuses(&service, &webhook, &["failed"; 4]).await;
+        let enabled = json!({"id": webhook, "enabled": true});
+        assert_eq!(service.put("/webhooks", &enabled).await.status, 204, "it may have been disabled");
+        receiver.behave(Behaviour::Status(200));
+        let answer = service.post("/webhooks/recover", &json!({"id": webhook, "since": since})).await;
+        assert_eq!((answer.status.as_u16(), &answer.body["id"]), (202, &json!(webhook)));
+        wait_for_statuses(&service, &webhook, &["delivered", "delivered", "delivered", "failed"]).await;
+    }
+
+    async fn what_is_deleted_is_not_delivered(store: TestStore) {
+        let service = start(store).await;
+        let receiver = Receiver::start(Behaviour::Status(500)).await;
+        let webhook = watch_groups(&service, &receiver).await;
+        add_group(&service, "News").await;
+        wait_for_attempts(&service, &webhook, 1).await;
+        service.delete(&format!("/webhooks?id={webhook}")).await;
+        service.pass(HOUR);
+        add_group(&service, "Later").await;
+        let answer = service.get(&format!("/webhooks/deliveries?webhookId={webhook}")).await;
+        answer.assert_problem(404, "not_found", &[]);
+        assert_eq!(service.get("/webhooks/deliveries").await.body, json!([]));
+        assert_eq!(receiver.count(), 1);
+    }
+}

@@ -1,0 +1,1092 @@
+//! Deliveries: events on their way to webhooks.
+//!
+//! [`expand`] makes deliveries of what events matched, [`lease`] hands out those that are due, and
+//! [`settle`] keeps what came of them. Each webhook has its own line with a row in
+//! `webhook_queues`, which says when to look at it next and is locked by whoever works on the line;
+//! several nodes can do so at the same time. A delivery is leased by one of them at a time, for
+//! longer than an attempt can take, and only the holder of the lease settles it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use galley_domain::delivery::{HELD_MAX, Health, Lane, Outcome, Status, Step};
+use galley_domain::event::EventType;
+use galley_domain::{ContentGroupId, DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
+
+use crate::content_pieces::in_list;
+use crate::error::{Error, Result};
+use crate::row::Row;
+use crate::tx::{Tx, WriteTx};
+use crate::value::{Value, params};
+use crate::webhooks::{self, SENDS};
+
+/// A delivery that waits for nobody.
+const NOT_LEASED: &str = "NOT EXISTS (SELECT 1 FROM delivery_leases l
+    WHERE l.workspace_id = d.workspace_id AND l.webhook_id = d.webhook_id
+        AND l.delivery_id = d.id AND l.until_ms > ?3)";
+
+/// A webhook's line.
+#[derive(Debug, Clone, PartialEq)]
+struct Queue {
+    workspace: WorkspaceId,
+    webhook: WebhookId,
+    next_at: Option<Timestamp>,
+    health: Health,
+    pending: i64,
+}
+
+const QUEUE_COLUMNS: &str =
+    "workspace_id, webhook_id, next_at_ms, failures, slots, open_until_ms, pending";
+
+fn read_queue(row: &Row<'_>) -> Result<Queue> {
+    let count = |column| u32::try_from(row.int(column)?).map_err(Error::corrupt);
+    Ok(Queue {
+        workspace: row.parse(0)?,
+        webhook: row.parse(1)?,
+        next_at: row.opt_time(2)?,
+        health: Health { failures: count(3)?, slots: count(4)?, open_until: row.opt_time(5)? },
+        pending: row.int(6)?,
+    })
+}
+
+impl Queue {
+    /// Sees to it that the line is looked at then at the latest, if anything may be sent by then.
+    fn look_at(&mut self, at: Timestamp) {
+        let at = at.max(self.health.open_until.unwrap_or(at));
+        self.next_at = Some(self.next_at.map_or(at, |next| next.min(at)));
+    }
+
+    async fn save(&self, tx: &WriteTx<'_>) -> Result<()> {
+        tx.execute(
+            "UPDATE webhook_queues SET next_at_ms = ?3, failures = ?4, slots = ?5,
+                open_until_ms = ?6, pending = ?7
+             WHERE workspace_id = ?1 AND webhook_id = ?2",
+            params![
+                self.workspace,
+                self.webhook,
+                self.next_at,
+                i64::from(self.health.failures),
+                i64::from(self.health.slots),
+                self.health.open_until,
+                self.pending
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+}
+
+/// Makes the line of a new webhook.
+pub(crate) async fn open_queue(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    webhook: WebhookId,
+) -> Result<()> {
+    let health = Health::default();
+    tx.execute(
+        "INSERT INTO webhook_queues (workspace_id, webhook_id, failures, slots, pending)
+         VALUES (?1, ?2, ?3, ?4, 0)",
+        params![workspace, webhook, i64::from(health.failures), i64::from(health.slots)],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Locks the lines of webhooks, in an order that all keep to.
+async fn lock_queues(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    webhooks: &[WebhookId],
+) -> Result<Vec<Queue>> {
+    let mut params = vec![Value::from(workspace)];
+    let listed = in_list("webhook_id", webhooks.iter().copied(), &mut params);
+    let lock = tx.for_update();
+    let sql = format!(
+        "SELECT {QUEUE_COLUMNS} FROM webhook_queues WHERE workspace_id = ?1{listed}
+         ORDER BY webhook_id{lock}"
+    );
+    tx.query(&sql, &params, read_queue).await
+}
+
+async fn lock_queue(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    webhook: WebhookId,
+) -> Result<Option<Queue>> {
+    Ok(lock_queues(tx, workspace, &[webhook]).await?.pop())
+}
+
+/// Has a webhook's line looked at anew, as the webhook has changed; `starts_afresh` forgets how its
+/// receiver has been doing.
+///
+/// To be called before the webhook's own row is changed, which others lock after the line.
+pub async fn webhook_changes(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    webhook: WebhookId,
+    starts_afresh: bool,
+    now: Timestamp,
+) -> Result<()> {
+    if let Some(mut queue) = lock_queue(tx, workspace, webhook).await? {
+        if starts_afresh {
+            queue.health = Health::default();
+        }
+        queue.next_at = Some(now);
+        queue.save(tx).await?;
+        tx.announce();
+    }
+    Ok(())
+}
+
+/// What events matched, and no deliveries are made of yet.
+struct Match {
+    id: EventId,
+    event_type: EventType,
+    workspace: WorkspaceId,
+    first_sequence: i64,
+    last_sequence: i64,
+    webhooks: Vec<WebhookId>,
+    done: usize,
+}
+
+fn read_match(row: &Row<'_>) -> Result<Match> {
+    Ok(Match {
+        id: row.parse(0)?,
+        event_type: row.text(1)?.parse().map_err(Error::corrupt)?,
+        workspace: row.parse(2)?,
+        first_sequence: row.int(3)?,
+        last_sequence: row.int(4)?,
+        webhooks: row.parse_list(5)?,
+        done: usize::try_from(row.int(6)?).map_err(Error::corrupt)?,
+    })
+}
+
+/// How many runs of events are looked at in one go.
+const MATCHES_MAX: i64 = 64;
+
+/// Makes deliveries of what events matched, at most `max` of them, the oldest first; says whether there may
+/// be more to make.
+pub async fn expand(
+    tx: &WriteTx<'_>,
+    mut new_id: impl FnMut() -> DeliveryId,
+    max: usize,
+    now: Timestamp,
+) -> Result<bool> {
+    let lock = tx.for_update_skip_locked();
+    let sql = format!(
+        "SELECT id, event_type, workspace_id, first_sequence, last_sequence, webhook_ids, done
+         FROM event_matches ORDER BY id, event_type LIMIT {MATCHES_MAX}{lock}"
+    );
+    let matches = tx.query(&sql, &[], read_match).await?;
+    let mut more = matches.len() as i64 == MATCHES_MAX;
+    let mut left = max;
+    for matched in matches {
+        if left == 0 {
+            return Ok(true);
+        }
+        let ended = expand_run(tx, matched, &mut new_id, &mut left, now).await?;
+        more |= !ended;
+    }
+    Ok(more)
+}
+
+/// Makes deliveries of a run of events; says whether that was all of it.
+async fn expand_run(
+    tx: &WriteTx<'_>,
+    matched: Match,
+    new_id: &mut impl FnMut() -> DeliveryId,
+    left: &mut usize,
+    now: Timestamp,
+) -> Result<bool> {
+    let Match { workspace, event_type, webhooks, .. } = &matched;
+    let per_event = i64::try_from(webhooks.len()).unwrap_or(i64::MAX).max(1);
+    let events_max = i64::try_from(*left).unwrap_or(i64::MAX) / per_event + 2;
+    let events = tx
+        .query(
+            "SELECT sequence, id FROM events
+             WHERE workspace_id = ?1 AND sequence >= ?2 AND sequence <= ?3
+             ORDER BY sequence LIMIT ?4",
+            params![*workspace, matched.first_sequence, matched.last_sequence, events_max],
+            |row| Ok((row.int(0)?, row.parse::<EventId>(1)?)),
+        )
+        .await?;
+    let done_of = |sequence| if sequence == matched.first_sequence { matched.done } else { 0 };
+    let pairs: Vec<(i64, EventId, usize)> = events
+        .iter()
+        .flat_map(|&(sequence, event)| {
+            (done_of(sequence)..webhooks.len()).map(move |at| (sequence, event, at))
+        })
+        .take(*left)
+        .collect();
+    *left -= pairs.len();
+    let touched: BTreeSet<WebhookId> = pairs.iter().map(|&(_, _, at)| webhooks[at]).collect();
+    let touched: Vec<WebhookId> = touched.into_iter().collect();
+    let mut queues: BTreeMap<WebhookId, Queue> = lock_queues(tx, *workspace, &touched)
+        .await?
+        .into_iter()
+        .map(|queue| (queue.webhook, queue))
+        .collect();
+    let sending = webhooks::which_send(tx, *workspace, &touched).await?;
+    let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
+    let mut made: BTreeMap<WebhookId, i64> = BTreeMap::new();
+    for &(sequence, event, at) in &pairs {
+        let webhook = webhooks[at];
+        // One that was deleted since gets nothing.
+        if !sending.contains_key(&webhook) || !queues.contains_key(&webhook) {
+            continue;
+        }
+        *made.entry(webhook).or_default() += 1;
+        rows.push(
+            params![
+                *workspace,
+                new_id(),
+                webhook,
+                event,
+                event_type.as_str(),
+                sequence,
+                Status::Pending.as_str(),
+                Lane::Fresh.number(),
+                now
+            ]
+            .to_vec(),
+        );
+    }
+    tx.execute_each(
+        "INSERT INTO deliveries (workspace_id, id, webhook_id, event_id, event_type, sequence,
+            status, lane, due_at_ms, attempts, created_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?9)",
+        &rows,
+    )
+    .await?;
+    for (webhook, count) in made {
+        let Some(queue) = queues.get_mut(&webhook) else { continue };
+        queue.pending += count;
+        if sending.get(&webhook) == Some(&true) {
+            queue.look_at(now);
+        } else if queue.pending > HELD_MAX {
+            drop_oldest(tx, queue).await?;
+        }
+        queue.save(tx).await?;
+    }
+    // Where the next slice begins.
+    let (sequence, done) = match pairs.last() {
+        Some(&(sequence, _, at)) if at + 1 < webhooks.len() => (sequence, at + 1),
+        Some(&(sequence, ..)) => (sequence + 1, 0),
+        // The events aren't kept any more.
+        None => (matched.last_sequence + 1, 0),
+    };
+    if sequence > matched.last_sequence {
+        let sql = "DELETE FROM event_matches WHERE id = ?1 AND event_type = ?2";
+        tx.execute(sql, params![matched.id, event_type.as_str()]).await?;
+        return Ok(true);
+    }
+    let done = i64::try_from(done).unwrap_or(i64::MAX);
+    tx.execute(
+        "UPDATE event_matches SET first_sequence = ?3, done = ?4 WHERE id = ?1 AND event_type = ?2",
+        params![matched.id, event_type.as_str(), sequence, done],
+    )
+    .await?;
+    Ok(false)
+}
+
+/// Drops the oldest deliveries of a disabled webhook that has more than it may keep.
+async fn drop_oldest(tx: &WriteTx<'_>, queue: &mut Queue) -> Result<()> {
+    let many = queue.pending - HELD_MAX;
+    let dropped = tx
+        .execute(
+            "DELETE FROM deliveries WHERE workspace_id = ?1 AND id IN (
+                SELECT id FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2
+                    AND status = 'pending' AND lane > 0
+                ORDER BY lane, due_at_ms LIMIT ?3)",
+            params![queue.workspace, queue.webhook, many],
+        )
+        .await?;
+    let dropped = i64::try_from(dropped).unwrap_or(many);
+    queue.pending -= dropped;
+    webhooks::count_dropped(tx, queue.workspace, queue.webhook, dropped).await
+}
+
+/// What somebody who sends deliveries takes.
+#[derive(Debug, Clone)]
+pub struct LeaseRequest {
+    /// What time it is.
+    pub now: Timestamp,
+    /// Until when they are theirs.
+    pub until: Timestamp,
+    /// Names the lease.
+    pub lease: String,
+    /// Who they are.
+    pub owner: String,
+    /// How many deliveries of webhooks that are well.
+    pub max: usize,
+    /// How many of webhooks that are failing.
+    pub failing_max: usize,
+}
+
+/// A delivery to send.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Leased {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// The webhook.
+    pub webhook: WebhookId,
+    /// The delivery.
+    pub id: DeliveryId,
+    /// Names the lease.
+    pub lease: String,
+    /// Until when it is theirs.
+    pub until: Timestamp,
+    /// How the webhook's receiver has been doing.
+    pub health: Health,
+    /// Where it is sent to.
+    pub url: String,
+    /// The webhook's encrypted secret, if it has one.
+    pub sealed_secret: Option<Vec<u8>>,
+    /// The event.
+    pub event: EventId,
+    /// The event as the webhook sees it.
+    pub event_type: EventType,
+    /// The event's number; none of a sample.
+    pub sequence: Option<i64>,
+    /// When it happened.
+    pub happened_at: Timestamp,
+    /// The resource as JSON; nothing, where the event isn't kept any more.
+    pub data: Option<String>,
+    /// How often it has been attempted.
+    pub attempts: u32,
+    /// What came of that, as JSON.
+    pub log: Option<String>,
+    /// What it waited in line with.
+    pub is_test: bool,
+}
+
+/// How many lines are looked at in one go.
+const QUEUES_MAX: i64 = 64;
+
+/// Takes deliveries that are due, of each webhook no more than its receiver can do with.
+pub async fn lease(tx: &WriteTx<'_>, request: &LeaseRequest) -> Result<Vec<Leased>> {
+    let mut all = Vec::new();
+    for (is_failing, max) in [(false, request.max), (true, request.failing_max)] {
+        if max == 0 {
+            continue;
+        }
+        let (lock, sign) = (tx.for_update_skip_locked(), if is_failing { ">" } else { "=" });
+        let sql = format!(
+            "SELECT {QUEUE_COLUMNS} FROM webhook_queues
+             WHERE next_at_ms <= ?1 AND failures {sign} 0
+             ORDER BY next_at_ms LIMIT {QUEUES_MAX}{lock}"
+        );
+        let queues = tx.query(&sql, params![request.now], read_queue).await?;
+        let mut left = max;
+        for queue in queues {
+            if left == 0 {
+                break;
+            }
+            let taken = take(tx, request, queue, left).await?;
+            left -= taken.len();
+            all.extend(taken);
+        }
+    }
+    Ok(all)
+}
+
+/// Takes at most `max` deliveries of one line.
+async fn take(
+    tx: &WriteTx<'_>,
+    request: &LeaseRequest,
+    mut queue: Queue,
+    max: usize,
+) -> Result<Vec<Leased>> {
+    let (workspace, webhook, now) = (queue.workspace, queue.webhook, request.now);
+    let found = webhooks::find_to_send(tx, workspace, webhook).await?;
+    let held = leases(tx, &queue, &request.owner, now).await?;
+    let Some(target) = found else {
+        // Whatever is left of a deleted webhook goes by itself.
+        queue.next_at = None;
+        queue.save(tx).await?;
+        return Ok(Vec::new());
+    };
+    let is_quiet = !target.sends || queue.health.is_open(now);
+    let room = (queue.health.taken_max() as usize).saturating_sub(held.count);
+    let room = if held.by_others { 0 } else { room.min(max) };
+    let mut taken = Vec::new();
+    if room > 0 {
+        let lanes: &[Lane] = if is_quiet { &[Lane::Test] } else { &Lane::ALL };
+        for due in due(tx, &queue, lanes, room, now).await? {
+            taken.push(Leased {
+                workspace,
+                webhook,
+                lease: request.lease.clone(),
+                until: request.until,
+                health: queue.health,
+                url: target.url.clone(),
+                sealed_secret: target.sealed_secret.clone(),
+                ..due
+            });
+        }
+        let rows: Vec<Vec<Value<'_>>> = taken
+            .iter()
+            .map(|one| {
+                params![workspace, webhook, one.id, &request.lease, &request.owner, request.until]
+                    .to_vec()
+            })
+            .collect();
+        tx.execute_each(
+            "INSERT INTO delivery_leases (workspace_id, webhook_id, delivery_id, lease, owner,
+                until_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (workspace_id, webhook_id, delivery_id)
+                DO UPDATE SET lease = excluded.lease, owner = excluded.owner,
+                    until_ms = excluded.until_ms",
+            &rows,
+        )
+        .await?;
+    }
+    schedule(tx, &mut queue, target.sends, now).await?;
+    queue.save(tx).await?;
+    Ok(taken)
+}
+
+/// What of a line is leased.
+struct Held {
+    count: usize,
+    by_others: bool,
+    first_end: Option<Timestamp>,
+}
+
+async fn leases(tx: &Tx<'_>, queue: &Queue, owner: &str, now: Timestamp) -> Result<Held> {
+    tx.get(
+        "SELECT COUNT(*), COALESCE(SUM(CASE WHEN owner = ?4 THEN 0 ELSE 1 END), 0), MIN(until_ms)
+         FROM delivery_leases WHERE workspace_id = ?1 AND webhook_id = ?2 AND until_ms > ?3",
+        params![queue.workspace, queue.webhook, now, owner],
+        |row| {
+            Ok(Held {
+                count: usize::try_from(row.int(0)?).map_err(Error::corrupt)?,
+                by_others: row.int(1)? > 0,
+                first_end: row.opt_time(2)?,
+            })
+        },
+    )
+    .await
+}
+
+/// The deliveries of a line that are due and not leased: samples first, then from the other lanes in
+/// turns.
+async fn due(
+    tx: &Tx<'_>,
+    queue: &Queue,
+    lanes: &[Lane],
+    max: usize,
+    now: Timestamp,
+) -> Result<Vec<Leased>> {
+    let mut by_lane = Vec::new();
+    for lane in lanes {
+        let sql = format!(
+            "SELECT d.id, d.event_id, d.event_type, d.sequence, d.attempts, d.log,
+                COALESCE(e.created_at_ms, d.created_at_ms), d.due_at_ms,
+                CASE WHEN d.data IS NOT NULL THEN d.data
+                    WHEN d.event_type = 'contentPieceRemoved' AND e.data_before IS NOT NULL
+                        THEN e.data_before
+                    ELSE e.data END
+             FROM (SELECT d.* FROM deliveries d
+                WHERE d.workspace_id = ?1 AND d.webhook_id = ?2 AND d.status = 'pending'
+                    AND d.lane = {} AND d.due_at_ms <= ?3 AND {NOT_LEASED}
+                ORDER BY d.due_at_ms LIMIT ?4) d
+             LEFT JOIN events e ON e.workspace_id = ?1 AND e.sequence = d.sequence
+             ORDER BY d.due_at_ms",
+            lane.number()
+        );
+        let limit = i64::try_from(max).unwrap_or(i64::MAX);
+        let read = |row: &Row<'_>| {
+            let leased = Leased {
+                workspace: queue.workspace,
+                webhook: queue.webhook,
+                id: row.parse(0)?,
+                lease: String::new(),
+                until: now,
+                health: queue.health,
+                url: String::new(),
+                sealed_secret: None,
+                event: row.parse(1)?,
+                event_type: row.text(2)?.parse().map_err(Error::corrupt)?,
+                sequence: row.opt_int(3)?,
+                happened_at: row.time(6)?,
+                data: row.opt_owned(8)?,
+                attempts: u32::try_from(row.int(4)?).map_err(Error::corrupt)?,
+                log: row.opt_owned(5)?,
+                is_test: *lane == Lane::Test,
+            };
+            Ok((row.time(7)?, leased))
+        };
+        let params = params![queue.workspace, queue.webhook, now, limit];
+        by_lane.push(tx.query(&sql, params, read).await?.into_iter());
+    }
+    let mut others = by_lane.split_off(1);
+    let mut taken: Vec<(Timestamp, Leased)> = by_lane.into_iter().flatten().collect();
+    // The lane whose first one has waited longer comes first, so that neither waits for the other.
+    others.sort_by_key(|lane| lane.as_slice().first().map(|(due, _)| *due));
+    while taken.len() < max {
+        let before = taken.len();
+        taken.extend(others.iter_mut().filter_map(Iterator::next));
+        if taken.len() == before {
+            break;
+        }
+    }
+    taken.truncate(max);
+    Ok(taken.into_iter().map(|(_, one)| one).collect())
+}
+
+/// Works out when to look at a line next.
+async fn schedule(
+    tx: &Tx<'_>,
+    queue: &mut Queue,
+    sends: bool,
+    now: Timestamp,
+) -> Result<()> {
+    let first = |lane: Lane| {
+        format!(
+            "(SELECT d.due_at_ms FROM deliveries d
+              WHERE d.workspace_id = ?1 AND d.webhook_id = ?2 AND d.status = 'pending'
+                  AND d.lane = {} AND {NOT_LEASED}
+              ORDER BY d.due_at_ms LIMIT 1)",
+            lane.number()
+        )
+    };
+    let sql = format!(
+        "SELECT {}, {}, {}",
+        first(Lane::Test),
+        first(Lane::Fresh),
+        first(Lane::Retry)
+    );
+    let read = |row: &Row<'_>| Ok([row.opt_time(0)?, row.opt_time(1)?, row.opt_time(2)?]);
+    let params = params![queue.workspace, queue.webhook, now];
+    let [test, fresh, retry] = tx.get(&sql, params, read).await?;
+    let held = leases(tx, queue, "", now).await?;
+    let full = held.count >= queue.health.taken_max() as usize;
+    // When the lease of somebody who never settled it ends.
+    let mut next = held.first_end;
+    let mut consider = |at: Option<Timestamp>| {
+        if let Some(at) = at {
+            next = Some(next.map_or(at, |next| next.min(at)));
+        }
+    };
+    if !full {
+        consider(test);
+        if sends {
+            let rest = queue.health.open_until.unwrap_or(now);
+            consider(fresh.map(|at| at.max(rest)));
+            consider(retry.map(|at| at.max(rest)));
+        }
+    }
+    queue.next_at = next;
+    Ok(())
+}
+
+/// What came of an attempt.
+#[derive(Debug, Clone)]
+pub struct Settlement {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// The webhook.
+    pub webhook: WebhookId,
+    /// The delivery.
+    pub delivery: DeliveryId,
+    /// The lease under which it was sent.
+    pub lease: String,
+    /// Whether it is a sample.
+    pub is_test: bool,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// What the delivery does next.
+    pub step: Step,
+    /// How often it has been attempted by now.
+    pub attempts: u32,
+    /// What came of each attempt, as JSON.
+    pub log: String,
+}
+
+/// What the attempts of a webhook mean for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// The webhook.
+    pub webhook: WebhookId,
+    /// Whether the last attempt came through.
+    pub is_well: bool,
+    /// Whether the receiver wants nothing any more.
+    pub is_gone: bool,
+}
+
+/// Keeps what came of attempts. What somebody else has leased since is left alone. `random` gives
+/// numbers from 0 up to 1.
+pub async fn settle(
+    tx: &WriteTx<'_>,
+    settlements: &[Settlement],
+    now: Timestamp,
+    mut random: impl FnMut() -> f64,
+) -> Result<Vec<Verdict>> {
+    let mut lines: BTreeMap<(WorkspaceId, WebhookId), Vec<&Settlement>> = BTreeMap::new();
+    for one in settlements {
+        lines.entry((one.workspace, one.webhook)).or_default().push(one);
+    }
+    let mut verdicts = Vec::new();
+    for ((workspace, webhook), line) in lines {
+        let Some(mut queue) = lock_queue(tx, workspace, webhook).await? else { continue };
+        let ends: Vec<Vec<Value<'_>>> = line
+            .iter()
+            .map(|one| params![workspace, webhook, one.delivery, &one.lease].to_vec())
+            .collect();
+        let held = tx
+            .execute_each_counting(
+                "DELETE FROM delivery_leases WHERE workspace_id = ?1 AND webhook_id = ?2
+                    AND delivery_id = ?3 AND lease = ?4",
+                &ends,
+            )
+            .await?;
+        let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
+        let mut verdict: Option<Verdict> = None;
+        for (one, held) in line.iter().zip(held) {
+            if held == 0 {
+                continue;
+            }
+            let (status, due) = match one.step {
+                Step::Delivered => (Status::Delivered, now),
+                Step::Failed => (Status::Failed, now),
+                Step::Retry(due) => (Status::Pending, due),
+            };
+            queue.pending -= i64::from(status != Status::Pending);
+            rows.push(
+                params![
+                    workspace,
+                    one.delivery,
+                    status.as_str(),
+                    due,
+                    i64::from(one.attempts),
+                    &one.log,
+                    if one.is_test { Lane::Test } else { Lane::Retry }.number()
+                ]
+                .to_vec(),
+            );
+            let is_well = one.outcome == Outcome::Taken;
+            // A sample may show that the receiver is well again, and never that it is not.
+            if is_well || !one.is_test {
+                queue.health = queue.health.after(one.outcome, now, random());
+                let is_gone = one.outcome == Outcome::Gone
+                    || verdict.is_some_and(|verdict| verdict.is_gone);
+                verdict = Some(Verdict { workspace, webhook, is_well, is_gone });
+            }
+        }
+        tx.execute_each(
+            "UPDATE deliveries SET status = ?3, due_at_ms = ?4, attempts = ?5, log = ?6, lane = ?7
+             WHERE workspace_id = ?1 AND id = ?2",
+            &rows,
+        )
+        .await?;
+        queue.next_at = Some(now);
+        queue.save(tx).await?;
+        verdicts.extend(verdict);
+    }
+    Ok(verdicts)
+}
+
+/// Gives back what was leased and not sent.
+pub async fn release(tx: &WriteTx<'_>, leased: &[Leased], now: Timestamp) -> Result<()> {
+    let mut lines: BTreeMap<(WorkspaceId, WebhookId), Vec<&Leased>> = BTreeMap::new();
+    for one in leased {
+        lines.entry((one.workspace, one.webhook)).or_default().push(one);
+    }
+    for ((workspace, webhook), line) in lines {
+        let Some(mut queue) = lock_queue(tx, workspace, webhook).await? else { continue };
+        let rows: Vec<Vec<Value<'_>>> = line
+            .iter()
+            .map(|one| params![workspace, webhook, one.id, &one.lease].to_vec())
+            .collect();
+        tx.execute_each(
+            "DELETE FROM delivery_leases WHERE workspace_id = ?1 AND webhook_id = ?2
+                AND delivery_id = ?3 AND lease = ?4",
+            &rows,
+        )
+        .await?;
+        queue.next_at = Some(now);
+        queue.save(tx).await?;
+    }
+    Ok(())
+}
+
+/// Gives back what `owner` had leased when it ended without settling it, or on SQLite, where there is
+/// one program, whoever had.
+pub async fn recover_leases(tx: &WriteTx<'_>, owner: &str, now: Timestamp) -> Result<u64> {
+    let owner = if tx.has_other_writers() { owner } else { "" };
+    tx.execute(
+        "UPDATE webhook_queues SET next_at_ms = ?2
+         WHERE (workspace_id, webhook_id) IN (
+            SELECT workspace_id, webhook_id FROM delivery_leases WHERE ?1 IN (owner, ''))",
+        params![owner, now],
+    )
+    .await?;
+    tx.execute("DELETE FROM delivery_leases WHERE ?1 IN (owner, '')", params![owner]).await
+}
+
+/// Whether there is something to do by `now`: matches to expand, recoveries, or a line to look at.
+pub async fn has_work(tx: &Tx<'_>, now: Timestamp) -> Result<bool> {
+    tx.get(
+        "SELECT EXISTS (SELECT 1 FROM event_matches)
+            OR EXISTS (SELECT 1 FROM webhook_recoveries)
+            OR EXISTS (SELECT 1 FROM webhook_queues WHERE next_at_ms <= ?1)",
+        params![now],
+        |row| row.bool(0),
+    )
+    .await
+}
+
+/// Adds a sample of a webhook's event, to be sent at once.
+pub async fn add_test(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    webhook: WebhookId,
+    id: DeliveryId,
+    event: (EventId, EventType),
+    data: &str,
+    now: Timestamp,
+) -> Result<()> {
+    let Some(mut queue) = lock_queue(tx, workspace, webhook).await? else { return Ok(()) };
+    let (event, event_type) = event;
+    tx.execute(
+        "INSERT INTO deliveries (workspace_id, id, webhook_id, event_id, event_type, data, status,
+            lane, due_at_ms, attempts, created_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?9)",
+        params![
+            workspace,
+            id,
+            webhook,
+            event,
+            event_type.as_str(),
+            data,
+            Status::Pending.as_str(),
+            Lane::Test.number(),
+            now
+        ],
+    )
+    .await?;
+    queue.pending += 1;
+    queue.next_at = Some(now);
+    queue.save(tx).await?;
+    tx.announce();
+    Ok(())
+}
+
+/// Has a delivery sent again from the beginning of its schedule, unless it is being sent.
+pub async fn send_again(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    webhook: WebhookId,
+    ids: &[DeliveryId],
+    now: Timestamp,
+) -> Result<()> {
+    let Some(mut queue) = lock_queue(tx, workspace, webhook).await? else { return Ok(()) };
+    let sql = format!(
+        "UPDATE deliveries AS d SET lane = CASE d.lane WHEN 0 THEN 0 ELSE ?4 END, due_at_ms = ?3,
+            attempts = 0, status = 'pending'
+         WHERE d.workspace_id = ?1 AND d.id = ?2 AND d.status {{}} 'pending' AND {NOT_LEASED}"
+    );
+    // Those that wait already are not counted again.
+    let rows: Vec<Vec<Value<'_>>> = ids
+        .iter()
+        .map(|id| params![workspace, *id, now, Lane::Retry.number()].to_vec())
+        .collect();
+    tx.execute_each(&sql.replace("{}", "="), &rows).await?;
+    let woken: u64 = tx.execute_each_counting(&sql.replace("{}", "<>"), &rows).await?.iter().sum();
+    queue.pending += i64::try_from(woken).unwrap_or_default();
+    // Somebody thinks that the receiver is well again.
+    queue.health.open_until = None;
+    queue.next_at = Some(now);
+    queue.save(tx).await?;
+    tx.announce();
+    Ok(())
+}
+
+/// Has all failed deliveries of a webhook sent again that were made since a point in time and up to
+/// `last`, a few at a time.
+pub async fn recover(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    webhook: WebhookId,
+    since: Timestamp,
+    last: DeliveryId,
+) -> Result<()> {
+    tx.execute(
+        "INSERT INTO webhook_recoveries (workspace_id, webhook_id, since_ms, done_id, last_id)
+         VALUES (?1, ?2, ?3, '', ?4)
+         ON CONFLICT (workspace_id, webhook_id) DO UPDATE SET since_ms = excluded.since_ms,
+            done_id = excluded.done_id, last_id = excluded.last_id",
+        params![workspace, webhook, since, last],
+    )
+    .await?;
+    tx.announce();
+    Ok(())
+}
+
+/// How many deliveries wait at the most while failed ones are added to them.
+const RECOVERED_PENDING_MAX: i64 = 1_000;
+
+/// How many failed deliveries are made to be sent again in one go.
+const RECOVERED_MAX: i64 = 200;
+
+/// Goes on with what [`recover`] began, where the receivers keep up with it.
+pub async fn go_on_recovering(tx: &WriteTx<'_>, now: Timestamp) -> Result<()> {
+    let lock = tx.for_update_skip_locked();
+    let sql = format!(
+        "SELECT workspace_id, webhook_id, since_ms, done_id, last_id FROM webhook_recoveries
+         ORDER BY workspace_id, webhook_id LIMIT 16{lock}"
+    );
+    let read = |row: &Row<'_>| {
+        let (done, last) = (row.text(3)?.to_owned(), row.text(4)?.to_owned());
+        Ok((row.parse::<WorkspaceId>(0)?, row.parse::<WebhookId>(1)?, row.time(2)?, done, last))
+    };
+    for (workspace, webhook, since, done, last) in tx.query(&sql, &[], read).await? {
+        let queue = lock_queue(tx, workspace, webhook).await?;
+        if queue.is_some_and(|queue| queue.pending > RECOVERED_PENDING_MAX) {
+            continue;
+        }
+        let failed = tx
+            .query(
+                "SELECT id FROM deliveries
+                 WHERE workspace_id = ?1 AND webhook_id = ?2 AND status = 'failed' AND id > ?3
+                    AND id <= ?4 AND created_at_ms >= ?5
+                 ORDER BY id LIMIT ?6",
+                params![workspace, webhook, &done, &last, since, RECOVERED_MAX],
+                |row| row.parse::<DeliveryId>(0),
+            )
+            .await?;
+        send_again(tx, workspace, webhook, &failed, now).await?;
+        match failed.last() {
+            Some(last) if failed.len() as i64 == RECOVERED_MAX => {
+                tx.execute(
+                    "UPDATE webhook_recoveries SET done_id = ?3
+                     WHERE workspace_id = ?1 AND webhook_id = ?2",
+                    params![workspace, webhook, *last],
+                )
+                .await?;
+            }
+            _ => {
+                let sql = "DELETE FROM webhook_recoveries WHERE workspace_id = ?1 AND webhook_id = ?2";
+                tx.execute(sql, params![workspace, webhook]).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A delivery, for whoever looks after the webhook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// Which one.
+    pub id: DeliveryId,
+    /// The webhook.
+    pub webhook: WebhookId,
+    /// The event.
+    pub event: EventId,
+    /// The event as the webhook sees it.
+    pub event_type: String,
+    /// The event's number; none of a sample.
+    pub sequence: Option<i64>,
+    /// How far it has come.
+    pub status: Status,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it is attempted next, if it is to be.
+    pub next_attempt_at: Option<Timestamp>,
+    /// What came of each attempt, as JSON.
+    pub log: Option<String>,
+}
+
+/// Which deliveries a list has.
+#[derive(Debug, Clone, Default)]
+pub struct ListQuery {
+    /// Only this webhook's.
+    pub webhook: Option<WebhookId>,
+    /// Only those that have come so far.
+    pub status: Option<Status>,
+    /// Only this event's.
+    pub event: Option<EventId>,
+    /// Only of webhooks on groups in the subtree of one of these; `None`: all.
+    pub within: Option<Vec<ContentGroupId>>,
+    /// Made before the one with this id.
+    pub before: Option<String>,
+    /// At most so many.
+    pub limit: i64,
+    /// Without the first so many.
+    pub offset: i64,
+}
+
+/// Lists deliveries, the latest first.
+pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, query: &ListQuery) -> Result<Vec<Delivery>> {
+    let mut params = vec![Value::from(workspace), query.limit.into(), query.offset.into()];
+    let mut filter = webhooks::within_filter(query.within.as_deref(), &mut params);
+    let mut only = |condition: &str, value: Value<'static>| {
+        params.push(value);
+        filter.push_str(&format!(" AND {condition} ?{}", params.len()));
+    };
+    if let Some(webhook) = query.webhook {
+        only("d.webhook_id =", webhook.into());
+    }
+    if let Some(event) = query.event {
+        only("d.event_id =", event.into());
+    }
+    if let Some(before) = &query.before {
+        only("d.id <", before.clone().into());
+    }
+    let is_sent = format!("({SENDS} OR d.lane = 0)");
+    filter.push_str(&match query.status {
+        None => String::new(),
+        Some(Status::Pending) => format!(" AND d.status = 'pending' AND {is_sent}"),
+        Some(Status::Held) => format!(" AND d.status = 'pending' AND NOT {is_sent}"),
+        Some(Status::Delivered) => " AND d.status = 'delivered'".to_owned(),
+        Some(Status::Failed) => " AND d.status = 'failed'".to_owned(),
+    });
+    let sql = format!(
+        "SELECT d.id, d.webhook_id, d.event_id, d.event_type, d.sequence, d.status,
+            d.created_at_ms, d.due_at_ms, d.log, {is_sent}
+         FROM deliveries d
+         JOIN webhooks h ON h.workspace_id = d.workspace_id AND h.id = d.webhook_id
+         WHERE d.workspace_id = ?1{filter} ORDER BY d.id DESC LIMIT ?2 OFFSET ?3"
+    );
+    tx.query(&sql, &params, |row| {
+        let status: Status = row.text(5)?.parse().map_err(Error::corrupt)?;
+        let is_held = status == Status::Pending && !row.bool(9)?;
+        let status = if is_held { Status::Held } else { status };
+        Ok(Delivery {
+            id: row.parse(0)?,
+            webhook: row.parse(1)?,
+            event: row.parse(2)?,
+            event_type: row.text(3)?.to_owned(),
+            sequence: row.opt_int(4)?,
+            status,
+            created_at: row.time(6)?,
+            next_attempt_at: Some(row.time(7)?).filter(|_| status == Status::Pending),
+            log: row.opt_owned(8)?,
+        })
+    })
+    .await
+}
+
+/// The webhook of a delivery.
+pub async fn find_webhook(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: DeliveryId,
+) -> Result<Option<WebhookId>> {
+    let sql = "SELECT webhook_id FROM deliveries WHERE workspace_id = ?1 AND id = ?2";
+    tx.find(sql, params![workspace, id], |row| row.parse(0)).await
+}
+
+/// Forgets deliveries that were made before `before`, at most so many; says how many.
+pub async fn forget(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    before: Timestamp,
+    limit: i64,
+) -> Result<u64> {
+    // Ids sort in the order in which they were made.
+    let old = tx
+        .query(
+            "SELECT id, webhook_id, status FROM (
+                SELECT id, webhook_id, status, created_at_ms FROM deliveries
+                WHERE workspace_id = ?1 ORDER BY id LIMIT ?3) d
+             WHERE created_at_ms < ?2",
+            params![workspace, before, limit],
+            |row| Ok((row.parse(0)?, row.parse(1)?, row.text(2)? == "pending")),
+        )
+        .await?;
+    forget_these(tx, workspace, &old).await
+}
+
+/// Forgets deliveries of webhooks that were deleted, at most so many; says how many.
+pub async fn forget_orphans(tx: &WriteTx<'_>, limit: i64) -> Result<u64> {
+    let orphans = tx
+        .query(
+            "SELECT q.workspace_id, q.webhook_id FROM webhook_queues q
+             WHERE NOT EXISTS (SELECT 1 FROM webhooks h
+                WHERE h.workspace_id = q.workspace_id AND h.id = q.webhook_id)
+             LIMIT 16",
+            &[],
+            |row| Ok((row.parse::<WorkspaceId>(0)?, row.parse::<WebhookId>(1)?)),
+        )
+        .await?;
+    let mut forgotten = 0;
+    for (workspace, webhook) in orphans {
+        let left = tx
+            .query(
+                "SELECT id FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2 LIMIT ?3",
+                params![workspace, webhook, limit],
+                |row| Ok((row.parse(0)?, webhook, false)),
+            )
+            .await?;
+        if left.is_empty() {
+            for table in ["delivery_leases", "webhook_recoveries", "webhook_queues"] {
+                let sql = format!("DELETE FROM {table} WHERE workspace_id = ?1 AND webhook_id = ?2");
+                forgotten += tx.execute(&sql, params![workspace, webhook]).await?;
+            }
+            continue;
+        }
+        forgotten += forget_these(tx, workspace, &left).await?;
+        break;
+    }
+    Ok(forgotten)
+}
+
+async fn forget_these(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    deliveries: &[(DeliveryId, WebhookId, bool)],
+) -> Result<u64> {
+    let mut waited: BTreeMap<WebhookId, i64> = BTreeMap::new();
+    for (_, webhook, _) in deliveries.iter().filter(|(_, _, is_pending)| *is_pending) {
+        *waited.entry(*webhook).or_default() += 1;
+    }
+    for (webhook, count) in waited {
+        if let Some(mut queue) = lock_queue(tx, workspace, webhook).await? {
+            queue.pending -= count;
+            queue.save(tx).await?;
+            webhooks::count_dropped(tx, workspace, webhook, count).await?;
+        }
+    }
+    let rows: Vec<Vec<Value<'_>>> =
+        deliveries.iter().map(|(id, ..)| params![workspace, *id].to_vec()).collect();
+    let sql = "DELETE FROM deliveries WHERE workspace_id = ?1 AND id = ?2";
+    Ok(tx.execute_each_counting(sql, &rows).await?.iter().sum())
+}
+
+/// What the lines are like, all together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gauges {
+    /// Deliveries of enabled webhooks that wait.
+    pub pending: i64,
+    /// Deliveries of disabled webhooks.
+    pub held: i64,
+    /// When the line that has waited longest was to be looked at.
+    pub next_at: Option<Timestamp>,
+    /// Webhooks whose receivers are left alone for a while.
+    pub open: i64,
+}
+
+/// Measures the lines.
+pub async fn gauges(tx: &Tx<'_>, now: Timestamp) -> Result<Gauges> {
+    let sql = format!(
+        "SELECT CAST(COALESCE(SUM(CASE WHEN {SENDS} THEN q.pending ELSE 0 END), 0) AS BIGINT),
+            CAST(COALESCE(SUM(CASE WHEN {SENDS} THEN 0 ELSE q.pending END), 0) AS BIGINT),
+            MIN(q.next_at_ms),
+            COALESCE(SUM(CASE WHEN q.open_until_ms > ?1 THEN 1 ELSE 0 END), 0)
+         FROM webhook_queues q
+         JOIN webhooks h ON h.workspace_id = q.workspace_id AND h.id = q.webhook_id"
+    );
+    tx.get(&sql, params![now], |row| {
+        Ok(Gauges {
+            pending: row.int(0)?,
+            held: row.int(1)?,
+            next_at: row.opt_time(2)?,
+            open: row.int(3)?,
+        })
+    })
+    .await
+}

@@ -1,0 +1,336 @@
+//! A receiver of webhooks that behaves as it is told, and as badly as it is told.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+/// How a receiver treats a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Behaviour {
+    /// Answers with this status, and keeps the connection.
+    Status(u16),
+    /// Answers with this status and these lines of a head.
+    Head(u16, String),
+    /// Answers 200 with this body.
+    Body(Vec<u8>),
+    /// Answers 200 with the request's head and body.
+    Echo,
+    /// Answers 200 after a while.
+    After(Duration),
+    /// Sends exactly these bytes, and closes.
+    Raw(Vec<u8>),
+    /// Sends exactly these bytes, and stalls.
+    RawThenStall(Vec<u8>),
+    /// Closes before anything was read.
+    CloseAtOnce,
+    /// Sends these bytes before anything was read, and closes.
+    Greet(Vec<u8>),
+    /// Closes when the request was read.
+    Close,
+    /// Resets the connection when the request was read.
+    Reset,
+    /// Answers 200 and promises a body, and resets the connection.
+    OkThenReset,
+    /// Says nothing at all.
+    Stall,
+    /// Sends the head of a 200, a byte each second.
+    SlowHead,
+    /// Sends a 200, and its body a byte each second.
+    SlowBody,
+    /// Sends a 200 and a body without an end.
+    EndlessBody,
+    /// Sends lines of a head without an end.
+    EndlessHead,
+    /// Sends interim answers without an end.
+    EndlessContinue,
+    /// Answers 200, promises to keep the connection, and closes it.
+    CloseAfterAnswer,
+}
+
+/// What a receiver got.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// When it had all of it.
+    pub at: Instant,
+    /// The first line.
+    pub request_line: String,
+    /// The fields of the head, their names in lower case.
+    pub fields: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Received {
+    /// A field of the head, or nothing.
+    pub fn field(&self, name: &str) -> &str {
+        let found = self.fields.iter().find(|(known, _)| known == name);
+        found.map_or("", |(_, value)| value)
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).expect("the body is JSON")
+    }
+}
+
+/// A running receiver, which ends when this is dropped.
+#[derive(Debug)]
+pub struct Receiver {
+    /// Where it is: `http://127.0.0.1:…/hook`.
+    pub url: String,
+    state: Arc<State>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct State {
+    behaviour: Mutex<Behaviour>,
+    received: Mutex<Vec<Received>>,
+    connections: AtomicUsize,
+    under_way: AtomicUsize,
+    under_way_max: AtomicUsize,
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Receiver {
+    /// Starts a receiver on a free port of 127.0.0.1.
+    pub async fn start(behaviour: Behaviour) -> Self {
+        Self::start_on("127.0.0.1:0", behaviour).await
+    }
+
+    /// Starts a receiver on this address.
+    pub async fn start_on(address: &str, behaviour: Behaviour) -> Self {
+        let listener = TcpListener::bind(address).await.expect("the address is free");
+        let url = format!("http://{}/hook", listener.local_addr().expect("it is bound"));
+        let state = Arc::new(State {
+            behaviour: Mutex::new(behaviour),
+            received: Mutex::default(),
+            connections: AtomicUsize::new(0),
+            under_way: AtomicUsize::new(0),
+            under_way_max: AtomicUsize::new(0),
+        });
+        let serving = Arc::clone(&state);
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                serving.connections.fetch_add(1, Ordering::Relaxed);
+                let state = Arc::clone(&serving);
+                tokio::spawn(async move {
+                    // A connection that breaks is part of the game.
+                    let _ = state.serve(stream).await;
+                });
+            }
+        });
+        Self { url, state, task }
+    }
+
+    /// From now on it behaves like this.
+    pub fn behave(&self, behaviour: Behaviour) {
+        *locked(&self.state.behaviour) = behaviour;
+    }
+
+    /// What it has got so far.
+    pub fn received(&self) -> Vec<Received> {
+        locked(&self.state.received).clone()
+    }
+
+    /// How many requests it has got so far.
+    pub fn count(&self) -> usize {
+        locked(&self.state.received).len()
+    }
+
+    /// How many connections were made to it.
+    pub fn connections(&self) -> usize {
+        self.state.connections.load(Ordering::Relaxed)
+    }
+
+    /// How many requests it had at the same time at the most.
+    pub fn under_way_max(&self) -> usize {
+        self.state.under_way_max.load(Ordering::Relaxed)
+    }
+
+    /// Waits until it has got so many requests.
+    pub async fn wait_for(&self, count: usize) -> Vec<Received> {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while self.count() < count {
+            let found = self.count();
+            assert!(Instant::now() < deadline, "{found} of {count} requests came to {}", self.url);
+            sleep(Duration::from_millis(5)).await;
+        }
+        self.received()
+    }
+}
+
+impl State {
+    async fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
+        let behaviour = locked(&self.behaviour).clone();
+        match behaviour {
+            Behaviour::CloseAtOnce => return Ok(()),
+            Behaviour::Greet(bytes) => return stream.write_all(&bytes).await,
+            _ => {}
+        }
+        let mut buffered = Vec::new();
+        while let Some(received) = read_request(&mut stream, &mut buffered).await? {
+            let under_way = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
+            self.under_way_max.fetch_max(under_way, Ordering::Relaxed);
+            let behaviour = locked(&self.behaviour).clone();
+            locked(&self.received).push(received.clone());
+            let goes_on = behave(&mut stream, &behaviour, &received).await;
+            self.under_way.fetch_sub(1, Ordering::Relaxed);
+            if !goes_on? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Treats a request as told; says whether the connection stays.
+async fn behave(
+    stream: &mut TcpStream,
+    behaviour: &Behaviour,
+    received: &Received,
+) -> std::io::Result<bool> {
+    let ok = |body: &[u8]| {
+        let mut answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()).into_bytes();
+        answer.extend_from_slice(body);
+        answer
+    };
+    match behaviour {
+        Behaviour::Status(status) => {
+            stream.write_all(format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n").as_bytes()).await?;
+        }
+        Behaviour::Head(status, lines) => {
+            let head = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n{lines}\r\n\r\n");
+            stream.write_all(head.as_bytes()).await?;
+        }
+        Behaviour::Body(body) => stream.write_all(&ok(body)).await?,
+        Behaviour::Echo => {
+            let fields: Vec<String> =
+                received.fields.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+            let mut body = fields.concat().into_bytes();
+            body.extend_from_slice(&received.body);
+            stream.write_all(&ok(&body)).await?;
+        }
+        Behaviour::After(pause) => {
+            sleep(*pause).await;
+            stream.write_all(&ok(b"")).await?;
+        }
+        Behaviour::Raw(bytes) => {
+            stream.write_all(bytes).await?;
+            return Ok(false);
+        }
+        Behaviour::RawThenStall(bytes) => {
+            stream.write_all(bytes).await?;
+            return stall(stream).await;
+        }
+        Behaviour::CloseAtOnce | Behaviour::Greet(_) | Behaviour::Close => return Ok(false),
+        Behaviour::Reset => {
+            stream.set_zero_linger()?;
+            return Ok(false);
+        }
+        Behaviour::OkThenReset => {
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nbegin").await?;
+            // Until the other side has read it, as a reset takes away what it has not.
+            sleep(Duration::from_millis(100)).await;
+            stream.set_zero_linger()?;
+            return Ok(false);
+        }
+        Behaviour::Stall => return stall(stream).await,
+        Behaviour::SlowHead => {
+            return drip(stream, &b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx-a: b\r\n\r\n"[..]).await;
+        }
+        Behaviour::SlowBody => {
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n").await?;
+            return drip(stream, &[b'x'; 1_000]).await;
+        }
+        Behaviour::EndlessBody => {
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+            return flood(stream, &[b'x'; 8_192]).await;
+        }
+        Behaviour::EndlessHead => {
+            stream.write_all(b"HTTP/1.1 200 OK\r\n").await?;
+            return flood(stream, b"x-field: value value value value value\r\n").await;
+        }
+        Behaviour::EndlessContinue => return flood(stream, b"HTTP/1.1 100 Continue\r\n\r\n").await,
+        Behaviour::CloseAfterAnswer => {
+            stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: 0\r\n\r\n").await?;
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Waits until the other side gives up.
+async fn stall(stream: &mut TcpStream) -> std::io::Result<bool> {
+    while stream.read(&mut [0; 1_024]).await? > 0 {}
+    Ok(false)
+}
+
+async fn drip(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<bool> {
+    for byte in bytes {
+        stream.write_all(&[*byte]).await?;
+        sleep(Duration::from_secs(1)).await;
+    }
+    Ok(false)
+}
+
+async fn flood(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<bool> {
+    loop {
+        stream.write_all(bytes).await?;
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Reads a request; nothing where the connection has ended.
+async fn read_request(
+    stream: &mut TcpStream,
+    buffered: &mut Vec<u8>,
+) -> std::io::Result<Option<Received>> {
+    let end = loop {
+        let found = buffered.windows(4).position(|window| window == b"\r\n\r\n");
+        if let Some(at) = found {
+            break at + 4;
+        }
+        if !read_more(stream, buffered).await? {
+            return Ok(None);
+        }
+    };
+    let head = String::from_utf8_lossy(&buffered[..end]).into_owned();
+    let mut lines = head.trim_end().split("\r\n");
+    let request_line = lines.next().unwrap_or_default().to_owned();
+    let fields: Vec<(String, String)> = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+        .collect();
+    let length = fields.iter().find(|(name, _)| name == "content-length");
+    let length: usize = length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0);
+    while buffered.len() < end + length {
+        if !read_more(stream, buffered).await? {
+            return Ok(None);
+        }
+    }
+    let body = buffered[end..end + length].to_vec();
+    buffered.drain(..end + length);
+    Ok(Some(Received { at: Instant::now(), request_line, fields, body }))
+}
+
+async fn read_more(stream: &mut TcpStream, buffered: &mut Vec<u8>) -> std::io::Result<bool> {
+    let mut more = [0; 8_192];
+    let count = stream.read(&mut more).await?;
+    buffered.extend_from_slice(&more[..count]);
+    Ok(count > 0)
+}
