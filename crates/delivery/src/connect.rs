@@ -95,7 +95,9 @@ impl Target {
                 Err(refused) => {
                     // Where a name leads is not told: it may be one of the operator's own network.
                     return Err(AttemptError::AddressRefused(match &self.host {
-                        Host::Domain(name) => format!("{name} leads to an address that is not called"),
+                        Host::Domain(name) => {
+                            format!("{name} leads to an address that is not called")
+                        }
                         _ => refused.to_string(),
                     }));
                 }
@@ -165,7 +167,9 @@ fn why(error: &std::io::Error) -> String {
             rustls::CertificateError::Expired | rustls::CertificateError::ExpiredContext { .. } => {
                 "the certificate has expired"
             }
-            rustls::CertificateError::UnknownIssuer => "nobody that is trusted signed the certificate",
+            rustls::CertificateError::UnknownIssuer => {
+                "nobody that is trusted signed the certificate"
+            }
             rustls::CertificateError::NotValidForName
             | rustls::CertificateError::NotValidForNameContext { .. } => {
                 "the certificate is for another name"
@@ -184,10 +188,8 @@ where
 {
     let mut builder = http1::Builder::new();
     builder.max_buf_size(HEAD_MAX);
-    let (sender, connection) = builder
-        .handshake(TokioIo::new(stream))
-        .await
-        .map_err(|_| AttemptError::ConnectionLost)?;
+    let (sender, connection) =
+        builder.handshake(TokioIo::new(stream)).await.map_err(|_| AttemptError::ConnectionLost)?;
     let task = tokio::spawn(async move {
         // How it ends is told to whoever sends on it.
         let _ = connection.await;

@@ -33,7 +33,9 @@ impl Pool {
         let idle = &mut *idle;
         let now = Instant::now();
         for &address in &checked.addresses {
-            let Some(waiting) = idle.by_target.get_mut(&(target.clone(), address)) else { continue };
+            let Some(waiting) = idle.by_target.get_mut(&(target.clone(), address)) else {
+                continue;
+            };
             while let Some((connection, since)) = waiting.pop() {
                 idle.count -= 1;
                 if now - since < IDLE_TIME_MAX && connection.sender.is_ready() {

@@ -180,7 +180,7 @@ fn is_lost(error: &hyper::Error) -> bool {
 
 fn is_io(error: &hyper::Error) -> bool {
     use std::error::Error;
-    error.source().is_some_and(|source| source.is::<std::io::Error>())
+    error.source().is_some_and(<dyn Error>::is::<std::io::Error>)
 }
 
 fn failure(error: &hyper::Error) -> AttemptError {

@@ -47,7 +47,8 @@ mod tests {
     fn it_is_the_one_that_the_standard_gives() {
         // The example of the standard's own libraries.
         let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
-        let (id, time, body) = ("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);
+        let (id, time, body) =
+            ("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);
         let signature = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
         assert_eq!(sign(&key, id, time, body), signature);
         let several = format!("v1,AAAA v2,x {signature}");

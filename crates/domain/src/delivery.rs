@@ -254,10 +254,7 @@ mod tests {
                 other => panic!("{other:?}"),
             })
             .collect();
-        assert_eq!(
-            pauses,
-            [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
-        );
+        assert_eq!(pauses, [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
         assert_eq!(next_step(ATTEMPTS_MAX, FAILED, at(0), 0.0), Step::Failed);
         assert_eq!(next_step(3, Outcome::Taken, at(0), 0.0), Step::Delivered);
     }

@@ -198,7 +198,11 @@ impl Occurrence {
 
     /// What happened by an event of this type, as the workspace sees it, between these places. Without
     /// the places that it needs it is nothing.
-    pub fn of(event: EventType, before: Option<GroupPath>, after: Option<GroupPath>) -> Option<Self> {
+    pub fn of(
+        event: EventType,
+        before: Option<GroupPath>,
+        after: Option<GroupPath>,
+    ) -> Option<Self> {
         Some(match event {
             EventType::ContentPieceAdded => Self::PieceAdded(after?),
             EventType::ContentPieceUpdated => Self::PieceUpdated { before: before?, after: after? },
@@ -263,11 +267,10 @@ mod tests {
     #[test]
     fn a_moved_piece_is_seen_as_the_window_sees_it() {
         let moved = Occurrence::PieceUpdated { before: path(&[1, 2]), after: path(&[1, 3]) };
-        let seen = |window| moved.seen_through(window);
-        assert_eq!(seen(Window::Workspace), Some(EventType::ContentPieceUpdated));
+        assert_eq!(moved.seen_through(Window::Workspace), Some(EventType::ContentPieceUpdated));
         let groups = |ids: &[u128]| {
             let groups: Vec<_> = ids.iter().map(|&id| ContentGroupId::new(id)).collect();
-            seen(Window::Groups(&groups))
+            moved.seen_through(Window::Groups(&groups))
         };
         assert_eq!(groups(&[1]), Some(EventType::ContentPieceUpdated));
         assert_eq!(groups(&[2]), Some(EventType::ContentPieceRemoved));

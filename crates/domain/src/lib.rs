@@ -24,8 +24,8 @@ pub mod webhook;
 pub mod workspace;
 
 pub use id::{
-    ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, RoleId, TagId, TokenId, UserId, VariantId,
-    WebhookId, WorkspaceId, WorkspaceMemberId,
+    ContentGroupId, ContentPieceId, DeliveryId, EventId, MailId, RoleId, TagId, TokenId, UserId,
+    VariantId, WebhookId, WorkspaceId, WorkspaceMemberId,
 };
 pub use order_key::OrderKey;
 pub use permission::{Permission, PermissionSet};

@@ -48,6 +48,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         rate_limit: settings.rate_limit.value,
         invites_per_hour: settings.invites_per_hour.value,
         webhook_addresses: settings.webhook_addresses(address)?,
+        node: node(address),
     };
     let app = App::new(database.clone(), environment, key, limits);
     let url = settings.public_url(address);
@@ -55,6 +56,13 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     server.run(app, stop).await;
     close(&database).await;
     Ok(())
+}
+
+/// What this program is called among those that serve the same database: a name that it has again when it
+/// starts again.
+fn node(address: SocketAddr) -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{} {address}", host.trim())
 }
 
 async fn close(database: &Database) {

@@ -5,8 +5,8 @@
 //! themselves, each in one transaction with its events, used by the endpoints and by the program's
 //! commands alike; `representation` is how resources look in JSON; [`openapi`] describes all of it.
 
-mod environment;
 mod delivery;
+mod environment;
 mod housekeeping;
 pub mod http;
 pub mod openapi;

@@ -161,7 +161,7 @@ fn read_match(row: &Row<'_>) -> Result<Match> {
 }
 
 /// How many runs of events are looked at in one go.
-const MATCHES_MAX: i64 = 64;
+const MATCHES_MAX: usize = 64;
 
 /// Makes deliveries of what events matched, at most `max` of them, the oldest first; says whether there may
 /// be more to make.
@@ -177,7 +177,7 @@ pub async fn expand(
          FROM event_matches ORDER BY id, event_type LIMIT {MATCHES_MAX}{lock}"
     );
     let matches = tx.query(&sql, &[], read_match).await?;
-    let mut more = matches.len() as i64 == MATCHES_MAX;
+    let mut more = matches.len() == MATCHES_MAX;
     let mut left = max;
     for matched in matches {
         if left == 0 {
@@ -481,18 +481,18 @@ async fn due(
     let mut by_lane = Vec::new();
     for lane in lanes {
         let sql = format!(
-            "SELECT d.id, d.event_id, d.event_type, d.sequence, d.attempts, d.log,
-                COALESCE(e.created_at_ms, d.created_at_ms), d.due_at_ms,
-                CASE WHEN d.data IS NOT NULL THEN d.data
-                    WHEN d.event_type = 'contentPieceRemoved' AND e.data_before IS NOT NULL
+            "SELECT due.id, due.event_id, due.event_type, due.sequence, due.attempts, due.log,
+                COALESCE(e.created_at_ms, due.created_at_ms), due.due_at_ms,
+                CASE WHEN due.data IS NOT NULL THEN due.data
+                    WHEN due.event_type = 'contentPieceRemoved' AND e.data_before IS NOT NULL
                         THEN e.data_before
                     ELSE e.data END
              FROM (SELECT d.* FROM deliveries d
                 WHERE d.workspace_id = ?1 AND d.webhook_id = ?2 AND d.status = 'pending'
                     AND d.lane = {} AND d.due_at_ms <= ?3 AND {NOT_LEASED}
-                ORDER BY d.due_at_ms LIMIT ?4) d
-             LEFT JOIN events e ON e.workspace_id = ?1 AND e.sequence = d.sequence
-             ORDER BY d.due_at_ms",
+                ORDER BY d.due_at_ms LIMIT ?4) due
+             LEFT JOIN events e ON e.workspace_id = ?1 AND e.sequence = due.sequence
+             ORDER BY due.due_at_ms",
             lane.number()
         );
         let limit = i64::try_from(max).unwrap_or(i64::MAX);
@@ -536,12 +536,7 @@ async fn due(
 }
 
 /// Works out when to look at a line next.
-async fn schedule(
-    tx: &Tx<'_>,
-    queue: &mut Queue,
-    sends: bool,
-    now: Timestamp,
-) -> Result<()> {
+async fn schedule(tx: &Tx<'_>, queue: &mut Queue, sends: bool, now: Timestamp) -> Result<()> {
     let first = |lane: Lane| {
         format!(
             "(SELECT d.due_at_ms FROM deliveries d
@@ -551,12 +546,8 @@ async fn schedule(
             lane.number()
         )
     };
-    let sql = format!(
-        "SELECT {}, {}, {}",
-        first(Lane::Test),
-        first(Lane::Fresh),
-        first(Lane::Retry)
-    );
+    let sql =
+        format!("SELECT {}, {}, {}", first(Lane::Test), first(Lane::Fresh), first(Lane::Retry));
     let read = |row: &Row<'_>| Ok([row.opt_time(0)?, row.opt_time(1)?, row.opt_time(2)?]);
     let params = params![queue.workspace, queue.webhook, now];
     let [test, fresh, retry] = tx.get(&sql, params, read).await?;
@@ -671,8 +662,8 @@ pub async fn settle(
             // A sample may show that the receiver is well again, and never that it is not.
             if is_well || !one.is_test {
                 queue.health = queue.health.after(one.outcome, now, random());
-                let is_gone = one.outcome == Outcome::Gone
-                    || verdict.is_some_and(|verdict| verdict.is_gone);
+                let is_gone =
+                    one.outcome == Outcome::Gone || verdict.is_some_and(|verdict| verdict.is_gone);
                 verdict = Some(Verdict { workspace, webhook, is_well, is_gone });
             }
         }
@@ -790,10 +781,8 @@ pub async fn send_again(
          WHERE d.workspace_id = ?1 AND d.id = ?2 AND d.status {{}} 'pending' AND {NOT_LEASED}"
     );
     // Those that wait already are not counted again.
-    let rows: Vec<Vec<Value<'_>>> = ids
-        .iter()
-        .map(|id| params![workspace, *id, now, Lane::Retry.number()].to_vec())
-        .collect();
+    let rows: Vec<Vec<Value<'_>>> =
+        ids.iter().map(|id| params![workspace, *id, now, Lane::Retry.number()].to_vec()).collect();
     tx.execute_each(&sql.replace("{}", "="), &rows).await?;
     let woken: u64 = tx.execute_each_counting(&sql.replace("{}", "<>"), &rows).await?.iter().sum();
     queue.pending += i64::try_from(woken).unwrap_or_default();
@@ -830,7 +819,7 @@ pub async fn recover(
 const RECOVERED_PENDING_MAX: i64 = 1_000;
 
 /// How many failed deliveries are made to be sent again in one go.
-const RECOVERED_MAX: i64 = 200;
+const RECOVERED_MAX: usize = 200;
 
 /// Goes on with what [`recover`] began, where the receivers keep up with it.
 pub async fn go_on_recovering(tx: &WriteTx<'_>, now: Timestamp) -> Result<()> {
@@ -848,19 +837,20 @@ pub async fn go_on_recovering(tx: &WriteTx<'_>, now: Timestamp) -> Result<()> {
         if queue.is_some_and(|queue| queue.pending > RECOVERED_PENDING_MAX) {
             continue;
         }
+        let limit = i64::try_from(RECOVERED_MAX).unwrap_or(i64::MAX);
         let failed = tx
             .query(
                 "SELECT id FROM deliveries
                  WHERE workspace_id = ?1 AND webhook_id = ?2 AND status = 'failed' AND id > ?3
                     AND id <= ?4 AND created_at_ms >= ?5
                  ORDER BY id LIMIT ?6",
-                params![workspace, webhook, &done, &last, since, RECOVERED_MAX],
+                params![workspace, webhook, &done, &last, since, limit],
                 |row| row.parse::<DeliveryId>(0),
             )
             .await?;
         send_again(tx, workspace, webhook, &failed, now).await?;
         match failed.last() {
-            Some(last) if failed.len() as i64 == RECOVERED_MAX => {
+            Some(last) if failed.len() == RECOVERED_MAX => {
                 tx.execute(
                     "UPDATE webhook_recoveries SET done_id = ?3
                      WHERE workspace_id = ?1 AND webhook_id = ?2",
@@ -869,7 +859,8 @@ pub async fn go_on_recovering(tx: &WriteTx<'_>, now: Timestamp) -> Result<()> {
                 .await?;
             }
             _ => {
-                let sql = "DELETE FROM webhook_recoveries WHERE workspace_id = ?1 AND webhook_id = ?2";
+                let sql =
+                    "DELETE FROM webhook_recoveries WHERE workspace_id = ?1 AND webhook_id = ?2";
                 tx.execute(sql, params![workspace, webhook]).await?;
             }
         }
@@ -1024,7 +1015,8 @@ pub async fn forget_orphans(tx: &WriteTx<'_>, limit: i64) -> Result<u64> {
             .await?;
         if left.is_empty() {
             for table in ["delivery_leases", "webhook_recoveries", "webhook_queues"] {
-                let sql = format!("DELETE FROM {table} WHERE workspace_id = ?1 AND webhook_id = ?2");
+                let sql =
+                    format!("DELETE FROM {table} WHERE workspace_id = ?1 AND webhook_id = ?2");
                 forgotten += tx.execute(&sql, params![workspace, webhook]).await?;
             }
             continue;

@@ -200,7 +200,11 @@ async fn keep_matches(
             let same = runs[open..begin].iter_mut().find(|run| {
                 run.event_type == event_type
                     && run.last_sequence == sequence - 1
-                    && run.webhook_ids.iter().map(|one| one.id).eq(webhook_ids.iter().map(|one| one.id))
+                    && run
+                        .webhook_ids
+                        .iter()
+                        .map(|one| one.id)
+                        .eq(webhook_ids.iter().map(|one| one.id))
             });
             match same {
                 Some(run) => run.last_sequence = *sequence,
@@ -255,7 +259,7 @@ async fn watchers(
         .collect();
     let paths = occurrences().flat_map(|one| [one.path_before(), one.path_after()]).flatten();
     let groups: BTreeSet<ContentGroupId> =
-        paths.flat_map(|path| path.groups()).take(16 * GROUPS_MAX).copied().collect();
+        paths.flat_map(GroupPath::groups).take(16 * GROUPS_MAX).copied().collect();
     let mut params = vec![Value::from(workspace)];
     let of_types = in_list("h.event", types.iter().copied(), &mut params);
     let on_groups = if groups.is_empty() || groups.len() > GROUPS_MAX {
@@ -308,7 +312,8 @@ pub async fn list_placed(
             let occurrence = Occurrence::of(event_type, path(5)?, path(6)?);
             Ok(PlacedEvent {
                 event,
-                occurrence: occurrence.ok_or_else(|| Error::corrupt("an event without its place"))?,
+                occurrence: occurrence
+                    .ok_or_else(|| Error::corrupt("an event without its place"))?,
                 data_before: row.opt_owned(7)?,
             })
         },
@@ -318,7 +323,8 @@ pub async fn list_placed(
 
 /// The numbers of the first event that is kept, if any is, and of the last one that there was.
 pub async fn bounds(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<(Option<i64>, i64)> {
-    let sql = "SELECT (SELECT MIN(sequence) FROM events WHERE workspace_id = ?1), last_sequence
+    let sql = "SELECT (SELECT sequence FROM events WHERE workspace_id = ?1
+                    ORDER BY sequence LIMIT 1), last_sequence
                FROM workspace_sequences WHERE workspace_id = ?1";
     tx.get(sql, params![workspace], |row| Ok((row.opt_int(0)?, row.int(1)?))).await
 }

@@ -21,8 +21,7 @@ const WATCHES_ITS_GROUP: &str = "h.event NOT IN ('memberInvited', 'memberAdded',
 
 /// What has come to a webhook is sent: also to one whose group was deleted, which nothing new comes
 /// to.
-pub(crate) const SENDS: &str =
-    "(h.enabled OR COALESCE(h.disabled_reason, '') = 'group_deleted')";
+pub(crate) const SENDS: &str = "(h.enabled OR COALESCE(h.disabled_reason, '') = 'group_deleted')";
 
 fn read(row: &Row<'_>) -> Result<Webhook> {
     Ok(Webhook {
@@ -42,7 +41,10 @@ fn read(row: &Row<'_>) -> Result<Webhook> {
 }
 
 /// Only webhooks on groups in the subtree of one of `within`.
-pub(crate) fn within_filter(within: Option<&[ContentGroupId]>, params: &mut Vec<Value<'_>>) -> String {
+pub(crate) fn within_filter(
+    within: Option<&[ContentGroupId]>,
+    params: &mut Vec<Value<'_>>,
+) -> String {
     let Some(roots) = within else { return String::new() };
     let list = in_list("g.ancestor_id", roots.iter().copied(), params);
     format!(
@@ -225,8 +227,7 @@ pub(crate) async fn which_send(
 ) -> Result<BTreeMap<WebhookId, bool>> {
     let mut params = vec![Value::from(workspace)];
     let listed = in_list("h.id", ids.iter().copied(), &mut params);
-    let sql =
-        format!("SELECT h.id, {SENDS} FROM webhooks h WHERE h.workspace_id = ?1{listed}");
+    let sql = format!("SELECT h.id, {SENDS} FROM webhooks h WHERE h.workspace_id = ?1{listed}");
     let found = tx.query(&sql, &params, |row| Ok((row.parse(0)?, row.bool(1)?))).await?;
     Ok(found.into_iter().collect())
 }
@@ -248,11 +249,7 @@ pub(crate) async fn count_dropped(
 }
 
 /// Notes that a webhook's events come through.
-pub async fn note_success(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    id: WebhookId,
-) -> Result<()> {
+pub async fn note_success(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WebhookId) -> Result<()> {
     tx.execute(
         "UPDATE webhooks SET failing_since_ms = NULL, version = version + 1
          WHERE workspace_id = ?1 AND id = ?2 AND failing_since_ms IS NOT NULL",

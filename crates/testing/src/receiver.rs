@@ -205,13 +205,16 @@ async fn behave(
     received: &Received,
 ) -> std::io::Result<bool> {
     let ok = |body: &[u8]| {
-        let mut answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()).into_bytes();
+        let mut answer =
+            format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()).into_bytes();
         answer.extend_from_slice(body);
         answer
     };
     match behaviour {
         Behaviour::Status(status) => {
-            stream.write_all(format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n").as_bytes()).await?;
+            stream
+                .write_all(format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n").as_bytes())
+                .await?;
         }
         Behaviour::Head(status, lines) => {
             let head = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n{lines}\r\n\r\n");
@@ -251,7 +254,8 @@ async fn behave(
         }
         Behaviour::Stall => return stall(stream).await,
         Behaviour::SlowHead => {
-            return drip(stream, &b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx-a: b\r\n\r\n"[..]).await;
+            return drip(stream, &b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx-a: b\r\n\r\n"[..])
+                .await;
         }
         Behaviour::SlowBody => {
             stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n").await?;
@@ -267,7 +271,11 @@ async fn behave(
         }
         Behaviour::EndlessContinue => return flood(stream, b"HTTP/1.1 100 Continue\r\n\r\n").await,
         Behaviour::CloseAfterAnswer => {
-            stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: 0\r\n\r\n").await?;
+            stream
+                .write_all(
+                    b"HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: 0\r\n\r\n",
+                )
+                .await?;
             return Ok(false);
         }
     }

@@ -301,7 +301,9 @@ fn is_kept(dom: &Dom, element: NodeId, tag: Tag, attribute: Attribute, value: &s
         (Tag::Image, Attribute::Width | Attribute::Height) => {
             safety::is_safe_length(&crate::value::Value::from_attribute(value))
         }
-        (Tag::OrderedList, Attribute::Start) => rules::leading_integer(value).is_some(),
+        (Tag::OrderedList, Attribute::Start) | (Tag::Column, Attribute::Width) => {
+            rules::leading_integer(value).is_some()
+        }
         (Tag::OrderedList, Attribute::Type) => !value.is_empty(),
         (Tag::TableCell | Tag::TableHeader, Attribute::Colspan | Attribute::Rowspan) => {
             table::reads_span(dom, element, attribute)
@@ -318,7 +320,6 @@ fn is_kept(dom: &Dom, element: NodeId, tag: Tag, attribute: Attribute, value: &s
         (Tag::TableCell | Tag::TableHeader, Attribute::Align) => {
             Align::from_name(&value.trim().to_ascii_lowercase()).is_some()
         }
-        (Tag::Column, Attribute::Width) => rules::leading_integer(value).is_some(),
         (Tag::BulletList, Attribute::DataType) => value == "taskList",
         (Tag::ListItem, Attribute::DataType) => value == "taskItem",
         (Tag::ListItem, Attribute::DataChecked) => {

@@ -291,13 +291,13 @@ fn move_lists_into_items(dom: &mut Dom, list: NodeId, mut losses: Option<&mut Lo
     while let Some(child) = next {
         next = dom.next_sibling(child);
         place += usize::from(dom.is_element(child));
-        let moves = item.is_some() && dom.tag(child).is_some_and(Tag::is_list);
-        moved |= moves;
+        let belongs = item.is_some() && dom.tag(child).is_some_and(Tag::is_list);
+        moved |= belongs;
         if let Some(losses) = losses.as_deref_mut().filter(|_| moved) {
             losses.moves(child, list, place);
         }
         match (dom.tag(child), item) {
-            (Some(_), Some(item)) if moves => {
+            (Some(_), Some(item)) if belongs => {
                 dom.detach(child);
                 dom.append(item, child);
             }

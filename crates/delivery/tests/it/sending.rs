@@ -169,7 +169,8 @@ struct Rebinding {
 
 impl Rebinding {
     fn new(addresses: &[&[&str]]) -> Arc<Self> {
-        let parse = |list: &&[&str]| list.iter().map(|one| one.parse().unwrap()).collect();
+        let parse =
+            |list: &&[&str]| list.iter().map(|one| one.parse().expect("an address")).collect();
         Arc::new(Self {
             addresses: addresses.iter().map(parse).collect(),
             asked: AtomicUsize::new(0),

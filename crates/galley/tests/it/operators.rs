@@ -20,7 +20,7 @@ async fn get(program: &Program, token: &str, path: &str) -> (StatusCode, Value) 
 on_both_engines! {
     async fn another_key_is_refused_and_the_right_one_goes_on(store: TestStore) {
         let mut program = Program::serve(&store, free_port());
-        let body = json!({"url": "https://9.9.9.9/", "name": "w", "event": "memberAdded", "secret": "s"});
+        let body = json!({"url": "https://hooks.invalid/", "name": "w", "event": "memberAdded", "secret": "s"});
         let made = program.request(Method::POST, "/webhooks").json(&body).send().await.unwrap();
         assert_eq!(made.status(), 201);
         assert!(program.terminate().success());

@@ -6,8 +6,8 @@ use galley_domain::event::EventType;
 use galley_domain::{Timestamp, WebhookId, WorkspaceId};
 use galley_storage::deliveries::Leased;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::openapi;
 

@@ -17,7 +17,7 @@ use crate::operations;
 const EXPANDED_MAX: usize = 128;
 
 /// For how long deliveries are leased: an attempt's time, that of those before it, and some more.
-const LEASE_TIME: Duration = Duration::from_secs(60);
+const LEASE_TIME: Duration = Duration::from_mins(1);
 
 /// What the store has answered.
 pub(super) struct Exchange {

@@ -11,7 +11,9 @@ mod log;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use galley_delivery::{Action, Ask, Attempt, AttemptError, Dispatcher, Job, Limits, Request, Sender};
+use galley_delivery::{
+    Action, Ask, Attempt, AttemptError, Dispatcher, Job, Limits, Request, Sender,
+};
 use galley_domain::WebhookId;
 use galley_domain::delivery::{Outcome, Step, next_step};
 use galley_domain::webhook::WebhookSecret;
@@ -111,7 +113,8 @@ impl Engine {
             }
         }
         #[expect(clippy::cast_precision_loss, reason = "there are few")]
-        metrics::gauge!("galley_webhook_attempts_under_way").set(self.dispatcher.under_way() as f64);
+        metrics::gauge!("galley_webhook_attempts_under_way")
+            .set(self.dispatcher.under_way() as f64);
     }
 
     fn take_note(&mut self, event: Event) {
@@ -164,7 +167,8 @@ impl Engine {
     }
 
     fn attempt(&self, job: Job<Leased>) {
-        let (app, sender, events) = (self.app.clone(), Arc::clone(&self.sender), self.events.clone());
+        let (app, sender, events) =
+            (self.app.clone(), Arc::clone(&self.sender), self.events.clone());
         tokio::spawn(async move {
             let Job { webhook, is_failing, payload: leased, .. } = job;
             let settlement = Box::new(attempt(&app, &sender, &leased).await);
@@ -224,11 +228,7 @@ fn label(attempt: &Attempt, outcome: Outcome) -> &'static str {
     }
 }
 
-fn request(
-    app: &App,
-    leased: &Leased,
-    environment: &Environment,
-) -> Result<Request, AttemptError> {
+fn request(app: &App, leased: &Leased, environment: &Environment) -> Result<Request, AttemptError> {
     let body = Envelope::of(leased).ok_or(AttemptError::EventForgotten)?.to_bytes();
     let secret = match &leased.sealed_secret {
         Some(sealed) => Some(open(app, leased.webhook, sealed)?),

@@ -9,8 +9,8 @@ use crate::http::edge::remember_route;
 use crate::http::problem::{Problem, Reason};
 use crate::openapi::endpoint::{Endpoints, endpoints};
 use crate::routes::{
-    content_groups, content_pieces, docs, events, openapi, problems, profile, roles, service, tags, tokens,
-    variants, webhook_deliveries, webhooks, workspace, workspace_memberships,
+    content_groups, content_pieces, docs, events, openapi, problems, profile, roles, service, tags,
+    tokens, variants, webhook_deliveries, webhooks, workspace, workspace_memberships,
 };
 
 /// The service's routes.

@@ -6,8 +6,8 @@ use galley_domain::text::ShortText;
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookSecret, WebhookUrl};
 use galley_domain::{ContentGroupId, Invalid, Permission, WebhookId};
 use galley_storage::tokens::Authentication;
-use galley_storage::{deliveries, webhooks};
 use galley_storage::{Tx, WriteTx, content_groups};
+use galley_storage::{deliveries, webhooks};
 
 use crate::environment::Environment;
 use crate::http::error::Error;
@@ -155,7 +155,11 @@ pub async fn delete(
     Ok(())
 }
 
-pub(super) async fn find(tx: &Tx<'_>, actor: &Authentication, id: WebhookId) -> Result<Webhook, Error> {
+pub(super) async fn find(
+    tx: &Tx<'_>,
+    actor: &Authentication,
+    id: WebhookId,
+) -> Result<Webhook, Error> {
     let within = actor.content_groups.as_deref();
     let found = webhooks::find(tx, actor.workspace, id, within).await?;
     found.ok_or_else(Error::not_found)

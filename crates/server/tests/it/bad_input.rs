@@ -344,6 +344,7 @@ fn table(names: &Names) -> Vec<Bad> {
     }
     table.extend(table_of_people(names));
     table.extend(table_of_webhooks(names));
+    table.extend(table_of_deliveries(names));
     table
 }
 
@@ -580,7 +581,7 @@ fn table_of_webhooks(names: &Names) -> Vec<Bad> {
     };
     let made = |fields: &str| {
         format!(
-            "{{\"url\":\"https://9.9.9.9/\",\"name\":\"w\",\"event\":\"memberAdded\",{fields}}}"
+            "{{\"url\":\"https://hooks.invalid/\",\"name\":\"w\",\"event\":\"memberAdded\",{fields}}}"
         )
     };
     let long = "x".repeat(256);
@@ -594,8 +595,8 @@ fn table_of_webhooks(names: &Names) -> Vec<Bad> {
         ),
         ("{\"url\":\"ftp://a/\",\"name\":\"\",\"event\":\"pieceAdded\"}".to_owned(), "validation",
             &["url", "name", "event"]),
-        (made("\"url2\":1").replace("https://9.9.9.9/", "https://u:p@9.9.9.9/"), "validation", &["url"]),
-        (made("\"x\":1").replace("https://9.9.9.9/", "http:9.9.9.9"), "validation", &["url"]),
+        (made("\"url2\":1").replace("https://hooks.invalid/", "https://u:p@hooks.invalid/"), "validation", &["url"]),
+        (made("\"x\":1").replace("https://hooks.invalid/", "http:hooks.invalid"), "validation", &["url"]),
         (made(&format!("\"secret\":\"{long}\"")), "validation", &["secret"]),
         (made("\"secret\":\"whsec_AAAA\""), "validation", &["secret"]),
         (made("\"secret\":[]"), "validation", &["secret"]),
@@ -633,6 +634,51 @@ fn table_of_webhooks(names: &Names) -> Vec<Bad> {
     table
 }
 
+/// Requests about what comes of webhooks.
+fn table_of_deliveries(names: &Names) -> Vec<Bad> {
+    let Names { tag, webhook, .. } = names;
+    let mut table = Vec::new();
+    let mut add = |method: &str, path: &str, body: String, status, reason, issues| {
+        let (method, path) = (method.parse().unwrap(), path.to_owned());
+        table.push(Bad { method, path, body: body_of(body), status, reason, issues });
+    };
+    for path in ["/webhooks/test", "/webhooks/deliveries/retry"] {
+        add("POST", path, "{}".to_owned(), 400, "validation", &["id"][..]);
+        add("POST", path, "{\"id\":1}".to_owned(), 400, "validation", &["id"]);
+        add("POST", path, format!("{{\"id\":\"{tag}\"}}"), 404, "not_found", &[]);
+        add("POST", path, "[]".to_owned(), 400, "malformed_body", &[]);
+    }
+    let path = "/webhooks/recover";
+    add("POST", path, "{}".to_owned(), 400, "validation", &["id", "since"]);
+    for since in ["1", "null", "\"\"", "\"soon\"", "\"2026-13-01\""] {
+        let body = format!("{{\"id\":\"{webhook}\",\"since\":{since}}}");
+        add("POST", path, body, 400, "validation", &["since"]);
+    }
+    let body = format!("{{\"id\":\"{tag}\",\"since\":\"2026-11-20\"}}");
+    add("POST", path, body, 404, "not_found", &[]);
+    for (query, issues) in [
+        ("status=sent", &["status"][..]),
+        ("perPage=101", &["perPage"]),
+        ("perPage=0&page=0", &["perPage", "page"]),
+        ("cursor=x", &["cursor"]),
+        ("lastId=x", &["lastId"]),
+    ] {
+        let path = format!("/webhooks/deliveries?{query}");
+        add("GET", &path, String::new(), 400, "validation", issues);
+    }
+    let path = format!("/webhooks/deliveries?webhookId={tag}");
+    add("GET", &path, String::new(), 404, "not_found", &[]);
+    for (query, issues) in [
+        ("after=-1", &["after"][..]),
+        ("after=x&perPage=1001", &["after", "perPage"]),
+        ("after=1&after=2", &["after"]),
+        ("after=99999999999999999999", &["after"]),
+    ] {
+        add("GET", &format!("/events?{query}"), String::new(), 400, "validation", issues);
+    }
+    table
+}
+
 fn body_of(text: String) -> Body {
     if text.is_empty() { Body::None } else { Body::Json(text) }
 }
@@ -656,7 +702,7 @@ on_both_engines! {
         let variant = service.create("/variants", &json!({"key": "de", "label": "German"})).await;
         let piece = service.create("/content-pieces", &service.piece("kept")).await;
         let token = service.create("/tokens", &json!({"name": "t", "permissions": []})).await;
-        let hook = json!({"url": "https://9.9.9.9/", "name": "w", "event": "memberAdded"});
+        let hook = json!({"url": "https://hooks.invalid/", "name": "w", "event": "memberAdded"});
         let webhook = service.create("/webhooks", &hook).await;
         let [_, role, _] = service.roles();
         let names = Names {

@@ -146,7 +146,7 @@ on_both_engines! {
         let variant = service.create("/variants", &json!({"key": "de", "label": "a"})).await;
         let role = service.create("/roles", &json!({"name": "r", "permissions": []})).await;
         let token = service.create("/tokens", &json!({"name": "t", "permissions": []})).await;
-        let webhook = json!({"url": "https://9.9.9.9/", "name": "w", "event": "memberAdded"});
+        let webhook = json!({"url": "https://hooks.invalid/", "name": "w", "event": "memberAdded"});
         let webhook = service.create("/webhooks", &webhook).await;
         let changes: Vec<(&str, Option<&String>, &str, Vec<String>)> = vec![
             ("/tags", Some(&tag), "label", names("l")),
@@ -276,7 +276,7 @@ on_both_engines! {
         for round in 0..10 {
             let group = service.create("/content-groups", &json!({"name": "g"})).await;
             let make = |number: usize| {
-                let body = json!({"url": "https://9.9.9.9/", "name": format!("{round}-{number}"),
+                let body = json!({"url": "https://hooks.invalid/", "name": format!("{round}-{number}"),
                     "event": "contentPieceAdded", "metadata": {"contentGroupId": group}});
                 let service = &service;
                 async move { service.post("/webhooks", &body).await.status.as_u16() }

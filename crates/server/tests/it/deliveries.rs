@@ -28,7 +28,8 @@ async fn add_group(service: &Service, name: &str) -> String {
 
 /// The deliveries of a webhook, the latest first.
 async fn deliveries(service: &Service, webhook: &str) -> Vec<Value> {
-    let answer = service.get(&format!("/webhooks/deliveries?webhookId={webhook}&perPage=100")).await;
+    let answer =
+        service.get(&format!("/webhooks/deliveries?webhookId={webhook}&perPage=100")).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.body.as_array().expect("a list").clone()
 }
@@ -50,7 +51,8 @@ async fn wait_for_statuses(service: &Service, webhook: &str, expected: &[&str]) 
 /// Has the webhook's line looked at, as time has passed that nobody noticed.
 async fn nudge(service: &Service, webhook: &str) {
     let description = service.environment.new_id().to_string();
-    let answer = service.put("/webhooks", &json!({"id": webhook, "description": description})).await;
+    let answer =
+        service.put("/webhooks", &json!({"id": webhook, "description": description})).await;
     assert_eq!(answer.status, 204, "{answer:?}");
 }
 
@@ -190,7 +192,7 @@ on_both_engines! {
                 Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()))
             }).await
         }).await;
-        assert_eq!(mails, [("webhook_disabled".to_owned(), "admin@localhost".to_owned())]);
+        assert_eq!(mails, [("webhook_disabled".to_owned(), "home@example.org".to_owned())]);
     }
 
     async fn a_disabled_webhook_gets_nothing_but_samples(store: TestStore) {

@@ -67,7 +67,7 @@ on_both_engines! {
         let hidden = service.create("/content-pieces", &piece_in(&beside, "hidden")).await;
         let shown = service.create("/content-pieces", &piece_in(&inside, "shown")).await;
         let webhook = async |event: &str, group: Option<&str>| {
-            let body = json!({"url": "https://9.9.9.9/", "name": "w", "event": event,
+            let body = json!({"url": "https://hooks.invalid/", "name": "w", "event": event,
                 "metadata": {"contentGroupId": group}});
             service.create("/webhooks", &body).await
         };

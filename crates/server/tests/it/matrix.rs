@@ -91,6 +91,11 @@ fn row(method: &str, path: &str) -> Option<Row> {
         ("POST", "/webhooks") => row("webhooks:write", 201, 403, 403, 201, 400),
         ("DELETE", "/webhooks") => row("webhooks:write", 204, 204, 404, 204, 404),
         ("GET", "/webhooks/list") => row("webhooks:read", 200, 200, 200, 200, 200),
+        ("POST", "/webhooks/test") => row("webhooks:write", 202, 202, 404, 202, 404),
+        ("POST", "/webhooks/recover") => row("webhooks:write", 202, 403, 404, 202, 404),
+        ("GET", "/webhooks/deliveries") => row("webhooks:read", 200, 200, 404, 200, 404),
+        ("POST", "/webhooks/deliveries/retry") => row("webhooks:write", 202, 403, 404, 202, 404),
+        ("GET", "/events") => row("webhooks:read", 200, 200, 200, 200, 200),
         _ => None,
     }
 }
@@ -153,7 +158,7 @@ async fn target(service: &Service, method: &str, route: &str, number: usize) -> 
     let group = service.home.group.clone();
     let piece =
         json!({"title": name, "slug": name, "tags": [], "members": [], "contentGroupId": group});
-    let webhook = json!({"url": "https://9.9.9.9/", "name": name, "event": "contentPieceAdded",
+    let webhook = json!({"url": "https://hooks.invalid/", "name": name, "event": "contentPieceAdded",
         "metadata": {"contentGroupId": group}});
     // How something of the route's resource is made, and what may change of it.
     let (make, change) = match route {
@@ -183,6 +188,19 @@ async fn target(service: &Service, method: &str, route: &str, number: usize) -> 
             let variant = service.create("/variants", &variant).await;
             let path = format!("{route}?contentGroupId={group}&variant={variant}");
             return Target { path, body: None };
+        }
+        "/webhooks/test" | "/webhooks/recover" | "/webhooks/deliveries" => {
+            let id = service.create("/webhooks", &webhook).await;
+            if method == "GET" {
+                return Target { path: format!("{route}?webhookId={id}"), body: None };
+            }
+            let body = json!({"id": id, "since": "2026-11-20"});
+            return Target { path: route.to_owned(), body: Some(body) };
+        }
+        "/webhooks/deliveries/retry" => {
+            let id = service.create("/webhooks", &webhook).await;
+            let sample = service.post("/webhooks/test", &json!({"id": id})).await;
+            return Target { path: route.to_owned(), body: Some(json!({"id": sample.id()})) };
         }
         "/content-groups/list" => {
             return Target { path: format!("{route}?ancestor={group}"), body: None };
@@ -437,8 +455,11 @@ on_both_engines! {
         let variant = make("/variants", json!({"key": "theirs", "label": "theirs"})).await;
         let role = make("/roles", json!({"name": "theirs", "permissions": []})).await;
         let token = make("/tokens", json!({"name": "theirs", "permissions": []})).await;
-        let webhook = make("/webhooks", json!({"url": "https://9.9.9.9/", "name": "theirs",
+        let webhook = make("/webhooks", json!({"url": "https://hooks.invalid/", "name": "theirs",
             "event": "memberAdded"})).await;
+        let body = json!({"id": webhook});
+        let sample = service.send_as(&other.token, Method::POST, "/webhooks/test", Some(&body)).await;
+        let sample = sample.id();
         let (group, member) = (other.group.clone(), other.made.member.to_string());
         let list = "/content-pieces/list?perPage=1&sort=title";
         make("/content-pieces", crate::service::piece_in(&other.group, "next")).await;
@@ -448,7 +469,7 @@ on_both_engines! {
 
         let mine = service.create("/content-pieces", &service.piece("mine")).await;
         let my_member = service.home.made.member.to_string();
-        let my_webhook = service.create("/webhooks", &json!({"url": "https://9.9.9.9/",
+        let my_webhook = service.create("/webhooks", &json!({"url": "https://hooks.invalid/",
             "name": "mine", "event": "memberAdded"})).await;
         let get = |path: String| ("GET", Target { path, body: None });
         let delete = |path: String| ("DELETE", Target { path, body: None });
@@ -495,7 +516,7 @@ on_both_engines! {
             send("PUT", "/tokens", json!({"id": token, "name": "x"})),
             send("POST", "/tokens", json!({"name": "x", "permissions": [], "contentGroupIds": [group]})),
             send("PUT", "/webhooks", json!({"id": webhook, "name": "x"})),
-            send("POST", "/webhooks", json!({"url": "https://9.9.9.9/", "name": "x",
+            send("POST", "/webhooks", json!({"url": "https://hooks.invalid/", "name": "x",
                 "event": "contentPieceAdded", "metadata": {"contentGroupId": group}})),
             send("PUT", "/webhooks", json!({"id": my_webhook, "metadata": {"contentGroupId": group}})),
             send("POST", "/workspace-memberships", json!({"email": "x@example.org", "name": "x", "roleId": role})),
@@ -508,6 +529,10 @@ on_both_engines! {
             delete(format!("/roles?id={role}")),
             delete(format!("/tokens?id={token}")),
             delete(format!("/workspace-memberships?id={member}")),
+            get(format!("/webhooks/deliveries?webhookId={webhook}")),
+            send("POST", "/webhooks/test", json!({"id": webhook})),
+            send("POST", "/webhooks/recover", json!({"id": webhook, "since": "2026-11-20"})),
+            send("POST", "/webhooks/deliveries/retry", json!({"id": sample})),
             delete(format!("/webhooks?id={webhook}")),
         ];
         let before = service.everything().await;

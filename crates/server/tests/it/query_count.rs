@@ -1,5 +1,7 @@
 //! How many statements a request takes, whatever the size of its page.
 
+use std::collections::BTreeMap;
+
 use galley_testing::on_both_engines;
 use serde_json::json;
 
@@ -35,7 +37,7 @@ on_both_engines! {
             service.statements.take();
             let list = service.get(&format!("/content-pieces/list?{query}")).await;
             assert_eq!(list.column("id").len(), size, "{query}");
-            let statements = service.statements.take();
+            let statements = of_requests(service.statements.take());
             let count: u64 = statements.values().sum();
             // One more looks at the token.
             assert!(count <= 1 + 3, "{query} took {statements:#?}");
@@ -43,9 +45,15 @@ on_both_engines! {
             service.statements.take();
             let list = service.get(&format!("/content-pieces/list?{query}&variant=de")).await;
             assert_eq!(list.status, 200, "{query}");
-            let statements = service.statements.take();
+            let statements = of_requests(service.statements.take());
             let count: u64 = statements.values().sum();
             assert!(count <= 1 + 4, "{query} in a variant took {statements:#?}");
         }
     }
+}
+
+/// Without those of the deliveries, which are looked for once a second.
+fn of_requests(mut statements: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    statements.retain(|sql, _| !sql.contains("webhook_queues"));
+    statements
 }

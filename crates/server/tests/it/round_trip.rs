@@ -44,13 +44,13 @@ on_both_engines! {
         let token = create("/tokens", json!({"name": "t", "permissions": ["tags:read"],
             "contentGroupIds": [a, service.home.group], "extension": "e", "expiresAt": "2040-01-01"})).await;
         let plain = create("/tokens", json!({"name": "p", "permissions": []})).await;
-        let hook = create("/webhooks", json!({"url": "https://9.9.9.9/", "name": "w", "secret": "s",
+        let hook = create("/webhooks", json!({"url": "https://hooks.invalid/", "name": "w", "secret": "s",
             "event": "contentPieceAdded", "metadata": {"contentGroupId": a}})).await;
         let off = create("/webhooks", json!({"url": "http://127.0.0.1/", "name": "w", "enabled": false,
             "event": "memberAdded"})).await;
         // What was deleted since is no obstacle either.
         let gone = create("/content-groups", json!({"name": "gone"})).await;
-        let on_gone = create("/webhooks", json!({"url": "https://9.9.9.9/", "name": "w",
+        let on_gone = create("/webhooks", json!({"url": "https://hooks.invalid/", "name": "w",
             "event": "contentGroupMoved", "metadata": {"contentGroupId": gone}})).await;
         let for_gone = create("/tokens", json!({"name": "g", "permissions": [], "contentGroupIds": [gone]})).await;
         assert_eq!(service.delete(&format!("/content-groups?id={gone}")).await.status, 204);

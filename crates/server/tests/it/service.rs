@@ -13,7 +13,9 @@ use galley_server::operations::members::{self, Invitation};
 use galley_server::operations::setup::{MadeWorkspace, NewWorkspace, create_first_workspace};
 use galley_server::operations::tokens::{self, TokenRequest};
 use galley_server::secrets::SecretKey;
-use galley_server::{App, Clock, Environment, Error, Limits, Server, SystemClock};
+use galley_server::{
+    App, Clock, Environment, Error, Limits, Resolve, Resolving, Server, SystemClock,
+};
 use galley_storage::events::{self, Event};
 use galley_storage::{Database, DatabaseUrl, Options, Role, StatementLog, Tx, WriteTx};
 use galley_testing::TestStore;
@@ -30,6 +32,20 @@ pub(crate) struct TestClock(AtomicI64);
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_ms(SystemClock.now().ms() + self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// Names as they are in tests, which ask nobody: `localhost` leads to this machine, all others nowhere.
+#[derive(Debug)]
+struct TestNames;
+
+impl Resolve for TestNames {
+    fn resolve(&self, name: String) -> Resolving {
+        let found = match name.as_str() {
+            "localhost" => Ok(vec![std::net::Ipv4Addr::LOCALHOST.into()]),
+            _ => Err(std::io::Error::other("no such name")),
+        };
+        Box::pin(std::future::ready(found))
     }
 }
 
@@ -94,7 +110,8 @@ impl Service {
 
     pub(crate) async fn start_with(store: TestStore, limits: Limits) -> Self {
         let clock = Arc::new(TestClock::default());
-        let environment = Environment::with_clock(Arc::<TestClock>::clone(&clock));
+        let environment = Environment::with_clock(Arc::<TestClock>::clone(&clock))
+            .with_resolver(Arc::new(TestNames));
         let statements = Arc::new(StatementLog::default());
         let options = Options {
             url: store.url.clone(),

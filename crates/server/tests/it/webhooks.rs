@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::service::{ALL, Answer, Service, TokenKind, key};
 
 /// An address in nobody's private network, which needs no look-up.
-const URL: &str = "https://9.9.9.9/hook";
+const URL: &str = "https://hooks.invalid/hook";
 
 const EVENTS: [&str; 9] = [
     "contentPieceUpdated",
@@ -50,7 +50,7 @@ on_both_engines! {
         let path = format!("/webhooks?id={id}");
         let mut expected = json!({"id": id, "url": URL, "name": "Build", "description": "Builds.",
             "event": "contentPieceAdded", "metadata": {"contentGroupId": group}, "extension": false,
-            "enabled": true, "disabledReason": null, "failingSince": null});
+            "enabled": true, "disabledReason": null, "failingSince": null, "droppedDeliveries": 0});
         assert_eq!(service.get(&path).await.body, expected);
         assert_eq!(service.get("/webhooks/list").await.body, json!([expected]));
         let change = json!({"id": id, "url": "http://8.8.8.8/", "name": "B", "description": null,

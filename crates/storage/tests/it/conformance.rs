@@ -403,7 +403,8 @@ on_both_engines! {
 fn every_function_is_exercised_here() {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
     let here = include_str!("conformance.rs");
-    let helpers = [include_str!("store.rs"), include_str!("people.rs")];
+    let helpers =
+        [include_str!("store.rs"), include_str!("people.rs"), include_str!("deliveries.rs")];
     let internal = ["database.rs", "tx.rs", "migrate.rs"];
     let mut count = 0;
     for entry in std::fs::read_dir(source).unwrap() {

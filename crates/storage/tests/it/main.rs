@@ -13,6 +13,7 @@
 )]
 
 mod conformance;
+mod deliveries;
 mod opening;
 mod people;
 mod plans;

@@ -135,6 +135,8 @@ async fn the_members(
     let found = members::find_by_user(tx, workspace, user.id).await?;
     assert_eq!(found.as_ref(), Some(&member));
     assert_eq!(members::find_first_admin(tx, workspace).await?, Some((member.id, user.id)));
+    let told = members::list_admin_addresses(tx, workspace).await?;
+    assert_eq!(told, [(member.id, user.email.clone())]);
     assert!(!members::has_other_admin(tx, workspace, member.id).await?);
     let profiles = members::profiles(tx, workspace, &[member.id]).await?;
     assert_eq!(profiles[0].user.as_ref(), Some(&user));
@@ -258,6 +260,7 @@ async fn the_webhooks(
         enabled: true,
         disabled_reason: None,
         failing_since: None,
+        dropped: 0,
         version: 1,
     };
     webhooks::insert(tx, workspace, &webhook, Some(&[1, 0, 255]), NOW).await?;

@@ -5,7 +5,16 @@ use serde_json::Value;
 use tokio_postgres::NoTls;
 
 /// Tables with few rows in a workspace, or that the operator's commands read whole.
-const SMALL: &[&str] = &["workspaces", "workspace_sequences", "tokens"];
+const SMALL: &[&str] = &[
+    "workspaces",
+    "workspace_sequences",
+    "tokens",
+    "webhooks",
+    "webhook_queues",
+    "webhook_recoveries",
+    "event_matches",
+    "delivery_leases",
+];
 
 /// How a list is ordered by what a variant may override: no index has that in order, so that the
 /// list's pieces are read and sorted.
@@ -45,8 +54,12 @@ fn check_sqlite(connection: &rusqlite::Connection, sql: &str) {
     let shown = format!("{sql}\n{}", steps.join("\n"));
     for step in &steps {
         if let Some(rest) = step.strip_prefix("SCAN ") {
-            let table = table_of(sql, rest.split(' ').next().unwrap());
-            let harmless = rest.contains("CONSTANT ROW") || rest.contains("VIRTUAL TABLE");
+            let name = rest.split(' ').next().unwrap();
+            let table = table_of(sql, name);
+            // The rows of a subquery, whose own steps are looked at.
+            let is_result = steps.iter().any(|step| *step == format!("CO-ROUTINE {name}"));
+            let harmless =
+                is_result || rest.contains("CONSTANT ROW") || rest.contains("VIRTUAL TABLE");
             assert!(harmless || SMALL.contains(&table.as_str()), "reads {table} whole:\n{shown}");
         }
         // All rows of a workspace, to sort them or to give them all, are a whole table, too.

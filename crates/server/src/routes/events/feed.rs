@@ -3,9 +3,9 @@
 use galley_domain::ContentGroupId;
 use galley_domain::event::{EventType, Window};
 use galley_domain::permission::Resource;
+use galley_storage::Tx;
 use galley_storage::events::{self, PlacedEvent};
 use galley_storage::tokens::Authentication;
-use galley_storage::Tx;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -44,7 +44,8 @@ pub(super) async fn begin(
     match after {
         None => Ok(before_first),
         Some(after) if after < before_first => {
-            let detail = format!("the oldest event that is kept has the number {}", before_first + 1);
+            let detail =
+                format!("the oldest event that is kept has the number {}", before_first + 1);
             Err(Problem::new(Reason::EventsForgotten, &detail).into())
         }
         Some(after) => Ok(after),

@@ -12,8 +12,8 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use galley_domain::permission::Resource;
 use galley_domain::{Invalid, Permission};
-use galley_storage::tokens::{self, Authentication};
 use galley_storage::Tx;
+use galley_storage::tokens::{self, Authentication};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::feed::{self, Seen};

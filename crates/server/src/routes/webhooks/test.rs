@@ -35,8 +35,7 @@ pub(crate) async fn handle(
     fields.finish()?;
     let id = id.get()?;
     let (caller, environment) = (actor.into_authentication(), app.environment().clone());
-    let write =
-        async move |tx: &WriteTx<'_>| deliveries::test(tx, &environment, &caller, id).await;
+    let write = async move |tx: &WriteTx<'_>| deliveries::test(tx, &environment, &caller, id).await;
     let delivery = app.database().write("webhooks.test", write).await?;
     Ok(response::accepted(&Created { id: delivery.to_string(), warning: None, token: None }))
 }

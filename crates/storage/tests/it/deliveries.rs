@@ -1,0 +1,329 @@
+//! Deliveries, as the store keeps them: in slices, leased by one at a time, settled by whoever holds
+//! the lease.
+
+use galley_domain::delivery::{HELD_MAX, Health, Outcome, Status, Step};
+use galley_domain::event::{EventType, Occurrence};
+use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
+use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
+use galley_storage::deliveries::{self, LeaseRequest, Leased, ListQuery, Settlement};
+use galley_storage::events::{self, NewEvent};
+use galley_storage::{Database, Error, Tx, WriteTx, webhooks};
+use galley_testing::on_both_engines;
+
+use crate::plans;
+use crate::store::{NOW, Open, id};
+
+const FAILED: Outcome = Outcome::Failed { retry_after: None };
+
+fn later(ms: i64) -> Timestamp {
+    Timestamp::from_ms(NOW.ms() + ms)
+}
+
+async fn write<T: Send + 'static>(
+    database: &Database,
+    operation: impl AsyncFn(&WriteTx<'_>) -> Result<T, Error> + Send + Sync + 'static,
+) -> T {
+    database.write("test", operation).await.unwrap()
+}
+
+/// Makes a webhook that watches the whole workspace.
+async fn webhook(open: &Open) -> WebhookId {
+    let workspace = open.workspace;
+    let webhook = Webhook {
+        id: WebhookId::new(id()),
+        url: WebhookUrl::parse("https://example.org/").unwrap(),
+        name: WebhookName::parse("h").unwrap(),
+        description: None,
+        event: EventType::MemberAdded,
+        content_group_id: None,
+        extension: None,
+        enabled: true,
+        disabled_reason: None,
+        failing_since: None,
+        dropped: 0,
+        version: 1,
+    };
+    let id = webhook.id;
+    let insert =
+        async move |tx: &WriteTx<'_>| webhooks::insert(tx, workspace, &webhook, None, NOW).await;
+    write(&open.database, insert).await;
+    id
+}
+
+/// Keeps so many events in one transaction.
+async fn happen(open: &Open, count: usize) {
+    let workspace = open.workspace;
+    let new = || NewEvent {
+        id: EventId::new(id()),
+        occurrence: Occurrence::MemberAdded,
+        data: "{}".to_owned(),
+        data_before: None,
+    };
+    let events: Vec<NewEvent> = (0..count).map(|_| new()).collect();
+    let append = async move |tx: &WriteTx<'_>| events::append(tx, workspace, &events, NOW).await;
+    write(&open.database, append).await;
+}
+
+async fn expand(open: &Open, max: usize) -> bool {
+    let expand = async move |tx: &WriteTx<'_>| {
+        deliveries::expand(tx, || DeliveryId::new(id()), max, NOW).await
+    };
+    write(&open.database, expand).await
+}
+
+async fn lease(open: &Open, owner: &str, now: Timestamp) -> Vec<Leased> {
+    let request = LeaseRequest {
+        now,
+        until: Timestamp::from_ms(now.ms() + 60_000),
+        lease: id().to_string(),
+        owner: owner.to_owned(),
+        max: 100,
+        failing_max: 100,
+    };
+    let lease = async move |tx: &WriteTx<'_>| deliveries::lease(tx, &request).await;
+    write(&open.database, lease).await
+}
+
+fn settlement(leased: &Leased, outcome: Outcome, step: Step) -> Settlement {
+    Settlement {
+        workspace: leased.workspace,
+        webhook: leased.webhook,
+        delivery: leased.id,
+        lease: leased.lease.clone(),
+        is_test: leased.is_test,
+        outcome,
+        step,
+        attempts: leased.attempts + 1,
+        log: "[]".to_owned(),
+    }
+}
+
+/// Settles all of these alike; says how many verdicts there were.
+async fn settle(
+    open: &Open,
+    leased: &[Leased],
+    outcome: Outcome,
+    step: Step,
+    now: Timestamp,
+) -> usize {
+    let settlements: Vec<_> = leased.iter().map(|one| settlement(one, outcome, step)).collect();
+    let settle =
+        async move |tx: &WriteTx<'_>| deliveries::settle(tx, &settlements, now, || 0.0).await;
+    write(&open.database, settle).await.len()
+}
+
+async fn statuses(open: &Open) -> Vec<Status> {
+    let workspace = open.workspace;
+    let list = async move |tx: &Tx<'_>| {
+        let query = ListQuery { limit: 1_000, ..ListQuery::default() };
+        deliveries::list(tx, workspace, &query).await
+    };
+    let found = open.database.read_much::<_, Error, _>("list", list).await.unwrap();
+    found.iter().map(|delivery| delivery.status).collect()
+}
+
+async fn gauges(open: &Open) -> deliveries::Gauges {
+    let read = async move |tx: &Tx<'_>| deliveries::gauges(tx, NOW).await;
+    open.database.read::<_, Error, _>("gauges", read).await.unwrap()
+}
+
+/// Looks at how the statements so far find their rows, but for those of the test itself.
+async fn check_plans(open: &Open) {
+    let statements = open.log.take();
+    let of_the_test = |sql: &&String| sql.starts_with("SELECT count(*)");
+    plans::check(&open.store.url, statements.keys().filter(|sql| !of_the_test(sql))).await;
+}
+
+on_both_engines! {
+    async fn events_become_deliveries_in_slices(store: TestStore) {
+        let open = Open::new(store).await;
+        for _ in 0..30 {
+            webhook(&open).await;
+        }
+        happen(&open, 5).await;
+        happen(&open, 1).await;
+        assert_eq!(open.count("event_matches").await, 2, "five events in a row are one run");
+        let mut made = Vec::new();
+        while expand(&open, 7).await {
+            made.push(open.count("deliveries").await);
+        }
+        assert!(made.windows(2).all(|two| two[1] - two[0] <= 7), "{made:?}");
+        assert_eq!(open.count("deliveries").await, 180);
+        assert_eq!(open.count("event_matches").await, 0);
+        assert_eq!(open.count("(SELECT DISTINCT webhook_id, event_id FROM deliveries) d").await, 180);
+        assert_eq!(gauges(&open).await.pending, 180);
+        check_plans(&open).await;
+    }
+
+    async fn who_lost_the_lease_changes_nothing(store: TestStore) {
+        let open = Open::new(store).await;
+        webhook(&open).await;
+        happen(&open, 5).await;
+        expand(&open, 100).await;
+        let mine = lease(&open, "a", NOW).await;
+        assert_eq!(mine.len(), 2, "of a receiver that nothing is known of");
+        assert_eq!(lease(&open, "a", later(1_000)).await, [], "they are not handed out twice");
+        // Somebody else has them when the lease has ended, and not before.
+        assert_eq!(lease(&open, "b", later(59_000)).await, []);
+        let theirs = lease(&open, "b", later(60_000)).await;
+        assert_eq!(theirs.iter().map(|one| one.id).collect::<Vec<_>>(), mine.iter().map(|one| one.id).collect::<Vec<_>>());
+        assert_eq!(settle(&open, &mine, Outcome::Taken, Step::Delivered, later(61_000)).await, 0);
+        assert_eq!(statuses(&open).await, [Status::Pending; 5]);
+        assert_eq!(settle(&open, &theirs, Outcome::Taken, Step::Delivered, later(61_000)).await, 1);
+        assert_eq!(settle(&open, &theirs, FAILED, Step::Failed, later(61_000)).await, 0, "once");
+        let found = statuses(&open).await;
+        assert_eq!(found.iter().filter(|&&status| status == Status::Delivered).count(), 2);
+        assert_eq!(gauges(&open).await.pending, 3);
+        // Of one webhook only one program has deliveries at a time.
+        let mine = lease(&open, "a", later(62_000)).await;
+        assert_eq!(mine.len(), 3);
+        happen(&open, 1).await;
+        expand(&open, 100).await;
+        assert_eq!(lease(&open, "b", later(63_000)).await, []);
+        check_plans(&open).await;
+    }
+
+    async fn leases_are_given_back(store: TestStore) {
+        let open = Open::new(store).await;
+        webhook(&open).await;
+        happen(&open, 2).await;
+        expand(&open, 100).await;
+        let leased = lease(&open, "a", NOW).await;
+        let release = async move |tx: &WriteTx<'_>| deliveries::release(tx, &leased, NOW).await;
+        write(&open.database, release).await;
+        assert_eq!(lease(&open, "a", NOW).await.len(), 2);
+        // As after a start: what this program had leased when it was killed.
+        let recover = async move |tx: &WriteTx<'_>| deliveries::recover_leases(tx, "a", NOW).await;
+        assert_eq!(write(&open.database, recover).await, 2);
+        assert_eq!(lease(&open, "a", NOW).await.len(), 2);
+        let look = async move |tx: &Tx<'_>| deliveries::has_work(tx, NOW).await;
+        assert!(!open.database.read::<_, Error, _>("look", look).await.unwrap());
+        check_plans(&open).await;
+    }
+
+    async fn a_failing_receiver_is_probed(store: TestStore) {
+        let open = Open::new(store).await;
+        webhook(&open).await;
+        happen(&open, 20).await;
+        expand(&open, 100).await;
+        let mut now = NOW;
+        let mut tried = Vec::new();
+        for _ in 0..8 {
+            let leased = lease(&open, "a", now).await;
+            tried.push(leased.len());
+            settle(&open, &leased, FAILED, Step::Retry(later(10_000_000)), now).await;
+            now = Timestamp::from_ms(now.ms() + 1_000);
+        }
+        assert_eq!(tried, [2, 1, 1, 1, 0, 0, 0, 0], "after five failures it rests");
+        let probe = lease(&open, "a", later(60_000)).await;
+        assert_eq!(probe.len(), 1);
+        settle(&open, &probe, Outcome::Taken, Step::Delivered, later(60_000)).await;
+        assert_eq!(lease(&open, "a", later(60_001)).await.len(), 2);
+        assert_eq!(Health::default().slots, 2);
+        check_plans(&open).await;
+    }
+
+    async fn what_is_held_has_its_bounds(store: TestStore) {
+        let open = Open::new(store).await;
+        let (workspace, id) = (open.workspace, webhook(&open).await);
+        happen(&open, 5).await;
+        expand(&open, 100).await;
+        let disable = async move |tx: &WriteTx<'_>| {
+            let fails = webhooks::note_failure(tx, workspace, id, NOW).await?;
+            assert_eq!(fails, Some(NOW));
+            assert_eq!(webhooks::note_failure(tx, workspace, id, later(5)).await?, Some(NOW));
+            assert!(webhooks::disable(tx, workspace, id, DisabledReason::Failing).await?);
+            assert!(!webhooks::disable(tx, workspace, id, DisabledReason::Gone).await?);
+            // As if there were as many as there may be.
+            let sql = format!("UPDATE webhook_queues SET pending = {HELD_MAX}");
+            tx.execute(&sql, &[]).await
+        };
+        write(&open.database, disable).await;
+        assert_eq!(lease(&open, "a", NOW).await, [], "nothing is sent");
+        let oldest = open.count("deliveries").await;
+        happen(&open, 3).await;
+        expand(&open, 100).await;
+        assert_eq!((oldest, open.count("deliveries").await), (5, 5), "the oldest three went");
+        assert_eq!(statuses(&open).await, [Status::Held; 5]);
+        let find = async move |tx: &Tx<'_>| webhooks::find(tx, workspace, id, None).await;
+        let found = open.database.read::<_, Error, _>("find", find).await.unwrap().unwrap();
+        assert_eq!((found.dropped, found.enabled), (3, false));
+        let succeed = async move |tx: &WriteTx<'_>| webhooks::note_success(tx, workspace, id).await;
+        write(&open.database, succeed).await;
+        let found = open.database.read::<_, Error, _>("find", find).await.unwrap().unwrap();
+        assert_eq!(found.failing_since, None);
+        assert_eq!(gauges(&open).await.held, HELD_MAX);
+        check_plans(&open).await;
+    }
+
+    async fn operators_have_deliveries_sent_again(store: TestStore) {
+        let open = Open::new(store).await;
+        let (workspace, id) = (open.workspace, webhook(&open).await);
+        happen(&open, 2).await;
+        expand(&open, 100).await;
+        let leased = lease(&open, "a", NOW).await;
+        settle(&open, &leased, FAILED, Step::Failed, NOW).await;
+        assert_eq!(statuses(&open).await, [Status::Failed; 2]);
+        let delivery = leased[0].id;
+        let again = async move |tx: &WriteTx<'_>| {
+            assert_eq!(deliveries::find_webhook(tx, workspace, delivery).await?, Some(id));
+            assert_eq!(deliveries::find_webhook(tx, WorkspaceId::new(1), delivery).await?, None);
+            deliveries::send_again(tx, workspace, id, &[delivery], NOW).await?;
+            deliveries::send_again(tx, workspace, id, &[delivery], NOW).await
+        };
+        write(&open.database, again).await;
+        assert_eq!(gauges(&open).await.pending, 1, "asked for twice, it is there once");
+        let taken = lease(&open, "a", NOW).await;
+        assert_eq!(taken.iter().map(|one| (one.id, one.attempts)).collect::<Vec<_>>(), [(delivery, 0)]);
+        let last = DeliveryId::new(crate::store::id());
+        let recover = async move |tx: &WriteTx<'_>| {
+            deliveries::recover(tx, workspace, id, NOW, last).await?;
+            deliveries::recover(tx, workspace, id, NOW, last).await?;
+            deliveries::go_on_recovering(tx, NOW).await
+        };
+        write(&open.database, recover).await;
+        assert_eq!(open.count("webhook_recoveries").await, 0);
+        assert_eq!(statuses(&open).await, [Status::Pending; 2]);
+        let sample = DeliveryId::new(crate::store::id());
+        let event = (EventId::new(crate::store::id()), EventType::MemberAdded);
+        let test = async move |tx: &WriteTx<'_>| {
+            deliveries::add_test(tx, workspace, id, sample, event, "{}", NOW).await?;
+            deliveries::webhook_changes(tx, workspace, id, true, NOW).await
+        };
+        write(&open.database, test).await;
+        let taken = lease(&open, "a", NOW).await;
+        assert_eq!((taken[0].id, taken[0].is_test, taken[0].sequence), (sample, true, None));
+        check_plans(&open).await;
+    }
+
+    async fn what_is_old_goes(store: TestStore) {
+        let open = Open::new(store).await;
+        let (workspace, id) = (open.workspace, webhook(&open).await);
+        happen(&open, 5).await;
+        expand(&open, 100).await;
+        let read = async move |tx: &Tx<'_>| events::bounds(tx, workspace).await;
+        assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(1), 5));
+        let listed = async move |tx: &Tx<'_>| events::list_placed(tx, workspace, 3, 10).await;
+        let listed = open.database.read::<_, Error, _>("placed", listed).await.unwrap();
+        assert_eq!(listed.iter().map(|one| one.event.sequence).collect::<Vec<_>>(), [4, 5]);
+        let forget = async move |tx: &WriteTx<'_>| {
+            assert_eq!(deliveries::forget(tx, workspace, NOW, 3).await?, 0, "none is older");
+            assert_eq!(events::forget(tx, workspace, NOW, 3).await?, 0);
+            assert_eq!(deliveries::forget(tx, workspace, later(1), 3).await?, 3);
+            assert_eq!(events::forget(tx, workspace, later(1), 3).await?, 3);
+            Ok(())
+        };
+        write(&open.database, forget).await;
+        assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(4), 5));
+        assert_eq!(gauges(&open).await.pending, 2);
+        let delete = async move |tx: &WriteTx<'_>| {
+            webhooks::delete(tx, workspace, id).await?;
+            assert_eq!(deliveries::forget_orphans(tx, 1).await?, 1);
+            while deliveries::forget_orphans(tx, 1).await? > 0 {}
+            Ok(())
+        };
+        write(&open.database, delete).await;
+        assert_eq!((open.count("deliveries").await, open.count("webhook_queues").await), (0, 0));
+        check_plans(&open).await;
+    }
+}
