@@ -307,7 +307,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_ms(1_000_000);
 
     fn job(webhook: u128, payload: u32) -> Job<u32> {
-        let until = after(NOW, Duration::from_secs(60));
+        let until = after(NOW, Duration::from_mins(1));
         Job { webhook: WebhookId::new(webhook), slots: 2, is_failing: false, until, payload }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use galley_server::{App, Environment, Limits, Server, serve_metrics};
 use galley_storage::{Database, Role};
-use metrics_exporter_prometheus::PrometheusBuilder;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -16,6 +16,11 @@ use crate::{VERSION, check, first_start, init, key, logging, store};
 
 /// How often measurements are folded together, so that they don't pile up between two fetches.
 const METRICS_UPKEEP_PAUSE: Duration = Duration::from_secs(5);
+
+/// The buckets of what is measured in seconds: from an idle receiver's lag to a deadline, and a day of
+/// waiting.
+const SECONDS: [f64; 14] =
+    [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0, 3_600.0, 86_400.0];
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     logging::start(&settings.log.value)?;
@@ -111,7 +116,10 @@ async fn start_metrics(address: SocketAddr) -> anyhow::Result<()> {
     let listener = TcpListener::bind(address).await.with_context(|| {
         format!("can't serve metrics on {address}: choose another by --metrics-addr")
     })?;
-    let handle = PrometheusBuilder::new().install_recorder().context("metrics can't be kept")?;
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+        .and_then(PrometheusBuilder::install_recorder)
+        .context("metrics can't be kept")?;
     let upkeep = handle.clone();
     tokio::spawn(async move {
         loop {

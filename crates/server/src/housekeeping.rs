@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use galley_domain::Timestamp;
-use galley_storage::{Database, Error as StorageError, WriteTx, idempotency};
+use galley_domain::delivery::KEPT;
+use galley_storage::{
+    Database, Error as StorageError, Tx, WriteTx, deliveries, events, idempotency, workspaces,
+};
 
 use crate::environment::Environment;
 use crate::http::app::App;
@@ -15,12 +18,25 @@ const PAUSE: Duration = Duration::from_mins(10);
 /// The most rows that are deleted in one transaction, so that nobody else's write waits long.
 const BATCH: i64 = 1_000;
 
-/// Forgets what is remembered for a time only, as long as the service runs.
+/// How long it leaves the writes to others between two transactions.
+const SLICE_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long it rests between two measurements.
+const MEASURE_PAUSE: Duration = Duration::from_secs(10);
+
+/// Forgets what is kept for a time only, as long as the service runs.
 pub(crate) async fn run(app: App) {
+    tokio::join!(tidy(&app), measure(&app));
+}
+
+async fn tidy(app: &App) {
     loop {
         app.rate_limit().forget();
         if let Err(error) = forget_keys(app.database(), app.environment()).await {
             tracing::warn!(%error, "old idempotency keys were not forgotten");
+        }
+        if let Err(error) = forget_deliveries(app.database(), app.environment()).await {
+            tracing::warn!(%error, "old events and deliveries were not forgotten");
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -31,4 +47,56 @@ async fn forget_keys(database: &Database, environment: &Environment) -> Result<(
     let forget = async move |tx: &WriteTx<'_>| idempotency::forget(tx, before, BATCH).await;
     while database.write("idempotency.forget", forget).await? > 0 {}
     Ok(())
+}
+
+/// Deliveries first: what is still to be sent is with its event.
+async fn forget_deliveries(
+    database: &Database,
+    environment: &Environment,
+) -> Result<(), StorageError> {
+    let orphans = async move |tx: &WriteTx<'_>| deliveries::forget_orphans(tx, BATCH).await;
+    while database.write("deliveries.forget_orphans", orphans).await? > 0 {
+        tokio::time::sleep(SLICE_PAUSE).await;
+    }
+    let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
+    let before = Timestamp::from_ms(environment.now().ms() - kept);
+    let list = async |tx: &Tx<'_>| workspaces::list(tx).await;
+    for (workspace, _) in database.read_much("workspaces.list", list).await? {
+        let deliveries = async move |tx: &WriteTx<'_>| {
+            deliveries::forget(tx, workspace, before, BATCH).await
+        };
+        while database.write("deliveries.forget", deliveries).await? > 0 {
+            tokio::time::sleep(SLICE_PAUSE).await;
+        }
+        let events =
+            async move |tx: &WriteTx<'_>| events::forget(tx, workspace, before, BATCH).await;
+        while database.write("events.forget", events).await? > 0 {
+            tokio::time::sleep(SLICE_PAUSE).await;
+        }
+    }
+    Ok(())
+}
+
+/// Says how the lines of webhooks are, for whoever watches the service.
+async fn measure(app: &App) {
+    loop {
+        let now = app.environment().now();
+        let read = async move |tx: &Tx<'_>| deliveries::gauges(tx, now).await;
+        match app.database().read::<_, StorageError, _>("deliveries.gauges", read).await {
+            Ok(found) => {
+                let overdue = found.next_at.map_or(0, |next| now.ms().saturating_sub(next.ms()));
+                #[expect(clippy::cast_precision_loss, reason = "gauges are floats")]
+                for (name, value) in [
+                    ("galley_webhook_deliveries_pending", found.pending as f64),
+                    ("galley_webhook_deliveries_held", found.held as f64),
+                    ("galley_webhook_breakers_open", found.open as f64),
+                    ("galley_webhook_oldest_overdue_seconds", overdue.max(0) as f64 / 1_000.0),
+                ] {
+                    metrics::gauge!(name).set(value);
+                }
+            }
+            Err(error) => tracing::debug!(%error, "the deliveries could not be measured"),
+        }
+        tokio::time::sleep(MEASURE_PAUSE).await;
+    }
 }

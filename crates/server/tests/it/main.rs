@@ -23,6 +23,7 @@ mod docs;
 mod dry_run;
 mod edge;
 mod escalation;
+mod feed;
 mod idempotency;
 mod matrix;
 mod members;

@@ -45,9 +45,20 @@ struct Parameters {
     get,
     path = "/events",
     operation_id = "listEvents",
-    params(Parameters),
+    params(
+        Parameters,
+        (
+            "Last-Event-ID" = Option<i64>, Header,
+            description = "Where a stream goes on: the `sequence` of the last event that came. It counts \
+                           before `after`.",
+            minimum = 0, example = 1042,
+        ),
+    ),
     responses(
-        (status = 200, body = [schemas::EventEnvelope]),
+        (status = 200, content(
+            ([schemas::EventEnvelope] = "application/json"),
+            (String = "text/event-stream", example = "id: 1042\nevent: contentGroupAdded\ndata: {…}\n\n"),
+        )),
         (status = 410, description = "events_forgotten"),
     ),
 )]

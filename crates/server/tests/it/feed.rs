@@ -1,0 +1,208 @@
+//! The feed of events: pages without a gap, streams that go on where they were, and for each token what it
+//! may see.
+
+use std::time::Duration;
+
+use galley_storage::{WriteTx, events};
+use galley_testing::on_both_engines;
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+
+use crate::service::{Service, piece_in};
+
+/// The numbers of a page's events.
+fn sequences(body: &Value) -> Vec<i64> {
+    let events = body.as_array().expect("a list");
+    events.iter().map(|event| event["sequence"].as_i64().unwrap()).collect()
+}
+
+/// Type and data of a page's events.
+fn told(body: &Value) -> Vec<(String, Value)> {
+    let events = body.as_array().expect("a list");
+    events.iter().map(|one| (one["type"].as_str().unwrap().to_owned(), one["data"].clone())).collect()
+}
+
+/// A stream as a client of server-sent events reads it.
+struct Stream {
+    response: Response,
+    buffered: String,
+}
+
+impl Stream {
+    async fn open(service: &Service, token: &str, path: &str, last: Option<i64>) -> Self {
+        let mut request = service.request(Method::GET, path).bearer_auth(token);
+        request = request.header("accept", "text/event-stream");
+        if let Some(last) = last {
+            request = request.header("last-event-id", last.to_string());
+        }
+        let response = request.send().await.expect("it answers");
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self { response, buffered: String::new() }
+    }
+
+    /// The next event's id, type and data; nothing, where the stream has ended.
+    async fn next(&mut self) -> Option<(i64, String, Value)> {
+        loop {
+            if let Some((event, rest)) = self.buffered.split_once("\n\n") {
+                let (event, rest) = (event.to_owned(), rest.to_owned());
+                self.buffered = rest;
+                let field = |name: &str| {
+                    let line = event.lines().find_map(|line| line.strip_prefix(name));
+                    line.map(|text| text.trim_start().to_owned())
+                };
+                // A comment is a heartbeat.
+                let Some(id) = field("id:") else { continue };
+                let data = serde_json::from_str(&field("data:").unwrap()).unwrap();
+                return Some((id.parse().unwrap(), field("event:").unwrap(), data));
+            }
+            let more = tokio::time::timeout(Duration::from_secs(30), self.response.chunk()).await;
+            let chunk = more.expect("something comes").expect("the stream is whole")?;
+            self.buffered.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+}
+
+on_both_engines! {
+    async fn pages_are_in_order_and_without_a_gap(store: TestStore) {
+        let service = Service::start(store).await;
+        let before = service.last_sequence().await;
+        let mut expected = Vec::new();
+        for number in 0..25 {
+            let id = service.create("/content-groups", &json!({"name": format!("{number}")})).await;
+            expected.push(service.get(&format!("/content-groups?id={id}")).await.body);
+        }
+        let mut path = format!("/events?after={before}&perPage=10");
+        let mut found = Vec::new();
+        loop {
+            let page = service.get(&path).await;
+            assert_eq!(page.status, 200, "{page:?}");
+            found.extend(page.body.as_array().unwrap().clone());
+            let Some(next) = page.header("link").split(['<', '>']).nth(1) else { break };
+            path = next.to_owned();
+        }
+        let found = Value::Array(found);
+        assert_eq!(sequences(&found), (before + 1..=before + 25).collect::<Vec<_>>());
+        let data: Vec<Value> = told(&found).into_iter().map(|(_, data)| data).collect();
+        assert_eq!(data, expected);
+        let first = &found[0];
+        assert_eq!(first["type"], "contentGroupAdded");
+        assert_eq!(first["workspaceId"], service.home.made.workspace.to_string());
+        assert_eq!(first.get("webhookId"), None);
+        assert_eq!(service.get(&format!("/events?after={}", before + 25)).await.body, json!([]));
+        assert_eq!(service.get("/events?after=9223372036854775807").await.body, json!([]));
+        // From the other workspace nothing of it is seen.
+        let other = service.other_workspace().await;
+        let theirs = service.send_as(&other.token, Method::GET, "/events?perPage=1000", None).await;
+        assert!(!theirs.body.to_string().contains(&service.home.made.workspace.to_string()));
+    }
+
+    async fn a_limited_token_sees_its_window(store: TestStore) {
+        let service = Service::start(store).await;
+        let group = async |name: &str, ancestor: Option<&str>| {
+            service.create("/content-groups", &json!({"name": name, "ancestor": ancestor})).await
+        };
+        let outer = group("outer", None).await;
+        let mine = group("mine", Some(&outer)).await;
+        let other = group("other", None).await;
+        let token = service.token("all", Some(&[&mine])).await;
+        let after = service.last_sequence().await;
+        let inner = group("inner", Some(&mine)).await;
+        let piece = service.create("/content-pieces", &piece_in(&other, "a")).await;
+        service.put("/content-pieces", &json!({"id": piece, "contentGroupId": inner})).await;
+        service.put("/content-pieces", &json!({"id": piece, "title": "New"})).await;
+        service.put("/content-pieces", &json!({"id": piece, "contentGroupId": outer})).await;
+        service.put("/content-pieces", &json!({"id": piece, "title": "Newer"})).await;
+        let [_, _, viewer] = service.roles();
+        service.person("ann", &viewer).await;
+        let path = format!("/events?after={after}&perPage=100");
+        let all = service.get(&path).await.body;
+        assert_eq!(all.as_array().unwrap().len(), 7, "{all:#}");
+        let seen = service.send_as(&token, Method::GET, &path, None).await.body;
+        let seen = told(&seen);
+        let types: Vec<_> = seen.iter().map(|(event, _)| event.as_str()).collect();
+        assert_eq!(types, ["contentGroupAdded", "contentPieceAdded", "contentPieceUpdated", "contentPieceRemoved"]);
+        assert_eq!(seen[0].1["ancestors"], json!([mine]), "what is above it is not told");
+        assert_eq!(seen[1].1["contentGroupId"], inner);
+        assert_eq!(seen[3].1["contentGroupId"], inner, "as it was before it left");
+        assert_eq!(seen[3].1["title"], "New");
+        // Another permission is needed for each kind of event.
+        let pieces = service.token("webhooks:read contentPieces:read", None).await;
+        let seen = service.send_as(&pieces, Method::GET, &path, None).await.body;
+        assert!(told(&seen).iter().all(|(event, _)| event.starts_with("contentPiece")), "{seen:#}");
+        assert_eq!(told(&seen).len(), 5);
+        let none = service.token("contentPieces:read", None).await;
+        let refused = service.send_as(&none, Method::GET, &path, None).await;
+        refused.assert_problem(403, "insufficient_permissions", &[]);
+    }
+
+    async fn what_is_forgotten_is_said_to_be(store: TestStore) {
+        let service = Service::start(store).await;
+        for number in 0..5 {
+            service.create("/content-groups", &json!({"name": format!("{number}")})).await;
+        }
+        let (workspace, now) = (service.home.made.workspace, service.environment.now());
+        let last = service.last_sequence().await;
+        let forget = async move |tx: &WriteTx<'_>| events::forget(tx, workspace, now, last - 2).await;
+        service.database.write::<_, galley_storage::Error, _>("forget", forget).await.unwrap();
+        let answer = service.get("/events?after=0").await;
+        answer.assert_problem(410, "events_forgotten", &[]);
+        assert_eq!(sequences(&service.get("/events").await.body), [last - 1, last]);
+        assert_eq!(sequences(&service.get(&format!("/events?after={}", last - 2)).await.body), [last - 1, last]);
+        let request = service.request(Method::GET, "/events").bearer_auth(&service.home.token);
+        let stream = request.header("accept", "text/event-stream").header("last-event-id", "1");
+        assert_eq!(stream.send().await.unwrap().status(), 410);
+    }
+
+    async fn a_stream_goes_on_where_it_was(store: TestStore) {
+        let service = Service::start(store).await;
+        let before = service.last_sequence().await;
+        let first = service.create("/content-groups", &json!({"name": "first"})).await;
+        let mut stream =
+            Stream::open(&service, &service.home.token, &format!("/events?after={before}"), None).await;
+        let (id, event, data) = stream.next().await.unwrap();
+        assert_eq!((id, event.as_str(), &data["data"]["id"]), (before + 1, "contentGroupAdded", &json!(first)));
+        for number in 0..150 {
+            service.create("/content-groups", &json!({"name": format!("{number}")})).await;
+        }
+        for number in 0..100 {
+            assert_eq!(stream.next().await.unwrap().0, before + 2 + number);
+        }
+        // It is torn off, and goes on.
+        drop(stream);
+        let mut again =
+            Stream::open(&service, &service.home.token, "/events?after=0", Some(before + 101)).await;
+        for number in 0..50 {
+            assert_eq!(again.next().await.unwrap().0, before + 102 + number);
+        }
+    }
+
+    async fn a_stream_ends_with_its_token(store: TestStore) {
+        let service = Service::start(store).await;
+        let token = service.token("all", None).await;
+        let id = service.token_id(&token).await;
+        let last = service.last_sequence().await;
+        let mut stream = Stream::open(&service, &token, &format!("/events?after={last}"), None).await;
+        service.create("/content-groups", &json!({"name": "seen"})).await;
+        assert!(stream.next().await.is_some());
+        assert_eq!(service.delete(&format!("/tokens?id={id}")).await.status, 204);
+        service.create("/content-groups", &json!({"name": "unseen"})).await;
+        assert_eq!(stream.next().await, None);
+    }
+}
+
+on_both_engines! {
+    async fn a_stream_says_what_is_wrong(store: TestStore) {
+        let service = Service::start(store).await;
+        for (name, value) in [("last-event-id", "x"), ("last-event-id", "-1"), ("last-event-id", "")] {
+            let request = service.request(Method::GET, "/events").bearer_auth(&service.home.token);
+            let request = request.header("accept", "text/event-stream").header(name, value);
+            let answer = crate::service::Answer::of(request).await;
+            answer.assert_problem(400, "validation", &["Last-Event-ID"]);
+        }
+        // Who wants no stream says nothing of where it was.
+        let request = service.request(Method::GET, "/events").bearer_auth(&service.home.token);
+        let request = request.header("accept", "application/json").header("last-event-id", "x");
+        assert_eq!(crate::service::Answer::of(request).await.status, 200);
+    }
+}
