@@ -3,7 +3,8 @@
 //! Whoever drives it tells it what happened ([`Dispatcher::news`], [`Dispatcher::answered`],
 //! [`Dispatcher::attempted`]) and does what [`Dispatcher::next`] says. It asks the store for
 //! deliveries and tells it what came of them, both at once and never twice at a time: what ends
-//! while the store is busy goes with the next time.
+//! while the store is busy goes with the next time. An attempt counts as under way until what came of
+//! it is kept: so no more of them can be repeated because a program was killed than may be under way.
 //!
 //! Each webhook has a line of its own, and lines take turns. Receivers that are failing have their
 //! share of the attempts under way and no more, so that those which are well always find some left.
@@ -89,7 +90,10 @@ pub struct Dispatcher<T, R> {
     turns: VecDeque<WebhookId>,
     under_way: Count,
     held: Count,
-    settled: Vec<R>,
+    /// What came of attempts, and whose they were; to be kept.
+    settled: Vec<(Whose, R)>,
+    /// Whose results are being kept.
+    settling: Vec<Whose>,
     is_asking: bool,
     has_news: bool,
     ask_at: Timestamp,
@@ -97,6 +101,9 @@ pub struct Dispatcher<T, R> {
     not_before: Timestamp,
     is_stopping: bool,
 }
+
+/// An attempt's webhook, and whether its receiver was failing.
+type Whose = (WebhookId, bool);
 
 #[derive(Debug)]
 struct Line<T> {
@@ -134,6 +141,7 @@ impl<T, R> Dispatcher<T, R> {
             under_way: Count::default(),
             held: Count::default(),
             settled: Vec::new(),
+            settling: Vec::new(),
             is_asking: false,
             has_news: true,
             ask_at: now,
@@ -150,6 +158,9 @@ impl<T, R> Dispatcher<T, R> {
     /// The store handed out these; `more` says that it has more than it looked at.
     pub fn answered(&mut self, jobs: Vec<Job<T>>, more: bool, now: Timestamp) {
         self.is_asking = false;
+        for (webhook, is_failing) in std::mem::take(&mut self.settling) {
+            self.is_over(webhook, is_failing);
+        }
         // There was something: there may be more, where there is room for it.
         let has_room = self.held.all + jobs.len() < self.limits.held_max;
         self.has_news |= more || (!jobs.is_empty() && has_room);
@@ -170,7 +181,8 @@ impl<T, R> Dispatcher<T, R> {
     /// The store could not be asked; what was to be kept still is.
     pub fn not_answered(&mut self, ask: Ask<R>, now: Timestamp) {
         self.is_asking = false;
-        let newer = std::mem::replace(&mut self.settled, ask.settle);
+        let kept_before = std::mem::take(&mut self.settling).into_iter().zip(ask.settle);
+        let newer = std::mem::replace(&mut self.settled, kept_before.collect());
         self.settled.extend(newer);
         self.has_news = true;
         self.not_before = after(now, self.limits.poll);
@@ -178,6 +190,11 @@ impl<T, R> Dispatcher<T, R> {
 
     /// An attempt is over; `result` is to be kept.
     pub fn attempted(&mut self, webhook: WebhookId, is_failing: bool, result: R) {
+        self.settled.push(((webhook, is_failing), result));
+    }
+
+    /// What came of an attempt is kept.
+    fn is_over(&mut self, webhook: WebhookId, is_failing: bool) {
         self.under_way.remove(is_failing);
         self.held.remove(is_failing);
         if let Some(line) = self.lines.get_mut(&webhook) {
@@ -186,7 +203,6 @@ impl<T, R> Dispatcher<T, R> {
                 self.lines.remove(&webhook);
             }
         }
-        self.settled.push(result);
         self.give_turn(webhook);
     }
 
@@ -197,10 +213,10 @@ impl<T, R> Dispatcher<T, R> {
 
     /// Whether all that was begun before [`Dispatcher::stop`] is over and kept.
     pub fn has_stopped(&self) -> bool {
-        self.is_stopping && self.under_way.all == 0 && self.settled.is_empty() && !self.is_asking
+        self.is_stopping && self.under_way.all == 0 && !self.is_asking
     }
 
-    /// How many attempts are under way.
+    /// How many attempts are under way, or were and are not kept yet.
     pub fn under_way(&self) -> usize {
         self.under_way.all
     }
@@ -291,7 +307,11 @@ impl<T, R> Dispatcher<T, R> {
         Some(Ask {
             max: room(self.limits.held_max, healthy),
             failing_max: room(self.limits.failing_held_max, self.held.failing),
-            settle: std::mem::take(&mut self.settled),
+            settle: {
+                let (whose, results) = std::mem::take(&mut self.settled).into_iter().unzip();
+                self.settling = whose;
+                results
+            },
         })
     }
 }
@@ -335,6 +355,10 @@ mod tests {
         dispatcher.answered(jobs, false, NOW);
         assert_eq!(begun(&dispatcher.next(NOW)), [10, 20, 30, 11]);
         dispatcher.attempted(WebhookId::new(1), false, 10);
+        assert_eq!(begun(&dispatcher.next(NOW)), [0; 0], "what came of it is not kept yet");
+        dispatcher.answered(Vec::new(), false, NOW);
+        assert!(asked(&dispatcher.next(NOW)).is_some());
+        dispatcher.answered(Vec::new(), false, NOW);
         assert_eq!(begun(&dispatcher.next(NOW)), [12]);
     }
 
@@ -368,7 +392,10 @@ mod tests {
         dispatcher.answered(jobs, false, NOW);
         assert_eq!(begun(&dispatcher.next(NOW)), [10, 20, 50]);
         dispatcher.attempted(WebhookId::new(1), true, 10);
-        assert_eq!(begun(&dispatcher.next(NOW)), [30]);
+        for expected in [&[0; 0][..], &[30]] {
+            dispatcher.answered(Vec::new(), false, NOW);
+            assert_eq!(begun(&dispatcher.next(NOW)), expected);
+        }
     }
 
     #[test]

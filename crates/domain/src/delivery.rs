@@ -158,12 +158,6 @@ impl Health {
     pub fn is_failing(self) -> bool {
         self.failures > 0
     }
-
-    /// How many deliveries may be taken to be sent. From a receiver that is well they are taken
-    /// ahead, as it will soon have had the others.
-    pub fn taken_max(self) -> u32 {
-        if self.slots < SLOTS_MAX { self.slots } else { self.slots * 4 }
-    }
 }
 
 macro_rules! statuses {

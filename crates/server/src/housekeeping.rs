@@ -62,9 +62,8 @@ async fn forget_deliveries(
     let before = Timestamp::from_ms(environment.now().ms() - kept);
     let list = async |tx: &Tx<'_>| workspaces::list(tx).await;
     for (workspace, _) in database.read_much("workspaces.list", list).await? {
-        let deliveries = async move |tx: &WriteTx<'_>| {
-            deliveries::forget(tx, workspace, before, BATCH).await
-        };
+        let deliveries =
+            async move |tx: &WriteTx<'_>| deliveries::forget(tx, workspace, before, BATCH).await;
         while database.write("deliveries.forget", deliveries).await? > 0 {
             tokio::time::sleep(SLICE_PAUSE).await;
         }

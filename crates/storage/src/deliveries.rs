@@ -398,7 +398,7 @@ async fn take(
 ) -> Result<Vec<Leased>> {
     let (workspace, webhook, now) = (queue.workspace, queue.webhook, request.now);
     let found = webhooks::find_to_send(tx, workspace, webhook).await?;
-    let held = leases(tx, &queue, &request.owner, now).await?;
+    let held = leases(tx, &queue, now).await?;
     let Some(target) = found else {
         // Whatever is left of a deleted webhook goes by itself.
         queue.next_at = None;
@@ -406,8 +406,8 @@ async fn take(
         return Ok(Vec::new());
     };
     let is_quiet = !target.sends || queue.health.is_open(now);
-    let room = (queue.health.taken_max() as usize).saturating_sub(held.count);
-    let room = if held.by_others { 0 } else { room.min(max) };
+    let room = (queue.health.slots as usize).saturating_sub(held.count);
+    let room = room.min(max);
     let mut taken = Vec::new();
     if room > 0 {
         let lanes: &[Lane] = if is_quiet { &[Lane::Test] } else { &Lane::ALL };
@@ -449,20 +449,18 @@ async fn take(
 /// What of a line is leased.
 struct Held {
     count: usize,
-    by_others: bool,
     first_end: Option<Timestamp>,
 }
 
-async fn leases(tx: &Tx<'_>, queue: &Queue, owner: &str, now: Timestamp) -> Result<Held> {
+async fn leases(tx: &Tx<'_>, queue: &Queue, now: Timestamp) -> Result<Held> {
     tx.get(
-        "SELECT COUNT(*), COALESCE(SUM(CASE WHEN owner = ?4 THEN 0 ELSE 1 END), 0), MIN(until_ms)
-         FROM delivery_leases WHERE workspace_id = ?1 AND webhook_id = ?2 AND until_ms > ?3",
-        params![queue.workspace, queue.webhook, now, owner],
+        "SELECT COUNT(*), MIN(until_ms) FROM delivery_leases
+         WHERE workspace_id = ?1 AND webhook_id = ?2 AND until_ms > ?3",
+        params![queue.workspace, queue.webhook, now],
         |row| {
             Ok(Held {
                 count: usize::try_from(row.int(0)?).map_err(Error::corrupt)?,
-                by_others: row.int(1)? > 0,
-                first_end: row.opt_time(2)?,
+                first_end: row.opt_time(1)?,
             })
         },
     )
@@ -551,8 +549,8 @@ async fn schedule(tx: &Tx<'_>, queue: &mut Queue, sends: bool, now: Timestamp) -
     let read = |row: &Row<'_>| Ok([row.opt_time(0)?, row.opt_time(1)?, row.opt_time(2)?]);
     let params = params![queue.workspace, queue.webhook, now];
     let [test, fresh, retry] = tx.get(&sql, params, read).await?;
-    let held = leases(tx, queue, "", now).await?;
-    let full = held.count >= queue.health.taken_max() as usize;
+    let held = leases(tx, queue, now).await?;
+    let full = held.count >= queue.health.slots as usize;
     // When the lease of somebody who never settled it ends.
     let mut next = held.first_end;
     let mut consider = |at: Option<Timestamp>| {

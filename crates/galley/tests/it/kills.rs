@@ -3,15 +3,15 @@
 //!
 //! `GALLEY_TEST_KILLS` says how often; a few times suffice to notice a mistake.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use galley_domain::Timestamp;
 use galley_storage::{Database, DatabaseUrl, Error, Options, Role, Tx, events};
-use galley_testing::{TestStore, on_both_engines};
-use reqwest::{Client, StatusCode};
+use galley_testing::{Behaviour, Receiver, TestStore, on_both_engines};
+use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::program::{Program, data_dir, free_port, init_token, piece};
@@ -64,6 +64,24 @@ async fn write_on(
     acknowledged
 }
 
+/// Waits until the receiver has got each of the pieces; says how many came more than once.
+async fn assert_delivered(receiver: &Receiver, acknowledged: &HashMap<String, String>) -> usize {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    loop {
+        let received = receiver.received();
+        let ids: HashSet<String> = received
+            .iter()
+            .map(|one| one.json()["data"]["id"].as_str().unwrap().to_owned())
+            .collect();
+        let missing = acknowledged.keys().filter(|id| !ids.contains(*id)).count();
+        if missing == 0 {
+            return received.len() - ids.len();
+        }
+        assert!(Instant::now() < deadline, "{missing} of {} never came", acknowledged.len());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
 fn assert_whole(piece: &Value) {
     let slug = piece["slug"].as_str().unwrap();
     let html = format!("<p>{slug}{}</p>", " word".repeat(WORDS));
@@ -103,6 +121,11 @@ on_both_engines! {
         let port = free_port();
         let mut program = Program::serve(&store, port);
         let group = program.group().await;
+        let receiver = Receiver::start(Behaviour::Status(200)).await;
+        let webhook = json!({"url": receiver.url, "name": "w", "event": "contentPieceAdded",
+            "metadata": {"contentGroupId": group}});
+        let made = program.request(Method::POST, "/webhooks").json(&webhook).send().await.unwrap();
+        assert_eq!(made.status(), StatusCode::CREATED);
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let replayed = Arc::new(AtomicUsize::new(0));
         let clients: Vec<_> = (0..CLIENTS)
@@ -140,6 +163,8 @@ on_both_engines! {
         }
         // Each was sent until it was answered: what is there more often was made twice.
         assert_eq!(kept.len(), acknowledged.len());
+        let twice = assert_delivered(&receiver, &acknowledged).await;
+        assert!(twice <= kills * 8, "{twice} came twice, more than were under way at {kills} kills");
         assert_events(&store, pieces.len()).await;
         if let DatabaseUrl::Sqlite(_) = store.url {
             let connection = rusqlite::Connection::open(data_dir(&store).join("galley.db")).unwrap();
@@ -148,8 +173,8 @@ on_both_engines! {
             assert_eq!(check, "ok");
         }
         eprintln!(
-            "{}: {kills} kills, {} answered, {} of them a second time, 0 lost, 0 twice, slowest \
-             start {slowest:?}",
+            "{}: {kills} kills, {} answered, {} of them a second time, 0 lost, 0 twice, all delivered, \
+             {twice} of them twice, slowest start {slowest:?}",
             store.engine(), acknowledged.len(), replayed.load(Ordering::Relaxed)
         );
     }

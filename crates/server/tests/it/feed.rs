@@ -19,7 +19,10 @@ fn sequences(body: &Value) -> Vec<i64> {
 /// Type and data of a page's events.
 fn told(body: &Value) -> Vec<(String, Value)> {
     let events = body.as_array().expect("a list");
-    events.iter().map(|one| (one["type"].as_str().unwrap().to_owned(), one["data"].clone())).collect()
+    events
+        .iter()
+        .map(|one| (one["type"].as_str().unwrap().to_owned(), one["data"].clone()))
+        .collect()
 }
 
 /// A stream as a client of server-sent events reads it.
