@@ -26,7 +26,8 @@ use serde_json::{Value, json};
 use program::{Program, data_dir, free_port, galley, init_token};
 
 fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
     let runs = |name: &str| wanted.is_empty() || wanted.iter().any(|one| one == name);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -323,7 +324,12 @@ async fn start(store: &TestStore) {
     while program.get("/webhooks/deliveries").await.as_array().unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    put(&program, "/webhooks", &json!({"id": webhook, "url": "http://127.0.0.1:1/", "enabled": true})).await;
+    put(
+        &program,
+        "/webhooks",
+        &json!({"id": webhook, "url": "http://127.0.0.1:1/", "enabled": true}),
+    )
+    .await;
     program.terminate();
     let connection = rusqlite::Connection::open(data_dir(store).join("galley.db")).unwrap();
     connection
@@ -344,5 +350,8 @@ async fn start(store: &TestStore) {
     let started = tokio::time::Instant::now();
     let program = serve(store);
     let first = receiver.wait_for(1).await[0].at.saturating_duration_since(started);
-    println!("start to the first of a million deliveries: {first:?} (it serves after {:?})", program.started_in);
+    println!(
+        "start to the first of a million deliveries: {first:?} (it serves after {:?})",
+        program.started_in
+    );
 }

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::future::{try_join, try_join_all};
 use galley_domain::delivery::{HELD_MAX, Health, Lane, Outcome, Status, Step};
 use galley_domain::event::EventType;
 use galley_domain::{ContentGroupId, DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
@@ -377,14 +378,16 @@ pub async fn lease(tx: &WriteTx<'_>, request: &LeaseRequest) -> Result<Vec<Lease
         );
         let queues = tx.query(&sql, params![request.now], read_queue).await?;
         let mut left = max;
+        let mut takes = Vec::new();
         for queue in queues {
-            if left == 0 {
+            let share = left.min(queue.health.slots as usize);
+            if share == 0 {
                 break;
             }
-            let taken = take(tx, request, queue, left).await?;
-            left -= taken.len();
-            all.extend(taken);
+            left -= share;
+            takes.push(take(tx, request, queue, share));
         }
+        all.extend(try_join_all(takes).await?.into_iter().flatten());
     }
     Ok(all)
 }
@@ -397,8 +400,8 @@ async fn take(
     max: usize,
 ) -> Result<Vec<Leased>> {
     let (workspace, webhook, now) = (queue.workspace, queue.webhook, request.now);
-    let found = webhooks::find_to_send(tx, workspace, webhook).await?;
-    let held = leases(tx, &queue, now).await?;
+    let found = webhooks::find_to_send(tx, workspace, webhook);
+    let (found, mut held) = try_join(found, leases(tx, &queue, now)).await?;
     let Some(target) = found else {
         // Whatever is left of a deleted webhook goes by itself.
         queue.next_at = None;
@@ -440,8 +443,9 @@ async fn take(
             &rows,
         )
         .await?;
+        held.add(taken.len(), request.until);
     }
-    schedule(tx, &mut queue, target.sends, now).await?;
+    schedule(tx, &mut queue, &held, target.sends, now).await?;
     queue.save(tx).await?;
     Ok(taken)
 }
@@ -450,6 +454,15 @@ async fn take(
 struct Held {
     count: usize,
     first_end: Option<Timestamp>,
+}
+
+impl Held {
+    fn add(&mut self, count: usize, until: Timestamp) {
+        if count > 0 {
+            self.count += count;
+            self.first_end = Some(self.first_end.map_or(until, |end| end.min(until)));
+        }
+    }
 }
 
 async fn leases(tx: &Tx<'_>, queue: &Queue, now: Timestamp) -> Result<Held> {
@@ -476,48 +489,59 @@ async fn due(
     max: usize,
     now: Timestamp,
 ) -> Result<Vec<Leased>> {
-    let mut by_lane = Vec::new();
-    for lane in lanes {
-        let sql = format!(
-            "SELECT due.id, due.event_id, due.event_type, due.sequence, due.attempts, due.log,
-                COALESCE(e.created_at_ms, due.created_at_ms), due.due_at_ms,
-                CASE WHEN due.data IS NOT NULL THEN due.data
-                    WHEN due.event_type = 'contentPieceRemoved' AND e.data_before IS NOT NULL
-                        THEN e.data_before
-                    ELSE e.data END
-             FROM (SELECT d.* FROM deliveries d
+    let of_lane = |lane: &Lane| {
+        format!(
+            "SELECT * FROM (SELECT d.* FROM deliveries d
                 WHERE d.workspace_id = ?1 AND d.webhook_id = ?2 AND d.status = 'pending'
-                    AND d.lane = {} AND d.due_at_ms <= ?3 AND {NOT_LEASED}
-                ORDER BY d.due_at_ms LIMIT ?4) due
-             LEFT JOIN events e ON e.workspace_id = ?1 AND e.sequence = due.sequence
-             ORDER BY due.due_at_ms",
-            lane.number()
-        );
-        let limit = i64::try_from(max).unwrap_or(i64::MAX);
-        let read = |row: &Row<'_>| {
-            let leased = Leased {
-                workspace: queue.workspace,
-                webhook: queue.webhook,
-                id: row.parse(0)?,
-                lease: String::new(),
-                until: now,
-                health: queue.health,
-                url: String::new(),
-                sealed_secret: None,
-                event: row.parse(1)?,
-                event_type: row.text(2)?.parse().map_err(Error::corrupt)?,
-                sequence: row.opt_int(3)?,
-                happened_at: row.time(6)?,
-                data: row.opt_owned(8)?,
-                attempts: u32::try_from(row.int(4)?).map_err(Error::corrupt)?,
-                log: row.opt_owned(5)?,
-                is_test: *lane == Lane::Test,
-            };
-            Ok((row.time(7)?, leased))
+                    AND d.lane = {lane} AND d.due_at_ms <= ?3 AND {NOT_LEASED}
+                ORDER BY d.due_at_ms LIMIT ?4) lane_{lane}",
+            lane = lane.number()
+        )
+    };
+    let of_lanes = lanes.iter().map(of_lane).collect::<Vec<_>>().join(" UNION ALL ");
+    let sql = format!(
+        "SELECT due.id, due.event_id, due.event_type, due.sequence, due.attempts, due.log,
+            COALESCE(e.created_at_ms, due.created_at_ms), due.due_at_ms,
+            CASE WHEN due.data IS NOT NULL THEN due.data
+                WHEN due.event_type = 'contentPieceRemoved' AND e.data_before IS NOT NULL
+                    THEN e.data_before
+                ELSE e.data END,
+            due.lane
+         FROM ({of_lanes}) due
+         LEFT JOIN events e ON e.workspace_id = ?1 AND e.sequence = due.sequence
+         ORDER BY due.lane, due.due_at_ms"
+    );
+    let limit = i64::try_from(max).unwrap_or(i64::MAX);
+    let read = |row: &Row<'_>| {
+        let lane = row.int(9)?;
+        let leased = Leased {
+            workspace: queue.workspace,
+            webhook: queue.webhook,
+            id: row.parse(0)?,
+            lease: String::new(),
+            until: now,
+            health: queue.health,
+            url: String::new(),
+            sealed_secret: None,
+            event: row.parse(1)?,
+            event_type: row.text(2)?.parse().map_err(Error::corrupt)?,
+            sequence: row.opt_int(3)?,
+            happened_at: row.time(6)?,
+            data: row.opt_owned(8)?,
+            attempts: u32::try_from(row.int(4)?).map_err(Error::corrupt)?,
+            log: row.opt_owned(5)?,
+            is_test: lane == Lane::Test.number(),
         };
-        let params = params![queue.workspace, queue.webhook, now, limit];
-        by_lane.push(tx.query(&sql, params, read).await?.into_iter());
+        Ok((lane, row.time(7)?, leased))
+    };
+    let params = params![queue.workspace, queue.webhook, now, limit];
+    let mut by_lane = Lane::ALL.map(|_| Vec::new());
+    for (lane, due_at, leased) in tx.query(&sql, params, read).await? {
+        let place = usize::try_from(lane).map_err(Error::corrupt)?;
+        let lane = by_lane.get_mut(place).ok_or_else(|| Error::corrupt("an unknown lane"))?;
+        lane.push((due_at, leased));
     }
+    let mut by_lane: Vec<_> = by_lane.map(Vec::into_iter).into();
     let mut others = by_lane.split_off(1);
     let mut taken: Vec<(Timestamp, Leased)> = by_lane.into_iter().flatten().collect();
     // The lane whose first one has waited longer comes first, so that neither waits for the other.
@@ -533,8 +557,20 @@ async fn due(
     Ok(taken.into_iter().map(|(_, one)| one).collect())
 }
 
-/// Works out when to look at a line next.
-async fn schedule(tx: &Tx<'_>, queue: &mut Queue, sends: bool, now: Timestamp) -> Result<()> {
+/// Works out when to look at a line next, of which so much is leased.
+async fn schedule(
+    tx: &Tx<'_>,
+    queue: &mut Queue,
+    held: &Held,
+    sends: bool,
+    now: Timestamp,
+) -> Result<()> {
+    // A line is looked at when a lease ends that nobody has settled and, where its receiver can do
+    // with more, when something is due.
+    queue.next_at = held.first_end;
+    if held.count >= queue.health.slots as usize {
+        return Ok(());
+    }
     let first = |lane: Lane| {
         format!(
             "(SELECT d.due_at_ms FROM deliveries d
@@ -544,29 +580,15 @@ async fn schedule(tx: &Tx<'_>, queue: &mut Queue, sends: bool, now: Timestamp) -
             lane.number()
         )
     };
-    let sql =
-        format!("SELECT {}, {}, {}", first(Lane::Test), first(Lane::Fresh), first(Lane::Retry));
+    let [test, fresh, retry] = Lane::ALL.map(first);
+    let sql = format!("SELECT {test}, {fresh}, {retry}");
     let read = |row: &Row<'_>| Ok([row.opt_time(0)?, row.opt_time(1)?, row.opt_time(2)?]);
     let params = params![queue.workspace, queue.webhook, now];
     let [test, fresh, retry] = tx.get(&sql, params, read).await?;
-    let held = leases(tx, queue, now).await?;
-    let full = held.count >= queue.health.slots as usize;
-    // When the lease of somebody who never settled it ends.
-    let mut next = held.first_end;
-    let mut consider = |at: Option<Timestamp>| {
-        if let Some(at) = at {
-            next = Some(next.map_or(at, |next| next.min(at)));
-        }
-    };
-    if !full {
-        consider(test);
-        if sends {
-            let rest = queue.health.open_until.unwrap_or(now);
-            consider(fresh.map(|at| at.max(rest)));
-            consider(retry.map(|at| at.max(rest)));
-        }
-    }
-    queue.next_at = next;
+    let rest = queue.health.open_until.unwrap_or(now);
+    let others = [fresh, retry].into_iter().flatten().filter(|_| sends).map(|at| at.max(rest));
+    let all = queue.next_at.into_iter().chain(test).chain(others);
+    queue.next_at = all.min();
     Ok(())
 }
 
@@ -614,68 +636,84 @@ pub async fn settle(
     now: Timestamp,
     mut random: impl FnMut() -> f64,
 ) -> Result<Vec<Verdict>> {
-    let mut lines: BTreeMap<(WorkspaceId, WebhookId), Vec<&Settlement>> = BTreeMap::new();
+    let mut lines: BTreeMap<(WorkspaceId, WebhookId), Vec<(&Settlement, f64)>> = BTreeMap::new();
     for one in settlements {
-        lines.entry((one.workspace, one.webhook)).or_default().push(one);
+        lines.entry((one.workspace, one.webhook)).or_default().push((one, random()));
     }
-    let mut verdicts = Vec::new();
-    for ((workspace, webhook), line) in lines {
-        let Some(mut queue) = lock_queue(tx, workspace, webhook).await? else { continue };
-        let ends: Vec<Vec<Value<'_>>> = line
-            .iter()
-            .map(|one| params![workspace, webhook, one.delivery, &one.lease].to_vec())
-            .collect();
-        let held = tx
-            .execute_each_counting(
-                "DELETE FROM delivery_leases WHERE workspace_id = ?1 AND webhook_id = ?2
-                    AND delivery_id = ?3 AND lease = ?4",
-                &ends,
-            )
-            .await?;
-        let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
-        let mut verdict: Option<Verdict> = None;
-        for (one, held) in line.iter().zip(held) {
-            if held == 0 {
-                continue;
-            }
-            let (status, due) = match one.step {
-                Step::Delivered => (Status::Delivered, now),
-                Step::Failed => (Status::Failed, now),
-                Step::Retry(due) => (Status::Pending, due),
-            };
-            queue.pending -= i64::from(status != Status::Pending);
-            rows.push(
-                params![
-                    workspace,
-                    one.delivery,
-                    status.as_str(),
-                    due,
-                    i64::from(one.attempts),
-                    &one.log,
-                    if one.is_test { Lane::Test } else { Lane::Retry }.number()
-                ]
-                .to_vec(),
-            );
-            let is_well = one.outcome == Outcome::Taken;
-            // A sample may show that the receiver is well again, and never that it is not.
-            if is_well || !one.is_test {
-                queue.health = queue.health.after(one.outcome, now, random());
-                let is_gone =
-                    one.outcome == Outcome::Gone || verdict.is_some_and(|verdict| verdict.is_gone);
-                verdict = Some(Verdict { workspace, webhook, is_well, is_gone });
-            }
-        }
-        tx.execute_each(
-            "UPDATE deliveries SET status = ?3, due_at_ms = ?4, attempts = ?5, log = ?6, lane = ?7
-             WHERE workspace_id = ?1 AND id = ?2",
-            &rows,
+    let settled = lines.into_iter().map(|(of, line)| settle_line(tx, of, line, now));
+    Ok(try_join_all(settled).await?.into_iter().flatten().collect())
+}
+
+/// Keeps what came of the attempts of one line, each with a random number.
+async fn settle_line(
+    tx: &WriteTx<'_>,
+    (workspace, webhook): (WorkspaceId, WebhookId),
+    line: Vec<(&Settlement, f64)>,
+    now: Timestamp,
+) -> Result<Option<Verdict>> {
+    let Some(mut queue) = lock_queue(tx, workspace, webhook).await? else { return Ok(None) };
+    let held = tx
+        .query(
+            "SELECT delivery_id, lease FROM delivery_leases
+             WHERE workspace_id = ?1 AND webhook_id = ?2",
+            params![workspace, webhook],
+            |row| Ok((row.parse::<DeliveryId>(0)?, row.text(1)?.to_owned())),
         )
         .await?;
-        queue.next_at = Some(now);
-        queue.save(tx).await?;
-        verdicts.extend(verdict);
+    let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
+    let mut ended: Vec<DeliveryId> = Vec::new();
+    let mut verdict: Option<Verdict> = None;
+    for (one, random) in line {
+        let is_held =
+            |(id, lease): &(DeliveryId, String)| *id == one.delivery && *lease == one.lease;
+        if !held.iter().any(is_held) || ended.contains(&one.delivery) {
+            continue;
+        }
+        ended.push(one.delivery);
+        let (status, due) = match one.step {
+            Step::Delivered => (Status::Delivered, now),
+            Step::Failed => (Status::Failed, now),
+            Step::Retry(due) => (Status::Pending, due),
+        };
+        queue.pending -= i64::from(status != Status::Pending);
+        rows.push(
+            params![
+                workspace,
+                one.delivery,
+                status.as_str(),
+                due,
+                i64::from(one.attempts),
+                &one.log,
+                if one.is_test { Lane::Test } else { Lane::Retry }.number()
+            ]
+            .to_vec(),
+        );
+        let is_well = one.outcome == Outcome::Taken;
+        // A sample may show that the receiver is well again, and never that it is not.
+        if is_well || !one.is_test {
+            queue.health = queue.health.after(one.outcome, now, random);
+            let was_gone = verdict.is_some_and(|verdict| verdict.is_gone);
+            let is_gone = was_gone || one.outcome == Outcome::Gone;
+            verdict = Some(Verdict { workspace, webhook, is_well, is_gone });
+        }
     }
-    Ok(verdicts)
+    if ended.is_empty() {
+        return Ok(None);
+    }
+    let mut params = vec![Value::from(workspace), Value::from(webhook)];
+    let listed = in_list("delivery_id", ended.iter().copied(), &mut params);
+    let sql =
+        format!("DELETE FROM delivery_leases WHERE workspace_id = ?1 AND webhook_id = ?2{listed}");
+    tx.execute(&sql, &params).await?;
+    tx.execute_each(
+        "UPDATE deliveries SET status = ?3, due_at_ms = ?4, attempts = ?5, log = ?6, lane = ?7
+         WHERE workspace_id = ?1 AND id = ?2",
+        &rows,
+    )
+    .await?;
+    queue.next_at = Some(now);
+    queue.save(tx).await?;
+    Ok(verdict)
 }
 
 /// Gives back what was leased and not sent.

@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{Cause, Error, Result};
@@ -29,7 +30,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     connection.execute_batch(
         "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=0;",
     )?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    keep_statements(&connection)?;
     Ok(connection)
 }
 
@@ -47,8 +48,17 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_WAIT)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    keep_statements(&connection)?;
     Ok(connection)
+}
+
+/// Has statements planned once. Otherwise SQLite plans many of them anew for each set of parameters,
+/// which takes longer than to run them; what it would learn from the parameters is no use here, as the
+/// statistics that it plans by are fixed.
+fn keep_statements(connection: &Connection) -> Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// Says so when SQLite was built to count its memory, which makes readers wait for one another.
