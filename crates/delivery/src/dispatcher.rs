@@ -25,6 +25,8 @@ pub struct Limits {
     pub held_max: usize,
     /// Of these, to receivers that are failing.
     pub failing_held_max: usize,
+    /// Attempts that are begun at a time, so that requests get their turn in between.
+    pub begun_max: usize,
     /// When to ask the store at the latest, though nobody said that there was something.
     pub poll: Duration,
     /// How long before the end of its lease a delivery may still be begun.
@@ -38,6 +40,7 @@ impl Default for Limits {
             failing_attempts_max: 256,
             held_max: 1_024,
             failing_held_max: 256,
+            begun_max: 16,
             poll: Duration::from_secs(1),
             lease_margin: Duration::from_secs(20),
         }
@@ -155,10 +158,27 @@ impl<T, R> Dispatcher<T, R> {
         self.has_news = true;
     }
 
-    /// The store handed out these; `more` says that it has more than it looked at.
-    pub fn answered(&mut self, jobs: Vec<Job<T>>, more: bool, now: Timestamp) {
+    /// The store handed out these; `left` is what it has not kept yet of what it was given, with its
+    /// webhooks, and `more` says that it has more than it looked at.
+    pub fn answered(
+        &mut self,
+        jobs: Vec<Job<T>>,
+        left: Vec<(WebhookId, R)>,
+        more: bool,
+        now: Timestamp,
+    ) {
         self.is_asking = false;
-        for (webhook, is_failing) in std::mem::take(&mut self.settling) {
+        let mut settling = std::mem::take(&mut self.settling);
+        let newer = std::mem::take(&mut self.settled);
+        for (webhook, result) in left {
+            // Of one webhook's results it doesn't matter which one is whose.
+            let Some(place) = settling.iter().position(|(whose, _)| *whose == webhook) else {
+                continue;
+            };
+            self.settled.push((settling.swap_remove(place), result));
+        }
+        self.settled.extend(newer);
+        for (webhook, is_failing) in settling {
             self.is_over(webhook, is_failing);
         }
         // There was something: there may be more, where there is room for it.
@@ -221,6 +241,21 @@ impl<T, R> Dispatcher<T, R> {
         self.under_way.all
     }
 
+    /// Whether [`Dispatcher::next`] has left something that it may begin at once.
+    pub fn has_more_to_begin(&self) -> bool {
+        let has_room = self.under_way.all < self.limits.attempts_max;
+        let may_begin = |webhook: &WebhookId| {
+            self.lines.get(webhook).is_some_and(|line| {
+                line.waiting.front().is_some_and(|job| {
+                    line.under_way < job.slots
+                        && !(job.is_failing
+                            && self.under_way.failing >= self.limits.failing_attempts_max)
+                })
+            })
+        };
+        !self.is_stopping && has_room && self.turns.iter().any(may_begin)
+    }
+
     /// When to call [`Dispatcher::next`] at the latest, though nothing happens.
     pub fn wake_at(&self) -> Option<Timestamp> {
         (!self.is_asking).then_some(self.ask_at.max(self.not_before))
@@ -232,6 +267,9 @@ impl<T, R> Dispatcher<T, R> {
         let mut given_back = Vec::new();
         let mut turns = self.turns.len();
         while turns > 0 && !self.is_stopping && self.under_way.all < self.limits.attempts_max {
+            if actions.len() == self.limits.begun_max {
+                break;
+            }
             turns -= 1;
             let Some(webhook) = self.turns.pop_front() else { break };
             let Some(line) = self.lines.get_mut(&webhook) else { continue };
@@ -352,13 +390,13 @@ mod tests {
         assert!(asked(&dispatcher.next(NOW)).is_some(), "it asks at once");
         assert_eq!(dispatcher.next(NOW), [], "and not twice");
         let jobs = vec![job(1, 10), job(1, 11), job(1, 12), job(1, 13), job(2, 20), job(3, 30)];
-        dispatcher.answered(jobs, false, NOW);
+        dispatcher.answered(jobs, Vec::new(), false, NOW);
         assert_eq!(begun(&dispatcher.next(NOW)), [10, 20, 30, 11]);
         dispatcher.attempted(WebhookId::new(1), false, 10);
         assert_eq!(begun(&dispatcher.next(NOW)), [0; 0], "what came of it is not kept yet");
-        dispatcher.answered(Vec::new(), false, NOW);
+        dispatcher.answered(Vec::new(), Vec::new(), false, NOW);
         assert!(asked(&dispatcher.next(NOW)).is_some());
-        dispatcher.answered(Vec::new(), false, NOW);
+        dispatcher.answered(Vec::new(), Vec::new(), false, NOW);
         assert_eq!(begun(&dispatcher.next(NOW)), [12]);
     }
 
@@ -367,13 +405,13 @@ mod tests {
         let mut dispatcher = Dispatcher::new(Limits::default(), NOW);
         let first = asked(&dispatcher.next(NOW)).unwrap();
         assert_eq!(first.settle, [0; 0]);
-        dispatcher.answered(vec![job(1, 1), job(1, 2)], false, NOW);
+        dispatcher.answered(vec![job(1, 1), job(1, 2)], Vec::new(), false, NOW);
         assert!(asked(&dispatcher.next(NOW)).is_some(), "there may be more");
         for payload in [1, 2] {
             dispatcher.attempted(WebhookId::new(1), false, payload);
             assert_eq!(asked(&dispatcher.next(NOW)), None, "the store is busy");
         }
-        dispatcher.answered(Vec::new(), false, NOW);
+        dispatcher.answered(Vec::new(), Vec::new(), false, NOW);
         let ask = asked(&dispatcher.next(NOW)).unwrap();
         assert_eq!(ask.settle, [1, 2]);
         dispatcher.not_answered(ask, NOW);
@@ -383,17 +421,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_kept_yet_is_still_under_way() {
+        let mut dispatcher = Dispatcher::new(Limits::default(), NOW);
+        dispatcher.next(NOW);
+        dispatcher.answered(vec![job(1, 1), job(1, 2), job(1, 3)], Vec::new(), false, NOW);
+        assert_eq!(begun(&dispatcher.next(NOW)), [1, 2]);
+        dispatcher.answered(Vec::new(), Vec::new(), false, NOW);
+        for payload in [1, 2] {
+            dispatcher.attempted(WebhookId::new(1), false, payload);
+        }
+        assert_eq!(asked(&dispatcher.next(NOW)).unwrap().settle, [1, 2]);
+        dispatcher.answered(Vec::new(), vec![(WebhookId::new(1), 2)], true, NOW);
+        let actions = dispatcher.next(NOW);
+        assert_eq!((begun(&actions), asked(&actions).unwrap().settle), (vec![3], vec![2]));
+    }
+
+    #[test]
     fn those_that_fail_leave_room() {
         let limits = Limits { attempts_max: 4, failing_attempts_max: 2, ..Limits::default() };
         let mut dispatcher: Dispatcher<u32, u32> = Dispatcher::new(limits, NOW);
         dispatcher.next(NOW);
         let failing = |webhook, payload| Job { is_failing: true, ..job(webhook, payload) };
         let jobs = vec![failing(1, 10), failing(2, 20), failing(3, 30), failing(4, 40), job(5, 50)];
-        dispatcher.answered(jobs, false, NOW);
+        dispatcher.answered(jobs, Vec::new(), false, NOW);
         assert_eq!(begun(&dispatcher.next(NOW)), [10, 20, 50]);
         dispatcher.attempted(WebhookId::new(1), true, 10);
         for expected in [&[0; 0][..], &[30]] {
-            dispatcher.answered(Vec::new(), false, NOW);
+            dispatcher.answered(Vec::new(), Vec::new(), false, NOW);
             assert_eq!(begun(&dispatcher.next(NOW)), expected);
         }
     }
@@ -402,7 +456,7 @@ mod tests {
     fn nothing_is_begun_that_might_outlast_its_lease() {
         let mut dispatcher: Dispatcher<u32, u32> = Dispatcher::new(Limits::default(), NOW);
         dispatcher.next(NOW);
-        dispatcher.answered(vec![job(1, 1), job(1, 2)], false, NOW);
+        dispatcher.answered(vec![job(1, 1), job(1, 2)], Vec::new(), false, NOW);
         let later = after(NOW, Duration::from_secs(41));
         let actions = dispatcher.next(later);
         assert_eq!(begun(&actions), [0; 0]);
@@ -413,9 +467,9 @@ mod tests {
     fn stopping_keeps_what_was_begun() {
         let mut dispatcher: Dispatcher<u32, u32> = Dispatcher::new(Limits::default(), NOW);
         dispatcher.next(NOW);
-        dispatcher.answered(vec![job(1, 1), job(1, 2), job(1, 3)], false, NOW);
+        dispatcher.answered(vec![job(1, 1), job(1, 2), job(1, 3)], Vec::new(), false, NOW);
         assert_eq!(begun(&dispatcher.next(NOW)), [1, 2]);
-        dispatcher.answered(Vec::new(), false, NOW);
+        dispatcher.answered(Vec::new(), Vec::new(), false, NOW);
         dispatcher.stop();
         assert_eq!(dispatcher.next(NOW), [Action::GiveBack(vec![3])]);
         dispatcher.attempted(WebhookId::new(1), false, 1);
@@ -423,7 +477,7 @@ mod tests {
         assert!(!dispatcher.has_stopped());
         let ask = asked(&dispatcher.next(NOW)).unwrap();
         assert_eq!((ask.settle, ask.max), (vec![1, 2], 0));
-        dispatcher.answered(Vec::new(), false, NOW);
+        dispatcher.answered(Vec::new(), Vec::new(), false, NOW);
         assert!(dispatcher.has_stopped());
     }
 }

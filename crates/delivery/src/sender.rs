@@ -132,7 +132,8 @@ impl Sender {
             }
         }
         let left = connect_until.saturating_duration_since(Instant::now());
-        let mut connection = self.connect(&target, &checked, left).await?;
+        // Boxed, as what a handshake takes would be carried along by every attempt.
+        let mut connection = Box::pin(self.connect(&target, &checked, left)).await?;
         let message = self.message(&url, request)?;
         let sent = connection.sender.try_send_request(message).await;
         let response = sent.map_err(|error| failure(error.error()))?;

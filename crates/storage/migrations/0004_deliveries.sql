@@ -7,17 +7,17 @@ CREATE INDEX webhooks_event ON webhooks (workspace_id, event, content_group_id, 
 
 -- Which webhooks a run of events matched, written with the events and deleted when there is a
 -- delivery for each. `event_type` is the event as they see it; `webhook_ids` are separated by commas,
--- and the first `done` of them have their delivery of the first event. `id` is that of the run's
+-- few enough for a row to be seen to in one go: `part` counts the rows. `id` is that of the run's
 -- first event: these sort in the order in which they were made.
 CREATE TABLE event_matches (
     id TEXT NOT NULL,
     event_type TEXT NOT NULL,
+    part BIGINT NOT NULL,
     workspace_id TEXT NOT NULL,
     first_sequence BIGINT NOT NULL,
     last_sequence BIGINT NOT NULL,
     webhook_ids TEXT NOT NULL,
-    done BIGINT NOT NULL,
-    PRIMARY KEY (id, event_type)
+    PRIMARY KEY (id, event_type, part)
 );
 
 -- The line of a webhook's deliveries: how its receiver is doing, and when to look at it next (null:
@@ -88,7 +88,7 @@ CREATE TABLE webhook_recoveries (
 /*sqlite:
 INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('webhooks', 'webhooks_event', '100 100 10 2 1'),
-    ('event_matches', 'sqlite_autoindex_event_matches_1', '1000 1 1'),
+    ('event_matches', 'sqlite_autoindex_event_matches_1', '1000 10 10 1'),
     ('webhook_queues', 'sqlite_autoindex_webhook_queues_1', '100 100 1'),
     ('webhook_queues', 'webhook_queues_next', '100 2'),
     ('deliveries', 'sqlite_autoindex_deliveries_1', '1000000 1000000 1'),

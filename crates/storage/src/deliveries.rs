@@ -6,7 +6,7 @@
 //! several nodes can do so at the same time. A delivery is leased by one of them at a time, for
 //! longer than an attempt can take, and only the holder of the lease settles it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use futures_util::future::{try_join, try_join_all};
 use galley_domain::delivery::{HELD_MAX, Health, Lane, Outcome, Status, Step};
@@ -142,30 +142,30 @@ pub async fn webhook_changes(
 struct Match {
     id: EventId,
     event_type: EventType,
+    part: i64,
     workspace: WorkspaceId,
     first_sequence: i64,
     last_sequence: i64,
     webhooks: Vec<WebhookId>,
-    done: usize,
 }
 
 fn read_match(row: &Row<'_>) -> Result<Match> {
     Ok(Match {
         id: row.parse(0)?,
         event_type: row.text(1)?.parse().map_err(Error::corrupt)?,
-        workspace: row.parse(2)?,
-        first_sequence: row.int(3)?,
-        last_sequence: row.int(4)?,
-        webhooks: row.parse_list(5)?,
-        done: usize::try_from(row.int(6)?).map_err(Error::corrupt)?,
+        part: row.int(2)?,
+        workspace: row.parse(3)?,
+        first_sequence: row.int(4)?,
+        last_sequence: row.int(5)?,
+        webhooks: row.parse_list(6)?,
     })
 }
 
 /// How many runs of events are looked at in one go.
-const MATCHES_MAX: usize = 64;
+const MATCHES_MAX: usize = 16;
 
-/// Makes deliveries of what events matched, at most `max` of them, the oldest first; says whether there may
-/// be more to make.
+/// Makes deliveries of what events matched, about `max` of them, the oldest first; says whether there may be
+/// more to make.
 pub async fn expand(
     tx: &WriteTx<'_>,
     mut new_id: impl FnMut() -> DeliveryId,
@@ -174,23 +174,24 @@ pub async fn expand(
 ) -> Result<bool> {
     let lock = tx.for_update_skip_locked();
     let sql = format!(
-        "SELECT id, event_type, workspace_id, first_sequence, last_sequence, webhook_ids, done
-         FROM event_matches ORDER BY id, event_type LIMIT {MATCHES_MAX}{lock}"
+        "SELECT id, event_type, part, workspace_id, first_sequence, last_sequence, webhook_ids
+         FROM event_matches ORDER BY id, event_type, part LIMIT {MATCHES_MAX}{lock}"
     );
     let matches = tx.query(&sql, &[], read_match).await?;
-    let mut more = matches.len() == MATCHES_MAX;
+    let more = matches.len() == MATCHES_MAX;
     let mut left = max;
-    for matched in matches {
-        if left == 0 {
+    for (place, matched) in matches.into_iter().enumerate() {
+        if left == 0 || (place > 0 && tx.is_waited_for()) {
             return Ok(true);
         }
-        let ended = expand_run(tx, matched, &mut new_id, &mut left, now).await?;
-        more |= !ended;
+        if !expand_run(tx, matched, &mut new_id, &mut left, now).await? {
+            return Ok(true);
+        }
     }
     Ok(more)
 }
 
-/// Makes deliveries of a run of events; says whether that was all of it.
+/// Makes deliveries of the next events of a run, of one at least; says whether that was all of it.
 async fn expand_run(
     tx: &WriteTx<'_>,
     matched: Match,
@@ -199,57 +200,49 @@ async fn expand_run(
     now: Timestamp,
 ) -> Result<bool> {
     let Match { workspace, event_type, webhooks, .. } = &matched;
-    let per_event = i64::try_from(webhooks.len()).unwrap_or(i64::MAX).max(1);
-    let events_max = i64::try_from(*left).unwrap_or(i64::MAX) / per_event + 2;
+    let count = (*left / webhooks.len().max(1)).max(1);
+    *left = left.saturating_sub(count * webhooks.len());
     let events = tx
         .query(
             "SELECT sequence, id FROM events
              WHERE workspace_id = ?1 AND sequence >= ?2 AND sequence <= ?3
              ORDER BY sequence LIMIT ?4",
-            params![*workspace, matched.first_sequence, matched.last_sequence, events_max],
+            params![
+                *workspace,
+                matched.first_sequence,
+                matched.last_sequence,
+                i64::try_from(count).unwrap_or(i64::MAX)
+            ],
             |row| Ok((row.int(0)?, row.parse::<EventId>(1)?)),
         )
         .await?;
-    let done_of = |sequence| if sequence == matched.first_sequence { matched.done } else { 0 };
-    let pairs: Vec<(i64, EventId, usize)> = events
-        .iter()
-        .flat_map(|&(sequence, event)| {
-            (done_of(sequence)..webhooks.len()).map(move |at| (sequence, event, at))
-        })
-        .take(*left)
-        .collect();
-    *left -= pairs.len();
-    let touched: BTreeSet<WebhookId> = pairs.iter().map(|&(_, _, at)| webhooks[at]).collect();
-    let touched: Vec<WebhookId> = touched.into_iter().collect();
-    let mut queues: BTreeMap<WebhookId, Queue> = lock_queues(tx, *workspace, &touched)
-        .await?
-        .into_iter()
-        .map(|queue| (queue.webhook, queue))
-        .collect();
-    let sending = webhooks::which_send(tx, *workspace, &touched).await?;
+    let queues = lock_queues(tx, *workspace, webhooks).await?;
+    let sending = webhooks::which_send(tx, *workspace, webhooks).await?;
     let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
-    let mut made: BTreeMap<WebhookId, i64> = BTreeMap::new();
-    for &(sequence, event, at) in &pairs {
-        let webhook = webhooks[at];
+    for mut queue in queues {
         // One that was deleted since gets nothing.
-        if !sending.contains_key(&webhook) || !queues.contains_key(&webhook) {
-            continue;
+        let Some(&sends) = sending.get(&queue.webhook) else { continue };
+        for &(sequence, event) in &events {
+            rows.push(
+                params![
+                    *workspace,
+                    new_id(),
+                    queue.webhook,
+                    event,
+                    event_type.as_str(),
+                    sequence,
+                    Status::Pending.as_str(),
+                    Lane::Fresh.number(),
+                    now
+                ]
+                .to_vec(),
+            );
         }
-        *made.entry(webhook).or_default() += 1;
-        rows.push(
-            params![
-                *workspace,
-                new_id(),
-                webhook,
-                event,
-                event_type.as_str(),
-                sequence,
-                Status::Pending.as_str(),
-                Lane::Fresh.number(),
-                now
-            ]
-            .to_vec(),
-        );
+        queue.pending += i64::try_from(events.len()).unwrap_or_default();
+        if sends {
+            queue.look_at(now);
+        }
+        queue.save(tx).await?;
     }
     tx.execute_each(
         "INSERT INTO deliveries (workspace_id, id, webhook_id, event_id, event_type, sequence,
@@ -258,52 +251,53 @@ async fn expand_run(
         &rows,
     )
     .await?;
-    for (webhook, count) in made {
-        let Some(queue) = queues.get_mut(&webhook) else { continue };
-        queue.pending += count;
-        if sending.get(&webhook) == Some(&true) {
-            queue.look_at(now);
-        } else if queue.pending > HELD_MAX {
-            drop_oldest(tx, queue).await?;
-        }
-        queue.save(tx).await?;
-    }
-    // Where the next slice begins.
-    let (sequence, done) = match pairs.last() {
-        Some(&(sequence, _, at)) if at + 1 < webhooks.len() => (sequence, at + 1),
-        Some(&(sequence, ..)) => (sequence + 1, 0),
-        // The events aren't kept any more.
-        None => (matched.last_sequence + 1, 0),
-    };
-    if sequence > matched.last_sequence {
-        let sql = "DELETE FROM event_matches WHERE id = ?1 AND event_type = ?2";
-        tx.execute(sql, params![matched.id, event_type.as_str()]).await?;
+    drop_oldest(tx, *workspace, &sending).await?;
+    // Where the next slice begins; events that aren't kept any more are behind it.
+    let done = events.last().map_or(matched.last_sequence, |(sequence, _)| *sequence);
+    let key = params![matched.id, event_type.as_str(), matched.part, done + 1];
+    if done >= matched.last_sequence {
+        let sql = "DELETE FROM event_matches WHERE id = ?1 AND event_type = ?2 AND part = ?3";
+        tx.execute(sql, &key[..3]).await?;
         return Ok(true);
     }
-    let done = i64::try_from(done).unwrap_or(i64::MAX);
-    tx.execute(
-        "UPDATE event_matches SET first_sequence = ?3, done = ?4 WHERE id = ?1 AND event_type = ?2",
-        params![matched.id, event_type.as_str(), sequence, done],
-    )
-    .await?;
+    let sql = "UPDATE event_matches SET first_sequence = ?4
+         WHERE id = ?1 AND event_type = ?2 AND part = ?3";
+    tx.execute(sql, key).await?;
     Ok(false)
 }
 
-/// Drops the oldest deliveries of a disabled webhook that has more than it may keep.
-async fn drop_oldest(tx: &WriteTx<'_>, queue: &mut Queue) -> Result<()> {
-    let many = queue.pending - HELD_MAX;
-    let dropped = tx
-        .execute(
-            "DELETE FROM deliveries WHERE workspace_id = ?1 AND id IN (
-                SELECT id FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2
-                    AND status = 'pending' AND lane > 0
-                ORDER BY lane, due_at_ms LIMIT ?3)",
-            params![queue.workspace, queue.webhook, many],
-        )
-        .await?;
-    let dropped = i64::try_from(dropped).unwrap_or(many);
-    queue.pending -= dropped;
-    webhooks::count_dropped(tx, queue.workspace, queue.webhook, dropped).await
+/// Drops the oldest deliveries of those webhooks that nothing is sent to and that have more than they may
+/// keep.
+async fn drop_oldest(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    sending: &BTreeMap<WebhookId, bool>,
+) -> Result<()> {
+    let held: Vec<WebhookId> =
+        sending.iter().filter(|(_, sends)| !**sends).map(|(id, _)| *id).collect();
+    if held.is_empty() {
+        return Ok(());
+    }
+    for mut queue in lock_queues(tx, workspace, &held).await? {
+        let many = queue.pending - HELD_MAX;
+        if many <= 0 {
+            continue;
+        }
+        let dropped = tx
+            .execute(
+                "DELETE FROM deliveries WHERE workspace_id = ?1 AND id IN (
+                    SELECT id FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2
+                        AND status = 'pending' AND lane > 0
+                    ORDER BY lane, due_at_ms LIMIT ?3)",
+                params![workspace, queue.webhook, many],
+            )
+            .await?;
+        let dropped = i64::try_from(dropped).unwrap_or(many);
+        queue.pending -= dropped;
+        queue.save(tx).await?;
+        webhooks::count_dropped(tx, workspace, queue.webhook, dropped).await?;
+    }
+    Ok(())
 }
 
 /// What somebody who sends deliveries takes.
@@ -378,16 +372,17 @@ pub async fn lease(tx: &WriteTx<'_>, request: &LeaseRequest) -> Result<Vec<Lease
         );
         let queues = tx.query(&sql, params![request.now], read_queue).await?;
         let mut left = max;
-        let mut takes = Vec::new();
+        let mut works = Vec::new();
         for queue in queues {
             let share = left.min(queue.health.slots as usize);
             if share == 0 {
                 break;
             }
             left -= share;
-            takes.push(take(tx, request, queue, share));
+            works.push(take(tx, request, queue, share));
         }
-        all.extend(try_join_all(takes).await?.into_iter().flatten());
+        let (taken, _) = while_not_waited_for(tx, works).await?;
+        all.extend(taken.into_iter().flatten());
     }
     Ok(all)
 }
@@ -635,13 +630,52 @@ pub async fn settle(
     settlements: &[Settlement],
     now: Timestamp,
     mut random: impl FnMut() -> f64,
-) -> Result<Vec<Verdict>> {
+) -> Result<Settled> {
     let mut lines: BTreeMap<(WorkspaceId, WebhookId), Vec<(&Settlement, f64)>> = BTreeMap::new();
     for one in settlements {
         lines.entry((one.workspace, one.webhook)).or_default().push((one, random()));
     }
-    let settled = lines.into_iter().map(|(of, line)| settle_line(tx, of, line, now));
-    Ok(try_join_all(settled).await?.into_iter().flatten().collect())
+    let counts: Vec<usize> = lines.values().map(Vec::len).collect();
+    let left: Vec<&Settlement> = lines.values().flatten().map(|(one, _)| *one).collect();
+    let mut works = Vec::new();
+    for (of, line) in lines {
+        works.push(settle_line(tx, of, line, now));
+    }
+    let (verdicts, count) = while_not_waited_for(tx, works).await?;
+    let done = counts.iter().take(count).sum::<usize>();
+    let left = left.into_iter().skip(done).cloned().collect();
+    Ok(Settled { verdicts: verdicts.into_iter().flatten().collect(), left })
+}
+
+/// What was done with what came of attempts.
+#[derive(Debug)]
+pub struct Settled {
+    /// What it means for the webhooks.
+    pub verdicts: Vec<Verdict>,
+    /// What is still to be kept, as others waited.
+    pub left: Vec<Settlement>,
+}
+
+/// Does one thing after the other, the first one in any case and the others while nobody waits for the
+/// transaction; says how many. Where other writes go on beside it, it does all of them at once.
+async fn while_not_waited_for<T>(
+    tx: &WriteTx<'_>,
+    works: Vec<impl Future<Output = Result<T>>>,
+) -> Result<(Vec<T>, usize)> {
+    if tx.has_other_writers() {
+        let done = try_join_all(works).await?;
+        let count = done.len();
+        return Ok((done, count));
+    }
+    let mut done = Vec::new();
+    for work in works {
+        done.push(work.await?);
+        if tx.is_waited_for() {
+            break;
+        }
+    }
+    let count = done.len();
+    Ok((done, count))
 }
 
 /// Keeps what came of the attempts of one line, each with a random number.

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use galley_domain::content_group::GroupPath;
 use galley_domain::event::{EventType, Occurrence, Window};
-use galley_domain::{ContentGroupId, EventId, Timestamp, WebhookId, WorkspaceId};
+use galley_domain::{ContentGroupId, EventId, Timestamp, WorkspaceId};
 
 use crate::content_groups;
 use crate::content_pieces::{comma_separated, in_list};
@@ -157,7 +157,7 @@ fn parameters<'e>(
 
 /// A webhook that may watch for an event.
 struct Watcher {
-    id: WebhookId,
+    id: String,
     event: EventType,
     group: Option<ContentGroupId>,
 }
@@ -203,8 +203,8 @@ async fn keep_matches(
                     && run
                         .webhook_ids
                         .iter()
-                        .map(|one| one.id)
-                        .eq(webhook_ids.iter().map(|one| one.id))
+                        .map(|one| &one.id)
+                        .eq(webhook_ids.iter().map(|one| &one.id))
             });
             match same {
                 Some(run) => run.last_sequence = *sequence,
@@ -220,29 +220,33 @@ async fn keep_matches(
         let still = |run: &Run<'_>| run.last_sequence == *sequence;
         open = runs.iter().position(still).unwrap_or(runs.len());
     }
-    let rows: Vec<Vec<Value<'_>>> = runs
-        .iter()
-        .map(|run| {
-            let ids: Vec<_> = run.webhook_ids.iter().map(|watcher| watcher.id).collect();
-            params![
+    let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
+    for run in &runs {
+        for (part, watchers) in (0_i64..).zip(run.webhook_ids.chunks(MATCHES_MAX)) {
+            let ids: Vec<_> = watchers.iter().map(|watcher| watcher.id.as_str()).collect();
+            let row = params![
                 run.id,
                 run.event_type.as_str(),
+                part,
                 workspace,
                 run.first_sequence,
                 run.last_sequence,
-                comma_separated(&ids)
-            ]
-            .to_vec()
-        })
-        .collect();
+                ids.join(",")
+            ];
+            rows.push(row.to_vec());
+        }
+    }
     tx.execute_each(
-        "INSERT INTO event_matches (id, event_type, workspace_id, first_sequence, last_sequence,
-            webhook_ids, done)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0)",
+        "INSERT INTO event_matches (id, event_type, part, workspace_id, first_sequence,
+            last_sequence, webhook_ids)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         &rows,
     )
     .await
 }
+
+/// How many webhooks stand in one row: those whose deliveries are made in one go.
+const MATCHES_MAX: usize = 32;
 
 /// From so many groups on, webhooks aren't looked for by group.
 const GROUPS_MAX: usize = 200;
@@ -275,7 +279,7 @@ async fn watchers(
     );
     tx.query(&sql, &params, |row| {
         Ok(Watcher {
-            id: row.parse(0)?,
+            id: row.text(0)?.to_owned(),
             event: row.text(1)?.parse().map_err(Error::corrupt)?,
             group: row.opt_parse(2)?,
         })

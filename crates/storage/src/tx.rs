@@ -5,7 +5,7 @@
 //! PostgreSQL joined reads share one round trip, on SQLite each is done at its first poll.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use deadpool_postgres::ClientWrapper;
@@ -30,6 +30,8 @@ pub struct Tx<'a> {
 pub struct WriteTx<'a> {
     tx: Tx<'a>,
     has_news: AtomicBool,
+    /// How many writes wait for this one.
+    waiting: Option<&'a AtomicUsize>,
 }
 
 #[derive(Debug)]
@@ -166,7 +168,18 @@ impl<'a> Deref for WriteTx<'a> {
 
 impl<'a> WriteTx<'a> {
     pub(crate) fn new(tx: Tx<'a>) -> Self {
-        Self { tx, has_news: AtomicBool::new(false) }
+        Self { tx, has_news: AtomicBool::new(false), waiting: None }
+    }
+
+    /// A transaction that knows how many others wait for it.
+    pub(crate) fn waited_for(tx: Tx<'a>, waiting: &'a AtomicUsize) -> Self {
+        Self { waiting: Some(waiting), ..Self::new(tx) }
+    }
+
+    /// Whether others wait for this transaction to end. What has much to do may do some of it, and the
+    /// rest in another one.
+    pub fn is_waited_for(&self) -> bool {
+        self.waiting.is_some_and(|waiting| waiting.load(Ordering::Relaxed) > 0)
     }
 
     /// Once the transaction is committed, whoever waits for news ([`crate::Database::news`]) is told.

@@ -13,7 +13,8 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::operations;
 
-/// How many deliveries are made of events in one transaction: others want to write, too.
+/// How many deliveries are made of events at a time, and how many in one transaction.
+const EXPANDED_AT_A_TIME: usize = 32;
 const EXPANDED_MAX: usize = 128;
 
 /// For how long deliveries are leased: an attempt's time, that of those before it, and some more.
@@ -22,6 +23,8 @@ const LEASE_TIME: Duration = Duration::from_mins(1);
 /// What the store has answered.
 pub(super) struct Exchange {
     pub(super) leased: Vec<Leased>,
+    /// What is still to be kept, as others waited for the store.
+    pub(super) left: Vec<Settlement>,
     /// Whether there is more than it looked at.
     pub(super) more: bool,
 }
@@ -42,26 +45,33 @@ async fn exchange(app: &App, ask: std::sync::Arc<Ask<Settlement>>) -> Result<Exc
     if ask.settle.is_empty() {
         let look = async move |tx: &Tx<'_>| Ok::<_, Error>(deliveries::has_work(tx, now).await?);
         if !app.database().read("deliveries.has_work", look).await? {
-            return Ok(Exchange { leased: Vec::new(), more: false });
+            return Ok(Exchange { leased: Vec::new(), left: Vec::new(), more: false });
         }
     }
     let (key, node) = (app.key().clone(), app.limits().node.clone());
     let write = async move |tx: &WriteTx<'_>| {
         let now = environment.now();
         let random = || f64::from(environment.random()) / f64::from(u32::MAX);
-        let verdicts = deliveries::settle(tx, &ask.settle, now, random).await?;
-        for verdict in verdicts {
+        let settled = deliveries::settle(tx, &ask.settle, now, random).await?;
+        for verdict in settled.verdicts {
             operations::deliveries::judge(tx, &environment, &key, verdict).await?;
         }
+        let left = settled.left;
         if ask.max == 0 && ask.failing_max == 0 {
-            return Ok(Exchange { leased: Vec::new(), more: false });
+            return Ok(Exchange { leased: Vec::new(), left, more: false });
         }
-        let new_id = || DeliveryId::new(environment.new_id());
-        let more = deliveries::expand(tx, new_id, EXPANDED_MAX, now).await?;
+        let mut more = true;
+        for _ in 0..EXPANDED_MAX / EXPANDED_AT_A_TIME {
+            let new_id = || DeliveryId::new(environment.new_id());
+            more = deliveries::expand(tx, new_id, EXPANDED_AT_A_TIME, now).await?;
+            if !more || tx.is_waited_for() {
+                break;
+            }
+        }
         deliveries::go_on_recovering(tx, now).await?;
         let request = lease_request(&environment, &node, &ask, now);
         let leased = deliveries::lease(tx, &request).await?;
-        Ok::<_, Error>(Exchange { leased, more })
+        Ok::<_, Error>(Exchange { leased, left, more: more || tx.is_waited_for() })
     };
     app.database().write("deliveries.exchange", write).await
 }

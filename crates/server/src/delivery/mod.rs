@@ -19,7 +19,8 @@ use galley_domain::delivery::{Outcome, Step, next_step};
 use galley_domain::webhook::WebhookSecret;
 use galley_storage::deliveries::{Leased, Settlement};
 use galley_storage::{Error as StorageError, WriteTx, deliveries};
-use tokio::sync::mpsc;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::environment::Environment;
 use crate::http::app::App;
@@ -37,27 +38,61 @@ enum Event {
     /// An attempt is over.
     Attempted { webhook: WebhookId, is_failing: bool, settlement: Box<Settlement> },
     /// The store has answered.
-    Answered { leased: Vec<Leased>, more: bool },
+    Answered(Exchange),
     /// The store could not be asked.
     NotAnswered(Ask<Settlement>),
 }
 
+/// How much the thread that sends stands back where there is not enough of the processor for all: with
+/// this niceness it gets about a tenth of what one that serves requests gets.
+const NICENESS: i32 = 10;
+
+/// Starts to send what is due, on a thread of its own, so that no request waits for it. It ends when
+/// the service has stopped and the attempts under way are over.
+///
+/// What it does with the database goes on where requests are served, as it shares its connections with
+/// them.
+pub(crate) fn start(app: App) -> std::io::Result<oneshot::Receiver<()>> {
+    let (ended, end) = oneshot::channel();
+    let main = Handle::current();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::Builder::new().name("deliveries".to_owned()).spawn(move || {
+        let own = rustix::thread::gettid();
+        if let Err(error) = rustix::process::setpriority_process(Some(own), NICENESS) {
+            tracing::debug!(%error, "deliveries take turns with requests");
+        }
+        runtime.block_on(run(app, main));
+        let _ = ended.send(());
+    })?;
+    Ok(end)
+}
+
 /// Sends what is due until the service stops; then waits for the attempts under way.
-pub(crate) async fn run(app: App) {
+async fn run(app: App, main: Handle) {
     let mut stop = app.stopping();
     let environment = app.environment().clone();
     let mut news = app.database().news();
-    recover(&app).await;
+    let of_recovery = app.clone();
+    let _ = main.spawn(async move { recover(&of_recovery).await }).await;
     let (events, mut happened) = mpsc::unbounded_channel();
     let mut engine = Engine {
         dispatcher: Dispatcher::new(Limits::default(), environment.now()),
         sender: Arc::clone(app.sender()),
         app,
+        main,
         events,
     };
     let mut tidied = Instant::now();
     while !engine.dispatcher.has_stopped() {
         engine.act();
+        if engine.dispatcher.has_more_to_begin() {
+            // Behind the requests that wait by now.
+            tokio::task::yield_now().await;
+            while let Ok(event) = happened.try_recv() {
+                engine.take_note(event);
+            }
+            continue;
+        }
         let now = environment.now();
         let wake_at = engine.dispatcher.wake_at().map(|at| at.ms().saturating_sub(now.ms()));
         // A clock that jumps must not make it oversleep.
@@ -97,6 +132,8 @@ async fn recover(app: &App) {
 
 struct Engine {
     app: App,
+    /// Where requests are served.
+    main: Handle,
     sender: Arc<Sender>,
     dispatcher: Dispatcher<Leased, Settlement>,
     events: mpsc::UnboundedSender<Event>,
@@ -123,7 +160,8 @@ impl Engine {
             Event::Attempted { webhook, is_failing, settlement } => {
                 self.dispatcher.attempted(webhook, is_failing, *settlement);
             }
-            Event::Answered { leased, more } => {
+            Event::Answered(Exchange { leased, left, more }) => {
+                let left = left.into_iter().map(|one| (one.webhook, one)).collect();
                 let jobs = leased.into_iter().map(|leased| Job {
                     webhook: leased.webhook,
                     slots: leased.health.slots as usize,
@@ -131,7 +169,7 @@ impl Engine {
                     until: leased.until,
                     payload: leased,
                 });
-                self.dispatcher.answered(jobs.collect(), more, now);
+                self.dispatcher.answered(jobs.collect(), left, more, now);
             }
             Event::NotAnswered(ask) => self.dispatcher.not_answered(ask, now),
         }
@@ -139,9 +177,9 @@ impl Engine {
 
     fn ask(&self, ask: Ask<Settlement>) {
         let (app, events) = (self.app.clone(), self.events.clone());
-        tokio::spawn(async move {
+        self.main.spawn(async move {
             let event = match exchange::with_store(&app, ask).await {
-                Ok(Exchange { leased, more }) => Event::Answered { leased, more },
+                Ok(exchange) => Event::Answered(exchange),
                 Err((error, ask)) => {
                     tracing::warn!(%error, "the deliveries could not be kept or read");
                     Event::NotAnswered(ask)
@@ -154,7 +192,7 @@ impl Engine {
 
     fn give_back(&self, leased: Vec<Leased>) {
         let (database, environment) = (self.app.database().clone(), self.app.environment().clone());
-        tokio::spawn(async move {
+        self.main.spawn(async move {
             let release = async move |tx: &WriteTx<'_>| {
                 deliveries::release(tx, &leased, environment.now()).await
             };

@@ -49,7 +49,13 @@ impl Server {
         let router = router(app.clone());
         let connections = GracefulShutdown::new();
         let keeping = tokio::spawn(housekeeping::run(app.clone()));
-        let mut sending = tokio::spawn(delivery::run(app.clone()));
+        let sending = match delivery::start(app.clone()) {
+            Ok(sending) => Some(sending),
+            Err(error) => {
+                tracing::error!(%error, "no thread could be started: nothing is sent to webhooks");
+                None
+            }
+        };
         let mut stop = std::pin::pin!(stop);
         loop {
             tokio::select! {
@@ -68,10 +74,14 @@ impl Server {
         keeping.abort();
         tracing::info!("stopping: waiting for running requests and deliveries");
         app.stop();
-        let all = async { tokio::join!(connections.shutdown(), &mut sending) };
+        let sent = async {
+            if let Some(sending) = sending {
+                let _ = sending.await;
+            }
+        };
+        let all = async { tokio::join!(connections.shutdown(), sent) };
         if tokio::time::timeout(DRAIN_TIME_MAX, all).await.is_err() {
             tracing::warn!("stopped with work still running after {DRAIN_TIME_MAX:?}");
-            sending.abort();
         }
     }
 }

@@ -27,8 +27,11 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
             path.display()
         )));
     }
+    // Savepoints keep what they may have to take back in memory; the cache holds what a group of writes
+    // touches, in KiB.
     connection.execute_batch(
-        "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=0;",
+        "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=0;
+         PRAGMA temp_store=MEMORY; PRAGMA cache_size=-16384;",
     )?;
     keep_statements(&connection)?;
     Ok(connection)

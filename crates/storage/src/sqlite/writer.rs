@@ -5,6 +5,7 @@
 //! rolled the group back (a full disk, an I/O error), everybody in it is told so.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -32,6 +33,8 @@ const GROUP_TIME_MAX: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(super) struct Writer {
     queue: Mutex<Option<mpsc::Sender<Waiting>>>,
+    /// How many writes are in the queue.
+    queued: Arc<AtomicUsize>,
     thread: Mutex<Option<JoinHandle<()>>>,
     wait_max: Duration,
 }
@@ -59,6 +62,7 @@ struct Write<T, E, F> {
     operation: F,
     outcome: Option<Result<T, E>>,
     has_news: bool,
+    queued: Arc<AtomicUsize>,
     reply: oneshot::Sender<Result<T, E>>,
     log: Option<Arc<StatementLog>>,
 }
@@ -71,12 +75,15 @@ impl Writer {
         options: &Options,
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
+        let queued = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&queued);
         let thread = std::thread::Builder::new()
             .name("writer".to_owned())
-            .spawn(move || Loop { connection, checkpoint, news, waiting }.run())
+            .spawn(move || Loop { connection, checkpoint, news, waiting, queued }.run())
             .expect("the system starts a thread at the program's start");
         Self {
             queue: Mutex::new(Some(queue)),
+            queued: counted,
             thread: Mutex::new(Some(thread)),
             wait_max: options.write_wait_max,
         }
@@ -95,12 +102,16 @@ impl Writer {
         F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Write { name, operation, outcome: None, has_news: false, reply, log });
+        let queued = Arc::clone(&self.queued);
+        let job =
+            Box::new(Write { name, operation, outcome: None, has_news: false, queued, reply, log });
         let waiting = Waiting { job, deadline: Instant::now() + self.wait_max };
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let queue = queue.ok_or(Error::Overloaded)?;
+        self.queued.fetch_add(1, Ordering::Relaxed);
         let sent = tokio::time::timeout(self.wait_max, queue.send(waiting)).await;
         if !matches!(sent, Ok(Ok(()))) {
+            self.queued.fetch_sub(1, Ordering::Relaxed);
             return Err(Error::Overloaded.into());
         }
         drop(queue);
@@ -126,7 +137,8 @@ where
 {
     fn run(&mut self, connection: &mut Connection) -> Result<(), Option<Error>> {
         let run = || {
-            let tx = WriteTx::new(Tx::sqlite(connection, self.log.as_deref()));
+            let tx = Tx::sqlite(connection, self.log.as_deref());
+            let tx = WriteTx::waited_for(tx, &self.queued);
             let outcome = inline::finish_at_once(self.name, (self.operation)(&tx));
             (outcome, tx.has_news())
         };
@@ -169,13 +181,21 @@ struct Loop {
     checkpoint: CheckpointSignal,
     news: News,
     waiting: mpsc::Receiver<Waiting>,
+    queued: Arc<AtomicUsize>,
 }
 
 impl Loop {
     fn run(mut self) {
         while let Some(first) = self.waiting.blocking_recv() {
+            self.queued.fetch_sub(1, Ordering::Relaxed);
             self.run_group(first);
         }
+    }
+
+    fn next(&mut self) -> Option<Waiting> {
+        let next = self.waiting.try_recv().ok()?;
+        self.queued.fetch_sub(1, Ordering::Relaxed);
+        Some(next)
     }
 
     /// Runs `first` and what waits behind it, and commits all of it as one group.
@@ -201,7 +221,7 @@ impl Loop {
                 }
             }
             if done.len() < GROUP_MAX && started.elapsed() < GROUP_TIME_MAX {
-                next = self.waiting.try_recv().ok();
+                next = self.next();
             }
         }
         let failure = execute(&self.connection, "COMMIT").err();
