@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use galley_server::Environment;
-use galley_storage::{DatabaseUrl, Error as StorageError, Role, Tx, workspaces};
+use galley_storage::{
+    Database, DatabaseUrl, Error as StorageError, Role, Tx, webhooks, workspaces,
+};
 
 use crate::out::say;
 use crate::settings::Settings;
@@ -14,12 +16,13 @@ use crate::{key, store};
 pub(crate) type Finding = Result<String, String>;
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
-    let (database, key) = database(settings).await;
+    let Found { database, key, webhooks } = database(settings).await;
     let findings = [
         ("settings", read(settings)),
         ("data directory", data_dir(&settings.data_dir.value)),
         ("database", database),
         ("key", key),
+        ("webhooks", webhooks),
         ("address", address(settings).await),
     ];
     let mut code = ExitCode::SUCCESS;
@@ -57,24 +60,40 @@ fn read(settings: &Settings) -> Finding {
     Ok("read".to_owned())
 }
 
-/// The database, and the key that its secrets are encrypted with.
-async fn database(settings: &Settings) -> (Finding, Finding) {
+/// What was found of the database, the key that its secrets are encrypted with, and webhooks.
+struct Found {
+    database: Finding,
+    key: Finding,
+    webhooks: Finding,
+}
+
+async fn database(settings: &Settings) -> Found {
     if let Ok(DatabaseUrl::Sqlite(path)) = settings.database()
         && !path.exists()
     {
         let later = |what: &str| Ok(format!("{what}made at the first start"));
-        return (later("SQLite, "), later(""));
+        return Found {
+            database: later("SQLite, "),
+            key: later(""),
+            webhooks: Ok("none yet".to_owned()),
+        };
     }
     let environment = Environment::default();
     let database = match store::open(settings, &environment, Role::Command).await {
         Ok(database) => database,
         Err(error) => {
-            return (Err(format!("{error:#}")), Err("unknown without the database".to_owned()));
+            let unknown = || Err("unknown without the database".to_owned());
+            return Found {
+                database: Err(format!("{error:#}")),
+                key: unknown(),
+                webhooks: unknown(),
+            };
         }
     };
     let read = async |tx: &Tx<'_>| workspaces::list(tx).await;
     let known = database.read::<_, StorageError, _>("workspaces.list", read).await;
     let key = key::check(settings, &database).await;
+    let webhooks = webhooks(&database).await;
     let engine = database.engine();
     database.close().await;
     let found = match known.as_deref() {
@@ -83,7 +102,33 @@ async fn database(settings: &Settings) -> (Finding, Finding) {
         Ok(several) => Ok(format!("{engine}, with {} workspaces", several.len())),
         Err(error) => Err(format!("{engine}: {error}")),
     };
-    (found, key)
+    Found { database: found, key, webhooks }
+}
+
+/// How many webhooks to name that are in trouble.
+const TROUBLES_MAX: i64 = 10;
+
+/// Whether there are webhooks that fail, or that failed until they were disabled.
+async fn webhooks(database: &Database) -> Finding {
+    let read = async |tx: &Tx<'_>| webhooks::list_troubled(tx, TROUBLES_MAX).await;
+    let troubled = database.read::<_, StorageError, _>("webhooks.list_troubled", read).await;
+    let troubled = troubled.map_err(|error| error.to_string())?;
+    if troubled.is_empty() {
+        return Ok("none fails".to_owned());
+    }
+    let told: Vec<String> = troubled
+        .iter()
+        .map(|(id, name, reason, since)| match (reason, since) {
+            (Some(reason), _) => format!("{name} ({id}) is disabled: {}", reason.as_str()),
+            (None, Some(since)) => format!("{name} ({id}) fails since {since}"),
+            (None, None) => format!("{name} ({id})"),
+        })
+        .collect();
+    Err(format!(
+        "{}; GET /webhooks/deliveries?webhookId=… says why, and PUT /webhooks with \
+         \"enabled\":true sends what is held",
+        told.join("; ")
+    ))
 }
 
 async fn address(settings: &Settings) -> Finding {

@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Member(MemberCommand),
     /// Import Markdown files with front matter, or whole folders of them
     Import(ImportArguments),
+    /// Receive webhooks' callbacks on this machine, show them and verify their signatures
+    Listen(ListenArguments),
     /// Print the settings in force and where each comes from
     Config,
     /// Look for trouble: settings, data directory, database
@@ -56,6 +58,27 @@ pub(crate) struct InitArguments {
     /// Print the ids and the token as one JSON object, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ListenArguments {
+    /// The port on 127.0.0.1
+    #[arg(long, value_name = "PORT", default_value_t = 9090)]
+    pub(crate) port: u16,
+    /// The webhook's secret, by which signatures are verified
+    #[arg(long, env = "GALLEY_LISTEN_SECRET", value_name = "SECRET", hide_env_values = true)]
+    pub(crate) secret: Option<String>,
+    /// What to answer: another status has the delivery tried again
+    #[arg(long, value_name = "STATUS", default_value_t = 204)]
+    #[arg(value_parser = clap::value_parser!(u16).range(200..=599))]
+    pub(crate) status: u16,
+}
+
+/// Without the secret.
+impl std::fmt::Debug for ListenArguments {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("ListenArguments").field("port", &self.port).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Subcommand)]

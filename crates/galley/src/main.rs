@@ -7,6 +7,7 @@ mod first_start;
 mod import;
 mod init;
 mod key;
+mod listen;
 mod logging;
 mod member;
 mod out;
@@ -44,6 +45,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         out::line(format_args!("{}", galley_server::openapi::text().trim_end()));
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some(Command::Listen(arguments)) = &cli.command {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        return runtime.block_on(listen::run(arguments)).map(|()| ExitCode::SUCCESS);
+    }
     let settings = settings::load(cli.settings)?;
     let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -57,7 +62,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Import(arguments) => import::run(&settings, &arguments).await,
             Command::Config => done(config::run(&settings)),
             Command::Check => check::run(&settings).await,
-            Command::Openapi => unreachable!("done before the settings are read"),
+            Command::Openapi | Command::Listen(_) => {
+                unreachable!("done before the settings are read")
+            }
         }
     })
 }

@@ -5,6 +5,7 @@
 //! themselves, each in one transaction with its events, used by the endpoints and by the program's
 //! commands alike; `representation` is how resources look in JSON; [`openapi`] describes all of it.
 
+pub mod callbacks;
 mod delivery;
 mod environment;
 mod housekeeping;

@@ -248,6 +248,21 @@ pub(crate) async fn count_dropped(
     Ok(())
 }
 
+/// A webhook in trouble: which one, its name, why it is disabled, and since when it has failed.
+pub type Troubled = (WebhookId, String, Option<DisabledReason>, Option<Timestamp>);
+
+/// The first webhooks of all workspaces that fail, or were disabled because they did.
+pub async fn list_troubled(tx: &Tx<'_>, limit: i64) -> Result<Vec<Troubled>> {
+    tx.query(
+        "SELECT id, name, disabled_reason, failing_since_ms FROM webhooks
+         WHERE failing_since_ms IS NOT NULL OR disabled_reason IN ('gone', 'failing')
+         ORDER BY id LIMIT ?1",
+        params![limit],
+        |row| Ok((row.parse(0)?, row.text(1)?.to_owned(), row.opt_parse(2)?, row.opt_time(3)?)),
+    )
+    .await
+}
+
 /// Notes that a webhook's events come through.
 pub async fn note_success(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WebhookId) -> Result<()> {
     tx.execute(

@@ -66,16 +66,14 @@ async fn write_on(
 
 /// Waits until the receiver has got each of the pieces; says how many came more than once.
 async fn assert_delivered(receiver: &Receiver, acknowledged: &HashMap<String, String>) -> usize {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_mins(2);
     loop {
-        let received = receiver.received();
-        let ids: HashSet<String> = received
-            .iter()
-            .map(|one| one.json()["data"]["id"].as_str().unwrap().to_owned())
-            .collect();
+        let came = receiver.received();
+        let ids: HashSet<String> =
+            came.iter().map(|one| one.json()["data"]["id"].as_str().unwrap().to_owned()).collect();
         let missing = acknowledged.keys().filter(|id| !ids.contains(*id)).count();
         if missing == 0 {
-            return received.len() - ids.len();
+            return came.len() - ids.len();
         }
         assert!(Instant::now() < deadline, "{missing} of {} never came", acknowledged.len());
         tokio::time::sleep(Duration::from_millis(100)).await;

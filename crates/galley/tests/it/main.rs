@@ -17,5 +17,6 @@ mod first_start;
 mod full_disk;
 mod import;
 mod kills;
+mod listen;
 mod operators;
 mod program;

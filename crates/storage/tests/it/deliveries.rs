@@ -248,6 +248,9 @@ on_both_engines! {
         let find = async move |tx: &Tx<'_>| webhooks::find(tx, workspace, id, None).await;
         let found = open.database.read::<_, Error, _>("find", find).await.unwrap().unwrap();
         assert_eq!((found.dropped, found.enabled), (3, false));
+        let troubled = async move |tx: &Tx<'_>| webhooks::list_troubled(tx, 10).await;
+        let troubled = open.database.read::<_, Error, _>("troubled", troubled).await.unwrap();
+        assert_eq!(troubled, [(id, "h".to_owned(), Some(DisabledReason::Failing), Some(NOW))]);
         let succeed = async move |tx: &WriteTx<'_>| webhooks::note_success(tx, workspace, id).await;
         write(&open.database, succeed).await;
         let found = open.database.read::<_, Error, _>("find", find).await.unwrap().unwrap();

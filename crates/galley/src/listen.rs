@@ -1,0 +1,59 @@
+//! `galley listen`
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use anyhow::Context;
+use galley_domain::webhook::WebhookSecret;
+use galley_server::callbacks::{self, Callback, Verdict};
+use galley_server::{Clock, SystemClock};
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+use crate::cli::ListenArguments;
+use crate::out::say;
+
+/// Receives callbacks until it is told to stop, and shows them.
+pub(crate) async fn run(arguments: &ListenArguments) -> anyhow::Result<()> {
+    let secret = match &arguments.secret {
+        Some(text) => Some(
+            WebhookSecret::parse(text.as_str())
+                .map_err(|invalid| anyhow::anyhow!("secret: {}", invalid.message))?,
+        ),
+        None => None,
+    };
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("can't listen on {address}: choose another by --port"))?;
+    let address = listener.local_addr()?;
+    eprintln!("Waiting for callbacks on http://{address}/ (Ctrl-C ends it).");
+    if secret.is_none() {
+        eprintln!("With --secret their signatures are verified.");
+    }
+    let status = arguments.status;
+    callbacks::receive(listener, status, move |callback| show(&callback, secret.as_ref()))
+        .await
+        .context("callbacks can't be received")
+}
+
+fn show(callback: &Callback, secret: Option<&WebhookSecret>) {
+    let now = SystemClock.now();
+    let verdict = match callback.verify(secret, now) {
+        Verdict::Signed => "signature ok",
+        Verdict::Unsigned => "not signed",
+        Verdict::NotVerified => "signed, not verified: give --secret",
+        Verdict::Wrong => "WRONG SIGNATURE",
+        Verdict::Old => "signed, but over five minutes off",
+    };
+    let body: Option<Value> = serde_json::from_slice(&callback.body).ok();
+    let field = |name: &str| match body.as_ref().map(|body| &body[name]) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Null) | None => "-".to_owned(),
+        Some(value) => value.to_string(),
+    };
+    say!("{now}  {}  #{}  {}  {verdict}", field("type"), field("sequence"), callback.id());
+    match &body {
+        Some(body) => say!("{body:#}\n"),
+        None => say!("{}\n", String::from_utf8_lossy(&callback.body)),
+    }
+}
