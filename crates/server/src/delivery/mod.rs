@@ -83,6 +83,7 @@ async fn run(app: App, main: Handle) {
         events,
     };
     let mut tidied = Instant::now();
+    let mut is_stopping = false;
     while !engine.dispatcher.has_stopped() {
         engine.act();
         if engine.dispatcher.has_more_to_begin() {
@@ -106,7 +107,10 @@ async fn run(app: App, main: Handle) {
                 }
             }
             Ok(()) = news.changed() => engine.dispatcher.news(),
-            Ok(()) = stop.changed() => engine.dispatcher.stop(),
+            _ = stop.wait_for(|stopping| *stopping), if !is_stopping => {
+                is_stopping = true;
+                engine.dispatcher.stop();
+            }
             () = tokio::time::sleep(pause) => {}
         }
         if tidied.elapsed() > TIDY_PAUSE {
