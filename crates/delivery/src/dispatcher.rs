@@ -29,6 +29,9 @@ pub struct Limits {
     pub begun_max: usize,
     /// When to ask the store at the latest, though nobody said that there was something.
     pub poll: Duration,
+    /// How long results are gathered while most attempts are still under way, so that one commit keeps
+    /// many.
+    pub gather: Duration,
     /// How long before the end of its lease a delivery may still be begun.
     pub lease_margin: Duration,
 }
@@ -42,6 +45,7 @@ impl Default for Limits {
             failing_held_max: 256,
             begun_max: 16,
             poll: Duration::from_secs(1),
+            gather: Duration::from_millis(2),
             lease_margin: Duration::from_secs(20),
         }
     }
@@ -95,6 +99,8 @@ pub struct Dispatcher<T, R> {
     held: Count,
     /// What came of attempts, and whose they were; to be kept.
     settled: Vec<(Whose, R)>,
+    /// Until when they are gathered.
+    settle_at: Timestamp,
     /// Whose results are being kept.
     settling: Vec<Whose>,
     is_asking: bool,
@@ -144,6 +150,7 @@ impl<T, R> Dispatcher<T, R> {
             under_way: Count::default(),
             held: Count::default(),
             settled: Vec::new(),
+            settle_at: now,
             settling: Vec::new(),
             is_asking: false,
             has_news: true,
@@ -209,7 +216,10 @@ impl<T, R> Dispatcher<T, R> {
     }
 
     /// An attempt is over; `result` is to be kept.
-    pub fn attempted(&mut self, webhook: WebhookId, is_failing: bool, result: R) {
+    pub fn attempted(&mut self, webhook: WebhookId, is_failing: bool, result: R, now: Timestamp) {
+        if self.settled.is_empty() {
+            self.settle_at = after(now, self.limits.gather);
+        }
         self.settled.push(((webhook, is_failing), result));
     }
 
@@ -258,7 +268,8 @@ impl<T, R> Dispatcher<T, R> {
 
     /// When to call [`Dispatcher::next`] at the latest, though nothing happens.
     pub fn wake_at(&self) -> Option<Timestamp> {
-        (!self.is_asking).then_some(self.ask_at.max(self.not_before))
+        let settle_at = if self.settled.is_empty() { self.ask_at } else { self.settle_at };
+        (!self.is_asking).then_some(self.ask_at.min(settle_at).max(self.not_before))
     }
 
     /// What is to be done now.
@@ -332,7 +343,8 @@ impl<T, R> Dispatcher<T, R> {
 
     fn ask(&mut self, now: Timestamp) -> Option<Ask<R>> {
         let wants_more = !self.is_stopping && (self.has_news || now >= self.ask_at);
-        let has_results = !self.settled.is_empty();
+        let has_most = 2 * self.settled.len() >= self.under_way.all;
+        let has_results = !self.settled.is_empty() && (has_most || now >= self.settle_at);
         if self.is_asking || now < self.not_before || !(wants_more || has_results) {
             return None;
         }
@@ -392,12 +404,13 @@ mod tests {
         let jobs = vec![job(1, 10), job(1, 11), job(1, 12), job(1, 13), job(2, 20), job(3, 30)];
         dispatcher.answered(jobs, Vec::new(), false, NOW);
         assert_eq!(begun(&dispatcher.next(NOW)), [10, 20, 30, 11]);
-        dispatcher.attempted(WebhookId::new(1), false, 10);
+        dispatcher.attempted(WebhookId::new(1), false, 10, NOW);
         assert_eq!(begun(&dispatcher.next(NOW)), [0; 0], "what came of it is not kept yet");
         dispatcher.answered(Vec::new(), Vec::new(), false, NOW);
-        assert!(asked(&dispatcher.next(NOW)).is_some());
-        dispatcher.answered(Vec::new(), Vec::new(), false, NOW);
-        assert_eq!(begun(&dispatcher.next(NOW)), [12]);
+        let later = after(NOW, Duration::from_millis(2));
+        assert!(asked(&dispatcher.next(later)).is_some());
+        dispatcher.answered(Vec::new(), Vec::new(), false, later);
+        assert_eq!(begun(&dispatcher.next(later)), [12]);
     }
 
     #[test]
@@ -408,7 +421,7 @@ mod tests {
         dispatcher.answered(vec![job(1, 1), job(1, 2)], Vec::new(), false, NOW);
         assert!(asked(&dispatcher.next(NOW)).is_some(), "there may be more");
         for payload in [1, 2] {
-            dispatcher.attempted(WebhookId::new(1), false, payload);
+            dispatcher.attempted(WebhookId::new(1), false, payload, NOW);
             assert_eq!(asked(&dispatcher.next(NOW)), None, "the store is busy");
         }
         dispatcher.answered(Vec::new(), Vec::new(), false, NOW);
@@ -421,6 +434,26 @@ mod tests {
     }
 
     #[test]
+    fn results_are_gathered_while_most_are_under_way() {
+        let mut dispatcher = Dispatcher::new(Limits::default(), NOW);
+        dispatcher.next(NOW);
+        let jobs: Vec<_> = (0..6).map(|number| job(number.into(), number)).collect();
+        dispatcher.answered(jobs, Vec::new(), false, NOW);
+        dispatcher.next(NOW);
+        dispatcher.answered(Vec::new(), Vec::new(), false, NOW);
+        dispatcher.attempted(WebhookId::new(0), false, 0, NOW);
+        assert_eq!(asked(&dispatcher.next(NOW)), None, "five are still under way");
+        let later = after(NOW, Duration::from_millis(2));
+        assert_eq!(dispatcher.wake_at(), Some(later));
+        assert_eq!(asked(&dispatcher.next(later)).unwrap().settle, [0]);
+        dispatcher.answered(Vec::new(), Vec::new(), false, later);
+        for number in 1..4_u32 {
+            dispatcher.attempted(WebhookId::new(number.into()), false, number, later);
+        }
+        assert_eq!(asked(&dispatcher.next(later)).unwrap().settle, [1, 2, 3], "most are over");
+    }
+
+    #[test]
     fn what_is_not_kept_yet_is_still_under_way() {
         let mut dispatcher = Dispatcher::new(Limits::default(), NOW);
         dispatcher.next(NOW);
@@ -428,7 +461,7 @@ mod tests {
         assert_eq!(begun(&dispatcher.next(NOW)), [1, 2]);
         dispatcher.answered(Vec::new(), Vec::new(), false, NOW);
         for payload in [1, 2] {
-            dispatcher.attempted(WebhookId::new(1), false, payload);
+            dispatcher.attempted(WebhookId::new(1), false, payload, NOW);
         }
         assert_eq!(asked(&dispatcher.next(NOW)).unwrap().settle, [1, 2]);
         dispatcher.answered(Vec::new(), vec![(WebhookId::new(1), 2)], true, NOW);
@@ -445,10 +478,11 @@ mod tests {
         let jobs = vec![failing(1, 10), failing(2, 20), failing(3, 30), failing(4, 40), job(5, 50)];
         dispatcher.answered(jobs, Vec::new(), false, NOW);
         assert_eq!(begun(&dispatcher.next(NOW)), [10, 20, 50]);
-        dispatcher.attempted(WebhookId::new(1), true, 10);
+        dispatcher.attempted(WebhookId::new(1), true, 10, NOW);
+        let later = after(NOW, Duration::from_millis(2));
         for expected in [&[0; 0][..], &[30]] {
-            dispatcher.answered(Vec::new(), Vec::new(), false, NOW);
-            assert_eq!(begun(&dispatcher.next(NOW)), expected);
+            dispatcher.answered(Vec::new(), Vec::new(), false, later);
+            assert_eq!(begun(&dispatcher.next(later)), expected);
         }
     }
 
@@ -472,8 +506,8 @@ mod tests {
         dispatcher.answered(Vec::new(), Vec::new(), false, NOW);
         dispatcher.stop();
         assert_eq!(dispatcher.next(NOW), [Action::GiveBack(vec![3])]);
-        dispatcher.attempted(WebhookId::new(1), false, 1);
-        dispatcher.attempted(WebhookId::new(1), false, 2);
+        dispatcher.attempted(WebhookId::new(1), false, 1, NOW);
+        dispatcher.attempted(WebhookId::new(1), false, 2, NOW);
         assert!(!dispatcher.has_stopped());
         let ask = asked(&dispatcher.next(NOW)).unwrap();
         assert_eq!((ask.settle, ask.max), (vec![1, 2], 0));

@@ -162,7 +162,7 @@ impl Engine {
         let now = self.app.environment().now();
         match event {
             Event::Attempted { webhook, is_failing, settlement } => {
-                self.dispatcher.attempted(webhook, is_failing, *settlement);
+                self.dispatcher.attempted(webhook, is_failing, *settlement, now);
             }
             Event::Answered(Exchange { leased, left, more }) => {
                 let left = left.into_iter().map(|one| (one.webhook, one)).collect();

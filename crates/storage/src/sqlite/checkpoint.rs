@@ -14,8 +14,15 @@ use rusqlite::Connection;
 use super::connection;
 use crate::error::{Cause, Error, Result};
 
-/// The pause between two checkpoints while writes come in.
+/// How often it looks how much there is to do while writes come in.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// From so many pages on it doesn't wait until nobody writes. A checkpoint syncs both files, which commits of
+/// the same moment wait for: better few of them.
+const GROWN: i64 = 4_096;
+
+/// For how long nobody has to write until what there is is folded in.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// From this size on the log is cut.
 const LOG_MAX: u64 = 64 * 1024 * 1024;
@@ -70,22 +77,42 @@ impl Checkpointer {
 
 fn run(connection: &Connection, log: &Path, signals: &Receiver<()>) {
     // The first one folds in what an earlier process left.
+    fold(connection, log);
+    let mut is_folded = true;
     loop {
-        let size = std::fs::metadata(log).map_or(0, |file| file.len());
-        let mode = if size > LOG_MAX { "TRUNCATE" } else { "PASSIVE" };
-        let pragma = format!("PRAGMA wal_checkpoint({mode})");
-        if let Err(error) = connection.query_row(&pragma, [], |_| Ok(())) {
-            tracing::warn!(%error, "a checkpoint failed; the next one tries again");
+        match signals.recv_timeout(QUIET) {
+            Ok(()) => {
+                is_folded = false;
+                std::thread::sleep(PAUSE);
+                if !has_grown(connection, log) {
+                    continue;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) if is_folded => continue,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
         }
-        if let Err(RecvTimeoutError::Disconnected) = pause(signals) {
-            return;
-        }
+        fold(connection, log);
+        is_folded = true;
     }
 }
 
-/// Waits for a signal, then for the pause.
-fn pause(signals: &Receiver<()>) -> Result<(), RecvTimeoutError> {
-    signals.recv().map_err(|_| RecvTimeoutError::Disconnected)?;
-    std::thread::sleep(PAUSE);
-    Ok(())
+/// Whether there is so much to fold in that it shouldn't wait until nobody writes.
+fn has_grown(connection: &Connection, log: &Path) -> bool {
+    let pages = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+        Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?)
+    });
+    pages.unwrap_or(i64::MAX) >= GROWN || size(log) > LOG_MAX
+}
+
+fn fold(connection: &Connection, log: &Path) {
+    let mode = if size(log) > LOG_MAX { "TRUNCATE" } else { "PASSIVE" };
+    let pragma = format!("PRAGMA wal_checkpoint({mode})");
+    if let Err(error) = connection.query_row(&pragma, [], |_| Ok(())) {
+        tracing::warn!(%error, "a checkpoint failed; the next one tries again");
+    }
+}
+
+fn size(log: &Path) -> u64 {
+    std::fs::metadata(log).map_or(0, |file| file.len())
 }
