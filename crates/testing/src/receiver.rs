@@ -164,7 +164,7 @@ impl Receiver {
 
     /// Waits until it has got so many requests.
     pub async fn wait_for(&self, count: usize) -> Vec<Received> {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_mins(2);
         while self.count() < count {
             let found = self.count();
             assert!(Instant::now() < deadline, "{found} of {count} requests came to {}", self.url);

@@ -1,7 +1,7 @@
 //! One transaction with the store: what came of attempts is kept, events become deliveries, and
 //! those that are due are leased.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use galley_delivery::Ask;
 use galley_domain::{DeliveryId, Timestamp};
@@ -28,6 +28,9 @@ pub(super) struct Exchange {
     /// Whether there is more than it looked at.
     pub(super) more: bool,
 }
+
+/// How long it leaves the store to others at the most that have waited for it.
+const REST_MAX: Duration = Duration::from_millis(20);
 
 /// Asks the store. On an error nothing was kept, and the question is given back.
 pub(super) async fn with_store(
@@ -58,7 +61,7 @@ async fn exchange(app: &App, ask: std::sync::Arc<Ask<Settlement>>) -> Result<Exc
         }
         let left = settled.left;
         if ask.max == 0 && ask.failing_max == 0 {
-            return Ok(Exchange { leased: Vec::new(), left, more: false });
+            return Ok((Exchange { leased: Vec::new(), left, more: false }, false));
         }
         let mut more = true;
         for _ in 0..EXPANDED_MAX / EXPANDED_AT_A_TIME {
@@ -71,9 +74,17 @@ async fn exchange(app: &App, ask: std::sync::Arc<Ask<Settlement>>) -> Result<Exc
         deliveries::go_on_recovering(tx, now).await?;
         let request = lease_request(&environment, &node, &ask, now);
         let leased = deliveries::lease(tx, &request).await?;
-        Ok::<_, Error>(Exchange { leased, left, more: more || tx.is_waited_for() })
+        let is_waited_for = tx.is_waited_for();
+        let exchange = Exchange { leased, left, more: more || is_waited_for };
+        Ok::<_, Error>((exchange, is_waited_for))
     };
-    app.database().write("deliveries.exchange", write).await
+    let started = Instant::now();
+    let (exchange, others_waited) = app.database().write("deliveries.exchange", write).await?;
+    if others_waited {
+        // Those who write get as much time as they gave.
+        tokio::time::sleep(started.elapsed().min(REST_MAX)).await;
+    }
+    Ok(exchange)
 }
 
 fn lease_request(
