@@ -161,6 +161,7 @@ async fn latency(store: &TestStore) {
 async fn drain(store: &TestStore) {
     const RECEIVERS: usize = 50;
     const EVENTS: usize = 400;
+    let all = RECEIVERS * EVENTS;
     let program = serve_on_one_core(store);
     let mut receivers = Vec::new();
     let mut webhooks = Vec::new();
@@ -175,18 +176,17 @@ async fn drain(store: &TestStore) {
         add_group(&program, &format!("{number}{name}")).await;
     }
     loop {
-        let held = program.get("/webhooks/deliveries?status=held&perPage=1&page=19000").await;
+        let last = format!("/webhooks/deliveries?status=held&perPage=1&page={all}");
+        let held = program.get(&last).await;
         if !held.as_array().unwrap().is_empty() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    tokio::time::sleep(Duration::from_secs(1)).await;
     let started = Instant::now();
     for webhook in &webhooks {
         put(&program, "/webhooks", &json!({"id": webhook, "enabled": true})).await;
     }
-    let all = RECEIVERS * EVENTS;
     let count = || receivers.iter().map(Receiver::count).sum::<usize>();
     while count() < all {
         tokio::time::sleep(Duration::from_millis(5)).await;

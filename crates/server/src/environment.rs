@@ -75,6 +75,11 @@ impl Environment {
         rand::random()
     }
 
+    /// A random number from 0 to 1 that need not be unpredictable.
+    pub fn random_part(&self) -> f64 {
+        f64::from(self.random()) / f64::from(u32::MAX)
+    }
+
     /// The code of a new invite: 256 random bits.
     pub fn new_invite_code(&self) -> String {
         URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())

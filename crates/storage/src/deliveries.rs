@@ -20,7 +20,7 @@ use crate::tx::{Tx, WriteTx};
 use crate::value::{Value, params};
 use crate::webhooks::{self, SENDS};
 
-/// A delivery that waits for nobody.
+/// A delivery that nobody holds at the time in `?3`.
 const NOT_LEASED: &str = "NOT EXISTS (SELECT 1 FROM delivery_leases l
     WHERE l.workspace_id = d.workspace_id AND l.webhook_id = d.webhook_id
         AND l.delivery_id = d.id AND l.until_ms > ?3)";
@@ -219,6 +219,7 @@ async fn expand_run(
     let queues = lock_queues(tx, *workspace, webhooks).await?;
     let sending = webhooks::which_send(tx, *workspace, webhooks).await?;
     let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
+    let mut too_many = Vec::new();
     for mut queue in queues {
         // One that was deleted since gets nothing.
         let Some(&sends) = sending.get(&queue.webhook) else { continue };
@@ -243,6 +244,9 @@ async fn expand_run(
             queue.look_at(now);
         }
         queue.save(tx).await?;
+        if !sends && queue.pending > HELD_MAX {
+            too_many.push(queue);
+        }
     }
     tx.execute_each(
         "INSERT INTO deliveries (workspace_id, id, webhook_id, event_id, event_type, sequence,
@@ -251,7 +255,9 @@ async fn expand_run(
         &rows,
     )
     .await?;
-    drop_oldest(tx, *workspace, &sending).await?;
+    for queue in too_many {
+        drop_oldest(tx, queue).await?;
+    }
     // Where the next slice begins; events that aren't kept any more are behind it.
     let done = events.last().map_or(matched.last_sequence, |(sequence, _)| *sequence);
     let key = params![matched.id, event_type.as_str(), matched.part, done + 1];
@@ -266,38 +272,22 @@ async fn expand_run(
     Ok(false)
 }
 
-/// Drops the oldest deliveries of those webhooks that nothing is sent to and that have more than they may
-/// keep.
-async fn drop_oldest(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    sending: &BTreeMap<WebhookId, bool>,
-) -> Result<()> {
-    let held: Vec<WebhookId> =
-        sending.iter().filter(|(_, sends)| !**sends).map(|(id, _)| *id).collect();
-    if held.is_empty() {
-        return Ok(());
-    }
-    for mut queue in lock_queues(tx, workspace, &held).await? {
-        let many = queue.pending - HELD_MAX;
-        if many <= 0 {
-            continue;
-        }
-        let dropped = tx
-            .execute(
-                "DELETE FROM deliveries WHERE workspace_id = ?1 AND id IN (
-                    SELECT id FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2
-                        AND status = 'pending' AND lane > 0
-                    ORDER BY lane, due_at_ms LIMIT ?3)",
-                params![workspace, queue.webhook, many],
-            )
-            .await?;
-        let dropped = i64::try_from(dropped).unwrap_or(many);
-        queue.pending -= dropped;
-        queue.save(tx).await?;
-        webhooks::count_dropped(tx, workspace, queue.webhook, dropped).await?;
-    }
-    Ok(())
+/// Drops the oldest deliveries of a disabled webhook that has more than it may keep.
+async fn drop_oldest(tx: &WriteTx<'_>, mut queue: Queue) -> Result<()> {
+    let many = queue.pending - HELD_MAX;
+    let dropped = tx
+        .execute(
+            "DELETE FROM deliveries WHERE workspace_id = ?1 AND id IN (
+                SELECT id FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2
+                    AND status = 'pending' AND lane > 0
+                ORDER BY lane, due_at_ms LIMIT ?3)",
+            params![queue.workspace, queue.webhook, many],
+        )
+        .await?;
+    let dropped = i64::try_from(dropped).unwrap_or(many);
+    queue.pending -= dropped;
+    queue.save(tx).await?;
+    webhooks::count_dropped(tx, queue.workspace, queue.webhook, dropped).await
 }
 
 /// What somebody who sends deliveries takes.
@@ -381,8 +371,7 @@ pub async fn lease(tx: &WriteTx<'_>, request: &LeaseRequest) -> Result<Vec<Lease
             left -= share;
             works.push(take(tx, request, queue, share));
         }
-        let (taken, _) = while_not_waited_for(tx, works).await?;
-        all.extend(taken.into_iter().flatten());
+        all.extend(while_not_waited_for(tx, works).await?.into_iter().flatten());
     }
     Ok(all)
 }
@@ -641,8 +630,8 @@ pub async fn settle(
     for (of, line) in lines {
         works.push(settle_line(tx, of, line, now));
     }
-    let (verdicts, count) = while_not_waited_for(tx, works).await?;
-    let done = counts.iter().take(count).sum::<usize>();
+    let verdicts = while_not_waited_for(tx, works).await?;
+    let done = counts.iter().take(verdicts.len()).sum::<usize>();
     let left = left.into_iter().skip(done).cloned().collect();
     Ok(Settled { verdicts: verdicts.into_iter().flatten().collect(), left })
 }
@@ -657,15 +646,13 @@ pub struct Settled {
 }
 
 /// Does one thing after the other, the first one in any case and the others while nobody waits for the
-/// transaction; says how many. Where other writes go on beside it, it does all of them at once.
+/// transaction. Where other writes go on beside it, it does all of them at once.
 async fn while_not_waited_for<T>(
     tx: &WriteTx<'_>,
     works: Vec<impl Future<Output = Result<T>>>,
-) -> Result<(Vec<T>, usize)> {
+) -> Result<Vec<T>> {
     if tx.has_other_writers() {
-        let done = try_join_all(works).await?;
-        let count = done.len();
-        return Ok((done, count));
+        return try_join_all(works).await;
     }
     let mut done = Vec::new();
     for work in works {
@@ -674,8 +661,7 @@ async fn while_not_waited_for<T>(
             break;
         }
     }
-    let count = done.len();
-    Ok((done, count))
+    Ok(done)
 }
 
 /// Keeps what came of the attempts of one line, each with a random number.

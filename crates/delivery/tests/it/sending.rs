@@ -122,10 +122,9 @@ async fn a_receiver_can_do_nothing_but_fail_its_own_delivery() {
 
 #[tokio::test]
 async fn nobody_listens() {
-    let receiver = Receiver::start(Behaviour::Status(200)).await;
-    let url = receiver.url.clone();
-    drop(receiver);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    // A port that is known to be free: somebody had it until now.
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{address}/");
     assert_eq!(told(&sender().attempt(&request(&url)).await), "connect_failed");
     for greeting in ["HTTP/1.1 400 x\r\n\r\n", "\u{16}\u{3}\u{1}\0\u{5}bad", ""] {
         let plain = Receiver::start(Behaviour::Greet(greeting.as_bytes().to_vec())).await;

@@ -1,6 +1,7 @@
 //! One transaction with the store: what came of attempts is kept, events become deliveries, and
 //! those that are due are leased.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use galley_delivery::Ask;
@@ -37,12 +38,12 @@ pub(super) async fn with_store(
     app: &App,
     ask: Ask<Settlement>,
 ) -> Result<Exchange, (Error, Ask<Settlement>)> {
-    let ask = std::sync::Arc::new(ask);
-    let result = exchange(app, std::sync::Arc::clone(&ask)).await;
-    result.map_err(|error| (error, std::sync::Arc::unwrap_or_clone(ask)))
+    let ask = Arc::new(ask);
+    let result = exchange(app, Arc::clone(&ask)).await;
+    result.map_err(|error| (error, Arc::unwrap_or_clone(ask)))
 }
 
-async fn exchange(app: &App, ask: std::sync::Arc<Ask<Settlement>>) -> Result<Exchange, Error> {
+async fn exchange(app: &App, ask: Arc<Ask<Settlement>>) -> Result<Exchange, Error> {
     let environment = app.environment().clone();
     let now = environment.now();
     if ask.settle.is_empty() {
@@ -54,7 +55,7 @@ async fn exchange(app: &App, ask: std::sync::Arc<Ask<Settlement>>) -> Result<Exc
     let (key, node) = (app.key().clone(), app.limits().node.clone());
     let write = async move |tx: &WriteTx<'_>| {
         let now = environment.now();
-        let random = || f64::from(environment.random()) / f64::from(u32::MAX);
+        let random = || environment.random_part();
         let settled = deliveries::settle(tx, &ask.settle, now, random).await?;
         for verdict in settled.verdicts {
             operations::deliveries::judge(tx, &environment, &key, verdict).await?;

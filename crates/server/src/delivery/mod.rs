@@ -234,7 +234,7 @@ async fn attempt(app: &App, sender: &Sender, leased: &Leased) -> Settlement {
     };
     let outcome = attempt.outcome();
     let attempts = leased.attempts + 1;
-    let random = f64::from(environment.random()) / f64::from(u32::MAX);
+    let random = environment.random_part();
     let step = match next_step(attempts, outcome, environment.now(), random) {
         Step::Retry(_) if leased.is_test => Step::Failed,
         _ if attempt.error == Some(AttemptError::EventForgotten) => Step::Failed,

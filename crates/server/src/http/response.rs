@@ -156,12 +156,13 @@ fn applied(mut response: Response) -> Response {
     response
 }
 
-/// 204 after a deletion.
-/// 202 with what was asked to be done later.
-pub(crate) fn accepted<T: Serialize>(body: &T) -> Response {
-    with_json(StatusCode::ACCEPTED, serde_json::to_vec(body).expect("resources are JSON"))
+/// 202 with the identifier of what goes on now that it was asked for.
+pub(crate) fn accepted(id: impl ToString) -> Response {
+    let body = Created { id: id.to_string(), warning: None, token: None };
+    with_json(StatusCode::ACCEPTED, serde_json::to_vec(&body).expect("an identifier is JSON"))
 }
 
+/// 204 after a deletion.
 pub(crate) fn no_content() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }

@@ -12,7 +12,7 @@ use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::reference;
 use crate::http::query::Id;
-use crate::http::response::{self, Created};
+use crate::http::response;
 use crate::operations::deliveries;
 use crate::routes::webhooks::schema::Accepted;
 
@@ -39,5 +39,5 @@ pub(crate) async fn handle(
     let write =
         async move |tx: &WriteTx<'_>| deliveries::retry(tx, &environment, &caller, id).await;
     app.database().write("deliveries.retry", write).await?;
-    Ok(response::accepted(&Created { id: id.to_string(), warning: None, token: None }))
+    Ok(response::accepted(id))
 }

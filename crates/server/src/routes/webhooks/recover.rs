@@ -12,7 +12,7 @@ use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::{reference, text, time};
 use crate::http::query::Id;
-use crate::http::response::{self, Created};
+use crate::http::response;
 use crate::operations::deliveries;
 
 /// Recover a webhook's failed deliveries
@@ -40,5 +40,5 @@ pub(crate) async fn handle(
         deliveries::recover(tx, &environment, &caller, id, since).await
     };
     app.database().write("webhooks.recover", write).await?;
-    Ok(response::accepted(&Created { id: id.to_string(), warning: None, token: None }))
+    Ok(response::accepted(id))
 }

@@ -12,7 +12,7 @@ use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::reference;
 use crate::http::query::Id;
-use crate::http::response::{self, Created};
+use crate::http::response;
 use crate::operations::deliveries;
 
 /// Try a webhook
@@ -37,5 +37,5 @@ pub(crate) async fn handle(
     let (caller, environment) = (actor.into_authentication(), app.environment().clone());
     let write = async move |tx: &WriteTx<'_>| deliveries::test(tx, &environment, &caller, id).await;
     let delivery = app.database().write("webhooks.test", write).await?;
-    Ok(response::accepted(&Created { id: delivery.to_string(), warning: None, token: None }))
+    Ok(response::accepted(delivery))
 }
