@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use galley_domain::webhook::WebhookSecret;
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use url::form_urlencoded::byte_serialize;
 
 /// How much of an answer is read.
 const READ_MAX: usize = 16 * 1024;
@@ -34,29 +37,79 @@ pub(crate) async fn read_into(mut body: Incoming, read: &mut Vec<u8>) -> bool {
 /// The beginning of an answer as text, without the secret.
 pub(crate) fn kept(read: &[u8], secret: Option<&WebhookSecret>) -> String {
     let mut text = String::from_utf8_lossy(read).into_owned();
-    if let Some(secret) = secret {
-        for form in forms(secret) {
-            text = text.replace(&form, MASK);
+    if let Some(secret) = secret.filter(|_| !text.is_empty()) {
+        let forms = forms(secret);
+        for form in &forms {
+            text = text.replace(form, MASK);
+        }
+        // An answer may end in the middle of it.
+        let begun = forms.iter().filter_map(|form| begun_at(&text, form)).min();
+        if let Some(begun) = begun {
+            text.truncate(begun);
+            text.push_str(MASK);
         }
     }
     text.truncate(text.floor_char_boundary(KEPT_MAX));
     text
 }
 
+/// So much of a secret's beginning at the end of an answer is masked, too.
+const BEGUN_MIN: usize = 4;
+
+/// Where `text` ends in the beginning of `form`.
+fn begun_at(text: &str, form: &str) -> Option<usize> {
+    let lengths = (BEGUN_MIN..form.len()).rev().filter(|&length| form.is_char_boundary(length));
+    lengths
+        .map(|length| &form[..length])
+        .find(|part| text.ends_with(part))
+        .map(|part| text.len() - part.len())
+}
+
 /// The ways in which a receiver would write the secret.
 fn forms(secret: &WebhookSecret) -> Vec<String> {
-    let text = secret.reveal();
-    let encoded = text.strip_prefix("whsec_").map(ToOwned::to_owned);
-    let quoted = serde_json::to_string(text).unwrap_or_default();
-    let quoted = quoted.trim_matches('"').to_owned();
-    let mut forms: Vec<String> = [Some(text.to_owned()), Some(quoted), encoded]
-        .into_iter()
-        .flatten()
-        .filter(|form| !form.is_empty())
-        .collect();
+    let (text, key) = (secret.reveal(), secret.key());
+    let hex = key.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+    let mut plain = vec![
+        text.to_owned(),
+        text.strip_prefix("whsec_").unwrap_or_default().to_owned(),
+        STANDARD_NO_PAD.encode(&key),
+        URL_SAFE_NO_PAD.encode(&key),
+        hex.to_uppercase(),
+        hex,
+    ];
+    plain.extend(String::from_utf8(key).ok());
+    let mut forms = Vec::new();
+    for one in plain {
+        let quoted = serde_json::to_string(&one).unwrap_or_default();
+        let quoted = quoted.trim_matches('"').to_owned();
+        forms.push(as_ascii(&quoted, |unit| format!("\\u{unit:04x}")));
+        forms.push(as_ascii(&quoted, |unit| format!("\\u{unit:04X}")));
+        let url: String = byte_serialize(one.as_bytes()).collect();
+        forms.extend([url.replace("%2B", "%2b").replace("%2F", "%2f").replace("%3D", "%3d"), url]);
+        forms.push(
+            one.replace('&', "&amp;")
+                .replace('<', "&lt;")
+                .replace('>', "&gt;")
+                .replace('"', "&quot;"),
+        );
+        forms.extend([quoted.replace('/', "\\/"), quoted, one]);
+    }
+    forms.retain(|form| form.len() >= BEGUN_MIN || form == text);
     // The longest first, as one may hold another.
     forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
     forms
+}
+
+/// As JSON writers have it that keep to ASCII, and those that escape what means something in HTML.
+fn as_ascii(text: &str, hexadecimal: fn(u16) -> String) -> String {
+    text.chars().fold(String::new(), |mut out, c| {
+        if c.is_ascii() && !matches!(c, '+' | '&' | '<' | '>' | '\'') {
+            out.push(c);
+        } else {
+            out.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| hexadecimal(*unit)));
+        }
+        out
+    })
 }
 
 /// How long the receiver asks to be left alone: in seconds, or until a date. A number too large to be
@@ -83,6 +136,25 @@ mod tests {
         assert_eq!(kept(answer, Some(&secret)), "a *** b ***");
         let secret = WebhookSecret::parse("a\"b\\c").unwrap();
         assert_eq!(kept(br#"{"s":"a\"b\\c"} a"b\c"#, Some(&secret)), r#"{"s":"***"} ***"#);
+        let secret = WebhookSecret::parse("p\u{e4}ss+w/rd&<1>").unwrap();
+        for written in [
+            r"p\u00e4ss\u002bw/rd\u0026\u003c1\u003e",
+            r"p\u00E4ss\u002Bw/rd\u0026\u003C1\u003E",
+            "p%C3%A4ss%2Bw%2Frd%26%3C1%3E",
+            "p\u{e4}ss+w/rd&amp;&lt;1&gt;",
+            r"p\u{e4}ss+w\/rd&<1>",
+            "cMOkc3Mrdy9yZCY8MT4",
+            "70c3a473732b772f726426 3c313e",
+        ] {
+            let written = written.replace("\\u{e4}", "\u{e4}").replace(' ', "");
+            assert_eq!(
+                kept(format!("a {written} b").as_bytes(), Some(&secret)),
+                "a *** b",
+                "{written}"
+            );
+        }
+        assert_eq!(kept("a p\u{e4}ss+w".as_bytes(), Some(&secret)), "a ***", "it ends in between");
+        let secret = WebhookSecret::parse("a\"b\\c").unwrap();
         let mut long = vec![b'x'; KEPT_MAX - 2];
         long.extend_from_slice(b"a\"b\\cyyy");
         assert_eq!(kept(&long, Some(&secret)).len(), KEPT_MAX);

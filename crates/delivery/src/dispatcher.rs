@@ -29,9 +29,11 @@ pub struct Limits {
     pub begun_max: usize,
     /// When to ask the store at the latest, though nobody said that there was something.
     pub poll: Duration,
-    /// How long results are gathered while most attempts are still under way, so that one commit keeps
-    /// many.
-    pub gather: Duration,
+    /// While most attempts are still under way, results are gathered, so that one commit keeps many:
+    /// until none has come for so long,
+    pub gather_pause: Duration,
+    /// and for so long at the most.
+    pub gather_max: Duration,
     /// How long before the end of its lease a delivery may still be begun.
     pub lease_margin: Duration,
 }
@@ -45,7 +47,8 @@ impl Default for Limits {
             failing_held_max: 256,
             begun_max: 16,
             poll: Duration::from_secs(1),
-            gather: Duration::from_millis(2),
+            gather_pause: Duration::from_millis(2),
+            gather_max: Duration::from_millis(25),
             lease_margin: Duration::from_secs(20),
         }
     }
@@ -99,8 +102,9 @@ pub struct Dispatcher<T, R> {
     held: Count,
     /// What came of attempts, and whose they were; to be kept.
     settled: Vec<(Whose, R)>,
-    /// Until when they are gathered.
+    /// Until when they are gathered if no other comes, and at the most.
     settle_at: Timestamp,
+    settle_at_last: Timestamp,
     /// Whose results are being kept.
     settling: Vec<Whose>,
     is_asking: bool,
@@ -151,6 +155,7 @@ impl<T, R> Dispatcher<T, R> {
             held: Count::default(),
             settled: Vec::new(),
             settle_at: now,
+            settle_at_last: now,
             settling: Vec::new(),
             is_asking: false,
             has_news: true,
@@ -188,9 +193,7 @@ impl<T, R> Dispatcher<T, R> {
         for (webhook, is_failing) in settling {
             self.is_over(webhook, is_failing);
         }
-        // There was something: there may be more, where there is room for it.
-        let has_room = self.held.all + jobs.len() < self.limits.held_max;
-        self.has_news |= more || (!jobs.is_empty() && has_room);
+        self.has_news |= more;
         self.ask_at = after(now, self.limits.poll);
         for job in jobs {
             self.held.add(job.is_failing);
@@ -218,8 +221,9 @@ impl<T, R> Dispatcher<T, R> {
     /// An attempt is over; `result` is to be kept.
     pub fn attempted(&mut self, webhook: WebhookId, is_failing: bool, result: R, now: Timestamp) {
         if self.settled.is_empty() {
-            self.settle_at = after(now, self.limits.gather);
+            self.settle_at_last = after(now, self.limits.gather_max);
         }
+        self.settle_at = after(now, self.limits.gather_pause).min(self.settle_at_last);
         self.settled.push(((webhook, is_failing), result));
     }
 
@@ -343,7 +347,7 @@ impl<T, R> Dispatcher<T, R> {
 
     fn ask(&mut self, now: Timestamp) -> Option<Ask<R>> {
         let wants_more = !self.is_stopping && (self.has_news || now >= self.ask_at);
-        let has_most = 2 * self.settled.len() >= self.under_way.all;
+        let has_most = 2 * self.settled.len() >= self.under_way.all && !self.has_more_to_begin();
         let has_results = !self.settled.is_empty() && (has_most || now >= self.settle_at);
         if self.is_asking || now < self.not_before || !(wants_more || has_results) {
             return None;
@@ -418,7 +422,7 @@ mod tests {
         let mut dispatcher = Dispatcher::new(Limits::default(), NOW);
         let first = asked(&dispatcher.next(NOW)).unwrap();
         assert_eq!(first.settle, [0; 0]);
-        dispatcher.answered(vec![job(1, 1), job(1, 2)], Vec::new(), false, NOW);
+        dispatcher.answered(vec![job(1, 1), job(1, 2)], Vec::new(), true, NOW);
         assert!(asked(&dispatcher.next(NOW)).is_some(), "there may be more");
         for payload in [1, 2] {
             dispatcher.attempted(WebhookId::new(1), false, payload, NOW);
@@ -451,6 +455,24 @@ mod tests {
             dispatcher.attempted(WebhookId::new(number.into()), false, number, later);
         }
         assert_eq!(asked(&dispatcher.next(later)).unwrap().settle, [1, 2, 3], "most are over");
+    }
+
+    #[test]
+    fn results_are_gathered_while_they_come_and_no_longer_than_that() {
+        let mut dispatcher = Dispatcher::new(Limits::default(), NOW);
+        dispatcher.next(NOW);
+        let jobs: Vec<_> = (0..100).map(|number| job(number.into(), number)).collect();
+        dispatcher.answered(jobs, Vec::new(), false, NOW);
+        while dispatcher.has_more_to_begin() {
+            dispatcher.next(NOW);
+        }
+        for number in 0..25_u32 {
+            let now = after(NOW, Duration::from_millis(number.into()));
+            dispatcher.attempted(WebhookId::new(number.into()), false, number, now);
+            assert_eq!(asked(&dispatcher.next(now)), None, "{number}: another comes soon");
+        }
+        let end = after(NOW, Duration::from_millis(25));
+        assert_eq!(asked(&dispatcher.next(end)).unwrap().settle.len(), 25);
     }
 
     #[test]

@@ -58,7 +58,7 @@ fn special(address: IpAddr) -> Option<&'static str> {
 
 /// After IANA's registry of special addresses: everything that is not globally reachable.
 fn special_v4(address: Ipv4Addr) -> Option<&'static str> {
-    let [a, b, c, _] = address.octets();
+    let [a, b, c, d] = address.octets();
     match (a, b, c) {
         (0, ..) => Some("an unspecified address"),
         (127, ..) => Some("a loopback address"),
@@ -66,6 +66,8 @@ fn special_v4(address: Ipv4Addr) -> Option<&'static str> {
         (100, 64..=127, _) => Some("an address shared behind a carrier's gateway"),
         (169, 254, _) => Some("a link-local address"),
         (192, 0, 0) => Some("an address kept for protocols"),
+        // Public by its number, and Azure's platform to each machine there.
+        (168, 63, 129) if d == 16 => Some("a cloud platform's address"),
         (192, 0, 2) | (198, 51, 100) | (203, 0, 113) => Some("an address for documentation"),
         (192, 88, 99) => Some("a relay's address"),
         (198, 18..=19, _) => Some("an address for benchmarks"),

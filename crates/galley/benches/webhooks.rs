@@ -1,7 +1,7 @@
 //! How soon events come to webhooks, how many of them, and what the others notice of it.
 //!
 //! ```sh
-//! cargo bench -p galley --bench webhooks [latency|drain|dead|many|start]…
+//! cargo bench -p galley --bench webhooks [latency|drain|dead|many|start|zoo]…
 //! ```
 //!
 //! On SQLite, and on PostgreSQL where `GALLEY_TEST_POSTGRES_URL` names a server. While a backlog is drained
@@ -51,6 +51,9 @@ fn main() {
             }
             if runs("start") {
                 with(engine, start).await;
+            }
+            if runs("zoo") {
+                with(engine, zoo).await;
             }
         }
     });
@@ -207,14 +210,11 @@ fn per_second(count: usize, time: Duration) -> f64 {
     count as f64 / time.as_secs_f64()
 }
 
-/// Posts of the same size, from the core on which the receivers are not.
+/// Posts of the same size, from a thread of their own.
 async fn bare_loop(receivers: &[Receiver], count: usize) -> f64 {
     let urls: Vec<String> = receivers.iter().map(|receiver| receiver.url.clone()).collect();
     let (tell, told) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
-        let id = std::process::id();
-        // Of this thread alone.
-        let _ = std::process::Command::new("taskset").args(["-p", "-c", "0", &id.to_string()]);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let rate = runtime.block_on(async {
             let client = Client::builder().no_proxy().build().unwrap();
@@ -293,12 +293,20 @@ async fn dead(store: &TestStore) {
     );
 }
 
+/// Lets the thread have only what of the processor the program leaves: a receiver is elsewhere.
+fn step_back() {
+    let Ok(thread) = std::fs::read_link("/proc/thread-self") else { return };
+    let Some(id) = thread.file_name() else { return };
+    let _ = std::process::Command::new("renice").args(["-n", "10", "-p"]).arg(id).output();
+}
+
 /// What it costs that a thousand webhooks watch for an event: first disabled, so that deliveries are made and
 /// not sent, then sent to a receiver that has a thread of its own.
 async fn many(store: &TestStore) {
     let program = serve(store);
     let (tell, told) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
+        step_back();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let receiver = Receiver::start(Behaviour::Status(200)).await;
@@ -385,4 +393,50 @@ async fn start(store: &TestStore) {
         "start to the first of a million deliveries: {first:?} (it serves after {:?})",
         program.started_in
     );
+}
+
+/// Two hundred receivers that behave as badly as they can, all at once.
+async fn zoo(store: &TestStore) {
+    const WEBHOOKS: usize = 200;
+    let program = serve(store);
+    let mut receivers = Vec::new();
+    for (behaviour, _) in Behaviour::zoo().into_iter().cycle().take(WEBHOOKS) {
+        let receiver = Receiver::start(behaviour).await;
+        watch(&program, &receiver.url, true).await;
+        receivers.push(receiver);
+    }
+    let before = resident_kib(&program);
+    add_group(&program, "x").await;
+    let (started, mut most) = (Instant::now(), before);
+    let longest = loop {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        most = most.max(resident_kib(&program));
+        if started.elapsed() < Duration::from_secs(17) {
+            continue;
+        }
+        let mut lasted: Vec<u64> = Vec::new();
+        for page in 1..=WEBHOOKS / 100 {
+            let path = format!("/webhooks/deliveries?perPage=100&page={page}");
+            for delivery in program.get(&path).await.as_array().unwrap() {
+                lasted.extend(delivery["attempts"][0]["durationMs"].as_u64());
+            }
+        }
+        if lasted.len() == WEBHOOKS {
+            break lasted.into_iter().max().unwrap();
+        }
+        assert!(started.elapsed() < Duration::from_mins(1), "{} were attempted", lasted.len());
+    };
+    println!(
+        "{WEBHOOKS} receivers of the zoo at once: the longest attempt {longest} ms; memory {before} KiB, at the \
+         most {} KiB more",
+        most - before
+    );
+}
+
+/// How much of the program is in memory.
+fn resident_kib(program: &Program) -> u64 {
+    let path = format!("/proc/{}/status", program.child.id());
+    let status = std::fs::read_to_string(path).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
 }

@@ -3,13 +3,15 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use galley_domain::Timestamp;
 use tokio::sync::watch;
 
 use crate::error::{Error, Failure, Result};
 use crate::postgres::Postgres;
+use crate::pressure::Pressure;
 use crate::sqlite::Sqlite;
 use crate::statement_log::StatementLog;
 use crate::tx::{Tx, WriteTx};
@@ -67,6 +69,7 @@ pub struct Options {
 pub struct Database {
     engine: Arc<Engine>,
     news: News,
+    pressure: Arc<Pressure>,
 }
 
 #[derive(Debug)]
@@ -85,6 +88,9 @@ impl News {
     }
 }
 
+/// How long work in the background leaves the database to others at the most, while there are many writes.
+const REST_MAX: Duration = Duration::from_millis(20);
+
 /// How often a write is run again when concurrent ones come in between.
 const TRIES: u32 = 50;
 
@@ -101,7 +107,7 @@ impl Database {
             }
             DatabaseUrl::Postgres(url) => Engine::Postgres(Postgres::open(url, &options).await?),
         };
-        Ok(Self { engine: Arc::new(engine), news })
+        Ok(Self { engine: Arc::new(engine), news, pressure: Arc::default() })
     }
 
     /// Runs `operation` in a transaction that reads. It may be run twice.
@@ -153,16 +159,62 @@ impl Database {
         E: Failure,
         F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
+        let _counted = self.pressure.count();
+        self.write_uncounted(name, operation, None).await
+    }
+
+    /// Like [`Database::write`], for what nobody waits for: between its steps it asks whether it is in the
+    /// way ([`WriteTx::is_in_the_way`]), and does the rest another time.
+    pub async fn write_in_background<T, E, F>(
+        &self,
+        name: &'static str,
+        operation: F,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
+    {
+        let started = Instant::now();
+        let was_in_the_way = Arc::new(AtomicBool::new(false));
+        let was = Arc::clone(&was_in_the_way);
+        let operation = async move |tx: &WriteTx<'_>| {
+            let result = operation(tx).await;
+            was.store(tx.is_in_the_way(), Ordering::Relaxed);
+            result
+        };
+        let result = self.write_uncounted(name, operation, Some(&self.pressure)).await;
+        if was_in_the_way.load(Ordering::Relaxed) {
+            // Those who write get as much time as this took.
+            tokio::time::sleep(started.elapsed().min(REST_MAX)).await;
+        }
+        result
+    }
+
+    async fn write_uncounted<T, E, F>(
+        &self,
+        name: &'static str,
+        operation: F,
+        pressure: Option<&Arc<Pressure>>,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
+    {
         let postgres = match &*self.engine {
-            Engine::Sqlite(sqlite) => return sqlite.write(name, operation).await,
+            Engine::Sqlite(sqlite) => {
+                return sqlite.write(name, operation, pressure.cloned()).await;
+            }
             Engine::Postgres(postgres) => postgres,
         };
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         let mut tries = 1;
         loop {
             let session = postgres.writer().await?;
+            let slice = pressure.map(Pressure::slice);
             let (result, has_news) = {
-                let tx = WriteTx::new(session.tx());
+                let tx = WriteTx::new(session.tx(), slice.as_ref());
                 (operation(&tx).await, tx.has_news())
             };
             let error = match session.finish(result).await {

@@ -9,8 +9,9 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::{try_join, try_join_all};
+use galley_domain::content_group::GroupPath;
 use galley_domain::delivery::{HELD_MAX, Health, Lane, Outcome, Status, Step};
-use galley_domain::event::EventType;
+use galley_domain::event::{EventType, Occurrence};
 use galley_domain::{ContentGroupId, DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 
 use crate::content_pieces::in_list;
@@ -116,10 +117,21 @@ async fn lock_queue(
     Ok(lock_queues(tx, workspace, &[webhook]).await?.pop())
 }
 
+/// Sees to it that nothing that is sent changes the webhook until the transaction ends: to be called before
+/// it is read to be changed.
+pub async fn hold_still(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    webhook: WebhookId,
+) -> Result<()> {
+    if tx.has_other_writers() {
+        lock_queue(tx, workspace, webhook).await?;
+    }
+    Ok(())
+}
+
 /// Has a webhook's line looked at anew, as the webhook has changed; `starts_afresh` forgets how its
 /// receiver has been doing.
-///
-/// To be called before the webhook's own row is changed, which others lock after the line.
 pub async fn webhook_changes(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -147,6 +159,8 @@ struct Match {
     first_sequence: i64,
     last_sequence: i64,
     webhooks: Vec<WebhookId>,
+    /// How many of the webhooks have a delivery of the first event.
+    done: usize,
 }
 
 fn read_match(row: &Row<'_>) -> Result<Match> {
@@ -158,6 +172,7 @@ fn read_match(row: &Row<'_>) -> Result<Match> {
         first_sequence: row.int(4)?,
         last_sequence: row.int(5)?,
         webhooks: row.parse_list(6)?,
+        done: usize::try_from(row.int(7)?).map_err(Error::corrupt)?,
     })
 }
 
@@ -174,14 +189,15 @@ pub async fn expand(
 ) -> Result<bool> {
     let lock = tx.for_update_skip_locked();
     let sql = format!(
-        "SELECT id, event_type, part, workspace_id, first_sequence, last_sequence, webhook_ids
+        "SELECT id, event_type, part, workspace_id, first_sequence, last_sequence, webhook_ids,
+            done
          FROM event_matches ORDER BY id, event_type, part LIMIT {MATCHES_MAX}{lock}"
     );
     let matches = tx.query(&sql, &[], read_match).await?;
     let more = matches.len() == MATCHES_MAX;
     let mut left = max;
     for (place, matched) in matches.into_iter().enumerate() {
-        if left == 0 || (place > 0 && tx.is_waited_for()) {
+        if left == 0 || (place > 0 && tx.is_in_the_way()) {
             return Ok(true);
         }
         if !expand_run(tx, matched, &mut new_id, &mut left, now).await? {
@@ -191,7 +207,8 @@ pub async fn expand(
     Ok(more)
 }
 
-/// Makes deliveries of the next events of a run, of one at least; says whether that was all of it.
+/// Makes deliveries of the next events of a run, or of the next event for some of its webhooks; says
+/// whether that was all of it.
 async fn expand_run(
     tx: &WriteTx<'_>,
     matched: Match,
@@ -199,8 +216,10 @@ async fn expand_run(
     left: &mut usize,
     now: Timestamp,
 ) -> Result<bool> {
-    let Match { workspace, event_type, webhooks, .. } = &matched;
-    let count = (*left / webhooks.len().max(1)).max(1);
+    let Match { workspace, event_type, done, .. } = &matched;
+    let waiting = matched.webhooks.get(*done..).unwrap_or_default();
+    let webhooks = &waiting[..waiting.len().min((*left).max(1))];
+    let count = if *done == 0 { (*left / webhooks.len().max(1)).max(1) } else { 1 };
     *left = left.saturating_sub(count * webhooks.len());
     let events = tx
         .query(
@@ -259,14 +278,17 @@ async fn expand_run(
         drop_oldest(tx, queue).await?;
     }
     // Where the next slice begins; events that aren't kept any more are behind it.
-    let done = events.last().map_or(matched.last_sequence, |(sequence, _)| *sequence);
-    let key = params![matched.id, event_type.as_str(), matched.part, done + 1];
-    if done >= matched.last_sequence {
+    let last = events.last().map_or(matched.last_sequence, |(sequence, _)| *sequence);
+    let (next, done) =
+        if webhooks.len() < waiting.len() { (last, done + webhooks.len()) } else { (last + 1, 0) };
+    let done = i64::try_from(done).map_err(Error::corrupt)?;
+    let key = params![matched.id, event_type.as_str(), matched.part, next, done];
+    if next > matched.last_sequence {
         let sql = "DELETE FROM event_matches WHERE id = ?1 AND event_type = ?2 AND part = ?3";
         tx.execute(sql, &key[..3]).await?;
         return Ok(true);
     }
-    let sql = "UPDATE event_matches SET first_sequence = ?4
+    let sql = "UPDATE event_matches SET first_sequence = ?4, done = ?5
          WHERE id = ?1 AND event_type = ?2 AND part = ?3";
     tx.execute(sql, key).await?;
     Ok(false)
@@ -347,9 +369,10 @@ pub struct Leased {
 /// How many lines are looked at in one go.
 const QUEUES_MAX: i64 = 64;
 
-/// Takes deliveries that are due, of each webhook no more than its receiver can do with.
-pub async fn lease(tx: &WriteTx<'_>, request: &LeaseRequest) -> Result<Vec<Leased>> {
-    let mut all = Vec::new();
+/// Takes deliveries that are due, of each webhook no more than its receiver can do with; says whether
+/// there are lines that it has not looked at.
+pub async fn lease(tx: &WriteTx<'_>, request: &LeaseRequest) -> Result<(Vec<Leased>, bool)> {
+    let (mut all, mut more) = (Vec::new(), false);
     for (is_failing, max) in [(false, request.max), (true, request.failing_max)] {
         if max == 0 {
             continue;
@@ -361,6 +384,7 @@ pub async fn lease(tx: &WriteTx<'_>, request: &LeaseRequest) -> Result<Vec<Lease
              ORDER BY next_at_ms LIMIT {QUEUES_MAX}{lock}"
         );
         let queues = tx.query(&sql, params![request.now], read_queue).await?;
+        let has_all = queues.len() < usize::try_from(QUEUES_MAX).unwrap_or(usize::MAX);
         let mut left = max;
         let mut works = Vec::new();
         for queue in queues {
@@ -371,9 +395,12 @@ pub async fn lease(tx: &WriteTx<'_>, request: &LeaseRequest) -> Result<Vec<Lease
             left -= share;
             works.push(take(tx, request, queue, share));
         }
-        all.extend(while_not_waited_for(tx, works).await?.into_iter().flatten());
+        let wanted = works.len();
+        let taken = while_not_in_the_way(tx, works).await?;
+        more |= left == 0 || !has_all || taken.len() < wanted;
+        all.extend(taken.into_iter().flatten());
     }
-    Ok(all)
+    Ok((all, more))
 }
 
 /// Takes at most `max` deliveries of one line.
@@ -630,48 +657,59 @@ pub async fn settle(
     for (of, line) in lines {
         works.push(settle_line(tx, of, line, now));
     }
-    let verdicts = while_not_waited_for(tx, works).await?;
-    let done = counts.iter().take(verdicts.len()).sum::<usize>();
+    let lines = while_not_in_the_way(tx, works).await?;
+    let done = counts.iter().take(lines.len()).sum::<usize>();
     let left = left.into_iter().skip(done).cloned().collect();
-    Ok(Settled { verdicts: verdicts.into_iter().flatten().collect(), left })
+    let kept = lines.iter().map(|(kept, _)| kept).sum();
+    Ok(Settled { kept, verdicts: lines.into_iter().filter_map(|(_, one)| one).collect(), left })
 }
 
 /// What was done with what came of attempts.
 #[derive(Debug)]
 pub struct Settled {
-    /// What it means for the webhooks.
+    /// How many were kept.
+    pub kept: usize,
+    /// What it means for webhooks that fail, or did until now.
     pub verdicts: Vec<Verdict>,
     /// What is still to be kept, as others waited.
     pub left: Vec<Settlement>,
 }
 
-/// Does one thing after the other, the first one in any case and the others while nobody waits for the
-/// transaction. Where other writes go on beside it, it does all of them at once.
-async fn while_not_waited_for<T>(
+/// How many lines are worked on at once where that saves round trips and others wait.
+const LINES_AT_ONCE: usize = 8;
+
+/// Does one thing after the other, the first one in any case and the others while that is in nobody's
+/// way. Where it saves round trips, it does a few at a time.
+async fn while_not_in_the_way<T>(
     tx: &WriteTx<'_>,
     works: Vec<impl Future<Output = Result<T>>>,
 ) -> Result<Vec<T>> {
-    if tx.has_other_writers() {
-        return try_join_all(works).await;
-    }
-    let mut done = Vec::new();
-    for work in works {
-        done.push(work.await?);
-        if tx.is_waited_for() {
-            break;
+    let at_once = match (tx.has_other_writers(), tx.is_crowded()) {
+        (false, _) => 1,
+        (true, false) => usize::MAX,
+        (true, true) => LINES_AT_ONCE,
+    };
+    let (mut done, mut works) = (Vec::new(), works.into_iter());
+    loop {
+        let next: Vec<_> = works.by_ref().take(at_once).collect();
+        if next.is_empty() {
+            return Ok(done);
+        }
+        done.extend(try_join_all(next).await?);
+        if tx.is_in_the_way() {
+            return Ok(done);
         }
     }
-    Ok(done)
 }
 
-/// Keeps what came of the attempts of one line, each with a random number.
+/// Keeps what came of the attempts of one line, each with a random number; says how many were kept.
 async fn settle_line(
     tx: &WriteTx<'_>,
     (workspace, webhook): (WorkspaceId, WebhookId),
     line: Vec<(&Settlement, f64)>,
     now: Timestamp,
-) -> Result<Option<Verdict>> {
-    let Some(mut queue) = lock_queue(tx, workspace, webhook).await? else { return Ok(None) };
+) -> Result<(usize, Option<Verdict>)> {
+    let Some(mut queue) = lock_queue(tx, workspace, webhook).await? else { return Ok((0, None)) };
     let held = tx
         .query(
             "SELECT delivery_id, lease FROM delivery_leases
@@ -683,6 +721,7 @@ async fn settle_line(
     let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
     let mut ended: Vec<DeliveryId> = Vec::new();
     let mut verdict: Option<Verdict> = None;
+    let mut has_failed = queue.health.is_failing();
     for (one, random) in line {
         let is_held =
             |(id, lease): &(DeliveryId, String)| *id == one.delivery && *lease == one.lease;
@@ -712,13 +751,14 @@ async fn settle_line(
         // A sample may show that the receiver is well again, and never that it is not.
         if is_well || !one.is_test {
             queue.health = queue.health.after(one.outcome, now, random);
+            has_failed |= !is_well;
             let was_gone = verdict.is_some_and(|verdict| verdict.is_gone);
             let is_gone = was_gone || one.outcome == Outcome::Gone;
             verdict = Some(Verdict { workspace, webhook, is_well, is_gone });
         }
     }
     if ended.is_empty() {
-        return Ok(None);
+        return Ok((0, None));
     }
     let mut params = vec![Value::from(workspace), Value::from(webhook)];
     let listed = in_list("delivery_id", ended.iter().copied(), &mut params);
@@ -733,7 +773,7 @@ async fn settle_line(
     .await?;
     queue.next_at = Some(now);
     queue.save(tx).await?;
-    Ok(verdict)
+    Ok((ended.len(), verdict.filter(|_| has_failed)))
 }
 
 /// Gives back what was leased and not sent.
@@ -1013,6 +1053,72 @@ pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, query: &ListQuery) -> Res
             next_attempt_at: Some(row.time(7)?).filter(|_| status == Status::Pending),
             log: row.opt_owned(8)?,
         })
+    })
+    .await
+}
+
+/// Some of a webhook's deliveries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// Those that are sent sooner or later as things stand, or would be if the webhook were enabled.
+    ToBeSent,
+    /// Those that have failed and were made at this time or later.
+    FailedSince(Timestamp),
+    /// This one.
+    One(DeliveryId),
+}
+
+/// What deliveries show: each event as the webhook sees it, and what happened where. Nothing comes twice; samples
+/// are left out, and what isn't kept any more.
+pub async fn list_shown(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    webhook: WebhookId,
+    which: Which,
+) -> Result<Vec<(EventType, Occurrence)>> {
+    let of_deliveries = |condition: &str| {
+        format!(
+            "SELECT d.event_type, e.type, e.path_before, e.path_after FROM deliveries d
+             JOIN events e ON e.workspace_id = d.workspace_id AND e.sequence = d.sequence
+             WHERE d.workspace_id = ?1 AND d.webhook_id = ?2 AND {condition}"
+        )
+    };
+    let mut params = vec![Value::from(workspace), Value::from(webhook)];
+    let sql = match which {
+        Which::ToBeSent => {
+            params.push(format!("%{webhook}%").into());
+            [
+                of_deliveries("d.status = 'pending'"),
+                of_deliveries(
+                    "d.status = 'failed' AND EXISTS (SELECT 1 FROM webhook_recoveries r
+                        WHERE r.workspace_id = ?1 AND r.webhook_id = ?2 AND d.id > r.done_id
+                            AND d.id <= r.last_id AND d.created_at_ms >= r.since_ms)",
+                ),
+                "SELECT m.event_type, e.type, e.path_before, e.path_after FROM event_matches m
+                 JOIN events e ON e.workspace_id = m.workspace_id
+                    AND e.sequence >= m.first_sequence AND e.sequence <= m.last_sequence
+                 WHERE m.workspace_id = ?1 AND m.webhook_ids LIKE ?3"
+                    .to_owned(),
+            ]
+            .join(" UNION ")
+        }
+        Which::FailedSince(since) => {
+            params.push(since.into());
+            of_deliveries("d.status = 'failed' AND d.created_at_ms >= ?3")
+        }
+        Which::One(id) => {
+            params.push(id.into());
+            of_deliveries("d.id = ?3")
+        }
+    };
+    let sql =
+        format!("SELECT DISTINCT event_type, type, path_before, path_after FROM ({sql}) AS shown");
+    tx.query(&sql, &params, |row| {
+        let path = |column| Ok::<_, Error>(row.opt_parse_list(column)?.map(GroupPath::new));
+        let happened = row.text(1)?.parse().map_err(Error::corrupt)?;
+        let occurrence = Occurrence::of(happened, path(2)?, path(3)?);
+        let occurrence = occurrence.ok_or_else(|| Error::corrupt("an event without its place"))?;
+        Ok((row.text(0)?.parse().map_err(Error::corrupt)?, occurrence))
     })
     .await
 }

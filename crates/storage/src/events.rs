@@ -245,8 +245,8 @@ async fn keep_matches(
     .await
 }
 
-/// How many webhooks stand in one row: those whose deliveries are made in one go.
-const MATCHES_MAX: usize = 32;
+/// How many webhooks stand in one row.
+const MATCHES_MAX: usize = 64;
 
 /// From so many groups on, webhooks aren't looked for by group.
 const GROUPS_MAX: usize = 200;

@@ -13,6 +13,7 @@ mod database;
 mod error;
 mod migrate;
 mod postgres;
+mod pressure;
 mod row;
 mod sqlite;
 mod statement_log;

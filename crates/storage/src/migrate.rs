@@ -34,6 +34,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "deliveries",
         sql: include_str!("../migrations/0004_deliveries.sql"),
     },
+    Migration {
+        version: 5,
+        name: "match progress",
+        sql: include_str!("../migrations/0005_match_progress.sql"),
+    },
 ];
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

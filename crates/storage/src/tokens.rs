@@ -264,12 +264,15 @@ pub async fn list_for_operator(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Ve
 /// Deletes a token; says whether there was one.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TokenId) -> Result<bool> {
     let sql = "DELETE FROM tokens WHERE workspace_id = ?1 AND id = ?2";
+    // Streams end with their tokens.
+    tx.announce();
     Ok(tx.execute(sql, params![workspace, id]).await? > 0)
 }
 
 /// Deletes all of a user's tokens of a workspace.
 pub async fn delete_of_user(tx: &WriteTx<'_>, workspace: WorkspaceId, user: UserId) -> Result<()> {
     let sql = "DELETE FROM tokens WHERE workspace_id = ?1 AND user_id = ?2";
+    tx.announce();
     tx.execute(sql, params![workspace, user]).await?;
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! PostgreSQL joined reads share one round trip, on SQLite each is done at its first poll.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use deadpool_postgres::ClientWrapper;
@@ -14,6 +14,7 @@ use futures_util::{TryStreamExt, pin_mut};
 use tokio_postgres::types::ToSql;
 
 use crate::error::{Error, Result};
+use crate::pressure::Slice;
 use crate::row::Row;
 use crate::statement_log::StatementLog;
 use crate::value::Value;
@@ -30,8 +31,8 @@ pub struct Tx<'a> {
 pub struct WriteTx<'a> {
     tx: Tx<'a>,
     has_news: AtomicBool,
-    /// How many writes wait for this one.
-    waiting: Option<&'a AtomicUsize>,
+    /// Of one in the background.
+    slice: Option<&'a Slice>,
 }
 
 #[derive(Debug)]
@@ -167,19 +168,20 @@ impl<'a> Deref for WriteTx<'a> {
 }
 
 impl<'a> WriteTx<'a> {
-    pub(crate) fn new(tx: Tx<'a>) -> Self {
-        Self { tx, has_news: AtomicBool::new(false), waiting: None }
+    pub(crate) fn new(tx: Tx<'a>, slice: Option<&'a Slice>) -> Self {
+        Self { tx, has_news: AtomicBool::new(false), slice }
     }
 
-    /// A transaction that knows how many others wait for it.
-    pub(crate) fn waited_for(tx: Tx<'a>, waiting: &'a AtomicUsize) -> Self {
-        Self { waiting: Some(waiting), ..Self::new(tx) }
+    /// Whether this transaction, which is in the background, keeps others from writing. What has
+    /// much to do then does the rest in another one.
+    pub fn is_in_the_way(&self) -> bool {
+        self.slice.is_some_and(Slice::is_over)
     }
 
-    /// Whether others wait for this transaction to end. What has much to do may do some of it, and the
-    /// rest in another one.
-    pub fn is_waited_for(&self) -> bool {
-        self.waiting.is_some_and(|waiting| waiting.load(Ordering::Relaxed) > 0)
+    /// Whether this transaction, which is in the background, has to do with little at a time, as others
+    /// write.
+    pub fn is_crowded(&self) -> bool {
+        self.slice.is_some_and(Slice::is_short)
     }
 
     /// Once the transaction is committed, whoever waits for news ([`crate::Database::news`]) is told.

@@ -52,6 +52,56 @@ pub enum Behaviour {
     CloseAfterAnswer,
 }
 
+impl Behaviour {
+    /// The zoo: what receivers do, and what comes of it: the status that they answer with, or the error.
+    pub fn zoo() -> Vec<(Self, &'static str)> {
+        let raw = |text: &str| Self::Raw(text.as_bytes().to_vec());
+        let stalling = |text: &str| Self::RawThenStall(text.as_bytes().to_vec());
+        vec![
+            (Self::Status(200), "200"),
+            (Self::Status(204), "204"),
+            (Self::Status(299), "299"),
+            (Self::Status(304), "304"),
+            (Self::Status(400), "400"),
+            (Self::Status(410), "410"),
+            (Self::Status(500), "500"),
+            (Self::Status(999), "999"),
+            (Self::Head(302, "location: http://127.0.0.1:1/".to_owned()), "302"),
+            (Self::Head(307, "location: https://example.org/".to_owned()), "307"),
+            (Self::Head(429, "retry-after: 999999999999999999999".to_owned()), "429"),
+            (Self::Body(b"thanks".to_vec()), "200"),
+            (Self::After(Duration::from_millis(300)), "200"),
+            (Self::CloseAtOnce, "connection_lost"),
+            (Self::Close, "connection_lost"),
+            (Self::Reset, "connection_lost"),
+            (Self::OkThenReset, "200"),
+            (Self::Stall, "timed_out"),
+            (Self::SlowHead, "timed_out"),
+            (Self::SlowBody, "200"),
+            (Self::EndlessBody, "200"),
+            (Self::EndlessHead, "bad_answer"),
+            (Self::EndlessContinue, "timed_out"),
+            (Self::CloseAfterAnswer, "200"),
+            (raw("HTTP/1.0 200 OK\r\n\r\nold"), "200"),
+            (raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nbad"), "200"),
+            (raw("HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n"), "bad_answer"),
+            (
+                raw("HTTP/1.1 200 OK\r\ncontent-length: 3\r\ncontent-length: 9\r\n\r\nabc"),
+                "bad_answer",
+            ),
+            (raw("\u{16}\u{3}\u{1} this is not HTTP\r\n\r\n"), "bad_answer"),
+            (raw("hello\n"), "bad_answer"),
+            (raw("HTTP/1.1 2"), "connection_lost"),
+            (raw("HTTP/1.1 200 OK\r\nx: \0\r\n\r\n"), "bad_answer"),
+            (raw("HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n\r\n"), "101"),
+            (stalling("HTTP/1.1 100 Continue\r\n\r\n"), "timed_out"),
+            (stalling("HTTP/1.1 200 OK\r\n"), "timed_out"),
+            (stalling("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc"), "200"),
+            (stalling("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n\u{1f}"), "200"),
+        ]
+    }
+}
+
 /// What a receiver got.
 #[derive(Debug, Clone)]
 pub struct Received {

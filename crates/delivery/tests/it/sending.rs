@@ -21,7 +21,7 @@ const LIMITS: SenderLimits = SenderLimits {
     body: Duration::from_millis(500),
 };
 
-fn sender() -> Sender {
+pub(crate) fn sender() -> Sender {
     sender_with(Arc::new(SystemResolver::default()), loopback())
 }
 
@@ -33,7 +33,7 @@ fn loopback() -> AddressPolicy {
     AddressPolicy { allowed: Vec::new(), allows_loopback: true }
 }
 
-fn request(url: &str) -> Request {
+pub(crate) fn request(url: &str) -> Request {
     Request {
         url: url.to_owned(),
         id: "evt_1".to_owned(),
@@ -57,54 +57,9 @@ fn told(attempt: &Attempt) -> String {
     }
 }
 
-/// The zoo: what a receiver does, and what comes of it.
-fn zoo() -> Vec<(Behaviour, &'static str)> {
-    let raw = |text: &str| Behaviour::Raw(text.as_bytes().to_vec());
-    let stalling = |text: &str| Behaviour::RawThenStall(text.as_bytes().to_vec());
-    vec![
-        (Behaviour::Status(200), "200"),
-        (Behaviour::Status(204), "204"),
-        (Behaviour::Status(299), "299"),
-        (Behaviour::Status(304), "304"),
-        (Behaviour::Status(400), "400"),
-        (Behaviour::Status(410), "410"),
-        (Behaviour::Status(500), "500"),
-        (Behaviour::Status(999), "999"),
-        (Behaviour::Head(302, "location: http://127.0.0.1:1/".to_owned()), "302"),
-        (Behaviour::Head(307, "location: https://example.org/".to_owned()), "307"),
-        (Behaviour::Head(429, "retry-after: 999999999999999999999".to_owned()), "429"),
-        (Behaviour::Body(b"thanks".to_vec()), "200"),
-        (Behaviour::After(Duration::from_millis(300)), "200"),
-        (Behaviour::CloseAtOnce, "connection_lost"),
-        (Behaviour::Close, "connection_lost"),
-        (Behaviour::Reset, "connection_lost"),
-        (Behaviour::OkThenReset, "200"),
-        (Behaviour::Stall, "timed_out"),
-        (Behaviour::SlowHead, "timed_out"),
-        (Behaviour::SlowBody, "200"),
-        (Behaviour::EndlessBody, "200"),
-        (Behaviour::EndlessHead, "bad_answer"),
-        (Behaviour::EndlessContinue, "timed_out"),
-        (Behaviour::CloseAfterAnswer, "200"),
-        (raw("HTTP/1.0 200 OK\r\n\r\nold"), "200"),
-        (raw("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nbad"), "200"),
-        (raw("HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n"), "bad_answer"),
-        (raw("HTTP/1.1 200 OK\r\ncontent-length: 3\r\ncontent-length: 9\r\n\r\nabc"), "bad_answer"),
-        (raw("\u{16}\u{3}\u{1} this is not HTTP\r\n\r\n"), "bad_answer"),
-        (raw("hello\n"), "bad_answer"),
-        (raw("HTTP/1.1 2"), "connection_lost"),
-        (raw("HTTP/1.1 200 OK\r\nx: \0\r\n\r\n"), "bad_answer"),
-        (raw("HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n\r\n"), "101"),
-        (stalling("HTTP/1.1 100 Continue\r\n\r\n"), "timed_out"),
-        (stalling("HTTP/1.1 200 OK\r\n"), "timed_out"),
-        (stalling("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc"), "200"),
-        (stalling("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n\u{1f}"), "200"),
-    ]
-}
-
 #[tokio::test]
 async fn a_receiver_can_do_nothing_but_fail_its_own_delivery() {
-    let zoo = zoo();
+    let zoo = Behaviour::zoo();
     let attempts = zoo.iter().map(|(behaviour, _)| {
         let behaviour = behaviour.clone();
         tokio::spawn(async move { attempt_at(behaviour).await })
@@ -242,7 +197,7 @@ async fn of_an_exception_no_answer_is_kept() {
 
 #[tokio::test]
 async fn two_hundred_at_once_end_in_time() {
-    let behaviours: Vec<_> = zoo().into_iter().map(|(behaviour, _)| behaviour).collect();
+    let behaviours: Vec<_> = Behaviour::zoo().into_iter().map(|(behaviour, _)| behaviour).collect();
     let sender = Arc::new(sender());
     let started = Instant::now();
     let tasks: Vec<_> = (0..200)

@@ -2,7 +2,7 @@
 //! those that are due are leased.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use galley_delivery::Ask;
 use galley_domain::{DeliveryId, Timestamp};
@@ -13,10 +13,13 @@ use crate::environment::Environment;
 use crate::http::app::App;
 use crate::http::error::Error;
 use crate::operations;
+use crate::secrets::SecretKey;
 
-/// How many deliveries are made of events at a time, and how many in one transaction.
-const EXPANDED_AT_A_TIME: usize = 32;
-const EXPANDED_MAX: usize = 128;
+/// How many deliveries are made of events at a time, how many where others write meanwhile, and how
+/// many in one transaction.
+const EXPANDED_AT_A_TIME: usize = 64;
+const EXPANDED_BESIDE_OTHERS: usize = 8;
+const EXPANDED_MAX: usize = 256;
 
 /// For how long deliveries are leased: an attempt's time, that of those before it, and some more.
 const LEASE_TIME: Duration = Duration::from_mins(1);
@@ -30,20 +33,29 @@ pub(super) struct Exchange {
     pub(super) more: bool,
 }
 
-/// How long it leaves the store to others at the most that have waited for it.
-const REST_MAX: Duration = Duration::from_millis(20);
+/// What an exchange does. While others write it may do only some of it, so that each of them comes
+/// first in its turn.
+#[derive(Clone, Copy)]
+enum Part {
+    Settle,
+    Expand,
+    Lease,
+}
 
-/// Asks the store. On an error nothing was kept, and the question is given back.
+const PARTS: [Part; 3] = [Part::Settle, Part::Expand, Part::Lease];
+
+/// Asks the store, for the `turn`th time. On an error nothing was kept, and the question is given back.
 pub(super) async fn with_store(
     app: &App,
     ask: Ask<Settlement>,
+    turn: usize,
 ) -> Result<Exchange, (Error, Ask<Settlement>)> {
     let ask = Arc::new(ask);
-    let result = exchange(app, Arc::clone(&ask)).await;
+    let result = exchange(app, Arc::clone(&ask), turn).await;
     result.map_err(|error| (error, Arc::unwrap_or_clone(ask)))
 }
 
-async fn exchange(app: &App, ask: Arc<Ask<Settlement>>) -> Result<Exchange, Error> {
+async fn exchange(app: &App, ask: Arc<Ask<Settlement>>, turn: usize) -> Result<Exchange, Error> {
     let environment = app.environment().clone();
     let now = environment.now();
     if ask.settle.is_empty() {
@@ -55,37 +67,70 @@ async fn exchange(app: &App, ask: Arc<Ask<Settlement>>) -> Result<Exchange, Erro
     let (key, node) = (app.key().clone(), app.limits().node.clone());
     let write = async move |tx: &WriteTx<'_>| {
         let now = environment.now();
-        let random = || environment.random_part();
-        let settled = deliveries::settle(tx, &ask.settle, now, random).await?;
-        for verdict in settled.verdicts {
-            operations::deliveries::judge(tx, &environment, &key, verdict).await?;
-        }
-        let left = settled.left;
-        if ask.max == 0 && ask.failing_max == 0 {
-            return Ok((Exchange { leased: Vec::new(), left, more: false }, false));
-        }
-        let mut more = true;
-        for _ in 0..EXPANDED_MAX / EXPANDED_AT_A_TIME {
-            let new_id = || DeliveryId::new(environment.new_id());
-            more = deliveries::expand(tx, new_id, EXPANDED_AT_A_TIME, now).await?;
-            if !more || tx.is_waited_for() {
+        let wants_more = ask.max > 0 || ask.failing_max > 0;
+        let (mut left, mut leased) = (None, Vec::new());
+        let (mut more_to_expand, mut more_to_lease) = (wants_more, wants_more);
+        let first = if tx.is_crowded() { turn % PARTS.len() } else { 0 };
+        for part in PARTS.iter().cycle().skip(first).take(PARTS.len()) {
+            match part {
+                Part::Settle if ask.settle.is_empty() => continue,
+                Part::Expand | Part::Lease if !wants_more => continue,
+                Part::Settle => left = Some(settle(tx, &environment, &key, &ask.settle).await?),
+                Part::Expand => {
+                    more_to_expand = expand(tx, &environment, now).await?;
+                    // What was just made was not looked at, if that comes first.
+                    more_to_lease = true;
+                    deliveries::go_on_recovering(tx, now).await?;
+                }
+                Part::Lease => {
+                    let request = lease_request(&environment, &node, &ask, now);
+                    (leased, more_to_lease) = deliveries::lease(tx, &request).await?;
+                }
+            }
+            if tx.is_in_the_way() {
                 break;
             }
         }
-        deliveries::go_on_recovering(tx, now).await?;
-        let request = lease_request(&environment, &node, &ask, now);
-        let leased = deliveries::lease(tx, &request).await?;
-        let is_waited_for = tx.is_waited_for();
-        let exchange = Exchange { leased, left, more: more || is_waited_for };
-        Ok::<_, Error>((exchange, is_waited_for))
+        let left = left.unwrap_or_else(|| ask.settle.clone());
+        Ok::<_, Error>(Exchange { leased, left, more: more_to_expand || more_to_lease })
     };
-    let started = Instant::now();
-    let (exchange, others_waited) = app.database().write("deliveries.exchange", write).await?;
-    if others_waited {
-        // Those who write get as much time as they gave.
-        tokio::time::sleep(started.elapsed().min(REST_MAX)).await;
+    app.database().write_in_background("deliveries.exchange", write).await
+}
+
+/// Keeps what came of attempts; gives back what it has not kept.
+async fn settle(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    key: &SecretKey,
+    settlements: &[Settlement],
+) -> Result<Vec<Settlement>, Error> {
+    let random = || environment.random_part();
+    let settled = deliveries::settle(tx, settlements, environment.now(), random).await?;
+    for verdict in settled.verdicts {
+        operations::deliveries::judge(tx, environment, key, verdict).await?;
     }
-    Ok(exchange)
+    Ok(settled.left)
+}
+
+/// Makes deliveries of events; says whether there are more to make.
+async fn expand(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let mut expanded = 0;
+    while expanded < EXPANDED_MAX {
+        let new_id = || DeliveryId::new(environment.new_id());
+        let max = if tx.is_crowded() { EXPANDED_BESIDE_OTHERS } else { EXPANDED_AT_A_TIME };
+        if !deliveries::expand(tx, new_id, max, now).await? {
+            return Ok(false);
+        }
+        expanded += max;
+        if tx.is_in_the_way() {
+            break;
+        }
+    }
+    Ok(true)
 }
 
 fn lease_request(

@@ -81,6 +81,7 @@ async fn run(app: App, main: Handle) {
         app,
         main,
         events,
+        turn: 0,
     };
     let mut tidied = Instant::now();
     let mut is_stopping = false;
@@ -141,6 +142,8 @@ struct Engine {
     sender: Arc<Sender>,
     dispatcher: Dispatcher<Leased, Settlement>,
     events: mpsc::UnboundedSender<Event>,
+    /// How often the store was asked.
+    turn: usize,
 }
 
 impl Engine {
@@ -179,10 +182,11 @@ impl Engine {
         }
     }
 
-    fn ask(&self, ask: Ask<Settlement>) {
-        let (app, events) = (self.app.clone(), self.events.clone());
+    fn ask(&mut self, ask: Ask<Settlement>) {
+        let (app, events, turn) = (self.app.clone(), self.events.clone(), self.turn);
+        self.turn = turn.wrapping_add(1);
         self.main.spawn(async move {
-            let event = match exchange::with_store(&app, ask).await {
+            let event = match exchange::with_store(&app, ask, turn).await {
                 Ok(exchange) => Event::Answered(exchange),
                 Err((error, ask)) => {
                     tracing::warn!(%error, "the deliveries could not be kept or read");

@@ -26,12 +26,22 @@ pub(crate) fn resource<T: Serialize>(version: i64, body: &T) -> Response {
 /// The answer to the making of something, in a form in which it can be kept and given again.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Made {
+    #[serde(default)]
+    status: MadeStatus,
     body: String,
     etag: Option<String>,
     location: Option<String>,
     /// Whether it may be given again.
     #[serde(skip)]
     secret: bool,
+}
+
+/// Whether it was made, or goes on now that it was asked for.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+enum MadeStatus {
+    #[default]
+    Created,
+    Accepted,
 }
 
 /// What is answered to a create, unless the whole resource is preferred.
@@ -72,7 +82,14 @@ impl Made {
         let body = body.expect("resources are JSON");
         let tag = etag.map(|version| entity_tag(version, body.as_bytes()));
         let etag = tag.and_then(|tag| tag.to_str().ok().map(ToOwned::to_owned));
-        Self { body, etag, location: None, secret: false }
+        Self { status: MadeStatus::Created, body, etag, location: None, secret: false }
+    }
+
+    /// 202 with the identifier of what goes on now that it was asked for.
+    pub(crate) fn accepted(id: impl ToString) -> Self {
+        let created = Created { id: id.to_string(), warning: None, token: None };
+        let minimal = Self::saying(Prefer::Minimal, &created, 0, &());
+        Self { status: MadeStatus::Accepted, ..minimal }
     }
 
     /// Says where the resource can be retrieved.
@@ -92,7 +109,11 @@ impl Made {
 
     /// The answer, said for the first time or again.
     pub(crate) fn into_response(self, replayed: bool) -> Response {
-        let mut response = with_json(StatusCode::CREATED, self.body.into_bytes());
+        let status = match self.status {
+            MadeStatus::Created => StatusCode::CREATED,
+            MadeStatus::Accepted => StatusCode::ACCEPTED,
+        };
+        let mut response = with_json(status, self.body.into_bytes());
         if self.etag.is_some() {
             response = applied(response);
         }
@@ -154,12 +175,6 @@ fn applied(mut response: Response) -> Response {
     let done = HeaderValue::from_static("return=representation");
     response.headers_mut().insert("preference-applied", done);
     response
-}
-
-/// 202 with the identifier of what goes on now that it was asked for.
-pub(crate) fn accepted(id: impl ToString) -> Response {
-    let body = Created { id: id.to_string(), warning: None, token: None };
-    with_json(StatusCode::ACCEPTED, serde_json::to_vec(&body).expect("an identifier is JSON"))
 }
 
 /// 204 after a deletion.

@@ -175,7 +175,7 @@ fn parameters() -> Value {
 
 /// Adds an example to each request.
 pub(super) fn add_examples(section: &mut Value, schemas: &Value) {
-    for (_, item) in section.as_object_mut().into_iter().flatten() {
+    for (event, item) in section.as_object_mut().into_iter().flatten() {
         let body = &mut item["post"]["requestBody"]["content"]["application/json"];
         let mut example = examples::of(&body["schema"], schemas).unwrap_or_default();
         // What stands in few of them would only mislead.
@@ -183,6 +183,16 @@ pub(super) fn add_examples(section: &mut Value, schemas: &Value) {
         if let Some(data) = example["data"].as_object_mut() {
             data.shift_remove("variant");
             data.shift_remove("content");
+            // An example of each field alone would make a group stand in itself, and an invite be accepted.
+            for groups in ["ancestors", "descendants"] {
+                data.get_mut(groups).map(|groups| *groups = json!([]));
+            }
+            if event == EventType::MemberInvited.as_str() {
+                data.insert("pendingInvite".to_owned(), json!(true));
+                for unknown in ["userId", "profile"] {
+                    data.insert(unknown.to_owned(), Value::Null);
+                }
+            }
         }
         body["example"] = example;
     }

@@ -1,9 +1,10 @@
 //! What attempts mean for a webhook, and what its people may do about its deliveries.
 
 use galley_domain::delivery::FAILING_MAX;
+use galley_domain::event::{EventType, Window};
 use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{DeliveryId, EventId, MailId, Timestamp, WebhookId, WorkspaceId};
-use galley_storage::deliveries::{self, Verdict};
+use galley_storage::deliveries::{self, Verdict, Which};
 use galley_storage::mails::{self, Mail};
 use galley_storage::tokens::Authentication;
 use galley_storage::{WriteTx, members, webhooks, workspaces};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::delivery::test_data;
 use crate::environment::Environment;
 use crate::http::error::Error;
+use crate::http::problem::{Problem, Reason};
 use crate::operations::authority::Authority;
 use crate::operations::members::mail_place;
 use crate::operations::webhooks::{NEEDED, check_may_see, find};
@@ -109,6 +111,34 @@ pub async fn test(
     Ok(id)
 }
 
+/// Refuses to have deliveries sent by somebody who does not see what they show. What a webhook gets now
+/// says nothing of that: it may have watched for something else when they were made, or elsewhere.
+pub(super) async fn check_may_send(
+    tx: &WriteTx<'_>,
+    actor: &Authentication,
+    webhook: WebhookId,
+    which: Which,
+) -> Result<(), Error> {
+    if sees_all(actor) {
+        return Ok(());
+    }
+    let window = actor.content_groups.as_deref().map_or(Window::Workspace, Window::Groups);
+    for (event, occurrence) in deliveries::list_shown(tx, actor.workspace, webhook, which).await? {
+        check_may_see(actor, event)?;
+        if occurrence.seen_through(window) != Some(event) {
+            let detail = "one of the deliveries shows what happened outside the token's groups";
+            return Err(Problem::new(Reason::OutsideGroupLimit, detail).into());
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is no event of the workspace that is kept from them.
+pub(crate) fn sees_all(actor: &Authentication) -> bool {
+    let may_see = |event: &EventType| actor.permissions.allows(event.permission());
+    actor.content_groups.is_none() && EventType::ALL.iter().all(may_see)
+}
+
 /// Has a delivery sent again.
 pub async fn retry(
     tx: &WriteTx<'_>,
@@ -121,6 +151,8 @@ pub async fn retry(
     let webhook = deliveries::find_webhook(tx, workspace, delivery).await?;
     let webhook = find(tx, authority.token(), webhook.ok_or_else(Error::not_found)?).await?;
     check_may_see(authority.token(), webhook.event)?;
+    let which = Which::One(delivery);
+    check_may_send(tx, authority.token(), webhook.id, which).await?;
     let now = environment.now();
     Ok(deliveries::send_again(tx, workspace, webhook.id, &[delivery], now).await?)
 }
@@ -136,6 +168,8 @@ pub async fn recover(
     let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
     let webhook = find(tx, authority.token(), webhook).await?;
     check_may_see(authority.token(), webhook.event)?;
+    let which = Which::FailedSince(since);
+    check_may_send(tx, authority.token(), webhook.id, which).await?;
     let last = DeliveryId::new(environment.new_id());
     Ok(deliveries::recover(tx, actor.workspace, webhook.id, since, last).await?)
 }

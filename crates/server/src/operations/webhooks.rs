@@ -5,6 +5,7 @@ use galley_domain::permission::Resource;
 use galley_domain::text::ShortText;
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookSecret, WebhookUrl};
 use galley_domain::{ContentGroupId, Invalid, Permission, WebhookId};
+use galley_storage::deliveries::Which;
 use galley_storage::tokens::Authentication;
 use galley_storage::{Tx, WriteTx, content_groups};
 use galley_storage::{deliveries, webhooks};
@@ -13,6 +14,7 @@ use crate::environment::Environment;
 use crate::http::error::Error;
 use crate::http::problem::{Issue, Problem, Reason, Step};
 use crate::operations::authority::Authority;
+use crate::operations::deliveries::check_may_send;
 use crate::operations::{Expected, Scope};
 use crate::secrets::SecretKey;
 
@@ -104,6 +106,7 @@ pub async fn update(
 ) -> Result<Updated, Error> {
     let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
     let actor = authority.token();
+    deliveries::hold_still(tx, actor.workspace, update.id).await?;
     let before = find(tx, actor, update.id).await?;
     expected.check(before.version)?;
     let mut webhook = before.clone();
@@ -116,7 +119,6 @@ pub async fn update(
         Some(true) if !before.enabled => {
             webhook.enabled = true;
             webhook.disabled_reason = None;
-            webhook.failing_since = None;
         }
         Some(false) if before.enabled => {
             webhook.enabled = false;
@@ -134,6 +136,11 @@ pub async fn update(
     webhook.version += 1;
     let has_new_url = webhook.url != before.url;
     let starts_afresh = has_new_url || (webhook.enabled && !before.enabled);
+    if starts_afresh {
+        webhook.failing_since = None;
+        // What waits is sent to where it leads now.
+        check_may_send(tx, actor, webhook.id, Which::ToBeSent).await?;
+    }
     let now = environment.now();
     deliveries::webhook_changes(tx, actor.workspace, webhook.id, starts_afresh, now).await?;
     webhooks::update(tx, actor.workspace, &webhook).await?;

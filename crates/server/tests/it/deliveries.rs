@@ -5,9 +5,10 @@ use std::time::Duration;
 use galley_domain::address_policy::AddressPolicy;
 use galley_server::{Limits, signature};
 use galley_testing::{Behaviour, Received, Receiver, TestStore, on_both_engines};
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::service::Service;
+use crate::service::{Answer, Service};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -195,6 +196,27 @@ on_both_engines! {
         assert_eq!(mails, [("webhook_disabled".to_owned(), "home@example.org".to_owned())]);
     }
 
+    async fn what_else_is_changed_meanwhile_does_not_enable_it_again(store: TestStore) {
+        let service = std::sync::Arc::new(start(store).await);
+        let receiver = Receiver::start(Behaviour::Status(410)).await;
+        let webhook = watch_groups(&service, &receiver).await;
+        for round in 0..10 {
+            service.put("/webhooks", &json!({"id": webhook, "enabled": true})).await;
+            add_group(&service, &format!("{round}")).await;
+            let path = format!("/webhooks?id={webhook}");
+            let nudges = async || {
+                for _ in 0..2_000 {
+                    if service.get(&path).await.body["enabled"] == false { return }
+                    nudge(&service, &webhook).await;
+                }
+                panic!("it was enabled again");
+            };
+            tokio::join!(nudges(), nudges(), nudges(), nudges());
+            let found = service.get(&path).await.body;
+            assert_eq!((&found["enabled"], &found["disabledReason"]), (&json!(false), &json!("gone")));
+        }
+    }
+
     async fn a_disabled_webhook_gets_nothing_but_samples(store: TestStore) {
         let service = start(store).await;
         let receiver = Receiver::start(Behaviour::Status(200)).await;
@@ -323,6 +345,93 @@ on_both_engines! {
         let answer = service.post("/webhooks/recover", &json!({"id": webhook, "since": since})).await;
         assert_eq!((answer.status.as_u16(), &answer.body["id"]), (202, &json!(webhook)));
         wait_for_statuses(&service, &webhook, &["delivered", "delivered", "delivered", "failed"]).await;
+    }
+
+    async fn nobody_has_sent_what_they_do_not_see(store: TestStore) {
+        let service = start(store).await;
+        let receiver = Receiver::start(Behaviour::Status(200)).await;
+        let elsewhere = Receiver::start(Behaviour::Status(200)).await;
+        let seen = add_group(&service, "seen").await;
+        let hidden = add_group(&service, "hidden").await;
+        let limited = service.token("all", Some(&[&seen])).await;
+        let of_groups = service.token("webhooks:write,webhooks:read,contentGroups:read", None).await;
+        // Each kind of webhook, once enabled and once disabled, and what makes it show something else later.
+        let mut cases = Vec::new();
+        let piece = |group: &str| json!({"event": "contentPieceAdded", "metadata": {"contentGroupId": group}});
+        for enabled in [true, false] {
+            let moved = json!({"event": "contentPieceAdded", "metadata": {"contentGroupId": seen}});
+            cases.push((piece(&hidden), moved, limited.clone(), "outside_group_limit", enabled));
+            let events = (json!({"event": "memberInvited"}), json!({"event": "contentGroupAdded"}));
+            cases.push((events.0, events.1, of_groups.clone(), "insufficient_permissions", enabled));
+        }
+        let mut webhooks = Vec::new();
+        for (first, _, _, _, enabled) in &cases {
+            let mut body = first.clone();
+            body["url"] = json!(receiver.url);
+            body["name"] = json!("w");
+            body["enabled"] = json!(enabled);
+            webhooks.push(service.create("/webhooks", &body).await);
+        }
+        service.create("/content-pieces", &crate::service::piece_in(&hidden, "secret")).await;
+        service.person("guest", "Viewer").await;
+        for (webhook, (_, then, token, reason, enabled)) in webhooks.iter().zip(cases) {
+            let status = if enabled { "delivered" } else { "held" };
+            let delivery = wait_for_statuses(&service, webhook, &[status]).await.remove(0);
+            let mut body = then;
+            body["id"] = json!(webhook);
+            assert_eq!(service.put("/webhooks", &body).await.status, 204);
+            let send = async |method, path: &str, body: Value| {
+                service.send_as(&token, method, path, Some(&body)).await
+            };
+            let retry = json!({"id": delivery["id"]});
+            send(Method::POST, "/webhooks/deliveries/retry", retry.clone()).await.assert_problem(403, reason, &[]);
+            if !enabled {
+                for change in [json!({"url": elsewhere.url, "enabled": true}), json!({"enabled": true}),
+                    json!({"url": elsewhere.url})] {
+                    let mut body = change;
+                    body["id"] = json!(webhook);
+                    send(Method::PUT, "/webhooks", body).await.assert_problem(403, reason, &[]);
+                }
+                // What it says otherwise may be changed.
+                let named = send(Method::PUT, "/webhooks", json!({"id": webhook, "name": "n"})).await;
+                assert_eq!(named.status, 204, "{named:?}");
+            }
+            // Whoever sees all may do all of it.
+            assert_eq!(service.post("/webhooks/deliveries/retry", &retry).await.status, 202);
+        }
+        assert_eq!(elsewhere.count(), 0);
+    }
+
+    async fn what_is_asked_for_twice_with_a_key_is_done_once(store: TestStore) {
+        let service = start(store).await;
+        let receiver = Receiver::start(Behaviour::Status(200)).await;
+        let webhook = watch_groups(&service, &receiver).await;
+        add_group(&service, "News").await;
+        let delivery = wait_for_statuses(&service, &webhook, &["delivered"]).await.remove(0);
+        let requests = [
+            ("/webhooks/test", json!({"id": webhook})),
+            ("/webhooks/deliveries/retry", json!({"id": delivery["id"]})),
+            ("/webhooks/recover", json!({"id": webhook, "since": "2026-01-01T00:00:00Z"})),
+        ];
+        for (path, body) in &requests {
+            let mut answers = Vec::new();
+            for round in 0..3 {
+                let request = service.request(Method::POST, path).bearer_auth(&service.home.token);
+                let answer = Answer::of(request.header("idempotency-key", *path).json(body)).await;
+                assert_eq!(answer.status, 202, "{answer:?}");
+                let is_replayed = answer.headers.contains_key("idempotency-replayed");
+                assert_eq!(is_replayed, round > 0, "{path}");
+                answers.push(answer.body);
+            }
+            assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+            let request = service.request(Method::POST, path).bearer_auth(&service.home.token);
+            let other = json!({"id": "x"});
+            let answer = Answer::of(request.header("idempotency-key", *path).json(&other)).await;
+            assert!([404, 400, 422].contains(&answer.status.as_u16()), "{answer:?}");
+        }
+        wait_for_statuses(&service, &webhook, &["delivered", "delivered"]).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(receiver.count(), 3, "the event, again, and a sample");
     }
 
     async fn what_is_deleted_is_not_delivered(store: TestStore) {

@@ -109,9 +109,18 @@ impl Service {
     }
 
     pub(crate) async fn start_with(store: TestStore, limits: Limits) -> Self {
+        Self::start_among(store, limits, Arc::new(TestNames)).await
+    }
+
+    /// With names of the test's own.
+    pub(crate) async fn start_among(
+        store: TestStore,
+        limits: Limits,
+        names: Arc<dyn Resolve>,
+    ) -> Self {
         let clock = Arc::new(TestClock::default());
-        let environment = Environment::with_clock(Arc::<TestClock>::clone(&clock))
-            .with_resolver(Arc::new(TestNames));
+        let environment =
+            Environment::with_clock(Arc::<TestClock>::clone(&clock)).with_resolver(names);
         let statements = Arc::new(StatementLog::default());
         let options = Options {
             url: store.url.clone(),

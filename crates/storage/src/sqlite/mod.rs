@@ -16,6 +16,7 @@ use std::sync::Arc;
 use crate::database::{News, Options, Role};
 use crate::error::{Failure, Result};
 use crate::migrate;
+use crate::pressure::Pressure;
 use crate::statement_log::StatementLog;
 use crate::tx::{Tx, WriteTx};
 use checkpoint::Checkpointer;
@@ -76,13 +77,18 @@ impl Sqlite {
         Readers::run_on_thread(&self.readers, name, operation).await
     }
 
-    pub(crate) async fn write<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
+    pub(crate) async fn write<T, E, F>(
+        &self,
+        name: &'static str,
+        operation: F,
+        pressure: Option<Arc<Pressure>>,
+    ) -> Result<T, E>
     where
         T: Send + 'static,
         E: Failure,
         F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + 'static,
     {
-        self.writer.write(name, operation, self.log.clone()).await
+        self.writer.write(name, operation, pressure, self.log.clone()).await
     }
 
     pub(crate) async fn close(&self) {

@@ -5,7 +5,6 @@
 //! rolled the group back (a full disk, an I/O error), everybody in it is told so.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,6 +16,7 @@ use super::checkpoint::CheckpointSignal;
 use super::inline;
 use crate::database::{News, Options};
 use crate::error::{Error, Failure, Result};
+use crate::pressure::{Pressure, Slice};
 use crate::statement_log::StatementLog;
 use crate::tx::{Tx, WriteTx};
 
@@ -33,8 +33,6 @@ const GROUP_TIME_MAX: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(super) struct Writer {
     queue: Mutex<Option<mpsc::Sender<Waiting>>>,
-    /// How many writes are in the queue.
-    queued: Arc<AtomicUsize>,
     thread: Mutex<Option<JoinHandle<()>>>,
     wait_max: Duration,
 }
@@ -43,12 +41,18 @@ pub(super) struct Writer {
 struct Waiting {
     job: Box<dyn Job>,
     deadline: Instant,
+    /// What it stands back for, if it does.
+    pressure: Option<Arc<Pressure>>,
 }
 
 /// One write, its closure's types erased.
 trait Job: Send + std::fmt::Debug {
     /// Runs the closure and keeps its outcome; says whether its changes stand.
-    fn run(&mut self, connection: &mut Connection) -> Result<(), Option<Error>>;
+    fn run(
+        &mut self,
+        connection: &mut Connection,
+        slice: Option<&Slice>,
+    ) -> Result<(), Option<Error>>;
 
     /// Whether others wait for what the closure did.
     fn has_news(&self) -> bool;
@@ -62,7 +66,6 @@ struct Write<T, E, F> {
     operation: F,
     outcome: Option<Result<T, E>>,
     has_news: bool,
-    queued: Arc<AtomicUsize>,
     reply: oneshot::Sender<Result<T, E>>,
     log: Option<Arc<StatementLog>>,
 }
@@ -75,15 +78,12 @@ impl Writer {
         options: &Options,
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
-        let queued = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&queued);
         let thread = std::thread::Builder::new()
             .name("writer".to_owned())
-            .spawn(move || Loop { connection, checkpoint, news, waiting, queued }.run())
+            .spawn(move || Loop { connection, checkpoint, news, waiting }.run())
             .expect("the system starts a thread at the program's start");
         Self {
             queue: Mutex::new(Some(queue)),
-            queued: counted,
             thread: Mutex::new(Some(thread)),
             wait_max: options.write_wait_max,
         }
@@ -94,6 +94,7 @@ impl Writer {
         &self,
         name: &'static str,
         operation: F,
+        pressure: Option<Arc<Pressure>>,
         log: Option<Arc<StatementLog>>,
     ) -> Result<T, E>
     where
@@ -102,16 +103,12 @@ impl Writer {
         F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let queued = Arc::clone(&self.queued);
-        let job =
-            Box::new(Write { name, operation, outcome: None, has_news: false, queued, reply, log });
-        let waiting = Waiting { job, deadline: Instant::now() + self.wait_max };
+        let job = Box::new(Write { name, operation, outcome: None, has_news: false, reply, log });
+        let waiting = Waiting { job, deadline: Instant::now() + self.wait_max, pressure };
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let queue = queue.ok_or(Error::Overloaded)?;
-        self.queued.fetch_add(1, Ordering::Relaxed);
         let sent = tokio::time::timeout(self.wait_max, queue.send(waiting)).await;
         if !matches!(sent, Ok(Ok(()))) {
-            self.queued.fetch_sub(1, Ordering::Relaxed);
             return Err(Error::Overloaded.into());
         }
         drop(queue);
@@ -135,10 +132,14 @@ where
     E: Failure,
     F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send,
 {
-    fn run(&mut self, connection: &mut Connection) -> Result<(), Option<Error>> {
+    fn run(
+        &mut self,
+        connection: &mut Connection,
+        slice: Option<&Slice>,
+    ) -> Result<(), Option<Error>> {
         let run = || {
             let tx = Tx::sqlite(connection, self.log.as_deref());
-            let tx = WriteTx::waited_for(tx, &self.queued);
+            let tx = WriteTx::new(tx, slice);
             let outcome = inline::finish_at_once(self.name, (self.operation)(&tx));
             (outcome, tx.has_news())
         };
@@ -181,21 +182,13 @@ struct Loop {
     checkpoint: CheckpointSignal,
     news: News,
     waiting: mpsc::Receiver<Waiting>,
-    queued: Arc<AtomicUsize>,
 }
 
 impl Loop {
     fn run(mut self) {
         while let Some(first) = self.waiting.blocking_recv() {
-            self.queued.fetch_sub(1, Ordering::Relaxed);
             self.run_group(first);
         }
-    }
-
-    fn next(&mut self) -> Option<Waiting> {
-        let next = self.waiting.try_recv().ok()?;
-        self.queued.fetch_sub(1, Ordering::Relaxed);
-        Some(next)
     }
 
     /// Runs `first` and what waits behind it, and commits all of it as one group.
@@ -208,11 +201,12 @@ impl Loop {
         let started = Instant::now();
         let mut done: Vec<Box<dyn Job>> = Vec::new();
         let mut next = Some(first);
-        while let Some(Waiting { mut job, deadline }) = next.take() {
+        while let Some(Waiting { mut job, deadline, pressure }) = next.take() {
             if Instant::now() > deadline {
                 job.answer(Some(&Error::Overloaded));
             } else {
-                let ended = self.run_one(&mut *job);
+                let slice = pressure.as_ref().map(Pressure::slice);
+                let ended = self.run_one(&mut *job, slice.as_ref());
                 done.push(job);
                 if let Err(error) = ended {
                     self.recover();
@@ -221,7 +215,7 @@ impl Loop {
                 }
             }
             if done.len() < GROUP_MAX && started.elapsed() < GROUP_TIME_MAX {
-                next = self.next();
+                next = self.waiting.try_recv().ok();
             }
         }
         let failure = execute(&self.connection, "COMMIT").err();
@@ -237,9 +231,9 @@ impl Loop {
     }
 
     /// Runs one closure in a savepoint. An error means that the whole group is gone.
-    fn run_one(&mut self, job: &mut dyn Job) -> Result<()> {
+    fn run_one(&mut self, job: &mut dyn Job, slice: Option<&Slice>) -> Result<()> {
         execute(&self.connection, "SAVEPOINT one_write")?;
-        let verdict = job.run(&mut self.connection);
+        let verdict = job.run(&mut self.connection, slice);
         if self.connection.is_autocommit() {
             // SQLite rolled everything back by itself; going on would commit each statement alone.
             let cause = verdict.err().flatten();

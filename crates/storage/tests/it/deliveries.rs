@@ -81,7 +81,7 @@ async fn lease(open: &Open, owner: &str, now: Timestamp) -> Vec<Leased> {
         failing_max: 100,
     };
     let lease = async move |tx: &WriteTx<'_>| deliveries::lease(tx, &request).await;
-    write(&open.database, lease).await
+    write(&open.database, lease).await.0
 }
 
 fn settlement(leased: &Leased, outcome: Outcome, step: Step) -> Settlement {
@@ -98,7 +98,7 @@ fn settlement(leased: &Leased, outcome: Outcome, step: Step) -> Settlement {
     }
 }
 
-/// Settles all of these alike; says how many verdicts there were.
+/// Settles all of these alike; says how many were kept.
 async fn settle(
     open: &Open,
     leased: &[Leased],
@@ -109,7 +109,7 @@ async fn settle(
     let settlements: Vec<_> = leased.iter().map(|one| settlement(one, outcome, step)).collect();
     let settle =
         async move |tx: &WriteTx<'_>| deliveries::settle(tx, &settlements, now, || 0.0).await;
-    write(&open.database, settle).await.verdicts.len()
+    write(&open.database, settle).await.kept
 }
 
 async fn statuses(open: &Open) -> Vec<Status> {
@@ -170,7 +170,7 @@ on_both_engines! {
         assert_eq!(theirs.iter().map(|one| one.id).collect::<Vec<_>>(), mine.iter().map(|one| one.id).collect::<Vec<_>>());
         assert_eq!(settle(&open, &mine, Outcome::Taken, Step::Delivered, later(61_000)).await, 0);
         assert_eq!(statuses(&open).await, [Status::Pending; 5]);
-        assert_eq!(settle(&open, &theirs, Outcome::Taken, Step::Delivered, later(61_000)).await, 1);
+        assert_eq!(settle(&open, &theirs, Outcome::Taken, Step::Delivered, later(61_000)).await, 2);
         assert_eq!(settle(&open, &theirs, FAILED, Step::Failed, later(61_000)).await, 0, "once");
         let found = statuses(&open).await;
         assert_eq!(found.iter().filter(|&&status| status == Status::Delivered).count(), 2);

@@ -17,6 +17,7 @@ mod deliveries;
 mod opening;
 mod people;
 mod plans;
+mod simulation;
 mod sqlite_faults;
 mod store;
 mod transactions;

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::delivery::Envelope;
 use crate::http::error::Error;
 use crate::http::problem::{Problem, Reason};
+use crate::operations::deliveries::sees_all;
 
 /// How many events are looked through for one answer: a limited token may see few of them.
 pub(super) const LOOKED_AT_MAX: i64 = 2_000;
@@ -60,10 +61,8 @@ pub(super) async fn read(
     max: usize,
 ) -> Result<Part, Error> {
     // Who sees all needs no more than the answer holds, and one to know whether there are more.
-    let sees_all = reader.content_groups.is_none()
-        && EventType::ALL.iter().all(|event| reader.permissions.allows(event.permission()));
     let wanted = i64::try_from(max).unwrap_or(i64::MAX).saturating_add(1);
-    let limit = if sees_all { wanted } else { LOOKED_AT_MAX };
+    let limit = if sees_all(reader) { wanted } else { LOOKED_AT_MAX };
     let found = events::list_placed(tx, reader.workspace, after, limit).await?;
     let was_cut = i64::try_from(found.len()).unwrap_or(i64::MAX) == limit;
     let mut part = Part { seen: Vec::new(), looked_up_to: after, more: was_cut };

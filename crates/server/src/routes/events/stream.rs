@@ -44,12 +44,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Follow {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Error> {
         let accepted = parts.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        let mut kinds = accepted.flat_map(|value| value.split(','));
-        let is_wanted = kinds.any(|kind| {
-            let name = kind.split(';').next().unwrap_or_default().trim();
-            name.eq_ignore_ascii_case("text/event-stream")
-        });
-        let Some(given) = parts.headers.get("last-event-id").filter(|_| is_wanted) else {
+        let kinds: Vec<&str> = accepted.flat_map(|value| value.split(',')).collect();
+        let stream = weight(&kinds, "text/event-stream").unwrap_or_default();
+        let page = weight(&kinds, "application/json").unwrap_or_default();
+        let is_wanted = stream > 0.0 && stream >= page;
+        let given = parts.headers.get("last-event-id").filter(|given| !given.is_empty());
+        let Some(given) = given.filter(|_| is_wanted) else {
             return Ok(Self { is_wanted, last_event_id: None });
         };
         let number = given.to_str().ok().and_then(|text| text.trim().parse::<i64>().ok());
@@ -62,6 +62,16 @@ impl<S: Send + Sync> FromRequestParts<S> for Follow {
             }
         }
     }
+}
+
+/// How much a media type is wanted, from 0 to 1, where it is named.
+fn weight(kinds: &[&str], name: &str) -> Option<f32> {
+    kinds.iter().find_map(|kind| {
+        let mut parts = kind.split(';').map(str::trim);
+        let is_named = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case(name));
+        let given = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
+        is_named.then(|| given.and_then(|given| given.trim().parse().ok()).unwrap_or(1.0))
+    })
 }
 
 impl Argument for Follow {
@@ -127,12 +137,21 @@ impl Stream {
             if self.spoke.elapsed() >= HEARTBEAT {
                 return Some(Event::default().comment(""));
             }
+            let pause = self.pause();
             tokio::select! {
                 _ = self.news.changed() => {}
                 _ = self.stopping.wait_for(|stopping| *stopping) => return None,
-                () = tokio::time::sleep(POLL) => {}
+                () = tokio::time::sleep(pause) => {}
             }
         }
+    }
+
+    /// How long to wait for news at the most.
+    fn pause(&self) -> Duration {
+        let now = self.app.environment().now();
+        let left = self.reader.expires_at.map(|end| end.ms().saturating_sub(now.ms()));
+        let left = left.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
+        left.map_or(POLL, |left| left.min(POLL))
     }
 
     /// Reads what is new. Says whether there was something, and nothing where the token has ended.

@@ -11,8 +11,9 @@ use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::reference;
+use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::query::Id;
-use crate::http::response;
+use crate::http::response::Made;
 use crate::operations::deliveries;
 use crate::routes::webhooks::schema::Accepted;
 
@@ -30,14 +31,17 @@ use crate::routes::webhooks::schema::Accepted;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteWebhooks>,
-    JsonBody { mut fields, .. }: JsonBody,
+    key: IdempotencyKey,
+    JsonBody { mut fields, bytes }: JsonBody,
 ) -> Result<Response, Error> {
     let id = Id::new(fields.required("id", reference::<DeliveryId>).flatten());
     fields.finish()?;
     let id = id.get()?;
-    let (caller, environment) = (actor.into_authentication(), app.environment().clone());
-    let write =
-        async move |tx: &WriteTx<'_>| deliveries::retry(tx, &environment, &caller, id).await;
-    app.database().write("deliveries.retry", write).await?;
-    Ok(response::accepted(id))
+    let (authentication, environment) = (actor.into_authentication(), app.environment().clone());
+    let caller = authentication.clone();
+    let accept = async move |tx: &WriteTx<'_>| {
+        deliveries::retry(tx, &environment, &caller, id).await?;
+        Ok(Made::accepted(id))
+    };
+    idempotency::make(&app, "deliveries.retry", &authentication, key, &bytes, accept).await
 }

@@ -11,8 +11,9 @@ use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::{reference, text, time};
+use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::query::Id;
-use crate::http::response;
+use crate::http::response::Made;
 use crate::operations::deliveries;
 
 /// Recover a webhook's failed deliveries
@@ -29,16 +30,18 @@ use crate::operations::deliveries;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteWebhooks>,
-    JsonBody { mut fields, .. }: JsonBody,
+    key: IdempotencyKey,
+    JsonBody { mut fields, bytes }: JsonBody,
 ) -> Result<Response, Error> {
     let id = Id::new(fields.required("id", reference::<WebhookId>).flatten());
     let since = fields.required("since", text(time));
     fields.finish()?;
     let (id, since) = (id.get()?, since.expect("there, as nothing was refused"));
-    let (caller, environment) = (actor.into_authentication(), app.environment().clone());
-    let write = async move |tx: &WriteTx<'_>| {
-        deliveries::recover(tx, &environment, &caller, id, since).await
+    let (authentication, environment) = (actor.into_authentication(), app.environment().clone());
+    let caller = authentication.clone();
+    let accept = async move |tx: &WriteTx<'_>| {
+        deliveries::recover(tx, &environment, &caller, id, since).await?;
+        Ok(Made::accepted(id))
     };
-    app.database().write("webhooks.recover", write).await?;
-    Ok(response::accepted(id))
+    idempotency::make(&app, "webhooks.recover", &authentication, key, &bytes, accept).await
 }

@@ -11,8 +11,9 @@ use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::reference;
+use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::query::Id;
-use crate::http::response;
+use crate::http::response::Made;
 use crate::operations::deliveries;
 
 /// Try a webhook
@@ -29,13 +30,17 @@ use crate::operations::deliveries;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteWebhooks>,
-    JsonBody { mut fields, .. }: JsonBody,
+    key: IdempotencyKey,
+    JsonBody { mut fields, bytes }: JsonBody,
 ) -> Result<Response, Error> {
     let id = Id::new(fields.required("id", reference::<WebhookId>).flatten());
     fields.finish()?;
     let id = id.get()?;
-    let (caller, environment) = (actor.into_authentication(), app.environment().clone());
-    let write = async move |tx: &WriteTx<'_>| deliveries::test(tx, &environment, &caller, id).await;
-    let delivery = app.database().write("webhooks.test", write).await?;
-    Ok(response::accepted(delivery))
+    let (authentication, environment) = (actor.into_authentication(), app.environment().clone());
+    let caller = authentication.clone();
+    let accept = async move |tx: &WriteTx<'_>| {
+        let delivery = deliveries::test(tx, &environment, &caller, id).await?;
+        Ok(Made::accepted(delivery))
+    };
+    idempotency::make(&app, "webhooks.test", &authentication, key, &bytes, accept).await
 }

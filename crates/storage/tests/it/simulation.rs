@@ -1,0 +1,370 @@
+//! Deliveries under a simulated clock: the dispatcher and the store as they are, receivers that fail in all
+//! kinds of ways, and a program that is killed now and then. No attempt is made before its time, none is late
+//! that nothing holds, and none is forgotten.
+//!
+//! `GALLEY_TEST_SCHEDULES=1000000 cargo test --release -p galley-storage --test it -- simulation --nocapture`
+//! simulates more deliveries, `GALLEY_TEST_SEED` the same ones again.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::env;
+use std::time::Duration;
+
+use galley_delivery::{Action, Ask, Dispatcher, Job, Limits};
+use galley_domain::delivery::{ATTEMPTS_MAX, Health, Outcome, Step, next_step};
+use galley_domain::event::{EventType, Occurrence};
+use galley_domain::webhook::{Webhook, WebhookName, WebhookUrl};
+use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId};
+use galley_storage::deliveries::{self, LeaseRequest, Leased, Settlement};
+use galley_storage::events::{self, NewEvent};
+use galley_storage::{Error, Tx, Value, WriteTx, webhooks};
+use galley_testing::TestStore;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::store::{NOW, Open, id};
+
+const WEBHOOKS: usize = 100;
+
+/// What is due may come so much later.
+const LATE_MAX: i64 = 5_000;
+
+const HOUR: i64 = 3_600_000;
+
+/// How a receiver behaves.
+#[derive(Clone, Copy)]
+enum Receiver {
+    Well,
+    /// It fails as often as this, of a hundred.
+    Flaky(u32),
+    /// It fails in these hours.
+    Down(i64, i64),
+    /// It often wants to be called later.
+    Busy,
+}
+
+impl Receiver {
+    fn of(place: usize, random: &mut StdRng) -> Self {
+        match place % 10 {
+            0..6 => Self::Well,
+            6 => Self::Flaky(random.random_range(1..60)),
+            7 => Self::Flaky(random.random_range(85..100)),
+            8 => {
+                let from = random.random_range(0..30);
+                Self::Down(from, from + random.random_range(1..100))
+            }
+            _ => Self::Busy,
+        }
+    }
+
+    fn outcome(self, now: Timestamp, random: &mut StdRng) -> Outcome {
+        let hour = (now.ms() - NOW.ms()) / HOUR;
+        let fails = match self {
+            Self::Well => random.random_range(0..1_000) == 0,
+            Self::Flaky(often) => random.random_range(0..100) < often,
+            Self::Down(from, to) => (from..to).contains(&hour),
+            Self::Busy if random.random_range(0..10) < 3 => {
+                let asked = [0, 3, 60, 4_000, 1_000_000][random.random_range(0..5)];
+                return Outcome::Failed { retry_after: Some(Duration::from_secs(asked)) };
+            }
+            Self::Busy => false,
+        };
+        if fails { Outcome::Failed { retry_after: None } } else { Outcome::Taken }
+    }
+}
+
+/// What is known of a webhook's line from outside of the store.
+#[derive(Default)]
+struct Line {
+    under_way: usize,
+    /// When its receiver last had as much to do as it may have, or its program was killed.
+    full_at: i64,
+    /// How it is at the worst: rests are as long as they may be.
+    health: Health,
+    rests_until: i64,
+}
+
+struct Simulation {
+    open: Open,
+    random: StdRng,
+    now: Timestamp,
+    dispatcher: Dispatcher<Leased, Settlement>,
+    /// Attempts under way by their end.
+    ends: BinaryHeap<Reverse<(i64, u64)>>,
+    attempts: HashMap<u64, (WebhookId, bool, Settlement)>,
+    receivers: BTreeMap<WebhookId, Receiver>,
+    lines: BTreeMap<WebhookId, Line>,
+    /// When deliveries are due that were attempted before.
+    due: HashMap<DeliveryId, i64>,
+    made: u64,
+    retries: u64,
+    kills: u64,
+    /// After how many attempts.
+    next_kill: u64,
+}
+
+#[tokio::test]
+async fn no_attempt_is_early_late_or_forgotten() {
+    let number = |name| env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let schedules = number("GALLEY_TEST_SCHEDULES").unwrap_or(2_000);
+    let seed = number("GALLEY_TEST_SEED").unwrap_or_else(rand::random);
+    println!("GALLEY_TEST_SEED={seed}");
+    let mut simulation = Simulation::new(seed).await;
+    let events = usize::try_from(schedules).unwrap().div_ceil(WEBHOOKS);
+    let mut left = events;
+    while left > 0 || !simulation.is_done().await {
+        if left > 0 {
+            let count = simulation.random.random_range(1..=40).min(left);
+            left -= count;
+            simulation.happen(count).await;
+        }
+        let pause = simulation.random.random_range(1..20 * 60_000);
+        simulation.run_until(simulation.now.ms() + pause).await;
+    }
+    simulation.check_all_ended(events).await;
+    println!(
+        "{} deliveries, {} attempts, {} of them again, {} kills, {} days",
+        events * WEBHOOKS,
+        simulation.made,
+        simulation.retries,
+        simulation.kills,
+        (simulation.now.ms() - NOW.ms()) / (24 * HOUR)
+    );
+}
+
+impl Simulation {
+    async fn new(seed: u64) -> Self {
+        let open = Open::new(TestStore::sqlite()).await;
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut receivers = BTreeMap::new();
+        for place in 0..WEBHOOKS {
+            let webhook = Webhook {
+                id: WebhookId::new(id()),
+                url: WebhookUrl::parse("https://example.org/").unwrap(),
+                name: WebhookName::parse("h").unwrap(),
+                description: None,
+                event: EventType::MemberAdded,
+                content_group_id: None,
+                extension: None,
+                enabled: true,
+                disabled_reason: None,
+                failing_since: None,
+                dropped: 0,
+                version: 1,
+            };
+            receivers.insert(webhook.id, Receiver::of(place, &mut random));
+            let workspace = open.workspace;
+            let insert = async move |tx: &WriteTx<'_>| {
+                webhooks::insert(tx, workspace, &webhook, None, NOW).await
+            };
+            open.database.write::<_, Error, _>("insert", insert).await.unwrap();
+        }
+        let lines = receivers.keys().map(|id| (*id, Line::default())).collect();
+        Self {
+            open,
+            random,
+            now: NOW,
+            dispatcher: Dispatcher::new(Limits::default(), NOW),
+            ends: BinaryHeap::new(),
+            attempts: HashMap::new(),
+            receivers,
+            lines,
+            due: HashMap::new(),
+            made: 0,
+            retries: 0,
+            kills: 0,
+            next_kill: 500,
+        }
+    }
+
+    async fn happen(&mut self, count: usize) {
+        let (workspace, now) = (self.open.workspace, self.now);
+        let new = || NewEvent {
+            id: EventId::new(id()),
+            occurrence: Occurrence::MemberAdded,
+            data: "{}".to_owned(),
+            data_before: None,
+        };
+        let events: Vec<NewEvent> = (0..count).map(|_| new()).collect();
+        let append =
+            async move |tx: &WriteTx<'_>| events::append(tx, workspace, &events, now).await;
+        self.open.database.write::<_, Error, _>("append", append).await.unwrap();
+        self.dispatcher.news();
+    }
+
+    /// Does what the dispatcher says until then.
+    async fn run_until(&mut self, end: i64) {
+        loop {
+            for action in self.dispatcher.next(self.now) {
+                match action {
+                    Action::Attempt(job) => self.begin(job),
+                    Action::Ask(ask) => self.ask(ask).await,
+                    Action::GiveBack(_) => panic!("a lease is longer than anything waits"),
+                }
+            }
+            if self.dispatcher.has_more_to_begin() {
+                continue;
+            }
+            let wakes_at = self.dispatcher.wake_at().expect("it asks nobody who has not answered");
+            let ends_at = self.ends.peek().map_or(i64::MAX, |Reverse((at, _))| *at);
+            let mut next = wakes_at.ms().min(ends_at);
+            if self.attempts.is_empty() {
+                // Nothing happens until a line is to be looked at: it asks in vain once a second.
+                let first = self.first_look().await.unwrap_or(end).min(end);
+                next = next.max(first + (next - first).rem_euclid(1_000));
+            }
+            if next > end {
+                self.now = Timestamp::from_ms(end.max(self.now.ms()));
+                return;
+            }
+            self.now = Timestamp::from_ms(next.max(self.now.ms()));
+            while let Some(Reverse((at, number))) = self.ends.peek().copied() {
+                if at > self.now.ms() {
+                    break;
+                }
+                self.ends.pop();
+                self.end(number);
+            }
+            if self.made >= self.next_kill {
+                self.kill().await;
+            }
+        }
+    }
+
+    fn begin(&mut self, job: Job<Leased>) {
+        let (now, leased) = (self.now, job.payload);
+        let line = self.lines.get_mut(&job.webhook).unwrap();
+        let due = self.due.get(&leased.id).copied().unwrap_or(leased.happened_at.ms());
+        assert!(now.ms() >= due, "{} ms early: {leased:?}", due - now.ms());
+        let may_begin = due.max(line.full_at).max(line.rests_until);
+        assert!(now.ms() - may_begin <= LATE_MAX, "{} ms late: {leased:?}", now.ms() - may_begin);
+        line.under_way += 1;
+        assert!(line.under_way <= job.slots, "more than its receiver can do with");
+        if line.under_way == job.slots {
+            line.full_at = now.ms();
+        }
+        let attempts = leased.attempts + 1;
+        assert!(attempts <= ATTEMPTS_MAX);
+        let lasts = match self.random.random_range(0..100) {
+            0 => self.random.random_range(0..15_000),
+            _ => self.random.random_range(0..200),
+        };
+        let ends_at = Timestamp::from_ms(now.ms() + lasts);
+        let outcome = self.receivers[&job.webhook].outcome(ends_at, &mut self.random);
+        let step = next_step(attempts, outcome, ends_at, self.random.random());
+        let settlement = Settlement {
+            workspace: leased.workspace,
+            webhook: leased.webhook,
+            delivery: leased.id,
+            lease: leased.lease,
+            is_test: false,
+            outcome,
+            step,
+            attempts,
+            log: "[]".to_owned(),
+        };
+        self.made += 1;
+        self.retries += u64::from(attempts > 1);
+        self.ends.push(Reverse((ends_at.ms(), self.made)));
+        self.attempts.insert(self.made, (job.webhook, job.is_failing, settlement));
+    }
+
+    fn end(&mut self, number: u64) {
+        // Nothing is known of it where its program was killed.
+        let Some((webhook, is_failing, settlement)) = self.attempts.remove(&number) else { return };
+        self.dispatcher.attempted(webhook, is_failing, settlement, self.now);
+    }
+
+    async fn ask(&mut self, ask: Ask<Settlement>) {
+        for one in &ask.settle {
+            let line = self.lines.get_mut(&one.webhook).unwrap();
+            line.full_at = self.now.ms();
+            line.under_way -= 1;
+            line.health = line.health.after(one.outcome, self.now, 1.0);
+            line.rests_until =
+                line.health.open_until.map_or(0, Timestamp::ms).max(line.rests_until);
+            match one.step {
+                Step::Retry(due) => self.due.insert(one.delivery, due.ms()),
+                Step::Delivered | Step::Failed => self.due.remove(&one.delivery),
+            };
+        }
+        let (now, random) = (self.now, self.random.random::<f64>());
+        let request = LeaseRequest {
+            now,
+            until: Timestamp::from_ms(now.ms() + 60_000),
+            lease: id().to_string(),
+            owner: "a".to_owned(),
+            max: ask.max,
+            failing_max: ask.failing_max,
+        };
+        let exchange = async move |tx: &WriteTx<'_>| {
+            let settled = deliveries::settle(tx, &ask.settle, now, || random).await?;
+            assert_eq!((settled.kept, settled.left.len()), (ask.settle.len(), 0));
+            let more = deliveries::expand(tx, || DeliveryId::new(id()), 256, now).await?;
+            let (leased, more_due) = deliveries::lease(tx, &request).await?;
+            Ok((leased, more || more_due))
+        };
+        let exchange = self.open.database.write::<_, Error, _>("exchange", exchange);
+        let (leased, more) = exchange.await.unwrap();
+        let jobs = leased.into_iter().map(|leased| Job {
+            webhook: leased.webhook,
+            slots: leased.health.slots as usize,
+            is_failing: leased.health.is_failing(),
+            until: leased.until,
+            payload: leased,
+        });
+        self.dispatcher.answered(jobs.collect(), Vec::new(), more, self.now);
+    }
+
+    /// Another run of the program goes on with what there is in the store.
+    async fn kill(&mut self) {
+        self.kills += 1;
+        self.next_kill = self.made + self.random.random_range(100..10_000);
+        self.attempts.clear();
+        self.ends.clear();
+        for line in self.lines.values_mut() {
+            line.under_way = 0;
+            line.full_at = self.now.ms();
+        }
+        let now = self.now;
+        let recover = async move |tx: &WriteTx<'_>| deliveries::recover_leases(tx, "a", now).await;
+        self.open.database.write::<_, Error, _>("recover", recover).await.unwrap();
+        self.dispatcher = Dispatcher::new(Limits::default(), now);
+    }
+
+    async fn read(&self, sql: &'static str, time: i64) -> Option<i64> {
+        let read =
+            async move |tx: &Tx<'_>| tx.get(sql, &[Value::from(time)], |row| row.opt_int(0)).await;
+        self.open.database.read_much::<_, Error, _>("read", read).await.unwrap()
+    }
+
+    async fn first_look(&self) -> Option<i64> {
+        self.read("SELECT MIN(next_at_ms) FROM webhook_queues WHERE ?1 = 0", 0).await
+    }
+
+    /// Whether nothing is to be sent any more; looks on the way whether something lies there that should have
+    /// been.
+    async fn is_done(&self) -> bool {
+        let overdue = self
+            .read(
+                "SELECT count(*) FROM deliveries d
+                 JOIN webhook_queues q ON q.workspace_id = d.workspace_id AND q.webhook_id = d.webhook_id
+                 WHERE d.status = 'pending' AND d.due_at_ms < ?1 AND COALESCE(q.open_until_ms, 0) < ?1
+                    AND NOT EXISTS (SELECT 1 FROM delivery_leases l WHERE l.webhook_id = d.webhook_id)",
+                self.now.ms() - LATE_MAX,
+            )
+            .await;
+        assert_eq!(overdue, Some(0), "nothing holds these");
+        let sql = "SELECT count(*) FROM deliveries WHERE status = 'pending' AND ?1 = 0";
+        self.read(sql, 0).await == Some(0) && self.open.count("event_matches").await == 0
+    }
+
+    async fn check_all_ended(&self, events: usize) {
+        let all = i64::try_from(events * WEBHOOKS).unwrap();
+        let well = "SELECT count(*) FROM deliveries WHERE ?1 = 0
+            AND (status = 'delivered' AND attempts BETWEEN 1 AND 10 OR status = 'failed' AND attempts = 10)";
+        assert_eq!(self.read(well, 0).await, Some(all));
+        assert_eq!(self.open.count("deliveries").await, all);
+        assert_eq!(self.open.count("delivery_leases").await, 0);
+    }
+}
