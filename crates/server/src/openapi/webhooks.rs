@@ -185,7 +185,9 @@ pub(super) fn add_examples(section: &mut Value, schemas: &Value) {
             data.shift_remove("content");
             // An example of each field alone would make a group stand in itself, and an invite be accepted.
             for groups in ["ancestors", "descendants"] {
-                data.get_mut(groups).map(|groups| *groups = json!([]));
+                if let Some(groups) = data.get_mut(groups) {
+                    *groups = json!([]);
+                }
             }
             if event == EventType::MemberInvited.as_str() {
                 data.insert("pendingInvite".to_owned(), json!(true));

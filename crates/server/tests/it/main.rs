@@ -34,6 +34,7 @@ mod own;
 mod query_count;
 mod roles;
 mod round_trip;
+mod secrets;
 mod service;
 mod tags;
 mod tokens;

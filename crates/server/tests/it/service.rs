@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::described::{self, Asked};
+use crate::secrets;
 
 /// The system's time and what a test let pass.
 #[derive(Debug, Default)]
@@ -335,6 +336,7 @@ impl Answer {
         let (client, request) = request.build_split();
         let request = request.expect("the request can be sent");
         let asked = Asked::of(&request);
+        secrets::remember(request.body().and_then(|body| body.as_bytes()).unwrap_or_default());
         let response = client.execute(request).await.expect("the service answers");
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes = response.bytes().await.expect("the answer is whole");
@@ -342,6 +344,8 @@ impl Answer {
         // The answer to HEAD has its headers alone.
         let bytes = if bytes.is_empty() { Vec::new() } else { decoded(&bytes, coding) };
         described::check(&asked, status, &headers, &bytes);
+        secrets::assert_absent(&bytes, "an answer");
+        secrets::assert_absent(format!("{headers:?}").as_bytes(), "an answer's head");
         let body = if bytes.is_empty() {
             Value::Null
         } else {

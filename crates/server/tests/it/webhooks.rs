@@ -93,7 +93,7 @@ on_both_engines! {
 
     async fn a_secret_is_never_shown_and_kept_encrypted(store: TestStore) {
         let service = Service::start(store).await;
-        let secrets = ["x", "a secret of some length", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"];
+        let secrets = ["x", "a secret of some length", "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"];
         for secret in secrets {
             let mut body = webhook("memberAdded", None);
             body["secret"] = json!(secret);

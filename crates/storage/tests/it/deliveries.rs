@@ -5,7 +5,7 @@ use galley_domain::delivery::{HELD_MAX, Health, Outcome, Status, Step};
 use galley_domain::event::{EventType, Occurrence};
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
 use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
-use galley_storage::deliveries::{self, LeaseRequest, Leased, ListQuery, Settlement};
+use galley_storage::deliveries::{self, LeaseRequest, Leased, ListQuery, Settlement, Which};
 use galley_storage::events::{self, NewEvent};
 use galley_storage::{Database, Error, Tx, WriteTx, webhooks};
 use galley_testing::on_both_engines;
@@ -327,6 +327,44 @@ on_both_engines! {
         };
         write(&open.database, delete).await;
         assert_eq!((open.count("deliveries").await, open.count("webhook_queues").await), (0, 0));
+        check_plans(&open).await;
+    }
+
+    async fn what_deliveries_show_is_told(store: TestStore) {
+        let open = Open::new(store).await;
+        let webhook = webhook(&open).await;
+        let workspace = open.workspace;
+        happen(&open, 5).await;
+        let shown = async |which| {
+            let list = async move |tx: &WriteTx<'_>| {
+                deliveries::hold_still(tx, workspace, webhook).await?;
+                deliveries::list_shown(tx, workspace, webhook, which).await
+            };
+            write(&open.database, list).await
+        };
+        let all = [(EventType::MemberAdded, Occurrence::MemberAdded)];
+        assert_eq!(shown(Which::ToBeSent).await, all, "no delivery is made yet");
+        expand(&open, 100).await;
+        assert_eq!(shown(Which::ToBeSent).await, all);
+        assert_eq!(shown(Which::FailedSince(NOW)).await, []);
+        let leased = lease(&open, "a", NOW).await;
+        settle(&open, &leased, FAILED, Step::Failed, NOW).await;
+        assert_eq!(shown(Which::FailedSince(NOW)).await, all);
+        assert_eq!(shown(Which::FailedSince(later(1))).await, []);
+        assert_eq!(shown(Which::One(leased[0].id)).await, all);
+        assert_eq!(shown(Which::One(DeliveryId::new(id()))).await, []);
+        let mut left = lease(&open, "a", later(60_000)).await;
+        while !left.is_empty() {
+            settle(&open, &left, Outcome::Taken, Step::Delivered, later(60_000)).await;
+            left = lease(&open, "a", later(60_000)).await;
+        }
+        assert_eq!(shown(Which::ToBeSent).await, []);
+        // What is being recovered will be sent.
+        let recover = async move |tx: &WriteTx<'_>| {
+            deliveries::recover(tx, workspace, webhook, NOW, DeliveryId::new(id())).await
+        };
+        write(&open.database, recover).await;
+        assert_eq!(shown(Which::ToBeSent).await, all);
         check_plans(&open).await;
     }
 }

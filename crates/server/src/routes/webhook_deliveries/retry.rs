@@ -26,7 +26,10 @@ use crate::routes::webhooks::schema::Accepted;
     path = "/webhooks/deliveries/retry",
     operation_id = "retryDelivery",
     request_body = schema::DeliveryToRetry,
-    responses((status = 202, body = Accepted)),
+    responses(
+        (status = 202, body = Accepted),
+        (status = 403, description = "outside_group_limit"),
+    ),
 )]
 pub(crate) async fn handle(
     State(app): State<App>,

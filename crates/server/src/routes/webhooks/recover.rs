@@ -25,7 +25,10 @@ use crate::operations::deliveries;
     path = "/webhooks/recover",
     operation_id = "recoverWebhook",
     request_body = schema::WebhookToRecover,
-    responses((status = 202, body = schema::Accepted)),
+    responses(
+        (status = 202, body = schema::Accepted),
+        (status = 403, description = "outside_group_limit"),
+    ),
 )]
 pub(crate) async fn handle(
     State(app): State<App>,
