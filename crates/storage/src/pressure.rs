@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// So close to each other, writes are many.
-const CLOSE: Duration = Duration::from_millis(20);
+const CLOSE: Duration = Duration::from_millis(5);
 
 /// How long work in the background takes at a time while there are many writes.
 const SLICE: Duration = Duration::from_micros(100);

@@ -1,7 +1,8 @@
 //! Killed again and again under load: nothing that was answered is lost, nothing is half there, and
 //! what is sent again with its `Idempotency-Key` is there once.
 //!
-//! `GALLEY_TEST_KILLS` says how often; a few times suffice to notice a mistake.
+//! `GALLEY_TEST_KILLS` says how often, `GALLEY_TEST_CHANGES` how many changes there are in between; a few
+//! suffice to notice a mistake.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,8 +19,10 @@ use crate::program::{Program, data_dir, free_port, init_token, piece};
 
 const CLIENTS: usize = 8;
 
-/// Enough text to stand in several pages of the database.
-const WORDS: usize = 1_500;
+/// How long a piece's text is: now and then long enough to stand in several pages of the database.
+fn words(slug: &str) -> String {
+    " word".repeat(if slug.ends_with('0') { 1_500 } else { 20 })
+}
 
 /// Writes until told to stop; what was answered, by id.
 async fn write_on(
@@ -37,7 +40,7 @@ async fn write_on(
             break;
         }
         let slug = format!("c{client_number}-{number}");
-        let body = piece(&group, &slug, &format!("<p>{slug}{}</p>", " word".repeat(WORDS)));
+        let body = piece(&group, &slug, &format!("<p>{slug}{}</p>", words(&slug)));
         // Sent again until there is an answer: whether it was made before is not to be known.
         loop {
             let request = client.post(format!("{url}/content-pieces")).bearer_auth(init_token());
@@ -82,7 +85,7 @@ async fn assert_delivered(receiver: &Receiver, acknowledged: &HashMap<String, St
 
 fn assert_whole(piece: &Value) {
     let slug = piece["slug"].as_str().unwrap();
-    let html = format!("<p>{slug}{}</p>", " word".repeat(WORDS));
+    let html = format!("<p>{slug}{}</p>", words(slug));
     assert_eq!(piece["content"], json!(html), "{slug} is half there");
     assert_eq!(piece["title"], slug);
 }
@@ -115,7 +118,9 @@ async fn assert_events(store: &TestStore, pieces: usize) {
 
 on_both_engines! {
     async fn a_server_killed_under_load_keeps_what_it_answered(store: TestStore) {
-        let kills: usize = std::env::var("GALLEY_TEST_KILLS").map_or(6, |text| text.parse().unwrap());
+        let number = |name, usual| std::env::var(name).map_or(usual, |text| text.parse().unwrap());
+        let (kills, changes): (usize, usize) =
+            (number("GALLEY_TEST_KILLS", 6), number("GALLEY_TEST_CHANGES", 10));
         let port = free_port();
         let mut program = Program::serve(&store, port);
         let group = program.group().await;
@@ -137,7 +142,7 @@ on_both_engines! {
         for round in 0..kills {
             // Not before the clients are at it again, and at another moment each time.
             let before = answered.load(Ordering::Relaxed);
-            while answered.load(Ordering::Relaxed) < before + 10 {
+            while answered.load(Ordering::Relaxed) < before + changes {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             tokio::time::sleep(Duration::from_millis(round as u64 * 7 % 40)).await;
