@@ -384,7 +384,7 @@ async fn start(store: &TestStore) {
                 status, lane, due_at_ms, attempts, created_at_ms)
              SELECT workspace_id, substr(id, 1, 20) || printf('%010d', i), webhook_id,
                 substr(event_id, 1, 20) || printf('%010d', i), event_type, sequence, 'pending', 1,
-                due_at_ms, 0, created_at_ms
+                created_at_ms, 0, created_at_ms
              FROM n, (SELECT * FROM deliveries LIMIT 1);
              UPDATE webhook_queues SET pending = 1000000, failures = 0, open_until_ms = NULL, next_at_ms = 1;",
         )
