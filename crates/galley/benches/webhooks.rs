@@ -280,7 +280,8 @@ async fn dead(store: &TestStore) {
             }
         }
         for received in healthy.iter().flat_map(Receiver::received) {
-            let number = received.json()["data"]["name"].as_str().unwrap().parse::<usize>().unwrap();
+            let number =
+                received.json()["data"]["name"].as_str().unwrap().parse::<usize>().unwrap();
             let lag = received.at.saturating_duration_since(answered[number]);
             with_and_without[place].extend((number >= WARM_UP).then_some(lag));
         }
