@@ -75,7 +75,9 @@ async fn exchange(app: &App, ask: Arc<Ask<Settlement>>, turn: usize) -> Result<E
             match part {
                 Part::Settle if ask.settle.is_empty() => continue,
                 Part::Expand | Part::Lease if !wants_more => continue,
-                Part::Settle => left = Some(settle(tx, &environment, &key, &ask.settle).await?),
+                Part::Settle => {
+                    left = Some(settle(tx, &environment, &key, &ask.settle, now).await?);
+                }
                 Part::Expand => {
                     more_to_expand = expand(tx, &environment, now).await?;
                     // What was just made was not looked at, if that comes first.
@@ -103,9 +105,10 @@ async fn settle(
     environment: &Environment,
     key: &SecretKey,
     settlements: &[Settlement],
+    now: Timestamp,
 ) -> Result<Vec<Settlement>, Error> {
     let random = || environment.random_part();
-    let settled = deliveries::settle(tx, settlements, environment.now(), random).await?;
+    let settled = deliveries::settle(tx, settlements, now, random).await?;
     for verdict in settled.verdicts {
         operations::deliveries::judge(tx, environment, key, verdict).await?;
     }
