@@ -80,6 +80,11 @@ fn forms(secret: &WebhookSecret) -> Vec<String> {
     plain.extend(String::from_utf8(key).ok());
     let mut forms = Vec::new();
     for one in plain {
+        if one.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            // Nobody would write it otherwise.
+            forms.push(one);
+            continue;
+        }
         let quoted = serde_json::to_string(&one).unwrap_or_default();
         let quoted = quoted.trim_matches('"').to_owned();
         forms.push(as_ascii(&quoted, |unit| format!("\\u{unit:04x}")));
@@ -96,7 +101,8 @@ fn forms(secret: &WebhookSecret) -> Vec<String> {
     }
     forms.retain(|form| form.len() >= BEGUN_MIN || form == text);
     // The longest first, as one may hold another.
-    forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+    forms.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+    forms.dedup();
     forms
 }
 

@@ -29,10 +29,10 @@ pub struct Limits {
     pub begun_max: usize,
     /// When to ask the store at the latest, though nobody said that there was something.
     pub poll: Duration,
-    /// While most attempts are still under way, results are gathered, so that one commit keeps many:
-    /// until none has come for so long,
+    /// While most attempts are still under way, results are gathered until none has come for so long, so
+    /// that one commit keeps many.
     pub gather_pause: Duration,
-    /// and for so long at the most.
+    /// How long they are gathered at the most.
     pub gather_max: Duration,
     /// How long before the end of its lease a delivery may still be begun.
     pub lease_margin: Duration,
@@ -102,8 +102,9 @@ pub struct Dispatcher<T, R> {
     held: Count,
     /// What came of attempts, and whose they were; to be kept.
     settled: Vec<(Whose, R)>,
-    /// Until when they are gathered if no other comes, and at the most.
+    /// Until when they are gathered if no other comes.
     settle_at: Timestamp,
+    /// Until when they are gathered at the most.
     settle_at_last: Timestamp,
     /// Whose results are being kept.
     settling: Vec<Whose>,
