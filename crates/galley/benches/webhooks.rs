@@ -275,7 +275,9 @@ async fn dead(store: &TestStore) {
         for number in 0..WARM_UP + 100 {
             add_group(&program, &format!("{number}")).await;
             answered.push(tokio::time::Instant::now());
+            let begun = Instant::now();
             while healthy.iter().any(|receiver| receiver.count() <= number) {
+                assert!(begun.elapsed() < Duration::from_mins(1), "event {number} has not come");
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }

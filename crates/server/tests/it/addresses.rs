@@ -103,7 +103,7 @@ const SHAPES: &[&str] =
 #[derive(Debug, Default)]
 struct Names(AtomicUsize);
 
-/// Somebody's, and nobody's network. Nothing listens there on the ports of a test.
+/// One that may be called. Where a name leads there, nothing is to be had on a test's port.
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(9, 9, 9, 9));
 
 impl Resolve for Names {

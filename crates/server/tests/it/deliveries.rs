@@ -355,14 +355,14 @@ on_both_engines! {
         let hidden = add_group(&service, "hidden").await;
         let limited = service.token("all", Some(&[&seen])).await;
         let of_groups = service.token("webhooks:write webhooks:read contentGroups:read", None).await;
-        // Each kind of webhook, once enabled and once disabled, and what makes it show something else later.
+        // What a webhook watches at first and later, whose token is tried, why it is refused, and whether the
+        // webhook is enabled.
         let mut cases = Vec::new();
         let piece = |group: &str| json!({"event": "contentPieceAdded", "metadata": {"contentGroupId": group}});
         for enabled in [true, false] {
-            let moved = json!({"event": "contentPieceAdded", "metadata": {"contentGroupId": seen}});
-            cases.push((piece(&hidden), moved, limited.clone(), "outside_group_limit", enabled));
-            let events = (json!({"event": "memberAdded"}), json!({"event": "contentGroupAdded"}));
-            cases.push((events.0, events.1, of_groups.clone(), "insufficient_permissions", enabled));
+            cases.push((piece(&hidden), piece(&seen), limited.clone(), "outside_group_limit", enabled));
+            let (of_members, later) = (json!({"event": "memberAdded"}), json!({"event": "contentGroupAdded"}));
+            cases.push((of_members, later, of_groups.clone(), "insufficient_permissions", enabled));
         }
         let mut webhooks = Vec::new();
         for (first, _, _, _, enabled) in &cases {
@@ -407,32 +407,42 @@ on_both_engines! {
         let service = start(store).await;
         let receiver = Receiver::start(Behaviour::Status(200)).await;
         let webhook = watch_groups(&service, &receiver).await;
-        add_group(&service, "News").await;
-        let delivery = wait_for_statuses(&service, &webhook, &["delivered"]).await.remove(0);
-        let requests = [
-            ("/webhooks/test", json!({"id": webhook})),
-            ("/webhooks/deliveries/retry", json!({"id": delivery["id"]})),
-            ("/webhooks/recover", json!({"id": webhook, "since": "2026-01-01T00:00:00Z"})),
-        ];
-        for (path, body) in &requests {
-            let mut answers = Vec::new();
-            for round in 0..3 {
-                let request = service.request(Method::POST, path).bearer_auth(&service.home.token);
-                let answer = Answer::of(request.header("idempotency-key", *path).json(body)).await;
-                assert_eq!(answer.status, 202, "{answer:?}");
-                let is_replayed = answer.headers.contains_key("idempotency-replayed");
-                assert_eq!(is_replayed, round > 0, "{path}");
-                answers.push(answer.body);
-            }
-            assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
-            let request = service.request(Method::POST, path).bearer_auth(&service.home.token);
-            let other = json!({"id": "x"});
-            let answer = Answer::of(request.header("idempotency-key", *path).json(&other)).await;
-            assert!([404, 400, 422].contains(&answer.status.as_u16()), "{answer:?}");
+        for name in ["first", "second"] {
+            add_group(&service, name).await;
         }
-        wait_for_statuses(&service, &webhook, &["delivered", "delivered"]).await;
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        assert_eq!(receiver.count(), 3, "the event, again, and a sample");
+        let found = wait_for_statuses(&service, &webhook, &["delivered"; 2]).await;
+        let since = |day| json!({"id": webhook, "since": format!("2026-01-{day}T00:00:00Z")});
+        let other = watch_groups(&service, &receiver).await;
+        // What is asked for, something else of the kind, and how often each delivery was attempted then.
+        let requests = [
+            ("/webhooks/deliveries/retry", json!({"id": found[1]["id"]}), json!({"id": found[0]["id"]}), vec![1, 2]),
+            ("/webhooks/test", json!({"id": webhook}), json!({"id": other}), vec![1, 1, 2]),
+            ("/webhooks/recover", since("01"), since("02"), vec![1, 1, 2]),
+        ];
+        for (path, body, another, attempts) in requests {
+            let send = async |body: &Value| {
+                let request = service.request(Method::POST, path).bearer_auth(&service.home.token);
+                Answer::of(request.header("idempotency-key", path).json(body)).await
+            };
+            // While something is to be sent that was asked for, its status is another.
+            let check = async || {
+                let found = wait_for_statuses(&service, &webhook, &vec!["delivered"; attempts.len()]).await;
+                let made = |one: &Value| one["attempts"].as_array().unwrap().len();
+                assert_eq!(found.iter().map(made).collect::<Vec<_>>(), attempts, "{path}");
+            };
+            let first = send(&body).await;
+            assert_eq!(first.status, 202, "{first:?}");
+            check().await;
+            for _ in 0..2 {
+                let again = send(&body).await;
+                assert_eq!((again.status.as_u16(), &again.body), (202, &first.body));
+                assert_eq!(again.header("idempotency-replayed"), "true");
+                check().await;
+            }
+            send(&another).await.assert_problem(422, "idempotency_key_reused", &[]);
+            check().await;
+        }
+        assert_eq!(receiver.count(), 4, "two events, one of them again, and a sample");
     }
 
     async fn what_is_deleted_is_not_delivered(store: TestStore) {

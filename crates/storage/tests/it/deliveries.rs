@@ -27,7 +27,7 @@ async fn write<T: Send + 'static>(
 }
 
 /// Makes a webhook that watches the whole workspace.
-async fn webhook(open: &Open) -> WebhookId {
+pub(crate) async fn webhook(open: &Open) -> WebhookId {
     let workspace = open.workspace;
     let webhook = Webhook {
         id: WebhookId::new(id()),
@@ -52,6 +52,11 @@ async fn webhook(open: &Open) -> WebhookId {
 
 /// Keeps so many events in one transaction.
 async fn happen(open: &Open, count: usize) {
+    happen_at(open, count, NOW).await;
+}
+
+/// The same at another time.
+pub(crate) async fn happen_at(open: &Open, count: usize, now: Timestamp) {
     let workspace = open.workspace;
     let new = || NewEvent {
         id: EventId::new(id()),
@@ -60,7 +65,7 @@ async fn happen(open: &Open, count: usize) {
         data_before: None,
     };
     let events: Vec<NewEvent> = (0..count).map(|_| new()).collect();
-    let append = async move |tx: &WriteTx<'_>| events::append(tx, workspace, &events, NOW).await;
+    let append = async move |tx: &WriteTx<'_>| events::append(tx, workspace, &events, now).await;
     write(&open.database, append).await;
 }
 

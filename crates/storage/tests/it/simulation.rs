@@ -12,16 +12,14 @@ use std::time::Duration;
 
 use galley_delivery::{Action, Ask, Dispatcher, Job, Limits};
 use galley_domain::delivery::{ATTEMPTS_MAX, Health, Outcome, Step, next_step};
-use galley_domain::event::{EventType, Occurrence};
-use galley_domain::webhook::{Webhook, WebhookName, WebhookUrl};
-use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId};
+use galley_domain::{DeliveryId, Timestamp, WebhookId};
 use galley_storage::deliveries::{self, LeaseRequest, Leased, Settlement};
-use galley_storage::events::{self, NewEvent};
-use galley_storage::{Error, Tx, Value, WriteTx, webhooks};
+use galley_storage::{Error, Tx, Value, WriteTx};
 use galley_testing::TestStore;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::deliveries::{happen_at, webhook};
 use crate::store::{NOW, Open, id};
 
 const WEBHOOKS: usize = 100;
@@ -138,26 +136,8 @@ impl Simulation {
         let mut random = StdRng::seed_from_u64(seed);
         let mut receivers = BTreeMap::new();
         for place in 0..WEBHOOKS {
-            let webhook = Webhook {
-                id: WebhookId::new(id()),
-                url: WebhookUrl::parse("https://example.org/").unwrap(),
-                name: WebhookName::parse("h").unwrap(),
-                description: None,
-                event: EventType::MemberAdded,
-                content_group_id: None,
-                extension: None,
-                enabled: true,
-                disabled_reason: None,
-                failing_since: None,
-                dropped: 0,
-                version: 1,
-            };
-            receivers.insert(webhook.id, Receiver::of(place, &mut random));
-            let workspace = open.workspace;
-            let insert = async move |tx: &WriteTx<'_>| {
-                webhooks::insert(tx, workspace, &webhook, None, NOW).await
-            };
-            open.database.write::<_, Error, _>("insert", insert).await.unwrap();
+            let webhook = webhook(&open).await;
+            receivers.insert(webhook, Receiver::of(place, &mut random));
         }
         let lines = receivers.keys().map(|id| (*id, Line::default())).collect();
         Self {
@@ -178,17 +158,7 @@ impl Simulation {
     }
 
     async fn happen(&mut self, count: usize) {
-        let (workspace, now) = (self.open.workspace, self.now);
-        let new = || NewEvent {
-            id: EventId::new(id()),
-            occurrence: Occurrence::MemberAdded,
-            data: "{}".to_owned(),
-            data_before: None,
-        };
-        let events: Vec<NewEvent> = (0..count).map(|_| new()).collect();
-        let append =
-            async move |tx: &WriteTx<'_>| events::append(tx, workspace, &events, now).await;
-        self.open.database.write::<_, Error, _>("append", append).await.unwrap();
+        happen_at(&self.open, count, self.now).await;
         self.dispatcher.news();
     }
 
