@@ -1,5 +1,10 @@
-//! What is sent is what the published verifier of the standard takes.
+//! What is sent is what the published verifiers of the standard take.
+//!
+//! That of Rust stands in here. `GALLEY_TEST_VERIFIER` is a command of another one, which gets a message on
+//! each line and answers `taken` or `refused`: see `tests/verifiers`.
 
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -7,12 +12,32 @@ use galley_delivery::Request;
 use galley_domain::webhook::WebhookSecret;
 use galley_testing::{Behaviour, Receiver};
 use http::{HeaderMap, HeaderName};
+use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 
 use crate::sending::{request as message_to, sender};
 
+/// What the command says of each of the messages.
+fn verified_by(command: &str, messages: &[Value]) -> Vec<String> {
+    let mut parts = command.split_whitespace();
+    let mut process = Command::new(parts.next().unwrap())
+        .args(parts)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = process.stdin.take().unwrap();
+    for message in messages {
+        writeln!(stdin, "{message}").unwrap();
+    }
+    drop(stdin);
+    let output = process.wait_with_output().unwrap();
+    assert!(output.status.success(), "{command}");
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
 #[tokio::test]
-async fn the_published_verifier_takes_it() {
+async fn the_published_verifiers_take_it() {
     let receiver = Receiver::start(Behaviour::Status(200)).await;
     let bodies = ["", "{}", "{\"a\": \"\u{e4}\u{1f600}\"}", "not JSON\n", &"x".repeat(100_000)];
     let secrets = [
@@ -26,6 +51,7 @@ async fn the_published_verifier_takes_it() {
     )]
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let timestamp = i64::try_from(now.as_secs()).unwrap();
+    let (mut messages, mut expected) = (Vec::new(), Vec::new());
     let mut sent = 0;
     for secret in secrets {
         let verifier = match secret.strip_prefix("whsec_") {
@@ -45,13 +71,21 @@ async fn the_published_verifier_takes_it() {
             assert_eq!(attempt.status, Some(200));
             sent += 1;
             let request = receiver.wait_for(sent).await.remove(sent - 1);
-            let mut headers = HeaderMap::new();
+            let (mut headers, mut fields) = (HeaderMap::new(), json!({}));
             for name in ["webhook-id", "webhook-timestamp", "webhook-signature"] {
+                fields[name] = json!(request.field(name));
                 let value = request.field(name).parse().unwrap();
                 headers.insert(HeaderName::from_static(name), value);
             }
             assert!(verifier.verify(&request.body, &headers).is_ok(), "{secret} {body}");
             assert!(verifier.verify(b"another", &headers).is_err());
+            for (body, verdict) in [(body, "taken"), ("another", "refused")] {
+                messages.push(json!({"secret": secret, "headers": fields, "body": body}));
+                expected.push(verdict);
+            }
         }
+    }
+    if let Ok(command) = std::env::var("GALLEY_TEST_VERIFIER") {
+        assert_eq!(verified_by(&command, &messages), expected);
     }
 }
