@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{
-    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime,
+    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Metrics, Pool, RecyclingMethod, Runtime,
 };
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -17,15 +17,24 @@ use crate::error::{Error, Result};
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Set on every new connection: limits on what one statement, lock or idle transaction may take,
-/// and a commit that is on disk when it is answered, whatever the server's default.
+/// and a commit that is on disk when it is answered, whatever the server's default. Each statement has an
+/// index to go by, and the planner takes it, also where it knows nothing of a table yet. What has none
+/// looks dear to it then, but compiling that would take longer than doing it.
 const SETTINGS: &str = "
     SET statement_timeout = '30s';
     SET lock_timeout = '10s';
     SET idle_in_transaction_session_timeout = '15s';
+    SET enable_seqscan = off;
+    SET jit = off;
     SELECT set_config('synchronous_commit',
         CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply'
         ELSE 'on' END, false);
 ";
+
+/// A prepared statement keeps its plan until something is known of its tables. What was planned when they
+/// were empty may go by any index. So a connection plans anew after its first transaction, its second, its
+/// fourth and so on: what a plan goes by is then never far from what there is.
+const PLAN_ANEW: &str = "DISCARD PLANS";
 
 pub(super) fn pool(url: &str, options: &Options) -> Result<Pool> {
     let mut config = tokio_postgres::Config::from_str(url)
@@ -43,6 +52,15 @@ pub(super) fn pool(url: &str, options: &Options) -> Result<Pool> {
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(WAIT_MAX))
         .create_timeout(Some(WAIT_MAX))
+        .pre_recycle(Hook::async_fn(|client: &mut ClientWrapper, metrics: &Metrics| {
+            let is_stale = (metrics.recycle_count + 1).is_power_of_two();
+            Box::pin(async move {
+                if is_stale {
+                    client.batch_execute(PLAN_ANEW).await.map_err(HookError::Backend)?;
+                }
+                Ok(())
+            })
+        }))
         .post_create(Hook::async_fn(|client: &mut ClientWrapper, _| {
             Box::pin(
                 async move { client.batch_execute(SETTINGS).await.map_err(HookError::Backend) },

@@ -7,8 +7,9 @@ use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
 use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 use galley_storage::deliveries::{self, LeaseRequest, Leased, ListQuery, Settlement, Which};
 use galley_storage::events::{self, NewEvent};
-use galley_storage::{Database, Error, Tx, WriteTx, webhooks};
+use galley_storage::{Database, DatabaseUrl, Error, Tx, WriteTx, webhooks};
 use galley_testing::on_both_engines;
+use tokio_postgres::NoTls;
 
 use crate::plans;
 use crate::store::{NOW, Open, id};
@@ -159,6 +160,35 @@ on_both_engines! {
         assert_eq!(open.count("(SELECT DISTINCT webhook_id, event_id FROM deliveries) d").await, 180);
         assert_eq!(gauges(&open).await.pending, 180);
         check_plans(&open).await;
+    }
+
+    async fn a_table_that_grows_is_read_by_the_right_index(store: TestStore) {
+        const ROUNDS: i64 = 150;
+        const WEBHOOKS: i64 = 40;
+        // SQLite has statistics from the beginning.
+        let DatabaseUrl::Postgres(url) = store.url.clone() else { return };
+        let open = Open::new(store).await;
+        for _ in 0..WEBHOOKS {
+            webhook(&open).await;
+        }
+        for _ in 0..ROUNDS {
+            happen(&open, 1).await;
+            while expand(&open, 100).await {}
+            while gauges(&open).await.pending > 0 {
+                let leased = lease(&open, "a", NOW).await;
+                settle(&open, &leased, Outcome::Taken, Step::Delivered, NOW).await;
+            }
+        }
+        assert_eq!(open.count("deliveries").await, ROUNDS * WEBHOOKS);
+        // What a connection has read is counted when it ends.
+        open.database.close().await;
+        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let sql = "SELECT indexrelname, idx_tup_read FROM pg_stat_user_indexes WHERE relname = 'deliveries'";
+        for row in client.query(sql, &[]).await.unwrap() {
+            let (index, read): (String, i64) = (row.get(0), row.get(1));
+            assert!(read <= 50 * ROUNDS * WEBHOOKS, "{index}: {read}");
+        }
     }
 
     async fn who_lost_the_lease_changes_nothing(store: TestStore) {

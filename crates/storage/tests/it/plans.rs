@@ -31,7 +31,7 @@ pub(crate) async fn check(url: &DatabaseUrl, statements: impl Iterator<Item = &S
         DatabaseUrl::Postgres(url) => {
             let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
             tokio::spawn(connection);
-            // With these, a table is read whole only where no index could serve.
+            // As the program has it: a table is read whole only where no index could serve.
             let settings = "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan";
             client.batch_execute(settings).await.unwrap();
             for sql in statements {
