@@ -186,16 +186,17 @@ async fn drain(store: &TestStore) {
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    let started = Instant::now();
     for webhook in &webhooks {
         put(&program, "/webhooks", &json!({"id": webhook, "enabled": true})).await;
     }
     let count = || receivers.iter().map(Receiver::count).sum::<usize>();
+    // While these changes are made, deliveries stand back; what is sent until then doesn't count.
+    let (before, started) = (count(), Instant::now());
     while count() < all {
         tokio::time::sleep(Duration::from_millis(5)).await;
         assert!(started.elapsed() < Duration::from_mins(2), "{} of {all}", count());
     }
-    let drained = per_second(all, started.elapsed());
+    let drained = per_second(all - before, started.elapsed());
     assert_eq!(count(), all, "none twice");
     let bare = bare_loop(&receivers, all).await;
     println!(
@@ -306,7 +307,7 @@ async fn dead(store: &TestStore) {
 fn step_back() {
     let Ok(thread) = std::fs::read_link("/proc/thread-self") else { return };
     let Some(id) = thread.file_name() else { return };
-    let _ = std::process::Command::new("renice").args(["-n", "10", "-p"]).arg(id).output();
+    let _ = std::process::Command::new("chrt").args(["--idle", "--pid", "0"]).arg(id).output();
 }
 
 /// What it costs that a thousand webhooks watch for an event: first disabled, so that deliveries are made and
