@@ -53,6 +53,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         rate_limit: settings.rate_limit.value,
         invites_per_hour: settings.invites_per_hour.value,
         webhook_addresses: settings.webhook_addresses(address)?,
+        public_url: settings.public_url(address),
         node: node(address),
     };
     let app = App::new(database.clone(), environment, key, limits);

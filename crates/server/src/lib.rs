@@ -12,6 +12,7 @@ mod housekeeping;
 pub mod http;
 pub mod openapi;
 pub mod operations;
+mod pages;
 mod representation;
 mod routes;
 pub mod sanitize;

@@ -1,27 +1,68 @@
 //! The codes of invites. Their text is not kept, only its SHA-256.
 
-use galley_domain::{Timestamp, WorkspaceId, WorkspaceMemberId};
+use galley_domain::{Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
 
 use crate::error::Result;
 use crate::tx::{Tx, WriteTx};
 use crate::value::params;
 
-/// Keeps a code by its hash.
+/// An invite, as its code's hash leads to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Invite {
+    /// Where to.
+    pub workspace: WorkspaceId,
+    /// The member whom it is for.
+    pub member: WorkspaceMemberId,
+    /// Who invites; unknown of invites that were made before this was kept.
+    pub inviter: Option<UserId>,
+    /// Until when the code works.
+    pub expires_at: Timestamp,
+    /// When it was used, or became void.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// Keeps a new invite by its code's hash.
 pub async fn insert(
     tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    member: WorkspaceMemberId,
     hash: &[u8; 32],
+    invite: &Invite,
     now: Timestamp,
-    expires_at: Timestamp,
 ) -> Result<()> {
     tx.execute(
-        "INSERT INTO invites (code_hash, workspace_id, member_id, created_at_ms, expires_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![hash.as_slice(), workspace, member, now, expires_at],
+        "INSERT INTO invites (code_hash, workspace_id, member_id, inviter_id, created_at_ms,
+            expires_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            hash.as_slice(),
+            invite.workspace,
+            invite.member,
+            invite.inviter,
+            now,
+            invite.expires_at
+        ],
     )
     .await?;
     Ok(())
+}
+
+/// Finds the invite whose code has this hash, in whichever workspace: the code is all that who was invited
+/// has.
+pub async fn find(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Invite>> {
+    tx.find(
+        "SELECT workspace_id, member_id, inviter_id, expires_at_ms, ended_at_ms FROM invites
+         WHERE code_hash = ?1",
+        params![hash.as_slice()],
+        |row| {
+            Ok(Invite {
+                workspace: row.parse(0)?,
+                member: row.parse(1)?,
+                inviter: row.opt_parse(2)?,
+                expires_at: row.time(3)?,
+                ended_at: row.opt_time(4)?,
+            })
+        },
+    )
+    .await
 }
 
 /// Whether the member has a code that still works.

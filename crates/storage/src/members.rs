@@ -123,6 +123,23 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, member: &Member) -
     Ok(())
 }
 
+/// Makes a user of somebody who was invited.
+pub async fn join(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: WorkspaceMemberId,
+    user: UserId,
+    version: i64,
+) -> Result<()> {
+    tx.execute(
+        "UPDATE workspace_members SET user_id = ?3, version = ?4
+         WHERE workspace_id = ?1 AND id = ?2",
+        params![workspace, id, user, version],
+    )
+    .await?;
+    Ok(())
+}
+
 /// Deletes a member whom no piece lists any more.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WorkspaceMemberId) -> Result<()> {
     let sql = "DELETE FROM workspace_members WHERE workspace_id = ?1 AND id = ?2";

@@ -39,6 +39,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "match progress",
         sql: include_str!("../migrations/0005_match_progress.sql"),
     },
+    Migration { version: 6, name: "mails", sql: include_str!("../migrations/0006_mails.sql") },
 ];
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

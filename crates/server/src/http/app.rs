@@ -35,6 +35,8 @@ pub struct Limits {
     pub invites_per_hour: u32,
     /// The addresses that webhooks may call.
     pub webhook_addresses: AddressPolicy,
+    /// Where others reach the service.
+    pub public_url: String,
     /// What this program is called among those that serve the same database.
     pub node: String,
 }
@@ -50,6 +52,7 @@ impl Default for Limits {
             rate_limit: 0,
             invites_per_hour: 100,
             webhook_addresses: AddressPolicy::default(),
+            public_url: String::new(),
             node: String::new(),
         }
     }

@@ -1,4 +1,6 @@
-//! Reading a request's body: JSON, of a bounded size, within a bounded time.
+//! Reading a request's body: JSON, or a form, of a bounded size, within a bounded time.
+
+use std::collections::HashMap;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
@@ -27,12 +29,7 @@ impl FromRequest<App> for JsonBody {
     type Rejection = Error;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Error> {
-        let (head, body) = request.into_parts();
-        let limits = app.limits();
-        let receive = receive(&head.headers, body, limits.body_max);
-        let bytes = tokio::time::timeout(limits.receive_time_max, receive)
-            .await
-            .map_err(|_| Problem::new(Reason::RequestTimeout, "the body came too slowly"))??;
+        let bytes = received(request, app, app.limits().body_max, Kind::Json).await?;
         let large = bytes.clone();
         let value = app.process(bytes.len(), move || json::parse(&large)).await;
         match value {
@@ -49,6 +46,54 @@ impl Argument for JsonBody {
     }
 }
 
+/// The fields of a form that a browser sends (`application/x-www-form-urlencoded`), the first of each name.
+#[derive(Debug)]
+pub(crate) struct FormBody(HashMap<String, String>);
+
+/// The most bytes of a form.
+const FORM_MAX: usize = 16 * 1024;
+
+impl FormBody {
+    /// What the field says; nothing where it is not there.
+    pub(crate) fn field(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+}
+
+impl FromRequest<App> for FormBody {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Error> {
+        let bytes = received(request, app, FORM_MAX, Kind::Form).await?;
+        let mut fields = HashMap::new();
+        for (name, value) in form_urlencoded::parse(&bytes) {
+            fields.entry(name.into_owned()).or_insert(value.into_owned());
+        }
+        Ok(Self(fields))
+    }
+}
+
+impl Argument for FormBody {
+    fn tell(facts: &mut Facts) {
+        facts.form = true;
+    }
+}
+
+/// What a body is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Json,
+    Form,
+}
+
+async fn received(request: Request, app: &App, max: usize, kind: Kind) -> Result<Bytes, Error> {
+    let (head, body) = request.into_parts();
+    let receive = receive(&head.headers, body, max, kind);
+    tokio::time::timeout(app.limits().receive_time_max, receive)
+        .await
+        .map_err(|_| Problem::new(Reason::RequestTimeout, "the body came too slowly"))?
+}
+
 fn malformed(detail: String) -> Error {
     Problem::new(Reason::MalformedBody, detail).into()
 }
@@ -58,8 +103,13 @@ fn malformed(detail: String) -> Error {
 const UNWANTED_MAX: usize = 32 * 1024 * 1024;
 
 /// The whole body, if it is of the right kind and size.
-async fn receive(headers: &HeaderMap, mut body: Body, max: usize) -> Result<Bytes, Error> {
-    let mut refused = check_media_type(headers).err();
+async fn receive(
+    headers: &HeaderMap,
+    mut body: Body,
+    max: usize,
+    kind: Kind,
+) -> Result<Bytes, Error> {
+    let mut refused = check_media_type(headers, kind).err();
     if announced_size(headers).is_some_and(|size| size > max as u64) {
         refused = refused.or(Some(too_large(max)));
     }
@@ -96,8 +146,8 @@ fn too_large(max: usize) -> Error {
     Problem::new(Reason::PayloadTooLarge, format!("the body may have at most {max} bytes")).into()
 }
 
-/// `application/json` or `…+json`, in UTF-8, not compressed.
-fn check_media_type(headers: &HeaderMap) -> Result<(), Error> {
+/// `application/json` or `…+json`, or a form, in UTF-8, not compressed.
+fn check_media_type(headers: &HeaderMap, kind: Kind) -> Result<(), Error> {
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !matches!(header(CONTENT_ENCODING).trim(), "" | "identity") {
         return Err(unsupported("send the body without Content-Encoding"));
@@ -105,8 +155,16 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Error> {
     let content_type = header(CONTENT_TYPE);
     let mut parts = content_type.split(';').map(str::trim);
     let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
-    if essence != "application/json" && !essence.ends_with("+json") {
-        return Err(unsupported("send the header Content-Type: application/json"));
+    match kind {
+        Kind::Json if essence != "application/json" && !essence.ends_with("+json") => {
+            return Err(unsupported("send the header Content-Type: application/json"));
+        }
+        Kind::Form if essence != "application/x-www-form-urlencoded" => {
+            return Err(unsupported(
+                "send the header Content-Type: application/x-www-form-urlencoded",
+            ));
+        }
+        _ => {}
     }
     let foreign_charset = parts.any(|parameter| {
         let parameter = parameter.to_ascii_lowercase();

@@ -24,6 +24,14 @@ impl Error {
         if issues.is_empty() { Ok(()) } else { Err(Problem::of_issues(issues).into()) }
     }
 
+    /// Why the request is refused, if it is.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        match &self.0 {
+            Kind::Problem(problem) => Some(problem.reason),
+            Kind::Storage(_) => None,
+        }
+    }
+
     /// There is no such thing, or not in this workspace.
     pub(crate) fn not_found() -> Self {
         Problem::not_found().into()

@@ -137,6 +137,12 @@ reasons! {
          `Last-Event-ID` are older.",
         "Read what is there now by the other endpoints, and follow the events from there on: leave \
          `after` out to begin with the oldest one that is kept.";
+    /// The invite can't be accepted any more.
+    InviteEnded = "invite_ended", GONE, "The invite can't be accepted any more",
+        "The invite was accepted before, its seven days are over, or it was taken back. The detail says \
+         which.",
+        "Ask who invited you for another one. Who accepted it before has a token; where that was lost, \
+         the operator makes another one with `galley token create`.";
     /// It holds something.
     NotEmpty = "not_empty", CONFLICT, "The group is not empty",
         "The group holds groups or pieces, and is only deleted with them if that is asked \

@@ -9,8 +9,9 @@ use crate::http::edge::remember_route;
 use crate::http::problem::{Problem, Reason};
 use crate::openapi::endpoint::{Endpoints, endpoints};
 use crate::routes::{
-    content_groups, content_pieces, docs, events, openapi, problems, profile, roles, service, tags,
-    tokens, variants, webhook_deliveries, webhooks, workspace, workspace_memberships,
+    content_groups, content_pieces, docs, events, invites, openapi, problems, profile, roles,
+    service, tags, tokens, variants, webhook_deliveries, webhooks, workspace,
+    workspace_memberships,
 };
 
 /// The service's routes.
@@ -62,6 +63,9 @@ pub(crate) fn table() -> Endpoints {
         workspace_memberships::create::handle,
         workspace_memberships::update::handle,
         workspace_memberships::delete::handle,
+        invites::accept::handle,
+        invites::page::show,
+        invites::page::send,
         webhooks::get::handle,
         webhooks::create::handle,
         webhooks::update::handle,

@@ -28,6 +28,8 @@ pub(crate) struct Facts {
     pub(crate) query: bool,
     /// It reads a JSON body.
     pub(crate) body: bool,
+    /// It reads a form.
+    pub(crate) form: bool,
     /// It heeds `Prefer`.
     pub(crate) prefer: bool,
     /// It heeds `Idempotency-Key`.

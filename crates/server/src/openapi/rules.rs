@@ -10,6 +10,10 @@ use crate::http::problem::{Issue, Problem, ProblemBody, Reason, Step};
 
 const JSON: &str = "application/json";
 
+const HTML: &str = "text/html";
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
 /// The name of the way to be let in.
 const TOKEN: &str = "accessToken";
 
@@ -17,12 +21,14 @@ const TOKEN: &str = "accessToken";
 const SHOWN_ONCE: [&str; 2] = ["token", "warning"];
 
 /// The groups of endpoints: the first part of the path, the name, and what it is about.
-const TAGS: [(&str, &str, &str); 16] = [
+const TAGS: [(&str, &str, &str); 18] = [
     ("content-pieces", "Content pieces", "What is written and published."),
     ("content-groups", "Content groups", "The tree of folders in which pieces are."),
     ("tags", "Tags", "Labels with a color, for pieces."),
     ("variants", "Variants", "Forms in which pieces come beside their own, such as languages."),
-    ("workspace-memberships", "Workspace memberships", "Who works in the workspace, and invites."),
+    ("workspace-memberships", MEMBERSHIPS, "Who works in the workspace, and invites."),
+    ("invites", MEMBERSHIPS, ""),
+    ("invite", MEMBERSHIPS, ""),
     ("roles", "Roles", "Named sets of permissions, for members."),
     ("tokens", "Tokens", "What lets programs in. Nobody gives more than they have."),
     ("profile", "Profile", "The user of the token."),
@@ -37,6 +43,8 @@ const TAGS: [(&str, &str, &str); 16] = [
 ];
 
 const SERVICE: &str = "Service";
+
+const MEMBERSHIPS: &str = "Workspace memberships";
 
 const ABOUT: &str = "A self-hosted service for content-management and publishing workspaces: content \
     pieces in groups, with tags and variants, by members with roles, and webhooks that tell of \
@@ -218,6 +226,9 @@ impl Operation<'_> {
 
     fn complete_body(&self, operation: &mut Value) {
         let content = &mut operation["requestBody"]["content"];
+        if content.get(FORM).is_some() {
+            return;
+        }
         match content.get_mut(JSON) {
             Some(body) => self.add_example(body),
             None => {
@@ -239,7 +250,11 @@ impl Operation<'_> {
     fn successes(&self, operation: &Value) -> Map<String, Value> {
         let mut answers = Map::new();
         let given = operation["responses"].as_object().into_iter().flatten();
-        for (status, answer) in given.filter(|(status, _)| status.as_str() < "400") {
+        for (status, answer) in given {
+            let is_page = answer["content"].get(HTML).is_some();
+            if status.as_str() >= "400" && !is_page {
+                continue;
+            }
             let mut answer = answer.clone();
             let schema = answer["content"].get(JSON).map(|body| body["schema"].clone());
             if let (Some(resource), "201", true) = (&schema, &**status, self.facts.prefer) {
@@ -251,9 +266,13 @@ impl Operation<'_> {
                 });
             } else if let Some(body) = answer["content"].get_mut(JSON) {
                 self.add_example(body);
-                forget_shown_once(&mut body["example"]);
+                if self.method != "post" {
+                    forget_shown_once(&mut body["example"]);
+                }
             }
-            answer["description"] = self.describe(status).into();
+            if status.as_str() < "400" {
+                answer["description"] = self.describe(status).into();
+            }
             answer["headers"] = self.headers(status, operation);
             answers.insert(status.clone(), answer);
         }
@@ -261,7 +280,7 @@ impl Operation<'_> {
         if writes && (self.facts.prefer || answers.is_empty()) {
             self.add_bodyless(&mut answers, "204", operation);
         }
-        if self.method == "get" {
+        if self.method == "get" && !self.is_private() {
             self.add_bodyless(&mut answers, "304", operation);
         }
         answers
@@ -307,6 +326,7 @@ impl Operation<'_> {
     fn describe(&self, status: &str) -> &'static str {
         match (self.method, status) {
             ("get", "200") => "What was asked for.",
+            ("post", "200") if self.path.starts_with("/invite") => "It is accepted.",
             ("post", "200") => "With `dryRun=true`: what it would come to. Nothing was changed.",
             ("put", "200") if self.path == "/content-pieces" => {
                 "With `Prefer: return=representation`: the resource as it is now. With `dryRun=true`: \
@@ -325,11 +345,17 @@ impl Operation<'_> {
         }
     }
 
+    /// Whether it answers with what nobody keeps.
+    fn is_private(&self) -> bool {
+        self.path == "/invite"
+    }
+
     fn headers(&self, status: &str, operation: &Value) -> Value {
         let mut names = vec!["X-Request-Id", "Cache-Control"];
         // What a change would come to was not preferred, and has no version.
         let is_tried = has_parameter(operation, "dryRun");
         match (self.method, status) {
+            ("get", _) if self.is_private() => names.push("Vary"),
             ("get", _) => names.extend(["ETag", "Vary"]),
             ("put", "200") if is_tried => {}
             ("put", "200") if self.facts.prefer => names.extend(["ETag", "Preference-Applied"]),
@@ -368,14 +394,10 @@ impl Operation<'_> {
             }
         };
         when(facts.query || facts.body, &[Reason::Validation]);
+        when(facts.body, &[Reason::MalformedBody]);
         when(
-            facts.body,
-            &[
-                Reason::MalformedBody,
-                Reason::RequestTimeout,
-                Reason::PayloadTooLarge,
-                Reason::UnsupportedMediaType,
-            ],
+            facts.body || facts.form,
+            &[Reason::RequestTimeout, Reason::PayloadTooLarge, Reason::UnsupportedMediaType],
         );
         when(facts.token, &[Reason::Unauthorized]);
         when(facts.permission.is_some(), &[Reason::InsufficientPermissions]);
@@ -388,7 +410,10 @@ impl Operation<'_> {
         when(facts.token, &[Reason::RateLimited]);
         when(facts.idempotent, &[Reason::AlreadyAnswered, Reason::IdempotencyKeyReused]);
         let given = operation["responses"].as_object().into_iter().flatten();
-        for (status, response) in given.filter(|(status, _)| status.as_str() >= "400") {
+        let of_problem = |(status, answer): &(&String, &Value)| {
+            status.as_str() >= "400" && answer["content"].get(HTML).is_none()
+        };
+        for (status, response) in given.filter(of_problem) {
             reasons.extend(given_reasons(self.path, status, &response["description"]));
         }
         // In the table's order, each once.

@@ -9,13 +9,13 @@ use galley_domain::role::Role;
 use galley_domain::{
     MailId, Permission, RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId,
 };
+use galley_storage::invites::{self, Invite};
 use galley_storage::mails::{self, Mail};
 use galley_storage::members::{self, Member};
 use galley_storage::tokens::Authentication;
 use galley_storage::users::{self, User};
 use galley_storage::{
-    Error as StorageError, UniqueKey, WriteTx, content_pieces, events, invites, roles, tokens,
-    workspaces,
+    Error as StorageError, UniqueKey, WriteTx, content_pieces, events, roles, tokens, workspaces,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -80,6 +80,11 @@ impl fmt::Debug for InviteMail {
 
 /// The kind of an invite's mail.
 pub const INVITE_MAIL: &str = "invite";
+
+/// By what an invite's code is kept.
+pub(crate) fn code_hash(code: &str) -> [u8; 32] {
+    Sha256::digest(code.as_bytes()).into()
+}
 
 /// Where a mail's text is kept, for its encryption.
 pub fn mail_place(mail: MailId) -> String {
@@ -146,8 +151,15 @@ async fn keep_mail(
     let (now, workspace) = (environment.now(), actor.workspace);
     let expires_at = Timestamp::from_ms(now.ms() + INVITE_LASTS_MS);
     let code = environment.new_invite_code();
-    let hash = Sha256::digest(code.as_bytes()).into();
-    invites::insert(tx, workspace, member.id, &hash, now, expires_at).await?;
+    let hash = code_hash(&code);
+    let invite = Invite {
+        workspace,
+        member: member.id,
+        inviter: Some(actor.user),
+        expires_at,
+        ended_at: None,
+    };
+    invites::insert(tx, &hash, &invite, now).await?;
     let inviter = users::find(tx, actor.user).await?.ok_or_else(Error::not_found)?;
     let name = workspaces::find(tx, workspace).await?.ok_or_else(Error::not_found)?.name;
     let says = InviteMail {
@@ -310,6 +322,17 @@ pub(crate) async fn user_for(
         }
         username = Username::from_email(email, number);
     }
+    new_user(tx, environment, email, username, full_name).await
+}
+
+/// Keeps a user whose address and username nobody had just now.
+pub(crate) async fn new_user(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    email: &EmailAddress,
+    username: Username,
+    full_name: &FullName,
+) -> Result<User, Error> {
     let user = User {
         id: UserId::new(environment.new_id()),
         email: email.as_str().to_owned(),
@@ -328,7 +351,7 @@ pub(crate) async fn user_for(
 }
 
 /// Makes a member's codes void and takes back the mails that tell of them.
-async fn withdraw(
+pub(crate) async fn withdraw(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     member: WorkspaceMemberId,
@@ -359,7 +382,7 @@ async fn check_admin_left(
     Err(Problem::new(Reason::LastAdmin, detail).into())
 }
 
-async fn happened(
+pub(crate) async fn happened(
     tx: &WriteTx<'_>,
     environment: &Environment,
     workspace: WorkspaceId,

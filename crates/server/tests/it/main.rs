@@ -26,6 +26,7 @@ mod edge;
 mod escalation;
 mod feed;
 mod idempotency;
+mod invites;
 mod matrix;
 mod members;
 mod openapi;

@@ -28,7 +28,7 @@ async fn listed(service: &Service, id: &str) -> Option<Value> {
 }
 
 /// What the mails of an invite say.
-async fn mails_of(service: &Service, member: &str) -> Vec<(mails::Mail, InviteMail)> {
+pub(crate) async fn mails_of(service: &Service, member: &str) -> Vec<(mails::Mail, InviteMail)> {
     let (workspace, member) = (service.home.made.workspace, member.parse().unwrap());
     let read = async move |tx: &Tx<'_>| mails::list_of_member(tx, workspace, member).await;
     let open = |mail: mails::Mail| {

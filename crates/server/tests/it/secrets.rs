@@ -12,6 +12,9 @@ const LENGTH_MIN: usize = 8;
 
 static SECRETS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
+/// What may stand in answers, but in no line of the log.
+static NOT_IN_LOG: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
 /// Remembers the secret in a request's body, if there is one.
 pub(crate) fn remember(body: &[u8]) {
     watch_the_log();
@@ -22,6 +25,13 @@ pub(crate) fn remember(body: &[u8]) {
         let mut secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
         secrets.insert(secret.to_owned());
     }
+}
+
+/// Remembers what a client is shown and the log is not.
+pub(crate) fn remember_for_log(secret: &str) {
+    watch_the_log();
+    let mut secrets = NOT_IN_LOG.lock().unwrap_or_else(PoisonError::into_inner);
+    secrets.insert(secret.to_owned());
 }
 
 /// Asserts that none of them stands in `text`.
@@ -60,11 +70,13 @@ impl Write for Log {
 impl Drop for Log {
     fn drop(&mut self) {
         let text = String::from_utf8_lossy(&self.0);
-        let secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = secrets.iter().find(|secret| text.contains(secret.as_str())) {
-            // A panic would end some task that nobody waits for.
-            eprintln!("the secret {found} stands in the log: {text}");
-            std::process::abort();
+        for secrets in [&SECRETS, &NOT_IN_LOG] {
+            let secrets = secrets.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(found) = secrets.iter().find(|secret| text.contains(secret.as_str())) {
+                // A panic would end some task that nobody waits for.
+                eprintln!("the secret {found} stands in the log: {text}");
+                std::process::abort();
+            }
         }
     }
 }

@@ -10,12 +10,13 @@ use galley_domain::{
     ContentGroupId, MailId, PermissionSet, RoleId, Timestamp, TokenId, UserId, WebhookId,
     WorkspaceId, WorkspaceMemberId,
 };
-use galley_storage::mails::{self, Mail};
+use galley_storage::invites::{self, Invite};
+use galley_storage::mails::{self, Mail, MailOutcome, TroubledMail};
 use galley_storage::members::{self, Member};
 use galley_storage::tokens::{self, Token};
 use galley_storage::users::{self, User};
 use galley_storage::webhooks::{self, ListQuery};
-use galley_storage::{Error, WriteTx, idempotency, installation, invites, roles, workspaces};
+use galley_storage::{Error, WriteTx, idempotency, installation, roles, workspaces};
 
 use crate::store::{NOW, id};
 
@@ -168,7 +169,16 @@ async fn invited(tx: &WriteTx<'_>, workspace: WorkspaceId, admin: &Member) -> Re
     let listed = members::list(tx, workspace, Some(&admin.id.to_string()), 10, 0).await?;
     assert_eq!(listed, [pending.clone()]);
 
-    invites::insert(tx, workspace, pending.id, &[5; 32], NOW, LATER).await?;
+    let invite = Invite {
+        workspace,
+        member: pending.id,
+        inviter: admin.user.as_ref().map(|user| user.id),
+        expires_at: LATER,
+        ended_at: None,
+    };
+    invites::insert(tx, &[5; 32], &invite, NOW).await?;
+    assert_eq!(invites::find(tx, &[5; 32]).await?, Some(invite));
+    assert_eq!(invites::find(tx, &[6; 32]).await?, None);
     assert!(invites::is_open(tx, workspace, pending.id, NOW).await?);
     assert!(!invites::is_open(tx, workspace, pending.id, LATER).await?, "it has ended");
     let before = Timestamp::from_ms(NOW.ms() - 1);
@@ -177,6 +187,7 @@ async fn invited(tx: &WriteTx<'_>, workspace: WorkspaceId, admin: &Member) -> Re
     assert_eq!(invites::nth_latest(tx, workspace, NOW, 1).await?, None);
     invites::end(tx, workspace, pending.id, NOW).await?;
     assert!(!invites::is_open(tx, workspace, pending.id, NOW).await?);
+    assert_eq!(invites::find(tx, &[5; 32]).await?.unwrap().ended_at, Some(NOW));
 
     let mail = Mail {
         id: MailId::new(id()),
@@ -186,11 +197,70 @@ async fn invited(tx: &WriteTx<'_>, workspace: WorkspaceId, admin: &Member) -> Re
         sealed: vec![0, 255],
     };
     mails::insert(tx, workspace, &mail, NOW).await?;
-    assert_eq!(mails::list_of_member(tx, workspace, pending.id).await?, [mail]);
+    assert_eq!(mails::list_of_member(tx, workspace, pending.id).await?, [mail.clone()]);
+    the_mail_is_sent(tx, workspace, &mail).await?;
     mails::delete_of_member(tx, workspace, pending.id).await?;
     assert_eq!(mails::list_of_member(tx, workspace, pending.id).await?, []);
+    let joined = users::find_by_email(tx, &EmailAddress::parse("ben@example.org").unwrap()).await?;
+    assert_eq!(joined, None);
+    let ben = User {
+        id: UserId::new(id()),
+        email: "ben@example.org".to_owned(),
+        username: "ben-the-invited".to_owned(),
+        full_name: "Ben".to_owned(),
+        avatar: None,
+        version: 1,
+    };
+    users::insert(tx, &ben, NOW).await?;
+    members::join(tx, workspace, pending.id, ben.id, 3).await?;
+    let joined = members::find(tx, workspace, pending.id).await?.unwrap();
+    assert_eq!((joined.user, joined.version), (Some(ben), 3));
+    assert_eq!(joined.invited_email, pending.invited_email);
     members::delete(tx, workspace, pending.id).await?;
     Ok(())
+}
+
+/// Leased by one at a time, tried again, given up.
+async fn the_mail_is_sent(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    mail: &Mail,
+) -> Result<(), Error> {
+    let lease = async |now| mails::lease(tx, now, Timestamp::from_ms(now.ms() + 100), 10).await;
+    let at = |ms| Timestamp::from_ms(NOW.ms() + ms);
+    let postponed = |ms| MailOutcome::Postponed(at(ms), "421 not now".to_owned());
+    let first = lease(NOW).await?;
+    assert_eq!(first.iter().map(|one| &one.mail).collect::<Vec<_>>(), [mail]);
+    assert_eq!((first[0].workspace, first[0].created_at, first[0].attempts), (workspace, NOW, 1));
+    assert_eq!(lease(at(99)).await?, []);
+    let second = lease(at(100)).await?;
+    assert_eq!(second[0].attempts, 2);
+    // Who had it before says nothing about it any more.
+    mails::settle(tx, &first[0], &MailOutcome::Sent, NOW).await?;
+    assert_eq!(mails::list_troubled(tx, workspace).await?, []);
+    mails::settle(tx, &second[0], &postponed(1_000), NOW).await?;
+    assert_eq!(lease(at(999)).await?, []);
+    let trouble = |is_given_up, error: &str| TroubledMail {
+        member: mail.member,
+        error: error.to_owned(),
+        is_given_up,
+    };
+    assert_eq!(mails::list_troubled(tx, workspace).await?, [trouble(false, "421 not now")]);
+    assert_eq!(mails::counts(tx).await?, (1, 0));
+    let third = lease(at(1_000)).await?;
+    let given_up = MailOutcome::GivenUp("550 nobody".to_owned());
+    mails::settle(tx, &third[0], &given_up, at(2_000)).await?;
+    assert_eq!(mails::list_troubled(tx, workspace).await?, [trouble(true, "550 nobody")]);
+    assert_eq!(mails::counts(tx).await?, (0, 1));
+    assert_eq!(lease(at(100_000)).await?, []);
+    assert_eq!(mails::forget(tx, at(2_000), 10).await?, 0);
+    assert_eq!(mails::forget(tx, at(2_001), 10).await?, 1);
+    let another = Mail { id: MailId::new(id()), ..mail.clone() };
+    mails::insert(tx, workspace, &another, NOW).await?;
+    let leased = lease(NOW).await?;
+    mails::settle(tx, &leased[0], &MailOutcome::Sent, NOW).await?;
+    assert_eq!(mails::counts(tx).await?, (0, 0));
+    mails::insert(tx, workspace, mail, NOW).await
 }
 
 async fn the_tokens(

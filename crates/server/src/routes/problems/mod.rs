@@ -1,32 +1,31 @@
 //! `/problems`: a page on each reason, where a problem's `type` leads.
 
-use std::sync::LazyLock;
-
+use askama::Template;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::http::header::CONTENT_SECURITY_POLICY;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest, Sha256};
 
 use crate::http::error::Error;
 use crate::http::problem::Reason;
-use crate::http::response::{self, File};
+use crate::pages;
 
-/// Of every page.
-const STYLE: &str = include_str!("page.css");
+#[derive(Template)]
+#[template(path = "problem_list.html")]
+struct List {
+    reasons: &'static [Reason],
+}
 
-/// Nothing but that style.
-static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
-    let hash = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
-    let policy = format!(
-        "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; \
-         frame-ancestors 'none'"
-    );
-    HeaderValue::try_from(policy).expect("base 64 is ASCII")
-});
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct Page {
+    reason: Reason,
+    status: String,
+    /// HTML.
+    cause: String,
+    /// HTML.
+    cure: String,
+}
 
 /// List the reasons of problems
 ///
@@ -38,22 +37,7 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     responses((status = 200, body = String, content_type = "text/html")),
 )]
 pub(crate) async fn list() -> Response {
-    let mut items = String::new();
-    for reason in Reason::ALL {
-        let (name, title) = (reason.as_str(), shown(reason.title()));
-        let status = reason.status().as_u16();
-        items.push_str(&format!(
-            "<li><a href=\"/problems/{name}\">{title}</a> ({status} <code>{name}</code>)\n"
-        ));
-    }
-    html(
-        "Problems",
-        &format!(
-            "<h1>Problems</h1>\n<p>Each problem that Galley answers has one of these reasons, in its \
-             field <code>reason</code>.</p>\n<ul>\n{items}</ul>\n\
-             <nav><a href=\"/docs\">The API</a></nav>\n"
-        ),
-    )
+    pages::public(&List { reasons: Reason::ALL })
 }
 
 /// Read what a problem means
@@ -69,27 +53,13 @@ pub(crate) async fn list() -> Response {
 pub(crate) async fn page(name: Result<Path<String>, PathRejection>) -> Result<Response, Error> {
     let Path(name) = name.map_err(|_| Error::not_found())?;
     let reason = Reason::ALL.iter().find(|reason| reason.as_str() == name);
-    let reason = reason.ok_or_else(Error::not_found)?;
-    let (title, status) = (shown(reason.title()), in_words(reason.status()));
-    let (cause, cure) = (shown(reason.cause()), shown(reason.cure()));
-    let body = format!(
-        "<h1>{title}</h1>\n<p>Status {status}, reason <code>{name}</code></p>\n\
-         <h2>What it means</h2>\n<p>{cause}</p>\n<h2>What to do</h2>\n<p>{cure}</p>\n\
-         <nav><a href=\"/problems\">All problems</a> · <a href=\"/docs\">The API</a></nav>\n"
-    );
-    Ok(html(&title, &body))
-}
-
-fn html(title: &str, body: &str) -> Response {
-    let page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title} · Galley</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}</body>\n\
-         </html>\n"
-    );
-    let mut response = response::file(&File::new("text/html; charset=utf-8", page.into_bytes()));
-    response.headers_mut().insert(CONTENT_SECURITY_POLICY, POLICY.clone());
-    response
+    let reason = *reason.ok_or_else(Error::not_found)?;
+    Ok(pages::public(&Page {
+        reason,
+        status: in_words(reason.status()),
+        cause: shown(reason.cause()),
+        cure: shown(reason.cure()),
+    }))
 }
 
 fn in_words(status: StatusCode) -> String {

@@ -1,0 +1,65 @@
+//! `POST /invites/accept`
+
+use axum::extract::State;
+use axum::http::HeaderValue;
+use axum::http::header::CACHE_CONTROL;
+use axum::response::Response;
+use galley_domain::people::{FullName, Username};
+use galley_storage::WriteTx;
+
+use super::schema;
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::text;
+use crate::http::response;
+use crate::operations::invites::{self, Acceptance, Accepted};
+
+/// Accept an invite
+///
+/// Makes who was invited a member, and gives them a token. If a user with the address of the invite exists, that
+/// user becomes the member and keeps its names; else there is a new one. Needs no token but the code.
+#[utoipa::path(
+    post,
+    path = "/invites/accept",
+    operation_id = "acceptInvite",
+    request_body = schema::Acceptance,
+    responses(
+        (status = 200, body = schema::Accepted),
+        (status = 404, description = "not_found"),
+        (status = 409, description = "username_taken, already_member"),
+        (status = 410, description = "invite_ended"),
+    ),
+)]
+pub(crate) async fn handle(
+    State(app): State<App>,
+    JsonBody { mut fields, .. }: JsonBody,
+) -> Result<Response, Error> {
+    let code = fields.required("code", text(Ok::<String, _>));
+    let username = fields.required("username", text(Username::parse));
+    let full_name = fields.required("fullName", text(FullName::parse));
+    fields.finish()?;
+    let there = "there, as nothing was refused";
+    let acceptance = Acceptance {
+        code: code.expect(there),
+        username: username.expect(there),
+        full_name: full_name.expect(there),
+        token: app.environment().new_access_token(),
+    };
+    let accepted = accept(&app, acceptance.clone()).await?;
+    let mut response = response::ok(&schema::Accepted {
+        workspace_id: accepted.workspace.to_string(),
+        member_id: accepted.member.to_string(),
+        user_id: accepted.user.id.to_string(),
+        token: acceptance.token.reveal().to_owned(),
+    });
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// Accepts it, for a program or for somebody on the page.
+pub(super) async fn accept(app: &App, acceptance: Acceptance) -> Result<Accepted, Error> {
+    let environment = app.environment().clone();
+    let accept = async move |tx: &WriteTx<'_>| invites::accept(tx, &environment, &acceptance).await;
+    app.database().write("invites.accept", accept).await
+}

@@ -1,0 +1,203 @@
+//! `/invite`: where the link in an invite's mail leads. Looking at the page changes nothing, as programs
+//! look at mails' links, too.
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use galley_domain::people::{EmailAddress, FullName, Username};
+use galley_domain::{Invalid, Timestamp};
+use galley_storage::Tx;
+
+use super::accept::accept;
+use super::schema;
+use crate::http::app::App;
+use crate::http::body::FormBody;
+use crate::http::error::Error;
+use crate::http::problem::Reason;
+use crate::http::query::Query;
+use crate::operations::invites::{self, Acceptance, Accepted, Found, OpenInvite};
+use crate::pages;
+
+#[derive(Template)]
+#[template(path = "invite.html")]
+struct InvitePage<'a> {
+    code: &'a str,
+    invite: &'a OpenInvite,
+    expires: String,
+    full_name: Filled,
+    username: Filled,
+}
+
+/// A field of the form.
+struct Filled {
+    value: String,
+    /// What is wrong with it.
+    problem: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "invite_accepted.html")]
+struct AcceptedPage<'a> {
+    accepted: &'a Accepted,
+    token: &'a str,
+    url: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "invite_over.html")]
+struct OverPage {
+    title: &'static str,
+    cause: &'static str,
+    cure: &'static str,
+}
+
+/// Read an invite
+///
+/// A page for people, with a form to accept it. It is where the link in an invite's mail leads.
+#[utoipa::path(
+    get,
+    path = "/invite",
+    operation_id = "getInvitePage",
+    params(("code" = Option<String>, Query, description = "The code of the invite", example = "kG1p0i3nYcYQ3X1bHc2mZq7n5T0uE8w4rJv9sLdAfBg")),
+    responses(
+        (status = 200, body = String, content_type = "text/html"),
+        (status = 404, description = "There is no such invite.", body = String, content_type = "text/html"),
+        (status = 410, description = "It can't be accepted any more.", body = String, content_type = "text/html"),
+    ),
+)]
+pub(crate) async fn show(State(app): State<App>, query: Query) -> Result<Response, Error> {
+    let code = query.all("code").first().copied().unwrap_or_default().to_owned();
+    let invite = match find(&app, &code).await? {
+        Found::Open(invite) => invite,
+        over => return Ok(is_over(&over)),
+    };
+    let email = EmailAddress::from_stored(&invite.email);
+    let full_name = Filled { value: invite.name.clone(), problem: None };
+    let suggested = Username::from_email(&email, 1);
+    let username = Filled { value: suggested.as_str().to_owned(), problem: None };
+    Ok(form(StatusCode::OK, &code, &invite, full_name, username))
+}
+
+/// Accept an invite on its page
+///
+/// What the page's form sends. The code is what nobody else knows, so that no other site can send it.
+#[utoipa::path(
+    post,
+    path = "/invite",
+    operation_id = "sendInvitePage",
+    request_body(content = schema::Acceptance, content_type = "application/x-www-form-urlencoded"),
+    responses(
+        (status = 200, body = String, content_type = "text/html"),
+        (status = 400, description = "A name is refused.", body = String, content_type = "text/html"),
+        (status = 404, description = "There is no such invite.", body = String, content_type = "text/html"),
+        (status = 409, description = "Another user has the username.", body = String, content_type = "text/html"),
+        (status = 410, description = "It can't be accepted any more.", body = String, content_type = "text/html"),
+    ),
+)]
+pub(crate) async fn send(State(app): State<App>, sent: FormBody) -> Result<Response, Error> {
+    let code = sent.field("code");
+    let invite = match find(&app, code).await? {
+        Found::Open(invite) => invite,
+        over => return Ok(is_over(&over)),
+    };
+    let (full_name, username) = match &invite.user {
+        // It keeps its names.
+        Some(user) => (user.full_name.clone(), user.username.clone()),
+        None => {
+            (sent.field("fullName").trim().to_owned(), sent.field("username").trim().to_owned())
+        }
+    };
+    let refused = |status, of_full_name: Option<Invalid>, of_username: Option<String>| {
+        let problem = of_full_name.map(|invalid| invalid.to_string());
+        let full_name = Filled { value: full_name.clone(), problem };
+        let username = Filled { value: username.clone(), problem: of_username };
+        Ok(form(status, code, &invite, full_name, username))
+    };
+    let read = (FullName::parse(full_name.as_str()), Username::parse(username.as_str()));
+    let (Ok(name), Ok(short_name)) = read else {
+        let of_username = read.1.err().map(|invalid| invalid.to_string());
+        return refused(StatusCode::BAD_REQUEST, read.0.err(), of_username);
+    };
+    let acceptance = Acceptance {
+        code: code.to_owned(),
+        username: short_name,
+        full_name: name,
+        token: app.environment().new_access_token(),
+    };
+    match accept(&app, acceptance.clone()).await {
+        Ok(accepted) => {
+            let url = app.limits().public_url.trim_end_matches('/');
+            let token = acceptance.token.reveal();
+            let page = AcceptedPage { accepted: &accepted, token, url };
+            Ok(pages::private(StatusCode::OK, &page))
+        }
+        Err(error) if error.reason() == Some(Reason::UsernameTaken) => {
+            let taken = "is another user's: choose another one".to_owned();
+            refused(StatusCode::CONFLICT, None, Some(taken))
+        }
+        // Somebody was quicker.
+        Err(error) => match find(&app, code).await? {
+            Found::Open(_) => Err(error),
+            over => Ok(is_over(&over)),
+        },
+    }
+}
+
+async fn find(app: &App, code: &str) -> Result<Found, Error> {
+    let (now, code) = (app.environment().now(), code.to_owned());
+    let read = async move |tx: &Tx<'_>| invites::find(tx, now, &code).await;
+    app.database().read("invites.find", read).await
+}
+
+fn form(
+    status: StatusCode,
+    code: &str,
+    invite: &OpenInvite,
+    full_name: Filled,
+    username: Filled,
+) -> Response {
+    let expires = for_people(invite.expires_at);
+    pages::private(status, &InvitePage { code, invite, expires, full_name, username })
+}
+
+/// A time to the minute.
+fn for_people(time: Timestamp) -> String {
+    let text = time.to_string();
+    let (date, time) = text.split_once('T').unwrap_or((&text, ""));
+    format!("{date}, {} UTC", time.get(..5).unwrap_or(time))
+}
+
+/// The page of an invite that can't be accepted.
+fn is_over(found: &Found) -> Response {
+    let gone = StatusCode::GONE;
+    let (status, title, cause, cure) = match found {
+        Found::Open(_) | Found::Unknown => (
+            StatusCode::NOT_FOUND,
+            "There is no such invite",
+            "The link of this page is not that of an invite. Perhaps a part of it is missing.",
+            "Open the link in the mail again, or copy it whole into the address bar.",
+        ),
+        Found::Expired => (
+            gone,
+            "The invite has expired",
+            "An invite can be accepted for seven days.",
+            "Ask who invited you for another one.",
+        ),
+        Found::Used => (
+            gone,
+            "The invite was accepted",
+            "Each invite is for one use, and this one was used. If you did so yourself, you are a member, and have \
+             a token.",
+            "If you have lost the token, ask who runs this service for another one. If somebody else accepted the \
+             invite, tell who invited you.",
+        ),
+        Found::Void => (
+            gone,
+            "The invite is void",
+            "It was taken back, or another invite took its place.",
+            "Look for a newer mail, or ask who invited you.",
+        ),
+    };
+    pages::private(status, &OverPage { title, cause, cure })
+}

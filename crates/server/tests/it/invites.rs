@@ -1,0 +1,268 @@
+//! Accepting invites: by programs and on the page, once, by whoever has the code.
+
+use std::time::Duration;
+
+use galley_domain::address_policy::AddressPolicy;
+use galley_server::Limits;
+use galley_testing::{Behaviour, Received, Receiver, on_both_engines};
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+
+use crate::members::mails_of;
+use crate::secrets;
+use crate::service::{Answer, Service};
+
+const MEMBERS: &str = "/workspace-memberships";
+const ACCEPT: &str = "/invites/accept";
+
+/// Invites somebody; the member's id and the code.
+async fn invite(service: &Service, email: &str, name: &str) -> (String, String) {
+    let [_, editor, _] = service.roles();
+    let id =
+        service.create(MEMBERS, &json!({"email": email, "name": name, "roleId": editor})).await;
+    let code = mails_of(service, &id).await.pop().unwrap().1.code;
+    secrets::remember_for_log(&code);
+    (id, code)
+}
+
+/// Sends this without a token.
+async fn accept(service: &Service, body: &Value) -> Answer {
+    Answer::of(service.request(Method::POST, ACCEPT).json(body)).await
+}
+
+fn by(code: &str, username: &str) -> Value {
+    json!({"code": code, "username": username, "fullName": "Ann Example"})
+}
+
+async fn page(service: &Service, code: &str) -> Answer {
+    let path = format!("/invite?code={code}");
+    Answer::of(service.request(Method::GET, &path)).await
+}
+
+async fn send_form(service: &Service, fields: &[(&str, &str)]) -> Answer {
+    Answer::of(form(service.request(Method::POST, "/invite"), fields)).await
+}
+
+/// What a browser makes of a form.
+fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
+    let mut body = form_urlencoded::Serializer::new(String::new());
+    body.extend_pairs(fields);
+    request.header("content-type", "application/x-www-form-urlencoded").body(body.finish())
+}
+
+fn assert_page(answer: &Answer, status: u16, words: &str) {
+    assert_eq!(answer.status, status, "{answer:?}");
+    assert!(answer.body.as_str().unwrap().contains(words), "{words}: {answer:?}");
+    assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
+    assert_eq!(answer.header("cache-control"), "no-store");
+    assert_eq!(answer.header("referrer-policy"), "no-referrer");
+    assert_eq!(answer.header("x-content-type-options"), "nosniff");
+    assert_eq!(answer.header("etag"), "");
+    let policy = answer.header("content-security-policy");
+    for part in ["default-src 'none'", "frame-ancestors 'none'", "form-action 'self'"] {
+        assert!(policy.contains(part), "{policy}");
+    }
+    assert!(!answer.body.as_str().unwrap().contains("<script"), "{answer:?}");
+}
+
+/// What may not come of a request that is refused.
+async fn state(service: &Service) -> Value {
+    let invites = service.get("/workspace-memberships/list-members?perPage=100").await.body;
+    json!({"members": invites, "everything": service.everything().await})
+}
+
+on_both_engines! {
+    async fn who_accepts_is_a_member_with_a_token_of_their_role(store: TestStore) {
+        let service = Service::start(store).await;
+        let (member, code) = invite(&service, "Ann@example.org", "Invited Ann").await;
+        let sequence = service.last_sequence().await;
+        let answer = accept(&service, &by(&code, "ann")).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(answer.header("cache-control"), "no-store");
+        assert_eq!(answer.body["memberId"], json!(member));
+        assert_eq!(answer.body["workspaceId"], json!(service.home.made.workspace.to_string()));
+        let (user, token) = (&answer.body["userId"], answer.body["token"].as_str().unwrap());
+
+        let [_, editor, _] = service.roles();
+        let expected = json!({"id": member, "userId": user, "roleId": editor,
+            "email": "Ann@example.org", "name": "Invited Ann", "pendingInvite": false,
+            "profile": {"fullName": "Ann Example", "username": "ann", "avatar": null}});
+        let listed = service.get("/workspace-memberships/list-members").await.body;
+        let listed = listed.as_array().unwrap().iter().find(|one| one["id"] == json!(member)).unwrap().clone();
+        assert_eq!(listed, expected);
+        let events = service.events_after(sequence).await;
+        assert_eq!(events.len(), 1);
+        assert_eq!(events[0].event_type, "memberAdded");
+        assert_eq!(serde_json::from_str::<Value>(&events[0].data).unwrap(), expected);
+
+        let own = service.send_as(token, Method::GET, "/profile", None).await;
+        assert_eq!((own.status.as_u16(), &own.body["id"]), (200, user));
+        assert_eq!(own.body["email"], "Ann@example.org");
+        let piece = service.piece("by-ann");
+        assert_eq!(service.send_as(token, Method::POST, "/content-pieces", Some(&piece)).await.status, 201);
+        service.send_as(token, Method::GET, "/tokens/list", None).await
+            .assert_problem(403, "insufficient_permissions", &[]);
+
+        // Once.
+        let before = state(&service).await;
+        accept(&service, &by(&code, "other")).await.assert_problem(410, "invite_ended", &[]);
+        assert_page(&page(&service, &code).await, 410, "The invite was accepted");
+        assert_eq!(state(&service).await, before);
+    }
+
+    async fn codes_that_are_over_or_unknown_change_nothing(store: TestStore) {
+        let service = Service::start(store).await;
+        let (expired, expired_code) = invite(&service, "a@example.org", "A").await;
+        service.pass(Duration::from_hours(7 * 24));
+        // Another one takes its place.
+        let (again, new_code) = invite(&service, "A@example.org", "A").await;
+        assert_eq!(again, expired);
+        let (removed, removed_code) = invite(&service, "b@example.org", "B").await;
+        assert_eq!(service.delete(&format!("{MEMBERS}?id={removed}")).await.status, 204);
+        let (_, late_code) = invite(&service, "c@example.org", "C").await;
+        service.pass(Duration::from_hours(7 * 24));
+        let before = state(&service).await;
+        for (code, status, reason, words) in [
+            ("", 404, "not_found", "There is no such invite"),
+            ("x", 404, "not_found", "There is no such invite"),
+            (&expired_code, 410, "invite_ended", "The invite is void"),
+            (&removed_code, 410, "invite_ended", "The invite is void"),
+            (&new_code, 410, "invite_ended", "The invite has expired"),
+            (&late_code, 410, "invite_ended", "The invite has expired"),
+        ] {
+            accept(&service, &by(code, "ann")).await.assert_problem(status, reason, &[]);
+            assert_page(&page(&service, code).await, status, words);
+            let fields = [("code", code), ("username", "ann"), ("fullName", "Ann")];
+            assert_page(&send_form(&service, &fields).await, status, words);
+        }
+        assert_eq!(state(&service).await, before);
+    }
+
+    async fn names_that_are_refused_are_named_and_change_nothing(store: TestStore) {
+        let service = Service::start(store).await;
+        let (_, code) = invite(&service, "ann@example.org", "Ann").await;
+        let before = state(&service).await;
+        let long = "x".repeat(65);
+        for (body, paths) in [
+            (json!({}), &["code", "fullName", "username"][..]),
+            (json!({"code": 1, "username": null, "fullName": []}), &["code", "fullName", "username"]),
+            (json!({"code": code, "username": "", "fullName": ""}), &["fullName", "username"]),
+            (json!({"code": code, "username": "a b", "fullName": "a\nb"}), &["fullName", "username"]),
+            (json!({"code": code, "username": long, "fullName": "x"}), &["username"]),
+        ] {
+            accept(&service, &body).await.assert_problem(400, "validation", paths);
+        }
+        accept(&service, &by(&code, "HOME")).await.assert_problem(409, "username_taken", &[]);
+        let request = form(service.request(Method::POST, ACCEPT), &[("code", &code)]);
+        Answer::of(request).await.assert_problem(415, "unsupported_media_type", &[]);
+        let request = service.request(Method::POST, "/invite").json(&by(&code, "ann"));
+        Answer::of(request).await.assert_problem(415, "unsupported_media_type", &[]);
+        let large = "x".repeat(20_000);
+        let request = form(service.request(Method::POST, "/invite"), &[("code", &large)]);
+        Answer::of(request).await.assert_problem(413, "payload_too_large", &[]);
+        assert_eq!(state(&service).await, before);
+    }
+
+    async fn the_page_asks_and_shows_the_token_once(store: TestStore) {
+        let limits = Limits { public_url: "https://galley.example.org/".to_owned(), ..Limits::default() };
+        let service = Service::start_with(store, limits).await;
+        let name = "<b>Ann</b> & \"co\"";
+        let (_, code) = invite(&service, "ann+x@example.org", name).await;
+        for _ in 0..3 {
+            // Looking at it, as programs that check links do, changes nothing.
+            let answer = page(&service, &code).await;
+            assert_page(&answer, 200, "Join home");
+            let text = answer.body.as_str().unwrap();
+            assert!(text.contains("<strong>home</strong> invites you"), "{text}");
+            assert!(text.contains("<strong>Editor</strong>"), "{text}");
+            assert!(text.contains("value=\"ann+x\""), "{text}");
+            assert!(!text.contains("<b>") && text.contains("&#60;b&#62;Ann"), "{text}");
+        }
+        let before = state(&service).await;
+        let refused = send_form(&service, &[("code", &code), ("username", "a b<i>"), ("fullName", " ")]).await;
+        assert_page(&refused, 400, "Your username must not contain white space");
+        assert_page(&refused, 400, "Your full name ");
+        assert_page(&refused, 400, "value=\"a b&#60;i&#62;\"");
+        let taken = send_form(&service, &[("code", &code), ("username", "Home"), ("fullName", "Ann")]).await;
+        assert_page(&taken, 409, "Your username is another user&#39;s: choose another one.");
+        assert_eq!(state(&service).await, before);
+
+        let fields = [("code", code.as_str()), ("username", " ann "), ("fullName", " Ann <i>E</i> ")];
+        let done = send_form(&service, &fields).await;
+        assert_page(&done, 200, "Welcome to home");
+        let text = done.body.as_str().unwrap();
+        assert!(text.contains("Ann &#60;i&#62;E") && !text.contains("<i>"), "{text}");
+        assert!(text.contains("curl -s https://galley.example.org/profile"), "{text}");
+        let token = text.split("galley_").nth(1).unwrap().get(..49).unwrap();
+        let own = service.send_as(&format!("galley_{token}"), Method::GET, "/profile", None).await;
+        assert_eq!((own.status.as_u16(), &own.body["username"]), (200, &json!("ann")));
+        assert_page(&send_form(&service, &fields).await, 410, "The invite was accepted");
+    }
+
+    async fn a_user_who_is_there_joins_and_keeps_their_names(store: TestStore) {
+        let service = Service::start(store).await;
+        let other = service.other_workspace().await;
+        let own = service.send_as(&other.token, Method::GET, "/profile", None).await.body;
+        let email = own["email"].as_str().unwrap().to_uppercase();
+        let (_, code) = invite(&service, &email, "Somebody").await;
+        let shown = page(&service, &code).await;
+        assert_page(&shown, 200, own["username"].as_str().unwrap());
+        assert!(!shown.body.as_str().unwrap().contains("name=\"username\""), "{shown:?}");
+        let answer = accept(&service, &by(&code, "another-name")).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(answer.body["userId"], own["id"]);
+        let token = answer.body["token"].as_str().unwrap();
+        let now = service.send_as(token, Method::GET, "/profile", None).await.body;
+        assert_eq!(now, own);
+        let list = "/workspace-memberships/list-workspaces";
+        for token in [token, &other.token] {
+            let workspaces = service.send_as(token, Method::GET, list, None).await.body;
+            assert_eq!(workspaces.as_array().unwrap().len(), 2, "{workspaces}");
+        }
+        // Each token sees its own workspace.
+        let [of_home, of_other] = [token, other.token.as_str()].map(async |token| {
+            service.send_as(token, Method::GET, "/workspace", None).await.body["id"].clone()
+        });
+        assert_ne!(of_home.await, of_other.await);
+    }
+
+    async fn of_a_hundred_at_once_one_is_let_in(store: TestStore) {
+        let service = Service::start(store).await;
+        let (member, code) = invite(&service, "ann@example.org", "Ann").await;
+        let sequence = service.last_sequence().await;
+        let bodies: Vec<Value> = (0..100).map(|number| by(&code, &format!("ann-{number}"))).collect();
+        let answers = futures_util::future::join_all(bodies.iter().map(|body| accept(&service, body))).await;
+        let let_in: Vec<&Answer> = answers.iter().filter(|answer| answer.status == 200).collect();
+        assert_eq!(let_in.len(), 1, "{let_in:?}");
+        assert_eq!(let_in[0].body["memberId"], json!(member));
+        for answer in answers.iter().filter(|answer| answer.status != 200) {
+            answer.assert_problem(410, "invite_ended", &[]);
+        }
+        assert_eq!(service.events_after(sequence).await.len(), 1);
+        let members = service.get("/workspace-memberships/list-members").await.body;
+        assert_eq!(members.as_array().unwrap().len(), 2, "{members}");
+        assert_eq!(service.deadlocks().await, 0);
+    }
+
+    async fn webhooks_hear_of_members(store: TestStore) {
+        let webhook_addresses = AddressPolicy { allowed: Vec::new(), allows_loopback: true };
+        let service = Service::start_with(store, Limits { webhook_addresses, ..Limits::default() }).await;
+        let receiver = Receiver::start(Behaviour::Status(200)).await;
+        for event in ["memberInvited", "memberAdded", "memberRemoved"] {
+            let webhook = json!({"url": receiver.url, "name": "w", "event": event});
+            service.create("/webhooks", &webhook).await;
+        }
+        let (member, code) = invite(&service, "ann@example.org", "Ann").await;
+        receiver.wait_for(1).await;
+        assert_eq!(accept(&service, &by(&code, "ann")).await.status, 200);
+        receiver.wait_for(2).await;
+        assert_eq!(service.delete(&format!("{MEMBERS}?id={member}")).await.status, 204);
+        let came: Vec<Value> = receiver.wait_for(3).await.iter().map(Received::json).collect();
+        let told = |key: &str| came.iter().map(|one| one[key].clone()).collect::<Vec<_>>();
+        assert_eq!(told("type"), ["memberInvited", "memberAdded", "memberRemoved"]);
+        for one in &came {
+            assert_eq!(one["data"]["id"], json!(member), "{one}");
+            assert!(!one.to_string().contains(&code), "{one}");
+        }
+    }
+}
