@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use galley_server::Environment;
+use galley_server::{Environment, Mailer};
 use galley_storage::{
     Database, DatabaseUrl, Error as StorageError, Role, Tx, webhooks, workspaces,
 };
@@ -22,6 +22,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
         ("data directory", data_dir(&settings.data_dir.value)),
         ("database", database),
         ("key", key),
+        ("mail", mail(settings).await),
         ("webhooks", webhooks),
         ("address", address(settings).await),
     ];
@@ -103,6 +104,21 @@ async fn database(settings: &Settings) -> Found {
         Err(error) => Err(format!("{engine}: {error}")),
     };
     Found { database: found, key, webhooks }
+}
+
+/// Whether the mail server lets us in.
+async fn mail(settings: &Settings) -> Finding {
+    let told = |error: anyhow::Error| format!("{error:#}");
+    match settings.mailer().map_err(told)? {
+        Mailer::Outbox(_) => {
+            let outbox = settings.outbox();
+            Ok(format!("kept in {}; set smtp-url and mail-from to send them", outbox.display()))
+        }
+        Mailer::Smtp(smtp) => match smtp.check().await {
+            Ok(()) => Ok(format!("{smtp:?}")),
+            Err(error) => Err(format!("{smtp:?}: {error}: see to the server, or to smtp-url")),
+        },
+    }
 }
 
 /// How many webhooks to name that are in trouble.

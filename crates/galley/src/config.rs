@@ -34,6 +34,16 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<()> {
     print("cors-origins", &settings.cors_origins, &settings.cors_origins.value);
     print("rate-limit", &settings.rate_limit, settings.rate_limit.value);
     print("invites-per-hour", &settings.invites_per_hour, settings.invites_per_hour.value);
+    settings.mailer()?;
+    // It may have a password.
+    let smtp_url =
+        if settings.smtp_url.value.is_some() { "given" } else { "none: mails are kept as files" };
+    print("smtp-url", &settings.smtp_url, smtp_url);
+    print(
+        "mail-from",
+        &settings.mail_from,
+        settings.mail_from.value.as_deref().unwrap_or_default(),
+    );
     settings.webhook_addresses(settings.listen.value)?;
     print("webhooks-allow", &settings.webhooks_allow, &settings.webhooks_allow.value);
     let key = match (&settings.key.value, settings.database()?) {

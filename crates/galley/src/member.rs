@@ -7,7 +7,7 @@ use galley_domain::{RoleId, WorkspaceId};
 use galley_server::operations::members::{self, Invitation};
 use galley_server::{Environment, Error};
 use galley_storage::members::Member;
-use galley_storage::{Database, Tx, WriteTx, roles};
+use galley_storage::{Database, Tx, WriteTx, mails, roles};
 
 use crate::cli::MemberCommand;
 use crate::out::say;
@@ -85,13 +85,28 @@ async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()>
     let read = async move |tx: &Tx<'_>| {
         let members = galley_storage::members::list(tx, workspace, None, i64::MAX, 0).await?;
         let roles = roles::list(tx, workspace, None, i64::MAX, 0).await?;
-        Ok::<_, Error>((members, roles))
+        let troubled = mails::list_troubled(tx, workspace).await?;
+        Ok::<_, Error>((members, roles, troubled))
     };
-    let (members, roles) = database.read("members.list", read).await?;
+    let (members, roles, troubled) = database.read("members.list", read).await?;
     for member in members {
         let role = roles.iter().find(|role| role.id == member.role);
         let role = role.map_or("", |role| role.name.as_str());
-        say!("{}  {}  {role}", member.id, described(&member));
+        let mail = troubled.iter().find(|mail| mail.member == Some(member.id));
+        let mail = match mail {
+            Some(mail) if member.user.is_some() => {
+                format!("  (a mail was not sent: {})", mail.error)
+            }
+            Some(mail) if mail.is_given_up => {
+                format!(
+                    "  (the mail was given up: {}; remove the invite and send another)",
+                    mail.error
+                )
+            }
+            Some(mail) => format!("  (the mail is tried again: {})", mail.error),
+            None => String::new(),
+        };
+        say!("{}  {}  {role}{mail}", member.id, described(&member));
     }
     Ok(())
 }

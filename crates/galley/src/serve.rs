@@ -29,6 +29,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     // What is wrong with the settings is found before anything is made.
     key::check_given(settings)?;
     first_start::token(settings, &Environment::default())?;
+    let mailer = settings.mailer()?;
     if let Some(address) = settings.metrics_addr.value {
         start_metrics(address).await?;
     }
@@ -56,7 +57,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         public_url: settings.public_url(address),
         node: node(address),
     };
-    let app = App::new(database.clone(), environment, key, limits);
+    let app = App::new(database.clone(), environment, key, limits, Some(mailer));
     let url = settings.public_url(address);
     tracing::info!(version = VERSION, database = database.engine(), %address, url, "serving");
     server.run(app, stop).await;

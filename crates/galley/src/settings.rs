@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use galley_domain::address_policy::{AddressPolicy, IpNet};
-use galley_server::{HeaderValue, parse_origin};
+use galley_server::{HeaderValue, MailSender, Mailer, Outbox, Smtp, parse_origin};
 use galley_storage::DatabaseUrl;
 use serde::Deserialize;
 
@@ -64,6 +64,18 @@ pub(crate) struct Given {
     /// Invites that a workspace may send in an hour [default: 100]
     #[arg(long, global = true, env = "GALLEY_INVITES_PER_HOUR", value_name = "COUNT")]
     invites_per_hour: Option<u32>,
+    /// The mail server: smtps://user:password@host, or smtp://… [default: none, mails are kept as files]
+    #[arg(
+        long,
+        global = true,
+        env = "GALLEY_SMTP_URL",
+        value_name = "URL",
+        hide_env_values = true
+    )]
+    smtp_url: Option<String>,
+    /// Who mails come from: Galley <galley@example.org>
+    #[arg(long, global = true, env = "GALLEY_MAIL_FROM", value_name = "ADDRESS")]
+    mail_from: Option<String>,
     /// Networks that webhooks may call beside public addresses (CIDR, separated by commas)
     #[arg(long, global = true, env = "GALLEY_WEBHOOKS_ALLOW", value_name = "NETWORKS")]
     webhooks_allow: Option<String>,
@@ -114,6 +126,8 @@ pub(crate) struct Settings {
     pub(crate) cors_origins: Setting<String>,
     pub(crate) rate_limit: Setting<u32>,
     pub(crate) invites_per_hour: Setting<u32>,
+    pub(crate) smtp_url: Setting<Option<String>>,
+    pub(crate) mail_from: Setting<Option<String>>,
     pub(crate) webhooks_allow: Setting<String>,
     pub(crate) key: Setting<Option<String>>,
     pub(crate) init_token: Option<String>,
@@ -130,6 +144,8 @@ pub(crate) fn load(mut given: Given) -> anyhow::Result<Settings> {
         &mut given.public_url,
         &mut given.log,
         &mut given.cors_origins,
+        &mut given.smtp_url,
+        &mut given.mail_from,
         &mut given.webhooks_allow,
         &mut given.key,
         &mut given.init_token,
@@ -166,6 +182,8 @@ pub(crate) fn load(mut given: Given) -> anyhow::Result<Settings> {
             in_file.invites_per_hour,
             limits.invites_per_hour,
         ),
+        smtp_url: pick_optional(given.smtp_url, in_file.smtp_url),
+        mail_from: pick_optional(given.mail_from, in_file.mail_from),
         webhooks_allow: pick(given.webhooks_allow, in_file.webhooks_allow, String::new()),
         key: pick_optional(given.key, in_file.key),
         init_token: given.init_token,
@@ -264,6 +282,26 @@ impl Settings {
             allowed: allowed.collect::<anyhow::Result<_>>()?,
             allows_loopback: tries_out,
         })
+    }
+
+    /// How mails leave.
+    pub(crate) fn mailer(&self) -> anyhow::Result<Mailer> {
+        let from = self.mail_from.value.as_deref();
+        let Some(url) = self.smtp_url.value.as_deref() else {
+            let from = MailSender::parse(from.unwrap_or("Galley <galley@localhost>"));
+            let from = from.context("mail-from")?;
+            return Ok(Mailer::Outbox(Outbox::new(self.outbox(), from)));
+        };
+        let from = from.context(
+            "with smtp-url, mail-from must say who mails come from, such as Galley <galley@example.org>",
+        )?;
+        let from = MailSender::parse(from).context("mail-from")?;
+        Ok(Mailer::Smtp(Smtp::parse(url, from).context("smtp-url")?))
+    }
+
+    /// Where mails are kept that no server sends.
+    pub(crate) fn outbox(&self) -> PathBuf {
+        self.data_dir.value.join("outbox")
     }
 
     /// The address that others reach the service at, if it listens at `address`.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use galley_domain::Timestamp;
 use galley_domain::delivery::KEPT;
 use galley_storage::{
-    Database, Error as StorageError, Tx, WriteTx, deliveries, events, idempotency, workspaces,
+    Database, Error as StorageError, Tx, WriteTx, deliveries, events, idempotency, mails,
+    workspaces,
 };
 
 use crate::environment::Environment;
@@ -38,8 +39,20 @@ async fn tidy(app: &App) {
         if let Err(error) = forget_deliveries(app.database(), app.environment()).await {
             tracing::warn!(%error, "old events and deliveries were not forgotten");
         }
+        if let Err(error) = forget_mails(app.database(), app.environment()).await {
+            tracing::warn!(%error, "old mails were not forgotten");
+        }
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// Mails that were given up, once nobody will wonder any more.
+async fn forget_mails(database: &Database, environment: &Environment) -> Result<(), StorageError> {
+    let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
+    let before = Timestamp::from_ms(environment.now().ms() - kept);
+    let forget = async move |tx: &WriteTx<'_>| mails::forget(tx, before, BATCH).await;
+    while database.write("mails.forget", forget).await? > 0 {}
+    Ok(())
 }
 
 async fn forget_keys(database: &Database, environment: &Environment) -> Result<(), StorageError> {
@@ -80,6 +93,7 @@ async fn forget_deliveries(
 async fn measure(app: &App) {
     loop {
         let now = app.environment().now();
+        measure_mails(app).await;
         let read = async move |tx: &Tx<'_>| deliveries::gauges(tx, now).await;
         match app.database().read::<_, StorageError, _>("deliveries.gauges", read).await {
             Ok(found) => {
@@ -97,5 +111,17 @@ async fn measure(app: &App) {
             Err(error) => tracing::debug!(%error, "the deliveries could not be measured"),
         }
         tokio::time::sleep(MEASURE_PAUSE).await;
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "gauges are floats")]
+async fn measure_mails(app: &App) {
+    let read = async |tx: &Tx<'_>| mails::counts(tx).await;
+    match app.database().read::<_, StorageError, _>("mails.counts", read).await {
+        Ok((waiting, given_up)) => {
+            metrics::gauge!("galley_mails_waiting").set(waiting as f64);
+            metrics::gauge!("galley_mails_given_up").set(given_up as f64);
+        }
+        Err(error) => tracing::debug!(%error, "the mails could not be measured"),
     }
 }

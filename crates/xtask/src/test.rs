@@ -1,7 +1,8 @@
 //! `cargo xtask test`: the tests of the whole workspace, on SQLite and on PostgreSQL.
 //!
 //! The tests themselves leave out what needs PostgreSQL when its address is not in their
-//! environment; this command provides the server, and says at the end what was left out and why.
+//! environment, or a mail server when the Python for one is not; this command provides both, and says
+//! at the end what was left out and why.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -12,6 +13,7 @@ use anyhow::{Result, bail};
 
 use crate::{
     TestArguments, cargo, child,
+    mail_server::{self, PYTHON_VARIABLE},
     postgres::{self, Provision, URL_VARIABLE},
     signals::Signals,
     step::Steps,
@@ -44,6 +46,12 @@ fn run_steps(
         Some(url) => tests.env(URL_VARIABLE, url),
         None => tests.env_remove(URL_VARIABLE),
     };
+    match steps.run("Mail server: set up", mail_server::provide) {
+        Ok(python) => {
+            tests.env(PYTHON_VARIABLE, python);
+        }
+        Err(reason) => steps.skip("Tests with a mail server", &format!("{reason:#}")),
+    }
     let status = steps.run("Tests", || child::run(&mut tests, signals))?;
     if matches!(provision, Some(Provision::Started(_))) {
         steps.run("PostgreSQL: stop", || drop(provision));

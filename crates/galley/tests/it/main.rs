@@ -18,5 +18,6 @@ mod full_disk;
 mod import;
 mod kills;
 mod listen;
+mod mails;
 mod operators;
 mod program;

@@ -137,6 +137,15 @@ impl Program {
         self.log.lock().unwrap().iter().collect::<Vec<_>>().join("\n")
     }
 
+    /// Waits until it logs a line with these words.
+    pub(crate) async fn wait_for_log(&self, words: &str) {
+        let started = Instant::now();
+        while !self.log.lock().unwrap().try_iter().any(|line| line.contains(words)) {
+            assert!(started.elapsed() < START_TIME_MAX, "{words:?} is not logged");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Kills the process as `kill -9` does.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();

@@ -8,6 +8,7 @@ use galley_content::{ContentError, Loss, Tree};
 use galley_delivery::{Sender, SenderLimits};
 use galley_domain::Invalid;
 use galley_domain::address_policy::AddressPolicy;
+use galley_mail::Mailer;
 use galley_storage::Database;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -71,6 +72,7 @@ struct Parts {
     rate_limit: RateLimit,
     token_use: TokenUse,
     sender: Arc<Sender>,
+    mailer: Option<Arc<Mailer>>,
     stopping: watch::Sender<bool>,
     /// Streams of events that may be open at the same time.
     streams: Arc<Semaphore>,
@@ -88,12 +90,14 @@ const STREAMS_MAX: usize = 1_000;
 const INLINE_CONTENT_MAX: usize = 32 * 1024;
 
 impl App {
-    /// A service on `database`, whose secrets are encrypted with `key`.
+    /// A service on `database`, whose secrets are encrypted with `key`, and whose mails `mailer` sends: without
+    /// one they stay where they are.
     pub fn new(
         database: Database,
         environment: Environment,
         key: SecretKey,
         limits: Limits,
+        mailer: Option<Mailer>,
     ) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let processors = Semaphore::new(threads);
@@ -112,6 +116,7 @@ impl App {
             rate_limit,
             token_use,
             sender: Arc::new(sender),
+            mailer: mailer.map(Arc::new),
             stopping: watch::Sender::new(false),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             processors,
@@ -161,6 +166,11 @@ impl App {
     /// What calls webhooks.
     pub(crate) fn sender(&self) -> &Arc<Sender> {
         &self.0.sender
+    }
+
+    /// How mails leave; nothing, where somebody else sends them.
+    pub(crate) fn mailer(&self) -> Option<Arc<Mailer>> {
+        self.0.mailer.clone()
     }
 
     /// Bounds on what a client may do.

@@ -23,6 +23,7 @@ use crate::housekeeping;
 use crate::http::app::App;
 use crate::http::edge;
 use crate::http::router::router;
+use crate::mailing;
 
 /// How long requests may take to finish once the server is to stop.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(30);
@@ -49,6 +50,7 @@ impl Server {
         let router = router(app.clone());
         let connections = GracefulShutdown::new();
         let keeping = tokio::spawn(housekeeping::run(app.clone()));
+        let mailing = app.mailer().map(|mailer| tokio::spawn(mailing::run(app.clone(), mailer)));
         let sending = match delivery::start(app.clone()) {
             Ok(sending) => Some(sending),
             Err(error) => {
@@ -74,12 +76,17 @@ impl Server {
         keeping.abort();
         tracing::info!("stopping: waiting for running requests and deliveries");
         app.stop();
+        let mailed = async {
+            if let Some(mailing) = mailing {
+                let _ = mailing.await;
+            }
+        };
         let sent = async {
             if let Some(sending) = sending {
                 let _ = sending.await;
             }
         };
-        let all = async { tokio::join!(connections.shutdown(), sent) };
+        let all = async { tokio::join!(connections.shutdown(), sent, mailed) };
         if tokio::time::timeout(DRAIN_TIME_MAX, all).await.is_err() {
             tracing::warn!("stopped with work still running after {DRAIN_TIME_MAX:?}");
         }

@@ -134,7 +134,7 @@ impl Service {
         };
         let database = Database::open(options).await.expect("the store opens");
         let home = make_first_workspace(&database, &environment).await;
-        let app = App::new(database.clone(), environment.clone(), key(), limits);
+        let app = App::new(database.clone(), environment.clone(), key(), limits, None);
         let server = Server::bind(([127, 0, 0, 1], 0).into()).await.expect("a port is free");
         let url = format!("http://{}", server.address().expect("it is bound"));
         tokio::spawn(server.run(app, std::future::pending()));

@@ -5,8 +5,8 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use galley_domain::Invalid;
 use galley_domain::people::{EmailAddress, FullName, Username};
-use galley_domain::{Invalid, Timestamp};
 use galley_storage::Tx;
 
 use super::accept::accept;
@@ -157,15 +157,8 @@ fn form(
     full_name: Filled,
     username: Filled,
 ) -> Response {
-    let expires = for_people(invite.expires_at);
+    let expires = pages::for_people(invite.expires_at);
     pages::private(status, &InvitePage { code, invite, expires, full_name, username })
-}
-
-/// A time to the minute.
-fn for_people(time: Timestamp) -> String {
-    let text = time.to_string();
-    let (date, time) = text.split_once('T').unwrap_or((&text, ""));
-    format!("{date}, {} UTC", time.get(..5).unwrap_or(time))
 }
 
 /// The page of an invite that can't be accepted.

@@ -1,0 +1,277 @@
+//! Mails on their way: into the outbox, to a real mail server, over its failures and ours.
+//!
+//! The mail server is aiosmtpd, in the Python that `GALLEY_TEST_PYTHON` names; `cargo xtask test` sets it up.
+
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use galley_storage::DatabaseUrl;
+use galley_testing::{TestStore, on_both_engines};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio_postgres::NoTls;
+
+use crate::program::{Program, data_dir, free_port, galley, init_token};
+
+/// A mail server, until it is dropped.
+struct MailServer {
+    child: Child,
+    mails: Receiver<Value>,
+}
+
+impl Drop for MailServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl MailServer {
+    /// Starts one, if there is a Python for it.
+    fn start(port: u16) -> Option<Self> {
+        Self::start_with(&[&port.to_string()])
+    }
+
+    fn start_with(arguments: &[&str]) -> Option<Self> {
+        let Ok(python) = std::env::var("GALLEY_TEST_PYTHON") else {
+            eprintln!(
+                "SKIPPED: a mail server: GALLEY_TEST_PYTHON is not set (cargo xtask test sets it)"
+            );
+            return None;
+        };
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/smtp_server.py");
+        let mut child = Command::new(python)
+            .arg(script)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "ready");
+        let (tell, mails) = channel();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let _ = tell.send(serde_json::from_str(&line).unwrap());
+            }
+        });
+        Some(Self { child, mails })
+    }
+
+    /// The next mail.
+    fn next(&self) -> Value {
+        self.mails.recv_timeout(Duration::from_mins(1)).expect("a mail comes")
+    }
+
+    fn assert_no_more(&self) {
+        assert_eq!(self.mails.try_recv().ok(), None);
+    }
+}
+
+/// A server that sends by the mail server on `smtp_port`.
+fn serve(store: &TestStore, port: u16, smtp_port: u16) -> Program {
+    let mut command = galley(store);
+    command
+        .env("GALLEY_INIT_TOKEN", init_token())
+        .env("GALLEY_SMTP_URL", format!("smtp://127.0.0.1:{smtp_port}"))
+        .env("GALLEY_MAIL_FROM", "Galley <galley@example.org>")
+        .args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
+    Program::start(command)
+}
+
+/// Invites somebody as a Viewer.
+async fn invite(program: &Program, email: &str, name: &str) {
+    let roles: Value = program.get("/roles/list").await;
+    let viewer = roles.as_array().unwrap().iter().find(|role| role["name"] == "Viewer").unwrap();
+    let body = json!({"email": email, "name": name, "roleId": viewer["id"]});
+    let made = program.request(Method::POST, "/workspace-memberships").json(&body).send().await;
+    assert_eq!(made.unwrap().status(), StatusCode::CREATED);
+}
+
+/// The link in the text of a mail, of which lines are broken in the way of MIME.
+fn link(mail: &str) -> String {
+    let whole = mail.replace("=\r\n", "").replace("=3D", "=");
+    let start = whole.find("http://127.0.0.1").expect("a link");
+    whole[start..].split_whitespace().next().unwrap().to_owned()
+}
+
+/// Ends the leases of mails, as time would.
+async fn pass_leases(store: &TestStore) {
+    let sql = "UPDATE mails SET due_at_ms = 0";
+    match &store.url {
+        DatabaseUrl::Sqlite(_) => {
+            let path = data_dir(store).join("galley.db");
+            rusqlite::Connection::open(path).unwrap().execute(sql, []).unwrap();
+        }
+        DatabaseUrl::Postgres(url) => {
+            let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+            tokio::spawn(connection);
+            client.execute(sql, &[]).await.unwrap();
+        }
+    }
+}
+
+/// Opens the link and accepts the invite.
+async fn accept(link: &str) {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let page = client.get(link).send().await.unwrap();
+    assert_eq!(page.status(), StatusCode::OK, "{link}");
+    assert!(page.text().await.unwrap().contains("Accept the invite"));
+    let (url, code) = link.split_once("/invite?code=").unwrap();
+    let body = json!({"code": code, "username": "ann", "fullName": "Ann"});
+    let accepted = client.post(format!("{url}/invites/accept")).json(&body).send().await.unwrap();
+    assert_eq!(accepted.status(), StatusCode::OK);
+    let token = accepted.json::<Value>().await.unwrap()["token"].as_str().unwrap().to_owned();
+    let own = client.get(format!("{url}/profile")).bearer_auth(token).send().await.unwrap();
+    assert_eq!(own.json::<Value>().await.unwrap()["email"], "ann@example.org");
+}
+
+on_both_engines! {
+    async fn killed_while_mails_are_sent_it_sends_each(store: TestStore) {
+        let (port, smtp_port) = (free_port(), free_port());
+        let Some(server) = MailServer::start(smtp_port) else { return };
+        let mut program = serve(&store, port, smtp_port);
+        for round in 0..5 {
+            for number in 0..4 {
+                invite(&program, &format!("m{round}-{number}@example.org"), "M").await;
+            }
+            // At another moment each time.
+            tokio::time::sleep(Duration::from_millis(round * 3)).await;
+            program.kill();
+            // Mails that were being sent wait until nobody can be at it any more.
+            pass_leases(&store).await;
+            program = serve(&store, port, smtp_port);
+        }
+        let (mut came, mut twice) = (HashSet::new(), 0);
+        while came.len() < 20 {
+            let mail = server.next();
+            twice += usize::from(!came.insert(mail["to"][0].as_str().unwrap().to_owned()));
+        }
+        assert!(twice <= 5 * 4, "{twice} came twice, more than were being sent");
+    }
+
+    async fn without_a_mail_server_mails_are_files(store: TestStore) {
+        let port = free_port();
+        let mut program = Program::serve(&store, port);
+        invite(&program, "ann@example.org", "\u{c4}nn <b>").await;
+        // Whatever the program was just doing.
+        program.kill();
+        let program = Program::serve(&store, port);
+        let outbox = data_dir(&store).join("outbox");
+        let started = Instant::now();
+        let mail = loop {
+            // One that was leased when the program died waits for a while.
+            assert!(started.elapsed() < Duration::from_mins(1), "no mail came");
+            let files = std::fs::read_dir(&outbox).into_iter().flatten().map(|file| file.unwrap().path());
+            let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|it| it == "eml")).collect();
+            if let [file] = files.as_slice() {
+                break std::fs::read_to_string(file).unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        for part in ["From: Galley <galley@localhost>", "To: ann@example.org", "MIME-Version: 1.0",
+            "multipart/alternative", "text/plain; charset=utf-8", "text/html; charset=utf-8",
+            "Auto-Submitted: auto-generated", "Message-ID: <mail_", "&#60;b&#62;"] {
+            assert!(mail.contains(part), "{part}: {mail}");
+        }
+        accept(&link(&mail)).await;
+        drop(program);
+    }
+
+    async fn a_mail_server_that_is_away_for_a_while_gets_each_mail_once(store: TestStore) {
+        let (port, smtp_port) = (free_port(), free_port());
+        let Some(server) = MailServer::start(smtp_port) else { return };
+        let program = serve(&store, port, smtp_port);
+        invite(&program, "ann@example.org", "Ann").await;
+        let mail = server.next();
+        assert_eq!(mail["to"], json!(["ann@example.org"]));
+        assert_eq!(mail["from"], "galley@example.org");
+        accept(&link(mail["content"].as_str().unwrap())).await;
+        drop(server);
+        for number in 0..5 {
+            invite(&program, &format!("away-{number}@example.org"), "Away").await;
+        }
+        program.wait_for_log("is tried again").await;
+        let server = MailServer::start(smtp_port).unwrap();
+        let mut came: Vec<Value> = (0..5).map(|_| server.next()["to"][0].clone()).collect();
+        came.sort_by_key(Value::to_string);
+        let expected: Vec<Value> = (0..5).map(|number| json!(format!("away-{number}@example.org"))).collect();
+        assert_eq!(came, expected);
+        server.assert_no_more();
+    }
+
+    async fn over_tls_with_a_password_and_never_without(store: TestStore) {
+        let (port, smtp_port) = (free_port(), free_port().to_string());
+        let authority = store.directory().join("authority.pem");
+        let Some(server) = MailServer::start_with(&[&smtp_port, authority.to_str().unwrap()]) else { return };
+        let with_mail = |url: &str| {
+            let mut command = galley(&store);
+            command.env("GALLEY_INIT_TOKEN", init_token()).env("SSL_CERT_FILE", &authority);
+            command.env("GALLEY_SMTP_URL", url).env("GALLEY_MAIL_FROM", "galley@example.org");
+            command
+        };
+        let url = |login: &str, host: &str| format!("smtp://{login}@{host}:{smtp_port}");
+        let right = url("user:pass%20word", "localhost");
+        let mut command = with_mail(&right);
+        let program = Program::start({
+            command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
+            command
+        });
+        invite(&program, "ann@example.org", "Ann").await;
+        let mail = server.next();
+        assert_eq!((&mail["encrypted"], &mail["authenticated"]), (&json!(true), &json!(true)));
+        accept(&link(mail["content"].as_str().unwrap())).await;
+        for (url, is_fine, why) in [
+            (right.clone(), true, ""),
+            (url("user:wrong", "localhost"), false, "535"),
+            // The certificate is another name's.
+            (url("user:pass%20word", "127.0.0.1"), false, "certificate"),
+            (format!("{right}?tls=none"), false, ""),
+        ] {
+            let output = with_mail(&url).args(["--listen", "127.0.0.1:0", "check"]).output().unwrap();
+            let told = String::from_utf8(output.stdout).unwrap();
+            let line = told.lines().find(|line| line.contains("mail:")).unwrap();
+            assert_eq!(line.starts_with("ok"), is_fine, "{url}: {line}");
+            assert!(line.contains(why), "{url}: {line}");
+            assert!(!told.contains("pass"), "{told}");
+        }
+    }
+
+    async fn an_address_that_is_refused_is_told_to_the_operator(store: TestStore) {
+        let (port, smtp_port) = (free_port(), free_port());
+        let Some(server) = MailServer::start(smtp_port) else { return };
+        let program = serve(&store, port, smtp_port);
+        for address in ["refused@example.org", "later@example.org", "ann@example.org"] {
+            invite(&program, address, "Somebody").await;
+        }
+        assert_eq!(server.next()["to"], json!(["ann@example.org"]));
+        let started = Instant::now();
+        loop {
+            let output = galley(&store).args(["member", "list"]).output().unwrap();
+            let listed = String::from_utf8(output.stdout).unwrap();
+            let line = |address: &str| listed.lines().find(|line| line.contains(address)).unwrap().to_owned();
+            let (refused, later) = (line("refused@"), line("later@"));
+            if refused.contains("was given up") && later.contains("tried again") {
+                assert!(refused.contains("5.1.1 nobody of this name"), "{refused}");
+                assert!(later.contains("4.3.0 not now"), "{later}");
+                assert!(!line("ann@").contains("mail"), "{listed}");
+                break;
+            }
+            assert!(started.elapsed() < Duration::from_mins(1), "{listed}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let mut check = galley(&store);
+        check.env("GALLEY_SMTP_URL", format!("smtp://127.0.0.1:{smtp_port}"));
+        check.env("GALLEY_MAIL_FROM", "galley@example.org").args(["--listen", "127.0.0.1:0", "check"]);
+        let found = |command: &mut Command| {
+            let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
+            output.lines().find(|line| line.contains("mail:")).unwrap().to_owned()
+        };
+        assert!(found(&mut check).starts_with("ok"), "{}", found(&mut check));
+        drop(server);
+        assert!(found(&mut check).starts_with("FAIL"), "{}", found(&mut check));
+    }
+}
