@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use lettre::address::Envelope;
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart};
 use lettre::{Address, Message};
@@ -50,6 +51,9 @@ impl Mail {
     pub(crate) fn to_message(&self, from: &Sender) -> Result<Message, NotSent> {
         let refused = |what: &str| NotSent::Refused(format!("the mail can't be written: {what}"));
         let to: Address = self.to.parse().map_err(|_| refused("its address"))?;
+        // Not read out of the header again, where a quoted local part would be lost.
+        let envelope = Envelope::new(Some(from.0.email.clone()), vec![to.clone()]);
+        let envelope = envelope.map_err(|error| refused(&error.to_string()))?;
         let written = Duration::from_millis(u64::try_from(self.written_at_ms).unwrap_or_default());
         let date: SystemTime = UNIX_EPOCH + written;
         // RFC 3834: nobody's holidays are to answer it.
@@ -58,6 +62,7 @@ impl Mail {
             "auto-generated".to_owned(),
         );
         Message::builder()
+            .envelope(envelope)
             .from(from.0.clone())
             .to(Mailbox::new(None, to))
             .subject(&self.subject)
@@ -66,5 +71,50 @@ impl Mail {
             .raw_header(automatic)
             .multipart(MultiPart::alternative_plain_html(self.text.clone(), self.html.clone()))
             .map_err(|error| refused(&error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mail(to: &str) -> Mail {
+        Mail {
+            id: "mail_1".to_owned(),
+            to: to.to_owned(),
+            subject: "\u{c4} subject\r\nBcc: all@example.org".to_owned(),
+            text: "text\n.\n\u{1f600}".to_owned(),
+            html: "<p>text</p>".to_owned(),
+            written_at_ms: 1_763_631_000_000,
+        }
+    }
+
+    #[test]
+    fn each_address_that_mail_knows_is_written_as_it_is() {
+        let from = Sender::parse("Galley <galley@example.org>").unwrap();
+        for address in [
+            "ann@example.org",
+            "\"a b\"@example.org",
+            "\"a@b,c\"@example.org",
+            "\"<script>\"@example.org",
+            "o'neil+x@example.org",
+            "\u{e4}@ex\u{e4}mple.org",
+        ] {
+            let message = mail(address).to_message(&from).unwrap();
+            assert_eq!(message.envelope().to()[0].to_string(), address);
+            assert_eq!(message.envelope().to().len(), 1);
+            let text = String::from_utf8(message.formatted()).unwrap();
+            let lines: Vec<&str> = text.lines().collect();
+            assert!(lines.iter().any(|line| line.starts_with("To: ")), "{text}");
+            assert!(!lines.iter().any(|line| line.starts_with("Bcc")), "{text}");
+            assert!(lines.contains(&"Date: Thu, 20 Nov 2025 09:30:00 +0000"), "{text}");
+            assert!(lines.contains(&"Message-ID: <mail_1@example.org>"), "{text}");
+        }
+        for address in ["", "a@b@c", "a@example.org\r\nBcc: b@example.org"] {
+            assert!(
+                matches!(mail(address).to_message(&from), Err(NotSent::Refused(_))),
+                "{address:?}"
+            );
+        }
     }
 }
