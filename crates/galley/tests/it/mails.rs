@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ use crate::program::{Program, data_dir, free_port, galley, init_token};
 struct MailServer {
     child: Child,
     mails: Receiver<Value>,
+    port: u16,
 }
 
 impl Drop for MailServer {
@@ -30,12 +32,14 @@ impl Drop for MailServer {
 }
 
 impl MailServer {
-    /// Starts one, if there is a Python for it.
-    fn start(port: u16) -> Option<Self> {
-        Self::start_with(&[&port.to_string()])
+    /// Starts one on a free port, if there is a Python for it. With a file for the certificate of its
+    /// authority it demands TLS and a password.
+    fn start(ca_file: Option<&Path>) -> Option<Self> {
+        // Another test may be quicker to take the port.
+        (0..5).find_map(|_| Self::start_on(free_port(), ca_file))
     }
 
-    fn start_with(arguments: &[&str]) -> Option<Self> {
+    fn start_on(port: u16, ca_file: Option<&Path>) -> Option<Self> {
         let Ok(python) = std::env::var("GALLEY_TEST_PYTHON") else {
             eprintln!(
                 "SKIPPED: a mail server: GALLEY_TEST_PYTHON is not set (cargo xtask test sets it)"
@@ -45,20 +49,31 @@ impl MailServer {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/smtp_server.py");
         let mut child = Command::new(python)
             .arg(script)
-            .args(arguments)
+            .arg(port.to_string())
+            .args(ca_file)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        assert_eq!(lines.next().unwrap().unwrap(), "ready");
+        if lines.next().and_then(Result::ok).as_deref() != Some("ready") {
+            child.wait().unwrap();
+            return None;
+        }
         let (tell, mails) = channel();
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 let _ = tell.send(serde_json::from_str(&line).unwrap());
             }
         });
-        Some(Self { child, mails })
+        Some(Self { child, mails, port })
+    }
+
+    /// The test's own, or nothing where there is no Python.
+    fn of_test() -> Option<Self> {
+        let server = Self::start(None);
+        assert!(server.is_some() || std::env::var("GALLEY_TEST_PYTHON").is_err());
+        server
     }
 
     /// The next mail.
@@ -72,13 +87,13 @@ impl MailServer {
 }
 
 /// A server that sends by the mail server on `smtp_port`.
-fn serve(store: &TestStore, port: u16, smtp_port: u16) -> Program {
+fn serve(store: &TestStore, smtp_port: u16) -> Program {
     let mut command = galley(store);
     command
         .env("GALLEY_INIT_TOKEN", init_token())
         .env("GALLEY_SMTP_URL", format!("smtp://127.0.0.1:{smtp_port}"))
         .env("GALLEY_MAIL_FROM", "Galley <galley@example.org>")
-        .args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
+        .args(["serve", "--listen", "127.0.0.1:0"]);
     Program::start(command)
 }
 
@@ -115,12 +130,14 @@ async fn pass_leases(store: &TestStore) {
 }
 
 /// Opens the link and accepts the invite.
-async fn accept(link: &str) {
+async fn accept(program: &Program, link: &str) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let page = client.get(link).send().await.unwrap();
+    // It may have another port since.
+    let (_, code) = link.split_once("/invite?code=").unwrap();
+    let url = &program.url;
+    let page = client.get(format!("{url}/invite?code={code}")).send().await.unwrap();
     assert_eq!(page.status(), StatusCode::OK, "{link}");
     assert!(page.text().await.unwrap().contains("Accept the invite"));
-    let (url, code) = link.split_once("/invite?code=").unwrap();
     let body = json!({"code": code, "username": "ann", "fullName": "Ann"});
     let accepted = client.post(format!("{url}/invites/accept")).json(&body).send().await.unwrap();
     assert_eq!(accepted.status(), StatusCode::OK);
@@ -131,9 +148,9 @@ async fn accept(link: &str) {
 
 on_both_engines! {
     async fn killed_while_mails_are_sent_it_sends_each(store: TestStore) {
-        let (port, smtp_port) = (free_port(), free_port());
-        let Some(server) = MailServer::start(smtp_port) else { return };
-        let mut program = serve(&store, port, smtp_port);
+        let Some(server) = MailServer::of_test() else { return };
+        let smtp_port = server.port;
+        let mut program = serve(&store, smtp_port);
         for round in 0..5 {
             for number in 0..4 {
                 invite(&program, &format!("m{round}-{number}@example.org"), "M").await;
@@ -143,7 +160,7 @@ on_both_engines! {
             program.kill();
             // Mails that were being sent wait until nobody can be at it any more.
             pass_leases(&store).await;
-            program = serve(&store, port, smtp_port);
+            program = serve(&store, smtp_port);
         }
         let (mut came, mut twice) = (HashSet::new(), 0);
         while came.len() < 20 {
@@ -154,12 +171,11 @@ on_both_engines! {
     }
 
     async fn without_a_mail_server_mails_are_files(store: TestStore) {
-        let port = free_port();
-        let mut program = Program::serve(&store, port);
+        let mut program = Program::serve(&store, 0);
         invite(&program, "ann@example.org", "\u{c4}nn <b>").await;
         // Whatever the program was just doing.
         program.kill();
-        let program = Program::serve(&store, port);
+        let program = Program::serve(&store, 0);
         let outbox = data_dir(&store).join("outbox");
         let started = Instant::now();
         let mail = loop {
@@ -177,25 +193,24 @@ on_both_engines! {
             "Auto-Submitted: auto-generated", "Message-ID: <mail_", "&#60;b&#62;"] {
             assert!(mail.contains(part), "{part}: {mail}");
         }
-        accept(&link(&mail)).await;
-        drop(program);
+        accept(&program, &link(&mail)).await;
     }
 
     async fn a_mail_server_that_is_away_for_a_while_gets_each_mail_once(store: TestStore) {
-        let (port, smtp_port) = (free_port(), free_port());
-        let Some(server) = MailServer::start(smtp_port) else { return };
-        let program = serve(&store, port, smtp_port);
+        let Some(server) = MailServer::of_test() else { return };
+        let smtp_port = server.port;
+        let program = serve(&store, smtp_port);
         invite(&program, "ann@example.org", "Ann").await;
         let mail = server.next();
         assert_eq!(mail["to"], json!(["ann@example.org"]));
         assert_eq!(mail["from"], "galley@example.org");
-        accept(&link(mail["content"].as_str().unwrap())).await;
+        accept(&program, &link(mail["content"].as_str().unwrap())).await;
         drop(server);
         for number in 0..5 {
             invite(&program, &format!("away-{number}@example.org"), "Away").await;
         }
         program.wait_for_log("is tried again").await;
-        let server = MailServer::start(smtp_port).unwrap();
+        let server = MailServer::start_on(smtp_port, None).unwrap();
         let mut came: Vec<Value> = (0..5).map(|_| server.next()["to"][0].clone()).collect();
         came.sort_by_key(Value::to_string);
         let expected: Vec<Value> = (0..5).map(|number| json!(format!("away-{number}@example.org"))).collect();
@@ -204,9 +219,9 @@ on_both_engines! {
     }
 
     async fn over_tls_with_a_password_and_never_without(store: TestStore) {
-        let (port, smtp_port) = (free_port(), free_port().to_string());
         let authority = store.directory().join("authority.pem");
-        let Some(server) = MailServer::start_with(&[&smtp_port, authority.to_str().unwrap()]) else { return };
+        let Some(server) = MailServer::start(Some(&authority)) else { return };
+        let smtp_port = server.port;
         let with_mail = |url: &str| {
             let mut command = galley(&store);
             command.env("GALLEY_INIT_TOKEN", init_token()).env("SSL_CERT_FILE", &authority);
@@ -217,13 +232,13 @@ on_both_engines! {
         let right = url("user:pass%20word", "localhost");
         let mut command = with_mail(&right);
         let program = Program::start({
-            command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
+            command.args(["serve", "--listen", "127.0.0.1:0"]);
             command
         });
         invite(&program, "ann@example.org", "Ann").await;
         let mail = server.next();
         assert_eq!((&mail["encrypted"], &mail["authenticated"]), (&json!(true), &json!(true)));
-        accept(&link(mail["content"].as_str().unwrap())).await;
+        accept(&program, &link(mail["content"].as_str().unwrap())).await;
         for (url, is_fine, why) in [
             (right.clone(), true, ""),
             (url("user:wrong", "localhost"), false, "535"),
@@ -241,9 +256,9 @@ on_both_engines! {
     }
 
     async fn an_address_that_is_refused_is_told_to_the_operator(store: TestStore) {
-        let (port, smtp_port) = (free_port(), free_port());
-        let Some(server) = MailServer::start(smtp_port) else { return };
-        let program = serve(&store, port, smtp_port);
+        let Some(server) = MailServer::of_test() else { return };
+        let smtp_port = server.port;
+        let program = serve(&store, smtp_port);
         for address in ["refused@example.org", "later@example.org", "ann@example.org"] {
             invite(&program, address, "Somebody").await;
         }
