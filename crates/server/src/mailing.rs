@@ -12,14 +12,14 @@ use futures_util::future::join_all;
 use galley_domain::Timestamp;
 use galley_mail::{Mail, Mailer, NotSent};
 use galley_storage::mails::{self, LeasedMail, MailOutcome};
-use galley_storage::{Error as StorageError, WriteTx};
+use galley_storage::{Error as StorageError, Tx, WriteTx};
 
 use crate::http::app::App;
 use crate::operations::deliveries::{DISABLED_MAIL, DisabledMail};
 use crate::operations::members::{INVITE_MAIL, InviteMail, mail_place};
 use crate::pages;
 
-/// How long the queue is left alone when nothing was said to be new in it.
+/// How often the queue is looked at. It isn't told of commits, as nearly all of these have no mail.
 const POLL_PAUSE: Duration = Duration::from_secs(1);
 
 /// How many mails are sent at the same time.
@@ -40,7 +40,6 @@ const PAUSES: [i64; 7] = [5, 30, 2 * 60, 10 * 60, 30 * 60, 60 * 60, 2 * 60 * 60]
 /// Sends what is due until the service stops.
 pub(crate) async fn run(app: App, mailer: Arc<Mailer>) {
     let mut stop = app.stopping();
-    let mut news = app.database().news();
     loop {
         while send_some(&app, &mailer).await {
             if *stop.borrow() {
@@ -48,7 +47,6 @@ pub(crate) async fn run(app: App, mailer: Arc<Mailer>) {
             }
         }
         tokio::select! {
-            Ok(()) = news.changed() => {}
             () = tokio::time::sleep(POLL_PAUSE) => {}
             _ = stop.wait_for(|stopping| *stopping) => return,
         }
@@ -58,6 +56,16 @@ pub(crate) async fn run(app: App, mailer: Arc<Mailer>) {
 /// Makes an attempt for each of some mails that are due; whether there were any.
 async fn send_some(app: &App, mailer: &Mailer) -> bool {
     let now = app.environment().now();
+    // Without keeping a write from anybody.
+    let read = async move |tx: &Tx<'_>| mails::is_any_due(tx, now).await;
+    match app.database().read::<_, StorageError, _>("mails.is_any_due", read).await {
+        Ok(true) => {}
+        Ok(false) => return false,
+        Err(error) => {
+            tracing::debug!(%error, "the mails could not be looked at");
+            return false;
+        }
+    }
     let lasts = match mailer {
         Mailer::Smtp(_) => LEASE_MS,
         Mailer::Outbox(_) => FILE_LEASE_MS,

@@ -100,6 +100,12 @@ pub enum MailOutcome {
     GivenUp(String),
 }
 
+/// Whether a mail is due.
+pub async fn is_any_due(tx: &Tx<'_>, now: Timestamp) -> Result<bool> {
+    let sql = "SELECT 1 FROM mails WHERE failed_at_ms IS NULL AND due_at_ms <= ?1 LIMIT 1";
+    tx.exists(sql, params![now]).await
+}
+
 /// Leases the mails that are due, the one that waits longest first; until `until` nobody else gets them.
 pub async fn lease(
     tx: &WriteTx<'_>,

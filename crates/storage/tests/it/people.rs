@@ -229,7 +229,10 @@ async fn the_mail_is_sent(
     let lease = async |now| mails::lease(tx, now, Timestamp::from_ms(now.ms() + 100), 10).await;
     let at = |ms| Timestamp::from_ms(NOW.ms() + ms);
     let postponed = |ms| MailOutcome::Postponed(at(ms), "421 not now".to_owned());
+    assert!(mails::is_any_due(tx, NOW).await?);
+    assert!(!mails::is_any_due(tx, at(-1)).await?);
     let first = lease(NOW).await?;
+    assert!(!mails::is_any_due(tx, NOW).await?, "it is being sent");
     assert_eq!(first.iter().map(|one| &one.mail).collect::<Vec<_>>(), [mail]);
     assert_eq!((first[0].workspace, first[0].created_at, first[0].attempts), (workspace, NOW, 1));
     assert_eq!(lease(at(99)).await?, []);
@@ -253,6 +256,7 @@ async fn the_mail_is_sent(
     assert_eq!(mails::list_troubled(tx, workspace).await?, [trouble(true, "550 nobody")]);
     assert_eq!(mails::counts(tx).await?, (0, 1));
     assert_eq!(lease(at(100_000)).await?, []);
+    assert!(!mails::is_any_due(tx, at(100_000)).await?);
     assert_eq!(mails::forget(tx, at(2_000), 10).await?, 0);
     assert_eq!(mails::forget(tx, at(2_001), 10).await?, 1);
     let another = Mail { id: MailId::new(id()), ..mail.clone() };
