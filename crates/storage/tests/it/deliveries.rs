@@ -1,6 +1,8 @@
 //! Deliveries, as the store keeps them: in slices, leased by one at a time, settled by whoever holds
 //! the lease.
 
+use std::time::{Duration, Instant};
+
 use galley_domain::delivery::{HELD_MAX, Health, Outcome, Status, Step};
 use galley_domain::event::{EventType, Occurrence};
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
@@ -180,15 +182,25 @@ on_both_engines! {
             }
         }
         assert_eq!(open.count("deliveries").await, ROUNDS * WEBHOOKS);
-        // What a connection has read is counted when it ends.
+        // What a connection has read is counted when it has ended.
         open.database.close().await;
         let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
         tokio::spawn(connection);
+        let others = "SELECT 1 FROM pg_stat_activity
+            WHERE datname = current_database() AND application_name = 'galley'";
+        let started = Instant::now();
+        while !client.query(others, &[]).await.unwrap().is_empty() {
+            assert!(started.elapsed() < Duration::from_secs(30), "connections stay");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         let sql = "SELECT indexrelname, idx_tup_read FROM pg_stat_user_indexes WHERE relname = 'deliveries'";
+        let mut all = 0;
         for row in client.query(sql, &[]).await.unwrap() {
             let (index, read): (String, i64) = (row.get(0), row.get(1));
             assert!(read <= 50 * ROUNDS * WEBHOOKS, "{index}: {read}");
+            all += read;
         }
+        assert!(all >= ROUNDS * WEBHOOKS, "each was read at least once, and counted: {all}");
     }
 
     async fn who_lost_the_lease_changes_nothing(store: TestStore) {
