@@ -81,8 +81,9 @@ impl MailServer {
         self.mails.recv_timeout(Duration::from_mins(1)).expect("a mail comes")
     }
 
-    fn assert_no_more(&self) {
-        assert_eq!(self.mails.try_recv().ok(), None);
+    /// Those that came and were not looked at.
+    fn others(&self) -> Vec<Value> {
+        self.mails.try_iter().collect()
     }
 }
 
@@ -129,6 +130,31 @@ async fn pass_leases(store: &TestStore) {
     }
 }
 
+/// Waits until no mail is left that could come, or come again.
+async fn wait_for_empty_queue(store: &TestStore) {
+    let started = Instant::now();
+    while count_mails(store).await > 0 {
+        assert!(started.elapsed() < Duration::from_mins(1), "mails stay in the queue");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn count_mails(store: &TestStore) -> i64 {
+    let sql = "SELECT count(*) FROM mails";
+    match &store.url {
+        DatabaseUrl::Sqlite(_) => {
+            let path = data_dir(store).join("galley.db");
+            let connection = rusqlite::Connection::open(path).unwrap();
+            connection.query_row(sql, [], |row| row.get(0)).unwrap()
+        }
+        DatabaseUrl::Postgres(url) => {
+            let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+            tokio::spawn(connection);
+            client.query_one(sql, &[]).await.unwrap().get(0)
+        }
+    }
+}
+
 /// Opens the link and accepts the invite.
 async fn accept(program: &Program, link: &str) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -162,11 +188,18 @@ on_both_engines! {
             pass_leases(&store).await;
             program = serve(&store, smtp_port);
         }
-        let (mut came, mut twice) = (HashSet::new(), 0);
-        while came.len() < 20 {
-            let mail = server.next();
-            twice += usize::from(!came.insert(mail["to"][0].as_str().unwrap().to_owned()));
+        wait_for_empty_queue(&store).await;
+        // What the mail server says of it comes through a pipe.
+        let mut came: Vec<String> = Vec::new();
+        let mut different = HashSet::new();
+        while different.len() < 20 {
+            let to = server.next()["to"][0].as_str().unwrap().to_owned();
+            different.insert(to.clone());
+            came.push(to);
         }
+        let others = server.others().len();
+        let twice = came.len() + others - different.len();
+        // Each kill finds at most four on their way.
         assert!(twice <= 5 * 4, "{twice} came twice, more than were being sent");
     }
 
@@ -215,7 +248,8 @@ on_both_engines! {
         came.sort_by_key(Value::to_string);
         let expected: Vec<Value> = (0..5).map(|number| json!(format!("away-{number}@example.org"))).collect();
         assert_eq!(came, expected);
-        server.assert_no_more();
+        wait_for_empty_queue(&store).await;
+        assert_eq!(server.others(), Vec::<Value>::new(), "each once");
     }
 
     async fn over_tls_with_a_password_and_never_without(store: TestStore) {
@@ -244,7 +278,7 @@ on_both_engines! {
             (url("user:wrong", "localhost"), false, "535"),
             // The certificate is another name's.
             (url("user:pass%20word", "127.0.0.1"), false, "certificate"),
-            (format!("{right}?tls=none"), false, ""),
+            (format!("{right}?tls=none"), false, "No compatible authentication"),
         ] {
             let output = with_mail(&url).args(["--listen", "127.0.0.1:0", "check"]).output().unwrap();
             let told = String::from_utf8(output.stdout).unwrap();
