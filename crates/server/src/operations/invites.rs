@@ -1,9 +1,9 @@
 //! Accepting an invite. The code in the mail's link is all that who was invited has to show.
 
-use galley_domain::access_token::{AccessToken, TokenName};
+use galley_domain::access_token::AccessToken;
 use galley_domain::event::Occurrence;
 use galley_domain::people::{EmailAddress, FullName, Username};
-use galley_domain::{PermissionSet, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
+use galley_domain::{Timestamp, WorkspaceId, WorkspaceMemberId};
 use galley_storage::invites::{self, Invite};
 use galley_storage::members::{self, Member};
 use galley_storage::users::{self, User};
@@ -161,32 +161,11 @@ pub async fn accept(
     let version = member.version + 1;
     members::join(tx, workspace, member.id, user.id, version).await?;
     withdraw(tx, workspace, member.id, now).await?;
-    make_token(tx, environment, workspace, user.id, &acceptance.token).await?;
+    let request = TokenRequest::unlimited(acceptance.token.clone(), user.id, "from the invite");
+    tokens::create(tx, environment, workspace, &request).await?;
     let member = Member { user: Some(user.clone()), version, ..member };
     happened(tx, environment, workspace, Occurrence::MemberAdded, &member).await?;
     Ok(Accepted { workspace, workspace_name: name.into(), member: member.id, user })
-}
-
-/// A token that may do all that the role allows.
-async fn make_token(
-    tx: &WriteTx<'_>,
-    environment: &Environment,
-    workspace: WorkspaceId,
-    user: UserId,
-    token: &AccessToken,
-) -> Result<(), Error> {
-    let request = TokenRequest {
-        token: token.clone(),
-        user,
-        name: TokenName::from_stored("from the invite"),
-        description: None,
-        permissions: PermissionSet::ALL,
-        content_groups: None,
-        extension: None,
-        expires_at: None,
-    };
-    tokens::create(tx, environment, workspace, &request).await?;
-    Ok(())
 }
 
 impl Found {

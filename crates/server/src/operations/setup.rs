@@ -1,13 +1,11 @@
 //! A new workspace, with all that somebody needs to start.
 
-use galley_domain::access_token::{AccessToken, TokenName};
+use galley_domain::access_token::AccessToken;
 use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
 use galley_domain::people::{EmailAddress, FullName};
 use galley_domain::role::{Role, RoleName, builtin_roles};
 use galley_domain::text::ShortText;
-use galley_domain::{
-    ContentGroupId, PermissionSet, RoleId, UserId, WorkspaceId, WorkspaceMemberId,
-};
+use galley_domain::{ContentGroupId, RoleId, UserId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::members::Member;
 use galley_storage::{WriteTx, content_groups, installation, members, roles, workspaces};
 
@@ -99,16 +97,7 @@ pub async fn create_workspace(
     members::insert(tx, made.workspace, &member, now).await?;
     let group = ContentGroup { id: made.content_group, name: new.group.clone(), version: 1 };
     content_groups::insert(tx, made.workspace, &group, &GroupPath::default(), now).await?;
-    let request = TokenRequest {
-        token: new.token.clone(),
-        user: made.user,
-        name: TokenName::from_stored("first token"),
-        description: None,
-        permissions: PermissionSet::ALL,
-        content_groups: None,
-        extension: None,
-        expires_at: None,
-    };
+    let request = TokenRequest::unlimited(new.token.clone(), made.user, "first token");
     tokens::create(tx, environment, made.workspace, &request).await?;
     Ok(made)
 }

@@ -40,6 +40,22 @@ pub struct TokenRequest {
     pub expires_at: Option<Timestamp>,
 }
 
+impl TokenRequest {
+    /// A token without limits of its own: it allows what its user's role does.
+    pub(crate) fn unlimited(token: AccessToken, user: UserId, name: &str) -> Self {
+        Self {
+            token,
+            user,
+            name: TokenName::from_stored(name),
+            description: None,
+            permissions: PermissionSet::ALL,
+            content_groups: None,
+            extension: None,
+            expires_at: None,
+        }
+    }
+}
+
 /// A token's change.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the fields are those of `TokenRequest`")]
