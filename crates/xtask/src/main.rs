@@ -2,8 +2,8 @@
 //!
 //! This file is the command line and nothing else. Each command is a module of its own:
 //! [`test`](mod@test), [`serve`] (`cargo xtask postgres`) and [`openapi`]. What they share is
-//! [`postgres`], the throw-away server, [`mail_server`], [`child`], how other programs are run, and [`cargo`], how
-//! Cargo is.
+//! [`postgres`], the throw-away server, [`mail_server`], a Python with one, [`child`], how other
+//! programs are run, and [`cargo`], how Cargo is.
 
 mod cargo;
 mod child;
