@@ -80,8 +80,8 @@ impl Environment {
         f64::from(self.random()) / f64::from(u32::MAX)
     }
 
-    /// The code of a new invite: 256 random bits.
-    pub fn new_invite_code(&self) -> String {
+    /// A text that nobody guesses, such as the code of a new invite: 256 random bits.
+    pub fn new_code(&self) -> String {
         URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
     }
 

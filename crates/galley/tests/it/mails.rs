@@ -99,7 +99,7 @@ fn serve(store: &TestStore, smtp_port: u16) -> Program {
 }
 
 /// Invites somebody as a Viewer.
-async fn invite(program: &Program, email: &str, name: &str) {
+pub(crate) async fn invite(program: &Program, email: &str, name: &str) {
     let roles: Value = program.get("/roles/list").await;
     let viewer = roles.as_array().unwrap().iter().find(|role| role["name"] == "Viewer").unwrap();
     let body = json!({"email": email, "name": name, "roleId": viewer["id"]});
@@ -108,7 +108,7 @@ async fn invite(program: &Program, email: &str, name: &str) {
 }
 
 /// The link in the text of a mail, of which lines are broken in the way of MIME.
-fn link(mail: &str) -> String {
+pub(crate) fn link(mail: &str) -> String {
     let whole = mail.replace("=\r\n", "").replace("=3D", "=");
     let start = whole.find("http://127.0.0.1").expect("a link");
     whole[start..].split_whitespace().next().unwrap().to_owned()
@@ -250,6 +250,49 @@ on_both_engines! {
         assert_eq!(came, expected);
         wait_for_empty_queue(&store).await;
         assert_eq!(server.others(), Vec::<Value>::new(), "each once");
+    }
+
+    async fn two_programs_on_one_database_send_each_mail_once(store: TestStore) {
+        if matches!(store.url, DatabaseUrl::Sqlite(_)) {
+            // One file has one server.
+            return;
+        }
+        let Some(server) = MailServer::of_test() else { return };
+        let programs = [serve(&store, server.port), serve(&store, server.port)];
+        for number in 0..30 {
+            invite(&programs[number % 2], &format!("m{number}@example.org"), "M").await;
+        }
+        wait_for_empty_queue(&store).await;
+        let came: Vec<String> =
+            (0..30).map(|_| server.next()["to"][0].as_str().unwrap().to_owned()).collect();
+        assert_eq!(came.iter().collect::<HashSet<_>>().len(), 30, "{came:?}");
+        assert_eq!(server.others(), Vec::<Value>::new(), "each once");
+    }
+
+    async fn admins_hear_of_a_webhook_that_was_disabled(store: TestStore) {
+        let Some(server) = MailServer::of_test() else { return };
+        let receiver = galley_testing::Receiver::start(galley_testing::Behaviour::Status(410)).await;
+        let mut command = galley(&store);
+        command
+            .env("GALLEY_INIT_TOKEN", init_token())
+            .env("GALLEY_WEBHOOKS_ALLOW", "127.0.0.0/8")
+            .env("GALLEY_SMTP_URL", format!("smtp://127.0.0.1:{}", server.port))
+            .env("GALLEY_MAIL_FROM", "galley@example.org")
+            .args(["serve", "--listen", "127.0.0.1:0"]);
+        let program = Program::start(command);
+        let body = json!({"url": receiver.url, "name": "Site <b>\u{e9}</b>", "event": "memberInvited"});
+        let made = program.request(Method::POST, "/webhooks").json(&body).send().await.unwrap();
+        assert_eq!(made.status(), StatusCode::CREATED);
+        invite(&program, "ann@example.org", "Ann").await;
+        let mut mails = [server.next(), server.next()];
+        mails.sort_by_key(|mail| mail["to"].to_string());
+        assert_eq!(mails[1]["to"], json!(["owner@localhost"]));
+        let mail = mails[1]["content"].as_str().unwrap().replace("=\r\n", "");
+        for part in ["Subject: ", "The webhook Site <b>=C3=A9</b>", "was disabled", "&#60;b&#62;"] {
+            assert!(mail.contains(part), "{part}: {mail}");
+        }
+        let webhooks = program.get("/webhooks/list").await;
+        assert_eq!(webhooks[0]["enabled"], false, "{webhooks}");
     }
 
     async fn over_tls_with_a_password_and_never_without(store: TestStore) {

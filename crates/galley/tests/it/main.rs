@@ -16,6 +16,7 @@ mod commands;
 mod first_start;
 mod full_disk;
 mod import;
+mod invites;
 mod kills;
 mod listen;
 mod mails;

@@ -8,16 +8,17 @@ use axum::http::header::{
 use axum::http::{HeaderName, HeaderValue, Method};
 use tower_http::cors::CorsLayer;
 
+use crate::http::response::REPLAYED;
+
 /// How long a browser may remember what it was told.
 const REMEMBERED: Duration = Duration::from_hours(1);
 
 /// Lets in scripts of these origins, with a token of their own; browsers send no cookies here.
 pub(crate) fn layer(origins: &[HeaderValue]) -> CorsLayer {
-    let [prefer, applied, idempotency_key, replayed, rate, rate_policy, request_id] = [
+    let [prefer, applied, idempotency_key, rate, rate_policy, request_id] = [
         "prefer",
         "preference-applied",
         "idempotency-key",
-        "idempotency-replayed",
         "ratelimit",
         "ratelimit-policy",
         "x-request-id",
@@ -41,7 +42,7 @@ pub(crate) fn layer(origins: &[HeaderValue]) -> CorsLayer {
             LOCATION,
             RETRY_AFTER,
             applied,
-            replayed,
+            REPLAYED,
             rate,
             rate_policy,
             request_id,

@@ -48,6 +48,13 @@ impl FromRequestParts<App> for IdempotencyKey {
     }
 }
 
+impl IdempotencyKey {
+    /// The key itself, for what has no token to remember it by.
+    pub(crate) fn into_text(self) -> Option<String> {
+        self.key
+    }
+}
+
 impl Argument for IdempotencyKey {
     fn tell(facts: &mut Facts) {
         facts.idempotent = true;

@@ -2,7 +2,7 @@
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
@@ -127,11 +127,14 @@ impl Made {
             headers.extend(value.map(|value| (name, value)));
         }
         if replayed {
-            headers.insert("idempotency-replayed", HeaderValue::from_static("true"));
+            headers.insert(REPLAYED, HeaderValue::from_static("true"));
         }
         response
     }
 }
+
+/// Says that an answer was given before.
+pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// 204 after an update, or 200 with the resource where that is preferred, with the entity tag that
 /// it now has.

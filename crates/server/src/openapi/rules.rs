@@ -408,7 +408,10 @@ impl Operation<'_> {
             &[Reason::DatabaseUnavailable, Reason::Overloaded, Reason::StorageFull],
         );
         when(facts.token, &[Reason::RateLimited]);
-        when(facts.idempotent, &[Reason::AlreadyAnswered, Reason::IdempotencyKeyReused]);
+        when(
+            facts.idempotent && facts.token,
+            &[Reason::AlreadyAnswered, Reason::IdempotencyKeyReused],
+        );
         let given = operation["responses"].as_object().into_iter().flatten();
         let of_problem = |(status, answer): &(&String, &Value)| {
             status.as_str() >= "400" && answer["content"].get(HTML).is_none()

@@ -7,10 +7,14 @@ use galley_domain::{Timestamp, WorkspaceId, WorkspaceMemberId};
 use galley_storage::invites::{self, Invite};
 use galley_storage::members::{self, Member};
 use galley_storage::users::{self, User};
-use galley_storage::{Error as StorageError, Tx, UniqueKey, WriteTx, roles, workspaces};
+use galley_storage::{
+    Error as StorageError, Tx, UniqueKey, WriteTx, roles, tokens as stored_tokens, workspaces,
+};
 
 use crate::environment::Environment;
+use crate::http::actor;
 use crate::http::error::Error;
+use crate::http::idempotency::REMEMBERED_MS;
 use crate::http::problem::{Problem, Reason};
 use crate::operations::members::{code_hash, happened, new_user, withdraw};
 use crate::operations::profile::username_taken;
@@ -59,7 +63,7 @@ pub struct Acceptance {
     pub username: Username,
     /// The name that people are to read of a new user.
     pub full_name: FullName,
-    /// Their first token.
+    /// Their first token. Who sends the same acceptance again sends the same token.
     pub token: AccessToken,
 }
 
@@ -74,6 +78,8 @@ pub struct Accepted {
     pub member: WorkspaceMemberId,
     /// The user who is.
     pub user: User,
+    /// Whether that was so before.
+    pub again: bool,
 }
 
 /// Says what invite has this code.
@@ -141,7 +147,13 @@ pub async fn accept(
     workspaces::lock(tx, workspace).await?;
     // As it is now that nobody else changes it.
     let invite = invites::find(tx, &hash).await?.ok_or_else(unknown)?;
-    let member = still_open(tx, now, &invite).await?.map_err(|ended| ended.problem())?;
+    let member = match still_open(tx, now, &invite).await? {
+        Ok(member) => member,
+        Err(ended) => {
+            let accepted = accepted_before(tx, now, &acceptance.code, &acceptance.token).await?;
+            return accepted.ok_or_else(|| ended.problem());
+        }
+    };
     let name = workspaces::find(tx, workspace).await?.ok_or_else(unknown)?.name;
     let email = address(&member);
     let user = match users::find_by_email(tx, &email).await? {
@@ -165,7 +177,39 @@ pub async fn accept(
     tokens::create(tx, environment, workspace, &request).await?;
     let member = Member { user: Some(user.clone()), version, ..member };
     happened(tx, environment, workspace, Occurrence::MemberAdded, &member).await?;
-    Ok(Accepted { workspace, workspace_name: name.into(), member: member.id, user })
+    Ok(Accepted { workspace, workspace_name: name.into(), member: member.id, user, again: false })
+}
+
+/// What came of the invite, if it was this token by which it was accepted not long ago: whoever lost the
+/// answer on its way gets it again.
+pub async fn accepted_before(
+    tx: &Tx<'_>,
+    now: Timestamp,
+    code: &str,
+    token: &AccessToken,
+) -> Result<Option<Accepted>, Error> {
+    let Some(invite) = invites::find(tx, &code_hash(code)).await? else { return Ok(None) };
+    let workspace = invite.workspace;
+    let Some(made) = stored_tokens::find_by_hash(tx, &actor::hash(token)).await? else {
+        return Ok(None);
+    };
+    if (made.workspace, made.member) != (workspace, invite.member) {
+        return Ok(None);
+    }
+    let kept = stored_tokens::find(tx, workspace, made.token).await?;
+    let since = Timestamp::from_ms(now.ms() - REMEMBERED_MS);
+    let name = workspaces::find(tx, workspace).await?.map(|workspace| workspace.name);
+    let user = users::find(tx, made.user).await?;
+    Ok(match (kept, name, user) {
+        (Some(kept), Some(name), Some(user)) if kept.created_at > since => Some(Accepted {
+            workspace,
+            workspace_name: name.into(),
+            member: made.member,
+            user,
+            again: true,
+        }),
+        _ => None,
+    })
 }
 
 impl Found {

@@ -150,7 +150,7 @@ async fn keep_mail(
 ) -> Result<(), Error> {
     let (now, workspace) = (environment.now(), actor.workspace);
     let expires_at = Timestamp::from_ms(now.ms() + INVITE_LASTS_MS);
-    let code = environment.new_invite_code();
+    let code = environment.new_code();
     let hash = code_hash(&code);
     let invite = Invite {
         workspace,

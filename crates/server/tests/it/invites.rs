@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use galley_domain::address_policy::AddressPolicy;
 use galley_server::Limits;
 use galley_testing::{Behaviour, Received, Receiver, on_both_engines};
@@ -231,7 +232,7 @@ on_both_engines! {
         let (member, code) = invite(&service, "ann@example.org", "Ann").await;
         let sequence = service.last_sequence().await;
         let bodies: Vec<Value> = (0..100).map(|number| by(&code, &format!("ann-{number}"))).collect();
-        let answers = futures_util::future::join_all(bodies.iter().map(|body| accept(&service, body))).await;
+        let answers = join_all(bodies.iter().map(|body| accept(&service, body))).await;
         let let_in: Vec<&Answer> = answers.iter().filter(|answer| answer.status == 200).collect();
         assert_eq!(let_in.len(), 1, "{let_in:?}");
         assert_eq!(let_in[0].body["memberId"], json!(member));
@@ -242,6 +243,86 @@ on_both_engines! {
         let members = service.get("/workspace-memberships/list-members").await.body;
         assert_eq!(members.as_array().unwrap().len(), 2, "{members}");
         assert_eq!(service.deadlocks().await, 0);
+    }
+
+    async fn who_lost_the_answer_gets_it_again(store: TestStore) {
+        let service = Service::start(store).await;
+        let (member, code) = invite(&service, "ann@example.org", "Ann").await;
+        let sequence = service.last_sequence().await;
+        let with_key = async |key: &str, body: &Value| {
+            let request = service.request(Method::POST, ACCEPT).header("idempotency-key", key);
+            Answer::of(request.json(body)).await
+        };
+        let body = by(&code, "ann");
+        let answers = join_all((0..20).map(|_| with_key("a1f5", &body))).await;
+        let first = answers.iter().find(|answer| answer.header("idempotency-replayed").is_empty()).unwrap();
+        assert_eq!(first.body["memberId"], json!(member));
+        assert_eq!(answers.iter().filter(|one| one.header("idempotency-replayed") == "true").count(), 19);
+        for answer in &answers {
+            assert_eq!((answer.status.as_u16(), &answer.body), (200, &first.body));
+            assert_eq!(answer.header("cache-control"), "no-store");
+        }
+        assert_eq!(service.events_after(sequence).await.len(), 1);
+        // It must be the same in all.
+        let before = state(&service).await;
+        with_key("a1f6", &body).await.assert_problem(410, "invite_ended", &[]);
+        with_key("a1f5", &by(&code, "ann2")).await.assert_problem(410, "invite_ended", &[]);
+        with_key("a1f5", &by("x", "ann")).await.assert_problem(404, "not_found", &[]);
+        accept(&service, &body).await.assert_problem(410, "invite_ended", &[]);
+        // Another invite's attempt of the same name.
+        let (_, other) = invite(&service, "bob@example.org", "Bob").await;
+        let of_bob = with_key("a1f5", &by(&other, "bob")).await;
+        assert_ne!(of_bob.body["token"], first.body["token"]);
+        service.pass(Duration::from_hours(23));
+        assert_eq!(with_key("a1f5", &body).await.body, first.body);
+        service.pass(Duration::from_hours(1));
+        with_key("a1f5", &body).await.assert_problem(410, "invite_ended", &[]);
+        assert_ne!(state(&service).await, before, "Bob is there");
+    }
+
+    async fn a_token_that_was_revoked_is_not_shown_again(store: TestStore) {
+        let service = Service::start(store).await;
+        let (member, code) = invite(&service, "ann@example.org", "Ann").await;
+        let send = async || {
+            let request = service.request(Method::POST, ACCEPT).header("idempotency-key", "a1f5");
+            Answer::of(request.json(&by(&code, "ann"))).await
+        };
+        let token = send().await.body["token"].as_str().unwrap().to_owned();
+        let id = service.token_id(&token).await;
+        assert_eq!(service.delete(&format!("/tokens?id={id}")).await.status, 204);
+        send().await.assert_problem(410, "invite_ended", &[]);
+        assert_eq!(service.delete(&format!("{MEMBERS}?id={member}")).await.status, 204);
+        send().await.assert_problem(410, "invite_ended", &[]);
+    }
+
+    async fn the_form_sent_again_shows_the_token_again(store: TestStore) {
+        let service = Service::start(store).await;
+        let other = service.other_workspace().await;
+        let own = service.send_as(&other.token, Method::GET, "/profile", None).await.body;
+        // Somebody new, and a user who is there: their form has no names.
+        for (email, names) in [("ann@example.org", true), (own["email"].as_str().unwrap(), false)] {
+            let (_, code) = invite(&service, email, "Ann").await;
+            let attempt = async || {
+                let page = page(&service, &code).await;
+                let text = page.body.as_str().unwrap();
+                let (_, attempt) = text.split_once("name=\"attempt\" value=\"").unwrap();
+                attempt.split_once('"').unwrap().0.to_owned()
+            };
+            let (first, second) = (attempt().await, attempt().await);
+            assert_ne!(first, second);
+            let send = async |attempt: &str| {
+                let mut fields = vec![("code", code.as_str()), ("attempt", attempt)];
+                if names {
+                    fields.extend([("username", " ann "), ("fullName", "Ann")]);
+                }
+                send_form(&service, &fields).await
+            };
+            let done = send(&first).await;
+            assert_page(&done, 200, "Welcome to home");
+            assert_eq!(send(&first).await.body, done.body);
+            assert_page(&send(&second).await, 410, "The invite was accepted");
+            assert_page(&send("").await, 410, "The invite was accepted");
+        }
     }
 
     async fn webhooks_hear_of_members(store: TestStore) {

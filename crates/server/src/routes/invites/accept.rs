@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::Response;
+use galley_domain::access_token::AccessToken;
 use galley_domain::people::{FullName, Username};
 use galley_storage::WriteTx;
 
@@ -12,13 +13,15 @@ use crate::http::app::App;
 use crate::http::body::JsonBody;
 use crate::http::error::Error;
 use crate::http::fields::text;
-use crate::http::response;
+use crate::http::idempotency::IdempotencyKey;
+use crate::http::response::{self, REPLAYED};
 use crate::operations::invites::{self, Acceptance, Accepted};
 
 /// Accept an invite
 ///
 /// Makes who was invited a member, and gives them a token. If a user with the address of the invite exists, that
-/// user becomes the member and keeps its names; else there is a new one. Needs no token but the code.
+/// user becomes the member and keeps its names; else there is a new one. Needs no token but the code. Sent again
+/// with its `Idempotency-Key`, which should be hard to guess here, it answers the same token.
 #[utoipa::path(
     post,
     path = "/invites/accept",
@@ -33,6 +36,7 @@ use crate::operations::invites::{self, Acceptance, Accepted};
 )]
 pub(crate) async fn handle(
     State(app): State<App>,
+    key: IdempotencyKey,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Error> {
     let code = fields.required("code", text(Ok::<String, _>));
@@ -40,12 +44,13 @@ pub(crate) async fn handle(
     let full_name = fields.required("fullName", text(FullName::parse));
     fields.finish()?;
     let there = "there, as nothing was refused";
-    let acceptance = Acceptance {
-        code: code.expect(there),
-        username: username.expect(there),
-        full_name: full_name.expect(there),
-        token: app.environment().new_access_token(),
+    let (code, username, full_name) =
+        (code.expect(there), username.expect(there), full_name.expect(there));
+    let token = match key.into_text() {
+        Some(key) => token_of_attempt(&app, &key, &code, username.as_str(), full_name.as_str()),
+        None => app.environment().new_access_token(),
     };
+    let acceptance = Acceptance { code, username, full_name, token };
     let accepted = accept(&app, acceptance.clone()).await?;
     let mut response = response::ok(&schema::Accepted {
         workspace_id: accepted.workspace.to_string(),
@@ -53,8 +58,25 @@ pub(crate) async fn handle(
         user_id: accepted.user.id.to_string(),
         token: acceptance.token.reveal().to_owned(),
     });
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if accepted.again {
+        headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    }
     Ok(response)
+}
+
+/// The token that an attempt gets, whenever it is made again. It takes the installation's key to know it, and
+/// everything of the attempt.
+pub(super) fn token_of_attempt(
+    app: &App,
+    attempt: &str,
+    code: &str,
+    username: &str,
+    full_name: &str,
+) -> AccessToken {
+    let parts = ["token of an invite", attempt, code, username, full_name];
+    AccessToken::from_random(app.key().fingerprint(&parts.map(str::as_bytes)))
 }
 
 /// Accepts it, for a program or for somebody on the page.

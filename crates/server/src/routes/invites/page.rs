@@ -6,10 +6,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use galley_domain::Invalid;
+use galley_domain::access_token::AccessToken;
 use galley_domain::people::{EmailAddress, FullName, Username};
 use galley_storage::Tx;
 
-use super::accept::accept;
+use super::accept::{accept, token_of_attempt};
 use super::schema;
 use crate::http::app::App;
 use crate::http::body::FormBody;
@@ -23,6 +24,8 @@ use crate::pages;
 #[template(path = "invite.html")]
 struct InvitePage<'a> {
     code: &'a str,
+    /// By which the form is known when it is sent again.
+    attempt: String,
     invite: &'a OpenInvite,
     expires: String,
     full_name: Filled,
@@ -76,7 +79,7 @@ pub(crate) async fn show(State(app): State<App>, query: Query) -> Result<Respons
     let full_name = Filled { value: invite.name.clone(), problem: None };
     let suggested = Username::from_email(&email, 1);
     let username = Filled { value: suggested.as_str().to_owned(), problem: None };
-    Ok(form(StatusCode::OK, &code, &invite, full_name, username))
+    Ok(form(&app, StatusCode::OK, &code, &invite, full_name, username))
 }
 
 /// Accept an invite on its page
@@ -86,7 +89,7 @@ pub(crate) async fn show(State(app): State<App>, query: Query) -> Result<Respons
     post,
     path = "/invite",
     operation_id = "sendInvitePage",
-    request_body(content = schema::Acceptance, content_type = "application/x-www-form-urlencoded"),
+    request_body(content = schema::Form, content_type = "application/x-www-form-urlencoded"),
     responses(
         (status = 200, body = String, content_type = "text/html"),
         (status = 400, description = "A name is refused.", body = String, content_type = "text/html"),
@@ -97,9 +100,15 @@ pub(crate) async fn show(State(app): State<App>, query: Query) -> Result<Respons
 )]
 pub(crate) async fn send(State(app): State<App>, sent: FormBody) -> Result<Response, Error> {
     let code = sent.field("code");
+    let (attempt, names) =
+        (sent.field("attempt"), [sent.field("username"), sent.field("fullName")]);
+    let token = match attempt {
+        "" => app.environment().new_access_token(),
+        _ => token_of_attempt(&app, attempt, code, names[0], names[1]),
+    };
     let invite = match find(&app, code).await? {
         Found::Open(invite) => invite,
-        over => return Ok(is_over(&over)),
+        over => return again_or_over(&app, code, &token, &over).await,
     };
     let (full_name, username) = match &invite.user {
         // It keeps its names.
@@ -112,29 +121,20 @@ pub(crate) async fn send(State(app): State<App>, sent: FormBody) -> Result<Respo
         let problem = of_full_name.map(|invalid| invalid.to_string());
         let full_name = Filled { value: full_name.clone(), problem };
         let username = Filled { value: username.clone(), problem: of_username };
-        Ok(form(status, code, &invite, full_name, username))
+        Ok(form(&app, status, code, &invite, full_name, username))
     };
     let read = (FullName::parse(full_name.as_str()), Username::parse(username.as_str()));
     let (Ok(name), Ok(short_name)) = read else {
         let of_username = read.1.err().map(|invalid| invalid.to_string());
         return refused(StatusCode::BAD_REQUEST, read.0.err(), of_username);
     };
-    let acceptance = Acceptance {
-        code: code.to_owned(),
-        username: short_name,
-        full_name: name,
-        token: app.environment().new_access_token(),
-    };
+    let acceptance =
+        Acceptance { code: code.to_owned(), username: short_name, full_name: name, token };
     match accept(&app, acceptance.clone()).await {
-        Ok(accepted) => {
-            let url = app.limits().public_url.trim_end_matches('/');
-            let token = acceptance.token.reveal();
-            let page = AcceptedPage { accepted: &accepted, token, url };
-            Ok(pages::private(StatusCode::OK, &page))
-        }
+        Ok(accepted) => Ok(is_accepted(&app, &accepted, &acceptance.token)),
         Err(error) if error.reason() == Some(Reason::UsernameTaken) => {
-            let taken = "is another user's: choose another one".to_owned();
-            refused(StatusCode::CONFLICT, None, Some(taken))
+            let detail = "is another user's: choose another one".to_owned();
+            refused(StatusCode::CONFLICT, None, Some(detail))
         }
         // Somebody was quicker.
         Err(error) => match find(&app, code).await? {
@@ -150,7 +150,28 @@ async fn find(app: &App, code: &str) -> Result<Found, Error> {
     app.database().read("invites.find", read).await
 }
 
+/// The page of an invite that is over, but for whoever sends again what it was accepted by.
+async fn again_or_over(
+    app: &App,
+    code: &str,
+    token: &AccessToken,
+    over: &Found,
+) -> Result<Response, Error> {
+    let (now, code, sent) = (app.environment().now(), code.to_owned(), token.clone());
+    let read = async move |tx: &Tx<'_>| invites::accepted_before(tx, now, &code, &sent).await;
+    Ok(match app.database().read("invites.accepted_before", read).await? {
+        Some(accepted) => is_accepted(app, &accepted, token),
+        None => is_over(over),
+    })
+}
+
+fn is_accepted(app: &App, accepted: &Accepted, token: &AccessToken) -> Response {
+    let url = app.limits().public_url.trim_end_matches('/');
+    pages::private(StatusCode::OK, &AcceptedPage { accepted, token: token.reveal(), url })
+}
+
 fn form(
+    app: &App,
     status: StatusCode,
     code: &str,
     invite: &OpenInvite,
@@ -158,7 +179,8 @@ fn form(
     username: Filled,
 ) -> Response {
     let expires = pages::for_people(invite.expires_at);
-    pages::private(status, &InvitePage { code, invite, expires, full_name, username })
+    let attempt = app.environment().new_code();
+    pages::private(status, &InvitePage { code, attempt, invite, expires, full_name, username })
 }
 
 /// The page of an invite that can't be accepted.

@@ -1,0 +1,135 @@
+//! Killed between somebody's click and their token: the click can be made again.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use galley_testing::{TestStore, on_both_engines};
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+
+use crate::mails::{invite, link};
+use crate::program::{Program, data_dir};
+
+/// The fields of a form.
+type Form = Vec<(String, String)>;
+
+const PEOPLE: usize = 80;
+
+/// The codes in the outbox, by address.
+async fn codes(store: &TestStore) -> HashMap<String, String> {
+    let outbox = data_dir(store).join("outbox");
+    let started = Instant::now();
+    loop {
+        assert!(started.elapsed() < Duration::from_mins(1), "not all mails came");
+        let files =
+            std::fs::read_dir(&outbox).into_iter().flatten().map(|file| file.unwrap().path());
+        let files = files.filter(|path| path.extension().is_some_and(|kind| kind == "eml"));
+        let mails: Vec<String> = files.map(|file| std::fs::read_to_string(file).unwrap()).collect();
+        if mails.len() == PEOPLE {
+            return mails.iter().map(|mail| (address(mail), code(mail))).collect();
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn address(mail: &str) -> String {
+    let line = mail.lines().find_map(|line| line.strip_prefix("To: ")).unwrap();
+    line.trim().to_owned()
+}
+
+fn code(mail: &str) -> String {
+    link(mail).split_once("/invite?code=").unwrap().1.to_owned()
+}
+
+/// Accepts as a program does; the token, if there is an answer.
+async fn accept(client: Client, url: String, code: String, name: String) -> Option<String> {
+    let body = json!({"code": code, "username": name, "fullName": "Somebody"});
+    let request = client.post(format!("{url}/invites/accept")).json(&body);
+    // A key that nobody guesses, and that is the same when it is sent again.
+    let answer = request.header("idempotency-key", format!("{name} {code}")).send().await.ok()?;
+    assert_eq!(answer.status(), StatusCode::OK, "{name}");
+    Some(answer.json::<Value>().await.ok()?["token"].as_str()?.to_owned())
+}
+
+/// Sends the page's form; the token, if there is an answer.
+async fn send_form(client: Client, url: String, form: Form) -> Option<String> {
+    let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+    let request = client.post(format!("{url}/invite")).body(body);
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    let answer = request.send().await.ok()?;
+    assert_eq!(answer.status(), StatusCode::OK);
+    let text = answer.text().await.ok()?;
+    let token = text.split("galley_").nth(1)?.get(..49)?;
+    Some(format!("galley_{token}"))
+}
+
+/// The page's form, as a browser has it.
+async fn open_form(client: &Client, url: &str, code: &str, name: &str) -> Form {
+    let page = client.get(format!("{url}/invite?code={code}")).send().await.unwrap();
+    let page = page.text().await.unwrap();
+    let (_, attempt) = page.split_once("name=\"attempt\" value=\"").unwrap();
+    let (attempt, _) = attempt.split_once('"').unwrap();
+    let fields =
+        [("code", code), ("attempt", attempt), ("username", name), ("fullName", "Some body")];
+    fields.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+}
+
+on_both_engines! {
+    async fn killed_between_click_and_token_the_click_is_made_again(store: TestStore) {
+        let client = Client::builder().no_proxy().build().unwrap();
+        let mut program = Program::serve(&store, 0);
+        for number in 0..PEOPLE {
+            invite(&program, &format!("p{number}@example.org"), "Somebody").await;
+        }
+        let codes = codes(&store).await;
+        let (mut tokens, mut again) = (Vec::new(), 0);
+        // A few at a time, of which some have their answer by the kill and some have not.
+        for round in 0..PEOPLE / 8 {
+            let mut forms = Vec::new();
+            for number in round * 8..round * 8 + 4 {
+                let code = &codes[&format!("p{number}@example.org")];
+                forms.push(open_form(&client, &program.url, code, &format!("p{number}")).await);
+            }
+            let clicks = async |url: &str| {
+                let by_page = forms.iter().map(|form| tokio::spawn(send_form(client.clone(), url.to_owned(), form.clone())));
+                let by_program = (round * 8 + 4..round * 8 + 8).map(|number| {
+                    let code = codes[&format!("p{number}@example.org")].clone();
+                    tokio::spawn(accept(client.clone(), url.to_owned(), code, format!("p{number}")))
+                });
+                by_page.chain(by_program).collect::<Vec<_>>()
+            };
+            let first = clicks(&program.url).await;
+            tokio::time::sleep(Duration::from_millis(3 * round as u64)).await;
+            program.kill();
+            program = Program::serve(&store, 0);
+            let second = clicks(&program.url).await;
+            for (first, second) in first.into_iter().zip(second) {
+                let second = second.await.unwrap().expect("an answer, as nobody kills now");
+                if let Some(first) = first.await.unwrap() {
+                    assert_eq!(first, second);
+                } else {
+                    again += 1;
+                }
+                tokens.push(second);
+            }
+        }
+        eprintln!("{again} of {PEOPLE} had no answer at first");
+        let mut addresses: Vec<String> = Vec::new();
+        for token in &tokens {
+            let own = client.get(format!("{}/profile", program.url)).bearer_auth(token).send().await.unwrap();
+            addresses.push(own.json::<Value>().await.unwrap()["email"].as_str().unwrap().to_owned());
+        }
+        addresses.sort();
+        addresses.dedup();
+        assert_eq!(addresses.len(), PEOPLE);
+        let members = "/workspace-memberships/list-members?perPage=100";
+        let members: Value = program.get(members).await;
+        assert_eq!(members.as_array().unwrap().len(), PEOPLE + 1);
+        let mut added = 0;
+        for after in [0, 100] {
+            let page = program.get(&format!("/events?perPage=100&after={after}")).await;
+            added += page.as_array().unwrap().iter().filter(|event| event["type"] == "memberAdded").count();
+        }
+        assert_eq!(added, PEOPLE, "each once");
+    }
+}
