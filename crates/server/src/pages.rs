@@ -15,7 +15,8 @@ use sha2::{Digest, Sha256};
 use crate::http::response::{self, File};
 
 /// Of every page.
-pub(crate) const STYLE: &str = include_str!("../templates/page.css");
+pub(crate) const STYLE: &str =
+    concat!(include_str!("../templates/colors.css"), include_str!("../templates/page.css"));
 
 const HTML: &str = "text/html; charset=utf-8";
 

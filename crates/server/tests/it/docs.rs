@@ -40,6 +40,7 @@ on_both_engines! {
                     "js" => "text/javascript; charset=utf-8",
                     "css" => "text/css; charset=utf-8",
                     "png" => "image/png",
+                    "/problems" => "text/html; charset=utf-8",
                     _ => "application/json",
                 };
                 assert_eq!(file.header("content-type"), kind, "{link}");

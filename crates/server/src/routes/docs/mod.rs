@@ -18,13 +18,17 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self' data:; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
+/// The colours of all pages, and what this one has of its own.
+const STYLE: &str =
+    concat!(include_str!("../../../templates/colors.css"), include_str!("page.css"));
+
 static PAGE: LazyLock<File> = LazyLock::new(|| {
     File::new("text/html; charset=utf-8", include_bytes!("index.html").as_slice())
 });
 
 macro_rules! files {
     ($($name:literal, $type:literal, $bytes:expr;)*) => {
-        BTreeMap::from([$(($name, File::new($type, $bytes.as_slice())),)*])
+        BTreeMap::from([$(($name, File::new($type, &$bytes[..])),)*])
     };
 }
 
@@ -43,7 +47,7 @@ static FILES: LazyLock<BTreeMap<&str, File>> = LazyLock::new(|| {
         "LICENSE", "text/plain; charset=utf-8", vendored!("LICENSE");
         "NOTICE", "text/plain; charset=utf-8", vendored!("NOTICE");
         "page.js", "text/javascript; charset=utf-8", include_bytes!("page.js");
-        "page.css", "text/css; charset=utf-8", include_bytes!("page.css");
+        "page.css", "text/css; charset=utf-8", STYLE.as_bytes();
     }
 });
 
