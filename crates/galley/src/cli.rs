@@ -37,6 +37,14 @@ pub(crate) enum Command {
     Member(MemberCommand),
     /// Import Markdown files with front matter, or whole folders of them
     Import(ImportArguments),
+    /// Copy a whole store between SQLite and PostgreSQL, and compare it row by row
+    Copy(CopyArguments),
+    /// Make a backup of the store as one file, also while it is serving
+    Backup(FileArguments),
+    /// Fill an empty store from a backup
+    Restore(FileArguments),
+    /// Look whether a backup is whole, and say what is in it
+    Verify(FileArguments),
     /// Receive webhooks' callbacks on this machine, show them and verify their signatures
     Listen(ListenArguments),
     /// Print the settings in force and where each comes from
@@ -58,6 +66,26 @@ pub(crate) struct InitArguments {
     /// Print the ids and the token as one JSON object, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CopyArguments {
+    /// The store to copy: postgres://… or sqlite:PATH (a file, or a data directory)
+    #[arg(long, value_name = "URL")]
+    pub(crate) from: String,
+    /// The store to fill, which must be empty
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: String,
+    /// Copy a store that is being served, as it is at this moment
+    #[arg(long)]
+    pub(crate) live: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FileArguments {
+    /// The backup
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
 }
 
 #[derive(Args)]

@@ -123,6 +123,38 @@ fn is_open_to_others(_: &Path) -> bool {
     false
 }
 
+/// What to do about the key when a store was copied: what is encrypted in it stays so.
+pub(crate) fn hint_for_copy(from: &DatabaseUrl, to: &DatabaseUrl) -> String {
+    let beside = |url: &DatabaseUrl| match url {
+        DatabaseUrl::Sqlite(path) => Some(path.with_file_name(FILE)),
+        DatabaseUrl::Postgres(_) => None,
+    };
+    match (beside(from).filter(|file| file.exists()), beside(to)) {
+        (Some(from), Some(to)) => {
+            format!("The key goes with it: cp -p {} {}", from.display(), to.display())
+        }
+        (Some(from), None) => {
+            format!("The key goes with it: start with GALLEY_KEY=\"$(cat {})\"", from.display())
+        }
+        (None, _) => "The key goes with it: start with the same GALLEY_KEY.".to_owned(),
+    }
+}
+
+/// What to do about the key when a backup was made.
+pub(crate) fn hint_for_backup(settings: &Settings) -> anyhow::Result<String> {
+    let path = settings.data_dir.value.join(FILE);
+    let sqlite = matches!(settings.database()?, DatabaseUrl::Sqlite(_));
+    Ok(if sqlite && settings.key.value.is_none() {
+        format!(
+            "The key is not in it: keep {} too, apart from the backups. Without it webhooks' secrets can't be read.",
+            path.display()
+        )
+    } else {
+        "The key is not in it: keep GALLEY_KEY too, apart from the backups. Without it webhooks' secrets can't be read."
+            .to_owned()
+    })
+}
+
 /// What `galley check` says of the key. It makes none.
 pub(crate) async fn check(settings: &Settings, database: &Database) -> Result<String, String> {
     let path = settings.data_dir.value.join(FILE);

@@ -11,10 +11,12 @@ mod listen;
 mod logging;
 mod member;
 mod out;
+mod progress;
 mod serve;
 mod settings;
 mod store;
 mod token;
+mod whole;
 mod workspace;
 
 use std::process::ExitCode;
@@ -60,6 +62,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Workspace(command) => done(workspace::run(&settings, &command).await),
             Command::Member(command) => done(member::run(&settings, &command).await),
             Command::Import(arguments) => import::run(&settings, &arguments).await,
+            Command::Copy(arguments) => done(whole::copy(&settings, &arguments).await),
+            Command::Backup(arguments) => done(whole::backup(&settings, &arguments).await),
+            Command::Restore(arguments) => done(whole::restore(&settings, &arguments).await),
+            Command::Verify(arguments) => done(whole::verify(&arguments).await),
             Command::Config => done(config::run(&settings)),
             Command::Check => check::run(&settings).await,
             Command::Openapi | Command::Listen(_) => {

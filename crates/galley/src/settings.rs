@@ -244,7 +244,7 @@ impl Settings {
     /// Where the database is.
     pub(crate) fn database(&self) -> anyhow::Result<DatabaseUrl> {
         match self.database_url.value.as_deref() {
-            None => Ok(DatabaseUrl::Sqlite(self.data_dir.value.join("galley.db"))),
+            None => Ok(DatabaseUrl::Sqlite(self.data_dir.value.join(crate::store::FILE))),
             Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
                 Ok(DatabaseUrl::Postgres(url.to_owned()))
             }

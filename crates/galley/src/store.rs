@@ -11,6 +11,9 @@ use galley_storage::{Database, DatabaseUrl, Options, Role, Tx, workspaces};
 use crate::VERSION;
 use crate::settings::Settings;
 
+/// The SQLite file's name in the data directory.
+pub(crate) const FILE: &str = "galley.db";
+
 /// How long a write of the server waits for its turn before the client is told to come again.
 const WRITE_WAIT_MAX: Duration = Duration::from_secs(10);
 
@@ -38,17 +41,17 @@ pub(crate) async fn open(
     role: Role,
 ) -> anyhow::Result<Database> {
     make_data_dir(&settings.data_dir.value)?;
-    open_database(settings.database()?, settings, environment, role).await
+    open_url(settings.database()?, settings, environment, role).await
 }
 
-async fn open_database(
+/// How the settings say that a database is opened.
+pub(crate) fn options(
     url: DatabaseUrl,
     settings: &Settings,
     environment: &Environment,
     role: Role,
-) -> anyhow::Result<Database> {
-    let shown = format!("{url:?}");
-    let options = Options {
+) -> Options {
+    Options {
         url,
         role,
         program_version: VERSION,
@@ -56,8 +59,18 @@ async fn open_database(
         connections: settings.database_connections.value,
         write_wait_max: WRITE_WAIT_MAX,
         statement_log: None,
-    };
-    Database::open(options).await.map_err(|error| {
+    }
+}
+
+/// Opens a database that may be another one than that of the settings.
+pub(crate) async fn open_url(
+    url: DatabaseUrl,
+    settings: &Settings,
+    environment: &Environment,
+    role: Role,
+) -> anyhow::Result<Database> {
+    let shown = format!("{url:?}");
+    Database::open(options(url, settings, environment, role)).await.map_err(|error| {
         let hint = if error.to_string().contains("TLS") {
             ": let SSL_CERT_FILE name who signed its certificate, or add sslmode=disable to the URL"
         } else {
@@ -68,7 +81,7 @@ async fn open_database(
 }
 
 /// Makes the data directory, for its owner alone.
-fn make_data_dir(path: &Path) -> anyhow::Result<()> {
+pub(crate) fn make_data_dir(path: &Path) -> anyhow::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -1,7 +1,7 @@
 //! A database of either engine, and its named transactions.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ use crate::pressure::Pressure;
 use crate::sqlite::Sqlite;
 use crate::statement_log::StatementLog;
 use crate::tx::{Tx, WriteTx};
+use crate::whole::Snapshot;
 
 /// Where a database is.
 #[derive(Clone, PartialEq, Eq)]
@@ -233,6 +234,30 @@ impl Database {
             tracing::debug!(operation = name, tries, "a concurrent write came in between");
             tokio::time::sleep(postgres.pause_before_try(tries)).await;
             tries += 1;
+        }
+    }
+
+    /// All of it as it is now, to be read for as long as that takes.
+    pub async fn snapshot(&self) -> Result<Snapshot> {
+        match &*self.engine {
+            Engine::Sqlite(sqlite) => Snapshot::of_file(sqlite.path()),
+            Engine::Postgres(postgres) => Snapshot::of_postgres(postgres.held().await?).await,
+        }
+    }
+
+    /// The SQLite file.
+    pub fn path(&self) -> Option<&Path> {
+        match &*self.engine {
+            Engine::Sqlite(sqlite) => Some(sqlite.path()),
+            Engine::Postgres(_) => None,
+        }
+    }
+
+    /// Whether a server is at work on it.
+    pub async fn is_served(&self) -> Result<bool> {
+        match &*self.engine {
+            Engine::Sqlite(sqlite) => Ok(sqlite.is_served()),
+            Engine::Postgres(postgres) => postgres.is_served().await,
         }
     }
 

@@ -20,6 +20,7 @@ mod statement_log;
 mod tx;
 mod unique_key;
 mod value;
+mod whole;
 
 pub mod content_groups;
 pub mod content_piece_list;
@@ -48,3 +49,6 @@ pub use statement_log::StatementLog;
 pub use tx::{Tx, WriteTx};
 pub use unique_key::UniqueKey;
 pub use value::Value;
+pub use whole::{
+    FileSummary, NewStore, Progress, Snapshot, TableSummary, back_up, copy, restore, verify,
+};

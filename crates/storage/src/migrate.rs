@@ -4,12 +4,15 @@
 //! program that may use the schema after it: a program that finds a change that it doesn't know
 //! serves on if the record says that it may, and refuses if not.
 
+use std::path::Path;
+
 use deadpool_postgres::ClientWrapper;
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 
 use crate::database::Options;
 use crate::error::{Error, Result};
+use crate::sqlite;
 
 struct Migration {
     version: i64,
@@ -65,23 +68,25 @@ struct Applied {
     oldest_program: String,
 }
 
+/// Makes the schema in an empty SQLite database, without the record of it.
+pub(crate) fn sqlite_anew(connection: &mut Connection) -> Result<()> {
+    for migration in MIGRATIONS {
+        connection.execute_batch(&for_sqlite(migration.sql))?;
+    }
+    Ok(())
+}
+
 /// Brings the SQLite file's schema up to date.
-pub(crate) fn sqlite(connection: &mut Connection, options: &Options) -> Result<()> {
+pub(crate) fn bring_up_to_date(connection: &mut Connection, options: &Options) -> Result<()> {
     // Taking the write lock first keeps a command that starts at the same time waiting.
     let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     tx.execute_batch(CREATE_RECORD)?;
-    let applied = tx
-        .prepare(SELECT_RECORD)?
-        .query_map([], |row| {
-            Ok(Applied {
-                version: row.get(0)?,
-                name: row.get(1)?,
-                checksum: row.get(2)?,
-                oldest_program: row.get(3)?,
-            })
-        })?
-        .collect::<Result<Vec<_>, _>>()?;
-    for migration in missing(&applied, options.program_version)? {
+    let applied = sqlite_record(&tx)?;
+    let mut missing = missing(&applied, options.program_version)?.peekable();
+    if let (Some(last), Some(_), Some(path)) = (applied.last(), missing.peek(), tx.path()) {
+        keep_before(Path::new(path), last.version)?;
+    }
+    for migration in missing {
         tx.execute_batch(&for_sqlite(migration.sql))?;
         let (checksum, oldest) = (checksum(migration.sql), oldest_program(migration.sql));
         let record = (migration.version, migration.name, checksum, oldest, options.now.ms());
@@ -89,6 +94,38 @@ pub(crate) fn sqlite(connection: &mut Connection, options: &Options) -> Result<(
         tracing::info!(version = migration.version, name = migration.name, "schema changed");
     }
     Ok(tx.commit()?)
+}
+
+fn sqlite_record(connection: &Connection) -> Result<Vec<Applied>> {
+    let mut statement = connection.prepare(SELECT_RECORD)?;
+    let rows = statement.query_map([], |row| {
+        Ok(Applied {
+            version: row.get(0)?,
+            name: row.get(1)?,
+            checksum: row.get(2)?,
+            oldest_program: row.get(3)?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Makes a backup beside a file whose schema is about to be changed; without one it stays as it is.
+fn keep_before(path: &Path, version: i64) -> Result<()> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let backup = path.with_file_name(format!("{stem}-schema-{version}.backup"));
+    sqlite::back_up(path, &backup, |_| {})?;
+    let backup = backup.display();
+    tracing::info!(%backup, "the schema is about to change: this is how the database was");
+    Ok(())
+}
+
+/// The number of the last schema change of a SQLite database, and whether there are more by now.
+/// Refuses one that this program can't use.
+pub(crate) fn state(connection: &Connection, program_version: &str) -> Result<(i64, bool)> {
+    let applied = sqlite_record(connection)
+        .map_err(|_| Error::Schema("this is not a database of galley".to_owned()))?;
+    let is_older = missing(&applied, program_version)?.next().is_some();
+    Ok((applied.last().map_or(0, |record| record.version), is_older))
 }
 
 /// Brings the PostgreSQL database's schema up to date; one node at a time does.
@@ -221,6 +258,55 @@ mod tests {
         let newer = |oldest| all().chain([applied(99, "x", oldest)]).collect::<Vec<_>>();
         assert_eq!(missing(&newer("0.1.0"), "0.1.0").unwrap().count(), 0);
         assert!(matches!(missing(&newer("0.10.0"), "0.9.1").map(drop), Err(Error::Schema(_))));
+    }
+
+    #[test]
+    fn before_a_change_the_database_is_kept_as_it_was() {
+        let store = galley_testing::TestStore::sqlite();
+        let path = store.directory().join("a.db");
+        let (last, older) = MIGRATIONS.split_last().unwrap();
+        let connection = sqlite::open_unseen(&path).unwrap();
+        connection.execute_batch(CREATE_RECORD).unwrap();
+        for one in older {
+            connection.execute_batch(&for_sqlite(one.sql)).unwrap();
+            let record = (one.version, one.name, checksum(one.sql), "0.1.0", 0);
+            connection.execute(INSERT_RECORD, record).unwrap();
+        }
+        let sql =
+            "INSERT INTO workspaces (id, name, version, created_at_ms) VALUES ('a', 'b', 1, 1)";
+        connection.execute(sql, []).unwrap();
+        drop(connection);
+        let options = Options {
+            url: crate::DatabaseUrl::Sqlite(path.clone()),
+            role: crate::Role::Server,
+            program_version: "0.1.0",
+            now: galley_domain::Timestamp::from_ms(0),
+            connections: 1,
+            write_wait_max: std::time::Duration::from_secs(1),
+            statement_log: None,
+        };
+        let backup = path.with_file_name(format!("a-schema-{}.backup", last.version - 1));
+        for _ in 0..2 {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let opened = runtime.block_on(crate::Database::open(options.clone())).unwrap();
+            runtime.block_on(opened.close());
+            sqlite::check(&backup).unwrap();
+            let kept = sqlite::open_reader(&backup).unwrap();
+            assert_eq!(state(&kept, "0.1.0").unwrap(), (last.version - 1, true));
+            let name =
+                kept.query_row("SELECT name FROM workspaces", [], |row| row.get::<_, String>(0));
+            assert_eq!(name.unwrap(), "b");
+            let now = sqlite::open_reader(&path).unwrap();
+            assert_eq!(state(&now, "0.1.0").unwrap(), (last.version, false));
+        }
+        // Where there is nothing to lose, nothing is kept.
+        let new = store.directory().join("new.db");
+        let options = Options { url: crate::DatabaseUrl::Sqlite(new), ..options };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(runtime.block_on(crate::Database::open(options)).unwrap().close());
+        let files = std::fs::read_dir(store.directory()).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        assert_eq!(names.filter(|name| name.ends_with(".backup")).count(), 1);
     }
 
     #[test]

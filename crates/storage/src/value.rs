@@ -23,7 +23,7 @@ pub enum Value<'a> {
     /// A text.
     Text(Cow<'a, str>),
     /// Bytes.
-    Bytes(&'a [u8]),
+    Bytes(Cow<'a, [u8]>),
 }
 
 /// The parameters of a statement: `params![workspace, id]`.
@@ -56,7 +56,7 @@ impl ToSql for Value<'_> {
             Self::Int(value) if *ty == Type::INT4 => i32::try_from(*value)?.to_sql(ty, out),
             Self::Int(value) => value.to_sql(ty, out),
             Self::Text(value) => value.to_sql(ty, out),
-            Self::Bytes(value) => value.to_sql(ty, out),
+            Self::Bytes(value) => value.as_ref().to_sql(ty, out),
         }
     }
 
@@ -88,7 +88,13 @@ impl<'a> From<&'a String> for Value<'a> {
 
 impl<'a> From<&'a [u8]> for Value<'a> {
     fn from(value: &'a [u8]) -> Self {
-        Self::Bytes(value)
+        Self::Bytes(Cow::Borrowed(value))
+    }
+}
+
+impl From<Vec<u8>> for Value<'_> {
+    fn from(value: Vec<u8>) -> Self {
+        Self::Bytes(Cow::Owned(value))
     }
 }
 

@@ -11,19 +11,17 @@ mod losses;
 mod sources;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use galley_domain::{ContentGroupId, WorkspaceId};
 use galley_server::operations::Scope;
 use galley_server::{Environment, Error};
 use galley_storage::{Database, Tx, content_groups};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::ImportArguments;
 use crate::out::say;
 use crate::settings::Settings;
-use crate::store;
+use crate::{progress, store};
 use load::{Loader, Outcome};
 use losses::Losses;
 
@@ -50,7 +48,7 @@ pub(crate) async fn run(
     let mut loader =
         Loader::new(database.clone(), environment, scope, group, arguments.tags.clone()).await?;
     let mut report = Report { problems: found.problems, ..Report::default() };
-    let bar = progress_bar(found.files.len())?;
+    let bar = progress::bar("files", found.files.len() as u64);
     for files in found.files.chunks(load::BATCH) {
         let (documents, problems) = document::read_all(files).await;
         report.problems.extend(problems);
@@ -93,16 +91,6 @@ async fn find_group(
     }
     let names: Vec<_> = top.iter().map(|group| group.name.as_str()).collect();
     bail!("there is no content group {wanted:?} at the top; there are {names:?}")
-}
-
-/// Shown on a terminal only.
-fn progress_bar(files: usize) -> anyhow::Result<ProgressBar> {
-    let target = ProgressDrawTarget::stderr_with_hz(10);
-    let bar = ProgressBar::with_draw_target(Some(files as u64), target);
-    let template = "{bar:40} {pos}/{len} files  {per_sec}  {eta} left";
-    bar.set_style(ProgressStyle::with_template(template)?);
-    bar.enable_steady_tick(Duration::from_millis(100));
-    Ok(bar)
 }
 
 impl Report {

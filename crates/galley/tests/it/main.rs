@@ -22,3 +22,4 @@ mod listen;
 mod mails;
 mod operators;
 mod program;
+mod whole;

@@ -10,8 +10,12 @@ use deadpool_postgres::{
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::database::Options;
+use crate::database::{Options, Role};
 use crate::error::{Error, Result};
+
+/// What the connections of servers and of commands are called.
+pub(super) const SERVER: &str = "galley";
+const COMMAND: &str = "galley command";
 
 /// How long to wait for a free connection, and for a new one.
 const WAIT_MAX: Duration = Duration::from_secs(5);
@@ -40,7 +44,10 @@ pub(super) fn pool(url: &str, options: &Options) -> Result<Pool> {
     let mut config = tokio_postgres::Config::from_str(url)
         .map_err(|error| Error::Settings(format!("the database URL is not valid: {error}")))?;
     if config.get_application_name().is_none() {
-        config.application_name("galley");
+        config.application_name(match options.role {
+            Role::Server => SERVER,
+            Role::Command => COMMAND,
+        });
     }
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(WAIT_MAX);

@@ -18,6 +18,7 @@ use crate::database::Options;
 use crate::error::Result;
 use crate::migrate;
 use crate::statement_log::StatementLog;
+pub(crate) use session::Held;
 use session::{Reading, Writing};
 
 /// A pool of connections to one PostgreSQL database.
@@ -49,6 +50,19 @@ impl Postgres {
     /// A connection to read with.
     pub(crate) async fn reader(&self) -> Result<Reading> {
         Ok(Reading::new(self.pool.get().await?, self.log.clone()))
+    }
+
+    /// A connection for something longer.
+    pub(crate) async fn held(&self) -> Result<Held> {
+        Ok(Held::new(self.pool.get().await?))
+    }
+
+    /// Whether a server is connected to the database.
+    pub(crate) async fn is_served(&self) -> Result<bool> {
+        let sql = "SELECT 1 FROM pg_stat_activity
+            WHERE datname = current_database() AND application_name = $1 LIMIT 1";
+        let found = self.pool.get().await?.query_opt(sql, &[&connect::SERVER]).await?;
+        Ok(found.is_some())
     }
 
     /// A connection within a new transaction.

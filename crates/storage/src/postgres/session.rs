@@ -1,5 +1,6 @@
 //! A pooled connection while one operation uses it.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use deadpool_postgres::Object;
@@ -24,48 +25,61 @@ impl Reading {
     }
 }
 
-/// A connection within a transaction. Dropped before its end, as when the operation is cancelled
-/// or panics, the connection is closed and PostgreSQL rolls back.
+/// A connection that is in the midst of something, such as a transaction. Dropped, as when the operation is
+/// cancelled or panics, it is closed, and PostgreSQL rolls back.
+pub(crate) struct Held(Option<Object>);
+
+impl Held {
+    pub(crate) fn new(client: Object) -> Self {
+        Self(Some(client))
+    }
+
+    /// Somebody else may use the connection.
+    fn release(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Deref for Held {
+    type Target = Object;
+
+    fn deref(&self) -> &Object {
+        self.0.as_ref().expect("there until it is released")
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        drop(self.0.take().map(Object::take));
+    }
+}
+
+/// A connection within a transaction.
 pub(crate) struct Writing {
-    /// Taken when the transaction has ended.
-    client: Option<Object>,
+    client: Held,
     log: Option<Arc<StatementLog>>,
 }
 
 impl Writing {
     pub(super) async fn begin(client: Object, log: Option<Arc<StatementLog>>) -> Result<Self> {
-        let session = Self { client: Some(client), log };
-        session.client().batch_execute("BEGIN").await?;
+        let session = Self { client: Held::new(client), log };
+        session.client.batch_execute("BEGIN").await?;
         Ok(session)
     }
 
     pub(crate) fn tx(&self) -> Tx<'_> {
-        Tx::postgres(self.client(), self.log.as_deref())
+        Tx::postgres(&self.client, self.log.as_deref())
     }
 
     /// Commits what succeeded, rolls back what did not.
-    pub(crate) async fn finish<T, E: Failure>(mut self, result: Result<T, E>) -> Result<T, E> {
+    pub(crate) async fn finish<T, E: Failure>(self, result: Result<T, E>) -> Result<T, E> {
         let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        let ended = self.client().batch_execute(end).await;
-        match ended {
+        match self.client.batch_execute(end).await {
             Ok(()) => {
-                // Only now may somebody else use the connection.
-                drop(self.client.take());
+                self.client.release();
                 result
             }
             Err(error) => Err(result.err().unwrap_or_else(|| crate::Error::from(error).into())),
-        }
-    }
-
-    fn client(&self) -> &Object {
-        self.client.as_ref().expect("there until the transaction has ended")
-    }
-}
-
-impl Drop for Writing {
-    fn drop(&mut self) {
-        if let Some(client) = self.client.take() {
-            drop(Object::take(client));
         }
     }
 }

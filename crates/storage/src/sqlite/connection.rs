@@ -38,7 +38,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
 }
 
 /// Makes the file for its owner alone; SQLite gives the files beside it the same mode.
-fn make_private(path: &Path) -> Result<()> {
+pub(super) fn make_private(path: &Path) -> Result<()> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
     #[cfg(unix)]
@@ -47,7 +47,7 @@ fn make_private(path: &Path) -> Result<()> {
 }
 
 /// Opens a connection that can only read.
-pub(super) fn open_reader(path: &Path) -> Result<Connection> {
+pub(crate) fn open_reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_WAIT)?;

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use crate::error::{Error, Failure, Result};
 
 /// The outcome of `future`, which must be ready at its first poll.
-pub(super) fn finish_at_once<T, E: Failure>(
+pub(crate) fn finish_at_once<T, E: Failure>(
     name: &'static str,
     future: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {

@@ -10,13 +10,13 @@ use crate::error::{Cause, Error, Result};
 
 /// Held as long as this process serves the file.
 #[derive(Debug)]
-pub(super) struct ServerLock {
+pub(crate) struct ServerLock {
     _file: File,
 }
 
 impl ServerLock {
     /// Takes the lock, or says who has it.
-    pub(super) fn take(database: &Path) -> Result<Self> {
+    pub(crate) fn take(database: &Path) -> Result<Self> {
         let path = database.with_extension("lock");
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true);

@@ -5,12 +5,13 @@
 
 mod checkpoint;
 mod connection;
+mod file;
 mod inline;
 mod lock;
 mod readers;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::database::{News, Options, Role};
@@ -20,18 +21,22 @@ use crate::pressure::Pressure;
 use crate::statement_log::StatementLog;
 use crate::tx::{Tx, WriteTx};
 use checkpoint::Checkpointer;
-use lock::ServerLock;
+pub(crate) use connection::open_reader;
+pub(crate) use file::{back_up, check, open_unseen, show, unseen};
+pub(crate) use inline::finish_at_once;
+pub(crate) use lock::ServerLock;
 use readers::Readers;
 use writer::Writer;
 
 /// An open SQLite file.
 #[derive(Debug)]
 pub(crate) struct Sqlite {
+    path: PathBuf,
     readers: Arc<Readers>,
     writer: Writer,
     checkpointer: Checkpointer,
     log: Option<Arc<StatementLog>>,
-    _lock: Option<ServerLock>,
+    lock: Option<ServerLock>,
 }
 
 impl Sqlite {
@@ -42,16 +47,27 @@ impl Sqlite {
         };
         let mut connection = connection::open_writer(path)?;
         connection::warn_of_memory_statistics(&connection);
-        migrate::sqlite(&mut connection, options)?;
+        migrate::bring_up_to_date(&mut connection, options)?;
         let checkpointer = Checkpointer::start(path)?;
         let log = options.statement_log.clone();
         Ok(Self {
+            path: path.to_owned(),
             readers: Arc::new(Readers::new(path, options.connections, log.clone())),
             writer: Writer::start(connection, checkpointer.signal(), news, options),
             checkpointer,
             log,
-            _lock: lock,
+            lock,
         })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a server is at work on it, such as this one.
+    pub(crate) fn is_served(&self) -> bool {
+        self.lock.is_some() || ServerLock::take(&self.path).is_err()
     }
 
     /// Runs `operation` on this thread, within the time that an inline read may take.

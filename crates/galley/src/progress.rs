@@ -1,0 +1,29 @@
+//! Bars for long work, on a terminal only.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A bar that counts `what`, with the rate and the time that is left.
+pub(crate) fn bar(what: &str, all: u64) -> ProgressBar {
+    let target = ProgressDrawTarget::stderr_with_hz(10);
+    let bar = ProgressBar::with_draw_target(Some(all), target);
+    let template = format!("{{bar:40}} {{pos}}/{{len}} {what}  {{per_sec}}  {{eta}} left");
+    let style = ProgressStyle::with_template(&template).expect("the template is right");
+    bar.set_style(style);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+/// A bar that is told how far whole stores are.
+pub(crate) fn of_store(
+    what: &str,
+) -> (ProgressBar, impl FnMut(galley_storage::Progress) + Send + use<>) {
+    let bar = bar(what, 0);
+    let shown = bar.clone();
+    let tell = move |so_far: galley_storage::Progress| {
+        shown.set_length(so_far.all);
+        shown.set_position(so_far.done);
+    };
+    (bar, tell)
+}

@@ -1,0 +1,149 @@
+//! `galley copy`, `backup`, `restore` and `verify`: a store as a whole.
+
+use std::fmt::Write;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use galley_server::Environment;
+use galley_storage::{
+    Database, DatabaseUrl, NewStore, Role, TableSummary, back_up, copy as copy_rows,
+    restore as restore_file, verify as verify_file,
+};
+
+use crate::cli::{CopyArguments, FileArguments};
+use crate::out::say;
+use crate::settings::Settings;
+use crate::{VERSION, key, progress, store};
+
+/// Copies a store into an empty one.
+pub(crate) async fn copy(settings: &Settings, arguments: &CopyArguments) -> anyhow::Result<()> {
+    let environment = Environment::default();
+    let (from, to) = (parse_url(&arguments.from)?, parse_url(&arguments.to)?);
+    if from == to {
+        bail!("--from and --to are the same store");
+    }
+    if let DatabaseUrl::Sqlite(path) = &from
+        && !path.exists()
+    {
+        bail!("there is no database {}", path.display());
+    }
+    let alone = matches!(from, DatabaseUrl::Sqlite(_)) && !arguments.live;
+    let role = if alone { Role::Server } else { Role::Command };
+    let source = store::open_url(from.clone(), settings, &environment, role).await;
+    let hint = "stop the server, so that nothing that it writes is missing in the copy, or copy the store as it is \
+                now with --live";
+    let source = source
+        .with_context(|| format!("--from can't be copied (if it is being served: {hint})"))?;
+    if !alone && !arguments.live && source.is_served().await? {
+        bail!("--from is being served: {hint}");
+    }
+    if let DatabaseUrl::Sqlite(path) = &to {
+        store::make_data_dir(path.parent().unwrap_or(Path::new(".")))?;
+    }
+    let options = store::options(to.clone(), settings, &environment, Role::Command);
+    let target = NewStore::open(&options).await.with_context(|| format!("--to, {to:?}"))?;
+    let (bar, tell) = progress::of_store("rows copied and compared");
+    let copied = copy_rows(&source.snapshot().await?, &target, tell).await?;
+    target.finish().await?;
+    bar.finish_and_clear();
+    source.close().await;
+    print(&copied);
+    say!("Copied and compared row by row.");
+    say!("{}", key::hint_for_copy(&from, &to));
+    Ok(())
+}
+
+/// Makes a backup beside a running server.
+pub(crate) async fn backup(settings: &Settings, arguments: &FileArguments) -> anyhow::Result<()> {
+    let environment = Environment::default();
+    let database = store::open_existing(settings, &environment).await?;
+    let options = store::options(settings.database()?, settings, &environment, Role::Command);
+    let (bar, tell) = progress::of_store("done");
+    let file = &arguments.file;
+    back_up(&database, &options, file, tell)
+        .await
+        .with_context(|| format!("{}", file.display()))?;
+    bar.finish_and_clear();
+    database.close().await;
+    let size = std::fs::metadata(file)?.len();
+    say!("{} holds all that was answered before this began ({size} bytes).", file.display());
+    say!("{}", key::hint_for_backup(settings)?);
+    Ok(())
+}
+
+/// Fills an empty store from a backup.
+pub(crate) async fn restore(settings: &Settings, arguments: &FileArguments) -> anyhow::Result<()> {
+    let environment = Environment::default();
+    let file = existing(&arguments.file)?;
+    store::make_data_dir(&settings.data_dir.value)?;
+    let options = store::options(settings.database()?, settings, &environment, Role::Command);
+    let (bar, tell) = progress::of_store("done");
+    restore_file(file, &options, tell).await.with_context(|| format!("{}", file.display()))?;
+    bar.finish_and_clear();
+    let database = Database::open(options).await?;
+    let key = key::check(settings, &database).await;
+    database.close().await;
+    say!("Restored into {:?}.", settings.database()?);
+    match key {
+        Ok(_) => say!("Start it with `galley serve`."),
+        Err(problem) => say!("Before it starts, see to its key: {problem}"),
+    }
+    Ok(())
+}
+
+/// Looks whether a backup is whole, and says what is in it.
+pub(crate) async fn verify(arguments: &FileArguments) -> anyhow::Result<()> {
+    let file = existing(&arguments.file)?;
+    let (bar, tell) = progress::of_store("rows");
+    let found = verify_file(file, VERSION, tell).await;
+    let found = found.with_context(|| format!("{} can't be restored", file.display()))?;
+    bar.finish_and_clear();
+    print(&found.tables);
+    let older =
+        if found.is_older { ", which is brought up to date when it is restored" } else { "" };
+    say!("{} is whole. Its schema is number {}{older}.", file.display(), found.schema);
+    Ok(())
+}
+
+fn existing(file: &Path) -> anyhow::Result<&Path> {
+    let found = std::fs::metadata(file).with_context(|| format!("{}", file.display()))?;
+    if !found.is_file() {
+        bail!("{} is not a file", file.display());
+    }
+    let mut start = Vec::new();
+    File::open(file)?.take(16).read_to_end(&mut start)?;
+    if start != b"SQLite format 3\0" {
+        bail!("{} is not a backup of galley", file.display());
+    }
+    Ok(file)
+}
+
+/// `postgres://…`, `sqlite:PATH` or a path: that of a file, or of the directory that a server keeps it in.
+fn parse_url(text: &str) -> anyhow::Result<DatabaseUrl> {
+    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+        return Ok(DatabaseUrl::Postgres(text.to_owned()));
+    }
+    let path = text.strip_prefix("sqlite:").unwrap_or(text);
+    let path = path.strip_prefix("//").unwrap_or(path);
+    if path.is_empty() || path.contains("://") {
+        bail!("{text:?} is no store: name it as postgres://… or sqlite:PATH");
+    }
+    let path = PathBuf::from(path);
+    let is_file = path.is_file() || path.extension().is_some_and(|kind| kind == "db");
+    Ok(DatabaseUrl::Sqlite(if is_file { path } else { path.join(store::FILE) }))
+}
+
+fn print(tables: &[TableSummary]) {
+    let (filled, empty): (Vec<_>, Vec<_>) = tables.iter().partition(|table| table.rows > 0);
+    for TableSummary { name, rows, sha256 } in filled {
+        let sum = sha256.iter().fold(String::new(), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("a String takes everything");
+            text
+        });
+        say!("{rows:>10}  {name:<32} {sum}");
+    }
+    let rows: u64 = tables.iter().map(|table| table.rows).sum();
+    say!("{rows:>10}  rows; {} tables are empty", empty.len());
+}

@@ -1,0 +1,108 @@
+//! A store as one file: a SQLite database, whichever engine it comes from.
+
+use std::path::Path;
+
+use super::copy::{self, Progress, TableSummary};
+use super::new_store::{NewStore, refuse_rows};
+use super::snapshot::Snapshot;
+use super::tables;
+use crate::database::{Database, DatabaseUrl, Options, Role};
+use crate::error::{Cause, Error, Result};
+use crate::migrate;
+use crate::sqlite::{self, ServerLock};
+
+/// What a backup holds.
+#[derive(Debug, Clone)]
+pub struct FileSummary {
+    /// The number of its last schema change.
+    pub schema: i64,
+    /// Whether this program has more schema changes, which it makes when the file is restored.
+    pub is_older: bool,
+    /// Its tables.
+    pub tables: Vec<TableSummary>,
+}
+
+/// Makes a backup of a store that may be serving: it has all that was answered before.
+pub async fn back_up(
+    database: &Database,
+    options: &Options,
+    file: &Path,
+    progress: impl FnMut(Progress) + Send + 'static,
+) -> Result<()> {
+    refuse_file(file)?;
+    let Some(path) = database.path() else {
+        let to = NewStore::file(file, None, options)?;
+        copy::copy(&database.snapshot().await?, &to, progress).await?;
+        return to.finish().await;
+    };
+    let (path, file) = (path.to_owned(), file.to_owned());
+    on_thread(move || sqlite::back_up(&path, &file, progress)).await
+}
+
+/// Looks at a backup: whether it is whole, and what is in it.
+pub async fn verify(
+    file: &Path,
+    program_version: &str,
+    progress: impl FnMut(Progress) + Send,
+) -> Result<FileSummary> {
+    let path = file.to_owned();
+    let tables = on_thread(move || {
+        sqlite::check(&path)?;
+        tables::of(&sqlite::open_reader(&path)?)
+    });
+    let tables = tables.await?;
+    let connection = sqlite::open_reader(file)?;
+    let (schema, is_older) = migrate::state(&connection, program_version)?;
+    drop(connection);
+    let snapshot = Snapshot::of_file(file)?;
+    let tables = copy::summarize(&snapshot, &tables, progress).await?;
+    Ok(FileSummary { schema, is_older, tables })
+}
+
+/// Puts a backup into the store that the options name, which must be empty.
+pub async fn restore(
+    file: &Path,
+    options: &Options,
+    progress: impl FnMut(Progress) + Send + 'static,
+) -> Result<()> {
+    let path = file.to_owned();
+    let (_, is_older) = migrate::state(&sqlite::open_reader(&path)?, options.program_version)?;
+    match &options.url {
+        DatabaseUrl::Sqlite(to) => {
+            let lock = ServerLock::take(to)?;
+            refuse_rows(to)?;
+            let to = to.clone();
+            on_thread(move || sqlite::back_up(&path, &to, progress)).await?;
+            drop(lock);
+            // Makes the schema changes that there have been since.
+            let command = Options { role: Role::Command, ..options.clone() };
+            Database::open(command).await?.close().await;
+            Ok(())
+        }
+        DatabaseUrl::Postgres(_) if is_older => Err(Error::Settings(
+            "the backup is of an older program: restore it into a SQLite store, which brings it up to \
+             date, and copy that one"
+                .to_owned(),
+        )),
+        DatabaseUrl::Postgres(_) => {
+            let to = NewStore::open(options).await?;
+            copy::copy(&Snapshot::of_file(file)?, &to, progress).await?;
+            to.finish().await
+        }
+    }
+}
+
+/// Refuses to write over a file.
+fn refuse_file(path: &Path) -> Result<()> {
+    match path.try_exists() {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(Error::Settings("it is there already: name another file".to_owned())),
+        Err(error) => Err(Error::Unavailable(Cause::new(error))),
+    }
+}
+
+async fn on_thread<T: Send + 'static>(
+    run: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    tokio::task::spawn_blocking(run).await.unwrap_or(Err(Error::Panicked))
+}
