@@ -1,31 +1,73 @@
 //! What users and members are called.
 
-use crate::text::{Invalid, check_length, checked_text, line_of_text};
+use caseless::Caseless;
+use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
+use unicode_normalization::UnicodeNormalization;
+
+use crate::text::{Invalid, check_length, check_no_control_characters, checked_text};
 
 checked_text! {
-    /// An e-mail address, kept as given. Two that differ in case only are the same.
+    /// An e-mail address, kept as given. Two are the same if they differ in the case of ASCII letters
+    /// only, or in how an international domain is spelled.
     EmailAddress, |text| {
         check_length(text, 1, 254)?;
         let options = email_address::Options::default()
             .with_minimum_sub_domains(0)
             .without_display_text()
             .without_domain_literal();
-        email_address::EmailAddress::parse_with_options(text, options).map(drop).map_err(|_| {
-            Invalid::new("invalid_email", "must be an e-mail address, such as ann@example.org")
+        let parts = email_address::EmailAddress::parse_with_options(text, options)
+            .ok()
+            .and_then(|_| text.rsplit_once('@'))
+            // What mail programs would decode to something else.
+            .filter(|(local_part, _)| !local_part.contains("=?"))
+            .filter(|(_, domain)| ascii_domain(domain).is_some());
+        parts.map(drop).ok_or_else(|| {
+            Invalid::new(
+                "invalid_email",
+                "must be an e-mail address, such as ann@example.org: to 64 characters before the @, and behind it \
+                 a domain's name, not an IP address",
+            )
         })
     }
 }
 
 impl EmailAddress {
-    /// The form by which addresses are compared.
+    /// The form by which addresses are compared. A mailbox whose name differs in more than the case of ASCII
+    /// letters may be somebody else's.
     pub fn key(&self) -> String {
-        self.as_str().to_lowercase()
+        self.with_ascii_domain().to_ascii_lowercase()
+    }
+
+    /// The address as mail servers know it: an international domain in Punycode.
+    pub fn with_ascii_domain(&self) -> String {
+        let parts = self.as_str().rsplit_once('@');
+        let ascii =
+            parts.and_then(|(local_part, domain)| Some((local_part, ascii_domain(domain)?)));
+        ascii.map_or_else(
+            || self.as_str().to_owned(),
+            |(local_part, domain)| format!("{local_part}@{domain}"),
+        )
     }
 }
 
+/// The name of a host as DNS knows it.
+fn ascii_domain(domain: &str) -> Option<String> {
+    let found = Uts46::new().to_ascii(
+        domain.as_bytes(),
+        AsciiDenyList::STD3,
+        Hyphens::CheckFirstLast,
+        DnsLength::Verify,
+    );
+    let last_is_number = |name: &str| {
+        let last = name.rsplit('.').next().unwrap_or_default();
+        last.bytes().all(|digit| digit.is_ascii_digit())
+    };
+    found.ok().filter(|name| !last_is_number(name)).map(|name| name.to_ascii_lowercase())
+}
+
 checked_text! {
-    /// A user's short name, unique in the installation whatever its case: 1 to 64 characters, no
-    /// white space or control characters.
+    /// A user's short name, unique in the installation whatever its case and however Unicode spells it: 1 to 64
+    /// characters, no white space or control characters.
     Username, |text| {
         check_length(text, 1, 64)?;
         if text.chars().any(is_hidden) {
@@ -40,15 +82,24 @@ checked_text! {
 
 /// What doesn't show, or turns around what does: two names must not look the same by it.
 fn is_hidden(c: char) -> bool {
-    let formats = matches!(
+    // Unicode's Default_Ignorable_Code_Point, an empty Braille pattern, and marks of annotations.
+    let ignorable = matches!(
         c,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
     );
-    formats || c.is_whitespace() || c.is_control()
+    ignorable || c.is_whitespace() || c.is_control()
 }
 
 impl Username {
+    /// The form by which usernames are compared: Unicode's compatibility caseless matching.
+    pub fn key(&self) -> String {
+        let folded = self.as_str().nfd().default_case_fold();
+        folded.nfkd().default_case_fold().nfkd().collect()
+    }
+
     /// What somebody with this address may be called: what stands before the `@`, and the number
     /// after it from 2 on.
     pub fn from_email(email: &EmailAddress, number: u32) -> Self {
@@ -60,9 +111,23 @@ impl Username {
     }
 }
 
-line_of_text! {
-    /// A name that people read: 1 to 255 characters without control characters.
-    FullName(1..=255)
+checked_text! {
+    /// A name that people read: 1 to 255 characters without control characters or such as turn the text's
+    /// direction, of which one at least shows.
+    FullName, |text| {
+        check_length(text, 1, 255)?;
+        check_no_control_characters(text)?;
+        if text.chars().any(|c| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')) {
+            return Err(Invalid::new(
+                "invalid_string",
+                "must not contain characters that turn the direction of text",
+            ));
+        }
+        if text.chars().all(is_hidden) {
+            return Err(Invalid::new("too_short", "must have a character that shows"));
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -84,6 +149,9 @@ mod tests {
             "a b@example.org",
             "Ann <ann@example.org>",
             "ann@[127.0.0.1]",
+            "ann@127.0.0.1",
+            "ann@exa_mple.org",
+            "=?utf-8?q?ann?=@example.org",
             "a@b@c",
             "ann@example.org\r\nBcc: all@example.org",
         ] {
@@ -99,6 +167,38 @@ mod tests {
             assert_eq!(username.as_str(), name);
             assert!(Username::parse(name).is_ok(), "{address}");
         }
-        assert_eq!(EmailAddress::parse("Ann@Example.ORG").unwrap().key(), "ann@example.org");
+        for (address, key) in [
+            ("Ann@Example.ORG", "ann@example.org"),
+            ("\u{212a}ate@example.org", "\u{212a}ate@example.org"),
+            ("J\u{d6}rg@example.org", "j\u{d6}rg@example.org"),
+            ("a@B\u{fc}cher.example", "a@xn--bcher-kva.example"),
+            ("a@xn--bcher-kva.example", "a@xn--bcher-kva.example"),
+            ("a@\u{ff45}xample.org", "a@example.org"),
+            ("\"a@b\"@example.org", "\"a@b\"@example.org"),
+        ] {
+            assert_eq!(EmailAddress::parse(address).unwrap().key(), key, "{address}");
+        }
+    }
+
+    #[test]
+    fn usernames_that_look_alike_are_the_same_or_refused() {
+        let key = |name: &str| Username::parse(name).unwrap().key();
+        for (one, other) in [
+            ("Owner", "owner"),
+            ("jos\u{e9}", "jose\u{301}"),
+            ("\u{fb01}x", "FIx"),
+            ("Stra\u{df}e", "STRASSE"),
+        ] {
+            assert_eq!(key(one), key(other), "{one} {other}");
+        }
+        assert_ne!(key("owner"), key("owners"));
+        for hidden in
+            ['\u{fe0f}', '\u{3164}', '\u{2800}', '\u{34f}', '\u{17b4}', '\u{200b}', '\u{202e}', ' ']
+        {
+            assert!(Username::parse(format!("owner{hidden}")).is_err(), "{hidden:?}");
+            assert!(FullName::parse(format!("{hidden}{hidden}")).is_err(), "{hidden:?}");
+        }
+        assert!(FullName::parse("Ann \u{202e}gnp").is_err());
+        assert!(FullName::parse("Ann \u{200d} \u{5d0}").is_ok());
     }
 }

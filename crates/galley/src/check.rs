@@ -112,6 +112,16 @@ async fn mail(settings: &Settings) -> Finding {
     match settings.mailer().map_err(told)? {
         Mailer::Outbox(_) => {
             let outbox = settings.outbox();
+            let found = std::fs::metadata(&outbox);
+            let is_link = outbox.is_symlink();
+            if is_link
+                || found
+                    .as_ref()
+                    .is_ok_and(|found| !found.is_dir() || found.permissions().readonly())
+            {
+                let shown = outbox.display();
+                return Err(format!("{shown} is not a directory to write to: move it away"));
+            }
             Ok(format!("kept in {}; set smtp-url and mail-from to send them", outbox.display()))
         }
         Mailer::Smtp(smtp) => match smtp.check().await {

@@ -5,6 +5,7 @@
 mod message;
 mod outbox;
 mod smtp;
+mod stream;
 
 use std::path::PathBuf;
 

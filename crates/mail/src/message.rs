@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use lettre::address::Envelope;
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart};
@@ -21,6 +23,11 @@ impl Sender {
             let message = format!("{text:?} is no address such as Galley <galley@example.org>");
             InvalidSetting(message)
         })
+    }
+
+    /// The address.
+    pub(crate) fn address(&self) -> &Address {
+        &self.0.email
     }
 
     /// The domain of the address.
@@ -65,13 +72,33 @@ impl Mail {
             .envelope(envelope)
             .from(from.0.clone())
             .to(Mailbox::new(None, to))
-            .subject(&self.subject)
+            .raw_header(subject(&self.subject))
             .date(date)
             .message_id(Some(format!("<{}@{}>", self.id, from.domain())))
             .raw_header(automatic)
             .multipart(MultiPart::alternative_plain_html(self.text.clone(), self.html.clone()))
             .map_err(|error| refused(&error.to_string()))
     }
+}
+
+/// The header, in which nothing looks as if it were encoded already (RFC 2047).
+fn subject(text: &str) -> HeaderValue {
+    let name = HeaderName::new_from_ascii_str("Subject");
+    if !text.contains("=?") {
+        return HeaderValue::new(name, text.to_owned());
+    }
+    // Whole characters in each word, and words of at most 75 characters.
+    let mut words = vec![String::new()];
+    for c in text.chars() {
+        let last = words.last().map_or(0, String::len);
+        if last + c.len_utf8() > 45 {
+            words.push(String::new());
+        }
+        words.last_mut().expect("there is one").push(c);
+    }
+    let words = words.iter().map(|word| format!("=?utf-8?b?{}?=", STANDARD.encode(word)));
+    let encoded = words.collect::<Vec<_>>().join("\r\n ");
+    HeaderValue::dangerous_new_pre_encoded(name, text.to_owned(), encoded)
 }
 
 #[cfg(test)]

@@ -1,23 +1,31 @@
 //! A mail server, as its URL describes it.
 
-use std::fmt;
 use std::time::Duration;
+use std::{fmt, io};
 
+use lettre::Message;
 use lettre::transport::smtp::Error as SmtpError;
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
-use lettre::transport::smtp::extension::ClientId;
+use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
+use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter, MailParameter};
 use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
-use crate::message::{Mail, Sender};
-use crate::{InvalidSetting, NotSent};
+use crate::message::{Mail as WrittenMail, Sender};
+use crate::{InvalidSetting, NotSent, stream};
 
-/// How long one step may take: connecting, or an answer.
-const STEP_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long connecting may take.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// How long an attempt may take.
 const ATTEMPT_TIME_MAX: Duration = Duration::from_secs(90);
+
+/// How long a look at the server may take, for which somebody waits.
+const CHECK_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// How much of what a server says is told.
+const TOLD_MAX: usize = 300;
 
 /// When the connection is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +53,13 @@ pub struct Smtp {
 /// Doesn't show the password.
 impl fmt::Debug for Smtp {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}:{}, encrypted: {:?}", self.host, self.port, self.encryption)
+        let encryption = match self.encryption {
+            Encryption::Implicit => "TLS",
+            Encryption::Required => "STARTTLS",
+            Encryption::Opportunistic => "STARTTLS where the server has it",
+            Encryption::None => "not encrypted",
+        };
+        write!(out, "{}:{}, {encryption}", self.host, self.port)
     }
 }
 
@@ -63,10 +77,10 @@ impl Smtp {
             Some(Host::Ipv6(address)) => address.to_string(),
             None => return Err(invalid("it names no host")),
         };
-        let decoded = |part: &str| percent_decode_str(part).decode_utf8_lossy().into_owned();
-        let credentials = url
-            .password()
-            .map(|password| Credentials::new(decoded(url.username()), decoded(password)));
+        let credentials = match url.password() {
+            Some(password) => Some(Credentials::new(decoded(url.username())?, decoded(password)?)),
+            None => None,
+        };
         if credentials.is_none() && !url.username().is_empty() {
             return Err(invalid("it has a user without a password"));
         }
@@ -105,10 +119,12 @@ impl Smtp {
         Ok(Self { host, port, encryption, credentials, hello, from })
     }
 
-    /// Connects, encrypts and logs in, and sends nothing.
+    /// Connects, encrypts, logs in and says who mails come from, and sends nothing.
     pub async fn check(&self) -> Result<(), NotSent> {
-        in_time(async {
+        in_time(CHECK_TIME_MAX, async {
             let mut connection = self.connect().await?;
+            let from = Mail::new(Some(self.from.address().clone()), Vec::new());
+            connection.command(from).await.map_err(|error| NotSent::Failed(told(&error)))?;
             let _ = connection.quit().await;
             Ok(())
         })
@@ -116,19 +132,11 @@ impl Smtp {
     }
 
     /// Makes one attempt.
-    pub(crate) async fn send(&self, mail: &Mail) -> Result<(), NotSent> {
+    pub(crate) async fn send(&self, mail: &WrittenMail) -> Result<(), NotSent> {
         let message = mail.to_message(&self.from)?;
-        in_time(async {
+        in_time(ATTEMPT_TIME_MAX, async {
             let mut connection = self.connect().await?;
-            let bytes = message.formatted();
-            connection.send(message.envelope(), &bytes).await.map_err(|error| {
-                // What doesn't fit a server that is there will not fit it later.
-                if error.is_permanent() || error.is_client() {
-                    NotSent::Refused(told(&error))
-                } else {
-                    NotSent::Failed(told(&error))
-                }
-            })?;
+            hand_over(&mut connection, &message).await?;
             // It is sent, whatever comes now.
             let _ = connection.quit().await;
             Ok(())
@@ -139,17 +147,15 @@ impl Smtp {
     /// Whatever is wrong here is not the mail's fault.
     async fn connect(&self) -> Result<AsyncSmtpConnection, NotSent> {
         let failed = |error: SmtpError| NotSent::Failed(told(&error));
-        let tls = TlsParameters::new(self.host.clone()).map_err(failed)?;
-        let from_start = (self.encryption == Encryption::Implicit).then(|| tls.clone());
-        let address = (self.host.as_str(), self.port);
-        let connect = AsyncSmtpConnection::connect_tokio1(
-            address,
-            Some(STEP_TIME_MAX),
-            &self.hello,
-            from_start,
-            None,
-        );
-        let mut connection = connect.await.map_err(failed)?;
+        let from_start = self.encryption == Encryption::Implicit;
+        let stream = stream::connect(&self.host, self.port, from_start);
+        let stream = tokio::time::timeout(CONNECT_TIME_MAX, stream)
+            .await
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+            .map_err(|error| NotSent::Failed(printable(&format!("no connection: {error}"))))?;
+        let mut connection = AsyncSmtpConnection::connect_with_transport(stream, &self.hello)
+            .await
+            .map_err(failed)?;
         let starts_tls = match self.encryption {
             Encryption::Required => true,
             Encryption::Opportunistic => connection.can_starttls(),
@@ -159,6 +165,7 @@ impl Smtp {
             if !connection.can_starttls() {
                 return Err(NotSent::Failed("the server has no STARTTLS".to_owned()));
             }
+            let tls = TlsParameters::new(self.host.clone()).map_err(failed)?;
             connection.starttls(tls, &self.hello).await.map_err(failed)?;
         }
         if let Some(credentials) = &self.credentials {
@@ -168,12 +175,71 @@ impl Smtp {
     }
 }
 
-async fn in_time<T>(attempt: impl Future<Output = Result<T, NotSent>>) -> Result<T, NotSent> {
-    let late = || NotSent::Failed(format!("it took longer than {ATTEMPT_TIME_MAX:?}"));
-    tokio::time::timeout(ATTEMPT_TIME_MAX, attempt).await.unwrap_or_else(|_| Err(late()))
+/// Undoes the percent-encoding of a part of the URL.
+fn decoded(part: &str) -> Result<String, InvalidSetting> {
+    let escapes = part.split('%').skip(1);
+    let is_escape = |text: &str| {
+        text.get(..2).is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    };
+    let text = percent_decode_str(part).decode_utf8();
+    match text {
+        Ok(text) if escapes.into_iter().all(is_escape) => Ok(text.into_owned()),
+        _ => Err(InvalidSetting("its user or password is not percent-encoded rightly".to_owned())),
+    }
 }
 
-/// The error with its causes, in one line.
+/// Has the server take a mail. What it says of the address or of the text counts against the mail; anything
+/// else may be different later, such as that it wants a password.
+async fn hand_over(connection: &mut AsyncSmtpConnection, message: &Message) -> Result<(), NotSent> {
+    let envelope = message.envelope();
+    let mut parameters = Vec::new();
+    let addresses = envelope.to().iter().chain(envelope.from());
+    if !addresses.into_iter().all(|address| AsRef::<str>::as_ref(address).is_ascii()) {
+        if !connection.server_info().supports_feature(Extension::SmtpUtfEight) {
+            return Err(NotSent::Refused(
+                "the mail server knows no addresses with other than ASCII characters before the @ (SMTPUTF8)"
+                    .to_owned(),
+            ));
+        }
+        parameters.push(MailParameter::SmtpUtfEight);
+    }
+    let bytes = message.formatted();
+    if !bytes.is_ascii() {
+        parameters.push(MailParameter::Body(MailBodyParameter::EightBitMime));
+    }
+    let failed = |error: SmtpError| NotSent::Failed(told(&error));
+    let refused = |error: SmtpError| {
+        if error.is_permanent() { NotSent::Refused(told(&error)) } else { failed(error) }
+    };
+    let from = Mail::new(envelope.from().cloned(), parameters);
+    connection.command(from).await.map_err(failed)?;
+    for to in envelope.to() {
+        let to = Rcpt::new(to.clone(), Vec::new());
+        connection.command(to).await.map_err(|error| {
+            if is_about_address(&error) { refused(error) } else { failed(error) }
+        })?;
+    }
+    connection.command(Data).await.map_err(failed)?;
+    connection.message(&bytes).await.map_err(refused)?;
+    Ok(())
+}
+
+/// Whether the server says for good that there is no such mailbox. Of its policies (RFC 3463: X.7) somebody may
+/// let go.
+fn is_about_address(error: &SmtpError) -> bool {
+    let code = error.status().map(u16::from);
+    matches!(code, Some(550..=553 | 556)) && !told(error).contains(": 5.7.")
+}
+
+async fn in_time<T>(
+    time_max: Duration,
+    attempt: impl Future<Output = Result<T, NotSent>>,
+) -> Result<T, NotSent> {
+    let late = || NotSent::Failed(format!("it took longer than {time_max:?}"));
+    tokio::time::timeout(time_max, attempt).await.unwrap_or_else(|_| Err(late()))
+}
+
+/// The error with its causes, in one line for terminals and logs.
 fn told(error: &SmtpError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -185,7 +251,29 @@ fn told(error: &SmtpError) -> String {
         }
         cause = inner.source();
     }
-    text.replace(['\r', '\n'], " ")
+    printable(&text)
+}
+
+/// What a server said, without what would do more to a terminal than to stand there.
+fn printable(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars().take(TOLD_MAX) {
+        match c {
+            '\r' | '\n' | '\t' => out.push(' '),
+            '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' => {
+                out.extend(c.escape_unicode());
+            }
+            c if c.is_control() => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    if text.chars().nth(TOLD_MAX).is_some() {
+        out.push('\u{2026}');
+    }
+    out
 }
 
 #[cfg(test)]
@@ -197,11 +285,11 @@ mod tests {
         let from = || Sender::parse("Galley <galley@example.org>").unwrap();
         let shown = |text: &str| format!("{:?}", Smtp::parse(text, from()).unwrap());
         for (url, expected) in [
-            ("smtps://u:p@mail.example.org", "mail.example.org:465, encrypted: Implicit"),
-            ("smtp://u:p%40@mail.example.org", "mail.example.org:587, encrypted: Required"),
-            ("smtp://mail.example.org", "mail.example.org:25, encrypted: Opportunistic"),
-            ("smtp://127.0.0.1:1025/?tls=none", "127.0.0.1:1025, encrypted: None"),
-            ("smtp://[::1]:25?tls=required", "::1:25, encrypted: Required"),
+            ("smtps://u:p@mail.example.org", "mail.example.org:465, TLS"),
+            ("smtp://u:p%40@mail.example.org", "mail.example.org:587, STARTTLS"),
+            ("smtp://mail.example.org", "mail.example.org:25, STARTTLS where the server has it"),
+            ("smtp://127.0.0.1:1025/?tls=none", "127.0.0.1:1025, not encrypted"),
+            ("smtp://[::1]:25?tls=required", "::1:25, STARTTLS"),
         ] {
             assert_eq!(shown(url), expected, "{url}");
         }
@@ -212,6 +300,9 @@ mod tests {
             ("smtp://mail.example.org?tls=maybe", "one of"),
             ("smtps://mail.example.org?tls=none", "takes no tls"),
             ("smtp://mail.example.org/inbox", "more than"),
+            ("smtp://user:a%zzb@mail.example.org", "percent-encoded"),
+            ("smtp://user:a%@mail.example.org", "percent-encoded"),
+            ("smtp://user:%ff@mail.example.org", "percent-encoded"),
             ("smtp://mail.example.org?ssl=1", "only parameter"),
         ] {
             let error = Smtp::parse(url, from()).unwrap_err().to_string();

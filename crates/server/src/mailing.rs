@@ -4,12 +4,14 @@
 //! in between, it is sent again when the lease is over: that is the only way for a mail to come twice, and both
 //! have the same `Message-ID`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
 use futures_util::future::join_all;
 use galley_domain::Timestamp;
+use galley_domain::people::EmailAddress;
 use galley_mail::{Mail, Mailer, NotSent};
 use galley_storage::mails::{self, LeasedMail, MailOutcome};
 use galley_storage::{Error as StorageError, Tx, WriteTx};
@@ -31,6 +33,9 @@ const LEASE_MS: i64 = 120_000;
 /// The same where a mail is only written to a file.
 const FILE_LEASE_MS: i64 = 10_000;
 
+/// How long a mail that is being sent may take when the service stops. It is not lost: its lease ends.
+const STOP_TIME_MAX: Duration = Duration::from_secs(5);
+
 /// How long a mail is tried.
 const TRIED_MS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -40,10 +45,23 @@ const PAUSES: [i64; 7] = [5, 30, 2 * 60, 10 * 60, 30 * 60, 60 * 60, 2 * 60 * 60]
 /// Sends what is due until the service stops.
 pub(crate) async fn run(app: App, mailer: Arc<Mailer>) {
     let mut stop = app.stopping();
+    let mut stops = app.stopping();
+    let stopped = async {
+        let _ = stops.wait_for(|stopping| *stopping).await;
+        tokio::time::sleep(STOP_TIME_MAX).await;
+    };
+    tokio::pin!(stopped);
     loop {
-        while send_some(&app, &mailer).await {
+        loop {
+            let sent = tokio::select! {
+                sent = send_some(&app, &mailer) => sent,
+                () = &mut stopped => return,
+            };
             if *stop.borrow() {
                 return;
+            }
+            if !sent {
+                break;
             }
         }
         tokio::select! {
@@ -84,8 +102,8 @@ async fn send_some(app: &App, mailer: &Mailer) -> bool {
 }
 
 async fn send(app: &App, mailer: &Mailer, leased: &LeasedMail) {
-    let sent = match written(app, leased) {
-        Ok(mail) => mailer.send(&mail).await,
+    let sent = match opened(app, leased) {
+        Ok(says) => says.send(app, mailer, leased).await,
         Err(error) => Err(error),
     };
     let now = app.environment().now();
@@ -156,46 +174,113 @@ struct DisabledText<'a> {
     why: &'a str,
 }
 
-/// The mail, written out.
-fn written(app: &App, leased: &LeasedMail) -> Result<Mail, NotSent> {
+/// What a mail is to say.
+enum Says {
+    Invite(InviteMail),
+    Disabled(DisabledMail),
+}
+
+fn opened(app: &App, leased: &LeasedMail) -> Result<Says, NotSent> {
     let mail = &leased.mail;
     let opened = app.key().open(&mail_place(mail.id), &mail.sealed);
     let opened = opened.map_err(|_| NotSent::Refused("its text can't be decrypted".to_owned()))?;
-    let unknown = || NotSent::Refused("it is not known what it says".to_owned());
-    let (subject, text, html) = match mail.kind.as_str() {
-        INVITE_MAIL => {
-            let says: InviteMail = serde_json::from_slice(&opened).map_err(|_| unknown())?;
-            let url = app.limits().public_url.trim_end_matches('/');
-            let link = format!("{url}/invite?code={}", says.code);
-            let expires = pages::for_people(Timestamp::from_ms(says.expires_at_ms));
-            let subject = format!("{} invites you to {}", says.inviter, says.workspace);
-            let (link, expires) = (link.as_str(), expires.as_str());
-            let text = InviteText { says: &says, link, expires }.render();
-            let html = InviteHtml { subject: &subject, says: &says, link, expires }.render();
-            (subject, text, html)
-        }
-        DISABLED_MAIL => {
-            let says: DisabledMail = serde_json::from_slice(&opened).map_err(|_| unknown())?;
-            let since = says.failing_since_ms.map(Timestamp::from_ms).map(pages::for_people);
-            let why = match (says.reason.as_str(), since) {
-                ("gone", _) => "its receiver answered 410, that it is gone for good".to_owned(),
-                (_, Some(since)) => format!("it has failed since {since}, without one success"),
-                (_, None) => "it failed for days, without one success".to_owned(),
-            };
-            let subject = format!("The webhook {} was disabled", says.webhook);
-            let text = DisabledText { says: &says, why: &why }.render();
-            let html = DisabledHtml { subject: &subject, says: &says, why: &why }.render();
-            (subject, text, html)
-        }
-        _ => return Err(unknown()),
+    let says = match mail.kind.as_str() {
+        INVITE_MAIL => serde_json::from_slice(&opened).ok().map(Says::Invite),
+        DISABLED_MAIL => serde_json::from_slice(&opened).ok().map(Says::Disabled),
+        _ => None,
     };
-    let of_memory = "a mail is written to memory";
-    Ok(Mail {
-        id: mail.id.to_string(),
-        to: mail.recipient.clone(),
-        subject,
-        text: text.expect(of_memory),
-        html: html.expect(of_memory),
-        written_at_ms: leased.created_at.ms(),
-    })
+    says.ok_or_else(|| NotSent::Refused("it is not known what it says".to_owned()))
+}
+
+impl Says {
+    async fn send(
+        &self,
+        app: &App,
+        mailer: &Mailer,
+        leased: &LeasedMail,
+    ) -> Result<Option<PathBuf>, NotSent> {
+        let sent = mailer.send(&self.written(app, leased)).await;
+        let Self::Invite(says) = self else { return sent };
+        // A server may quote what it refuses.
+        sent.map_err(|error| match error {
+            NotSent::Refused(why) => NotSent::Refused(without(&why, &says.code)),
+            NotSent::Failed(why) => NotSent::Failed(without(&why, &says.code)),
+        })
+    }
+
+    /// The mail, written out.
+    fn written(&self, app: &App, leased: &LeasedMail) -> Mail {
+        let (subject, text, html) = match self {
+            Self::Invite(says) => {
+                let url = app.limits().public_url.trim_end_matches('/');
+                let link = format!("{url}/invite?code={}", says.code);
+                let expires = pages::for_people(Timestamp::from_ms(says.expires_at_ms));
+                let subject = format!("{} invites you to {}", says.inviter, says.workspace);
+                let (link, expires) = (link.as_str(), expires.as_str());
+                let text = InviteText { says, link, expires }.render();
+                let html = InviteHtml { subject: &subject, says, link, expires }.render();
+                (subject, text, html)
+            }
+            Self::Disabled(says) => {
+                let since = says.failing_since_ms.map(Timestamp::from_ms).map(pages::for_people);
+                let why = match (says.reason.as_str(), since) {
+                    ("gone", _) => "its receiver answered 410, that it is gone for good".to_owned(),
+                    (_, Some(since)) => format!("it has failed since {since}, without one success"),
+                    (_, None) => "it failed for days, without one success".to_owned(),
+                };
+                let subject = format!("The webhook {} was disabled", says.webhook);
+                let text = DisabledText { says, why: &why }.render();
+                let html = DisabledHtml { subject: &subject, says, why: &why }.render();
+                (subject, text, html)
+            }
+        };
+        let of_memory = "a mail is written to memory";
+        let to = EmailAddress::from_stored(leased.mail.recipient.as_str());
+        Mail {
+            id: leased.mail.id.to_string(),
+            to: to.with_ascii_domain(),
+            subject,
+            text: text.expect(of_memory),
+            html: html.expect(of_memory),
+            written_at_ms: leased.created_at.ms(),
+        }
+    }
+}
+
+/// A text without any part of a secret that is long enough to be of use.
+fn without(text: &str, secret: &str) -> String {
+    const PART: usize = 6;
+    // Servers may write it in another case.
+    let (in_lower, secret) = (text.to_ascii_lowercase(), secret.to_ascii_lowercase());
+    let mut hidden = vec![false; text.len()];
+    for part in secret.as_bytes().windows(PART).filter_map(|part| str::from_utf8(part).ok()) {
+        for (place, _) in in_lower.match_indices(part) {
+            hidden[place..place + PART].fill(true);
+        }
+    }
+    let mut out = String::new();
+    for (place, c) in text.char_indices() {
+        match hidden[place] {
+            false => out.push(c),
+            true if !out.ends_with('\u{2026}') => out.push('\u{2026}'),
+            true => {}
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without;
+
+    #[test]
+    fn no_part_of_a_code_is_told() {
+        let code = "kG1p0i3nYcYQ3X1bHc2mZq7n5T0uE8w4rJv9sLdAfBg";
+        let told = "550 \u{e9} https://x/invite?code=3DkG1p0i3nYcYQ3X1bHc= 2mZq7n5T0uE8w4rJv9sLdAfBg. KG1P0I3NYC";
+        assert_eq!(
+            without(told, code),
+            "550 \u{e9} https://x/invite?code=3D\u{2026}= \u{2026}. \u{2026}"
+        );
+        assert_eq!(without("550 no", code), "550 no");
+    }
 }

@@ -80,6 +80,22 @@ pub async fn is_open(
     .await
 }
 
+/// The members to be whom somebody has invited since `since`, and who have not accepted.
+pub async fn list_open_of(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    inviter: UserId,
+    since: Timestamp,
+) -> Result<Vec<WorkspaceMemberId>> {
+    tx.query(
+        "SELECT member_id FROM invites WHERE workspace_id = ?1 AND created_at_ms > ?2
+            AND inviter_id = ?3 AND ended_at_ms IS NULL ORDER BY created_at_ms",
+        params![workspace, since, inviter],
+        |row| row.parse(0),
+    )
+    .await
+}
+
 /// Makes all of a member's codes void.
 pub async fn end(
     tx: &WriteTx<'_>,

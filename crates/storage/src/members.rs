@@ -94,7 +94,7 @@ pub async fn insert(
             member.user.as_ref().map(|user| user.id),
             member.role,
             member.invited_email.as_deref(),
-            member.invited_email.as_deref().map(str::to_lowercase),
+            member.invited_email.as_deref().map(|email| EmailAddress::from_stored(email).key()),
             member.invited_name.as_deref(),
             member.version,
             now

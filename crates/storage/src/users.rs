@@ -61,7 +61,7 @@ pub async fn find_by_email(tx: &Tx<'_>, email: &EmailAddress) -> Result<Option<U
 
 /// Whether somebody has this username.
 pub async fn has_username(tx: &Tx<'_>, username: &Username) -> Result<bool> {
-    let key = username.as_str().to_lowercase();
+    let key = username.key();
     tx.exists("SELECT 1 FROM users WHERE username_key = ?1", params![key]).await
 }
 
@@ -74,9 +74,9 @@ pub async fn insert(tx: &WriteTx<'_>, user: &User, now: Timestamp) -> Result<()>
         params![
             user.id,
             &user.email,
-            user.email.to_lowercase(),
+            EmailAddress::from_stored(user.email.as_str()).key(),
             &user.username,
-            user.username.to_lowercase(),
+            Username::from_stored(user.username.as_str()).key(),
             &user.full_name,
             user.avatar.as_deref(),
             user.version,
@@ -96,7 +96,7 @@ pub async fn update(tx: &WriteTx<'_>, user: &User) -> Result<()> {
         params![
             user.id,
             &user.username,
-            user.username.to_lowercase(),
+            Username::from_stored(user.username.as_str()).key(),
             &user.full_name,
             user.avatar.as_deref(),
             user.version

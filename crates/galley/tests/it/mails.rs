@@ -36,10 +36,10 @@ impl MailServer {
     /// authority it demands TLS and a password.
     fn start(ca_file: Option<&Path>) -> Option<Self> {
         // Another test may be quicker to take the port.
-        (0..5).find_map(|_| Self::start_on(free_port(), ca_file))
+        (0..5).find_map(|_| Self::start_on(free_port(), ca_file, false))
     }
 
-    fn start_on(port: u16, ca_file: Option<&Path>) -> Option<Self> {
+    fn start_on(port: u16, ca_file: Option<&Path>, implicit: bool) -> Option<Self> {
         let Ok(python) = std::env::var("GALLEY_TEST_PYTHON") else {
             eprintln!(
                 "SKIPPED: a mail server: GALLEY_TEST_PYTHON is not set (cargo xtask test sets it)"
@@ -51,6 +51,7 @@ impl MailServer {
             .arg(script)
             .arg(port.to_string())
             .args(ca_file)
+            .args(implicit.then_some("implicit"))
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -243,7 +244,7 @@ on_both_engines! {
             invite(&program, &format!("away-{number}@example.org"), "Away").await;
         }
         program.wait_for_log("is tried again").await;
-        let server = MailServer::start_on(smtp_port, None).unwrap();
+        let server = MailServer::start_on(smtp_port, None, false).unwrap();
         let mut came: Vec<Value> = (0..5).map(|_| server.next()["to"][0].clone()).collect();
         came.sort_by_key(Value::to_string);
         let expected: Vec<Value> = (0..5).map(|number| json!(format!("away-{number}@example.org"))).collect();
@@ -322,6 +323,8 @@ on_both_engines! {
             // The certificate is another name's.
             (url("user:pass%20word", "127.0.0.1"), false, "certificate"),
             (format!("{right}?tls=none"), false, "No compatible authentication"),
+            // It wants a login before it hears who mails are from.
+            (format!("smtp://localhost:{smtp_port}"), false, "530"),
         ] {
             let output = with_mail(&url).args(["--listen", "127.0.0.1:0", "check"]).output().unwrap();
             let told = String::from_utf8(output.stdout).unwrap();
@@ -329,6 +332,86 @@ on_both_engines! {
             assert_eq!(line.starts_with("ok"), is_fine, "{url}: {line}");
             assert!(line.contains(why), "{url}: {line}");
             assert!(!told.contains("pass"), "{told}");
+        }
+    }
+
+    async fn over_tls_from_the_start(store: TestStore) {
+        let authority = store.directory().join("authority.pem");
+        let started = (0..5).find_map(|_| MailServer::start_on(free_port(), Some(&authority), true));
+        let Some(server) = started else { return };
+        let with_mail = |login: &str| {
+            let mut command = galley(&store);
+            let url = format!("smtps://{login}@localhost:{}", server.port);
+            command.env("GALLEY_INIT_TOKEN", init_token()).env("SSL_CERT_FILE", &authority);
+            command.env("GALLEY_SMTP_URL", url).env("GALLEY_MAIL_FROM", "galley@example.org");
+            command
+        };
+        // A password that is wrong for now is no reason to give a mail up.
+        let mut command = with_mail("user:wrong");
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        let mut program = Program::start(command);
+        invite(&program, "ann@example.org", "Ann").await;
+        program.wait_for_log("is tried again").await;
+        program.terminate();
+        pass_leases(&store).await;
+        let mut command = with_mail("user:pass%20word");
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        let program = Program::start(command);
+        let mail = server.next();
+        // It speaks nothing but TLS.
+        assert_eq!(mail["authenticated"], json!(true));
+        accept(&program, &link(mail["content"].as_str().unwrap())).await;
+    }
+
+    async fn a_mail_server_that_never_ends_is_left(store: TestStore) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let smtp_port = listener.local_addr().unwrap().port();
+        let talked = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut bytes = 0_usize;
+            // As long as it is listened to.
+            while std::io::Write::write_all(&mut stream, &[b'2'; 4096]).is_ok() {
+                bytes += 4096;
+            }
+            bytes
+        });
+        let mut check = galley(&store);
+        check.env("GALLEY_SMTP_URL", format!("smtp://127.0.0.1:{smtp_port}"));
+        check.env("GALLEY_MAIL_FROM", "galley@example.org").args(["--listen", "127.0.0.1:0", "check"]);
+        let told = String::from_utf8(check.output().unwrap().stdout).unwrap();
+        assert!(told.contains("the server's answer has no end"), "{told}");
+        assert!(talked.join().unwrap() < 16 * 1024 * 1024);
+    }
+
+    async fn what_a_server_says_does_no_harm(store: TestStore) {
+        let Some(server) = MailServer::of_test() else { return };
+        let mut program = serve(&store, server.port);
+        for address in ["quoted@example.org", "policy@example.org", "ann@b\u{fc}cher.example"] {
+            invite(&program, address, "Somebody").await;
+        }
+        assert_eq!(server.next()["to"], json!(["ann@xn--bcher-kva.example"]));
+        let started = Instant::now();
+        let listed = loop {
+            let output = galley(&store).args(["member", "list"]).output().unwrap();
+            let listed = String::from_utf8(output.stdout).unwrap();
+            if listed.contains("was given up") && listed.contains("tried again") {
+                break listed;
+            }
+            assert!(started.elapsed() < Duration::from_mins(1), "{listed}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        let line = |address: &str| listed.lines().find(|line| line.contains(address)).unwrap().to_owned();
+        assert!(line("quoted@").contains("not wanted: http://127.0.0.1"), "{listed}");
+        // What a policy forbids may be allowed soon.
+        assert!(line("policy@").contains("tried again"), "{listed}");
+        assert!(!listed.contains('\u{1b}'), "{listed:?}");
+        program.terminate();
+        let log = program.rest_of_log();
+        assert!(log.contains("not wanted"), "{log}");
+        for text in [listed, log] {
+            let after = text.split("invite?code=").nth(1).unwrap();
+            let after: String = after.chars().take_while(|c| !c.is_whitespace()).collect();
+            assert!(after.starts_with("3D\u{2026}"), "{after}");
         }
     }
 

@@ -7,6 +7,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use http_body_util::BodyExt;
+use percent_encoding::percent_decode;
 use serde_json::Value;
 
 use crate::http::app::App;
@@ -46,7 +47,7 @@ impl Argument for JsonBody {
     }
 }
 
-/// The fields of a form that a browser sends (`application/x-www-form-urlencoded`), the first of each name.
+/// The fields of a form that a browser sends (`application/x-www-form-urlencoded`), each once.
 #[derive(Debug)]
 pub(crate) struct FormBody(HashMap<String, String>);
 
@@ -66,8 +67,16 @@ impl FromRequest<App> for FormBody {
     async fn from_request(request: Request, app: &App) -> Result<Self, Error> {
         let bytes = received(request, app, FORM_MAX, Kind::Form).await?;
         let mut fields = HashMap::new();
+        // What is no text would become another one.
+        if percent_decode(&bytes).decode_utf8().is_err() {
+            return Err(malformed("the form is not UTF-8".to_owned()));
+        }
         for (name, value) in form_urlencoded::parse(&bytes) {
-            fields.entry(name.into_owned()).or_insert(value.into_owned());
+            let name = name.into_owned();
+            if fields.contains_key(&name) {
+                return Err(malformed(format!("the form has the field {name:?} twice")));
+            }
+            fields.insert(name, value.into_owned());
         }
         Ok(Self(fields))
     }

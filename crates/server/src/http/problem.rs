@@ -73,9 +73,9 @@ reasons! {
         "Leave the field out. Where another value is needed, make a new resource with it and \
          delete this one.";
     /// The body is not JSON as it is wanted.
-    MalformedBody = "malformed_body", BAD_REQUEST, "The body is not a JSON object",
-        "The body is not a JSON object in UTF-8, ended early, has a key twice, nests over 128 \
-         levels, or holds a NUL character.",
+    MalformedBody = "malformed_body", BAD_REQUEST, "The body can't be read",
+        "The body is not a JSON object (or on the page of an invite, a form) in UTF-8, ended early, has a key \
+         twice, nests over 128 levels, or holds a NUL character.",
         "The detail says line and column. Let a JSON library write the body, and check that \
          it is sent whole.";
     /// The content nests too deep.

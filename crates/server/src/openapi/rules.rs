@@ -168,7 +168,16 @@ impl Operation<'_> {
         self.complete_body(operation);
         let mut answers = self.successes(operation);
         for (status, reasons) in self.problems(operation) {
-            let (name, response) = problem_response(status, &reasons);
+            let (name, mut response) = problem_response(status, &reasons);
+            if let Some(page) = answers.get_mut(status.as_str()) {
+                // People get a page where it is about what they wrote.
+                response["content"][HTML] = page["content"][HTML].clone();
+                let of_page = page["description"].as_str().unwrap_or_default();
+                let of_problem = response["description"].as_str().unwrap_or_default();
+                response["description"] = Value::from(format!("{of_page} {of_problem}"));
+                *page = response;
+                continue;
+            }
             answers.insert(
                 status.as_str().to_owned(),
                 json!({"$ref": format!("#/components/responses/{name}")}),
@@ -394,7 +403,7 @@ impl Operation<'_> {
             }
         };
         when(facts.query || facts.body, &[Reason::Validation]);
-        when(facts.body, &[Reason::MalformedBody]);
+        when(facts.body || facts.form, &[Reason::MalformedBody]);
         when(
             facts.body || facts.form,
             &[Reason::RequestTimeout, Reason::PayloadTooLarge, Reason::UnsupportedMediaType],

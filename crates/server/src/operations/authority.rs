@@ -101,9 +101,9 @@ impl Authority {
     /// Refuses a token of another extension, or of none, to one that belongs to an extension.
     pub(crate) fn covers_extension(&self, extension: Option<&str>) -> Result<(), Error> {
         match &self.0.extension {
-            Some(own) if extension != Some(own) => {
-                Err(beyond("the token belongs to an extension, and this one would not"))
-            }
+            Some(own) if extension != Some(own) => Err(beyond(
+                "the token belongs to an extension, and what would come of this does not",
+            )),
             _ => Ok(()),
         }
     }

@@ -106,6 +106,8 @@ pub async fn invite(
     let role = find_role(tx, workspace, invitation.role).await?;
     authority.covers_role(&role)?;
     authority.needs_no_end()?;
+    // Whoever accepts gets a token that belongs to none.
+    authority.covers_extension(None)?;
     let now = environment.now();
     check_rate(tx, workspace, now, invites_per_hour).await?;
     let pending = members::find_pending(tx, workspace, &invitation.email).await?;
@@ -240,6 +242,9 @@ pub async fn change_role(
     check_admin_left(tx, workspace, &before, &old).await?;
     let member = Member { role: new.id, version: before.version + 1, ..before };
     members::update(tx, workspace, &member).await?;
+    if let Some(user) = member.user.as_ref().filter(|_| !new.includes(&old)) {
+        withdraw_all_of(tx, workspace, user.id, environment.now()).await?;
+    }
     Ok(member)
 }
 
@@ -267,6 +272,7 @@ pub async fn remove(
     check_admin_left(tx, workspace, &member, &role).await?;
     if let Some(user) = &member.user {
         tokens::delete_of_user(tx, workspace, user.id).await?;
+        withdraw_all_of(tx, workspace, user.id, environment.now()).await?;
     }
     withdraw(tx, workspace, id, environment.now()).await?;
     content_pieces::remove_member(tx, workspace, id).await?;
@@ -359,6 +365,20 @@ pub(crate) async fn withdraw(
 ) -> Result<(), Error> {
     invites::end(tx, workspace, member, now).await?;
     mails::delete_of_member(tx, workspace, member).await?;
+    Ok(())
+}
+
+/// Makes void what somebody has invited to who may do less from now on.
+async fn withdraw_all_of(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    inviter: UserId,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let since = Timestamp::from_ms(now.ms() - INVITE_LASTS_MS);
+    for member in invites::list_open_of(tx, workspace, inviter, since).await? {
+        withdraw(tx, workspace, member, now).await?;
+    }
     Ok(())
 }
 

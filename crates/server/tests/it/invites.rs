@@ -174,8 +174,8 @@ on_both_engines! {
             let answer = page(&service, &code).await;
             assert_page(&answer, 200, "Join home");
             let text = answer.body.as_str().unwrap();
-            assert!(text.contains("<strong>home</strong> invites you"), "{text}");
-            assert!(text.contains("<strong>Editor</strong>"), "{text}");
+            assert!(text.contains("<strong><bdi>home</bdi></strong> invites you"), "{text}");
+            assert!(text.contains("<strong><bdi>Editor</bdi></strong>"), "{text}");
             assert!(text.contains("value=\"ann+x\""), "{text}");
             assert!(!text.contains("<b>") && text.contains("&#60;b&#62;Ann"), "{text}");
         }
@@ -323,6 +323,92 @@ on_both_engines! {
             assert_page(&send(&second).await, 410, "The invite was accepted");
             assert_page(&send("").await, 410, "The invite was accepted");
         }
+    }
+
+    async fn an_address_that_only_looks_like_a_users_is_another_one(store: TestStore) {
+        let service = Service::start(store).await;
+        let (_, code) = invite(&service, "kate@example.org", "Kate").await;
+        let kate = accept(&service, &by(&code, "kate")).await.body;
+        let (_, code) = invite(&service, "\u{212a}ate@example.org", "K").await;
+        let other = accept(&service, &by(&code, "other")).await;
+        assert_eq!(other.status, 200, "{other:?}");
+        assert_ne!(other.body["userId"], kate["userId"]);
+        // The same, however it is spelled.
+        let body = json!({"email": "KATE@EXAMPLE.org", "name": "Kate", "roleId": service.roles()[1]});
+        service.post(MEMBERS, &body).await.assert_problem(409, "already_member", &[]);
+        invite(&service, "ann@b\u{fc}cher.example", "Ann").await;
+        let body = json!({"email": "Ann@xn--bcher-kva.example", "name": "Ann", "roleId": service.roles()[1]});
+        service.post(MEMBERS, &body).await.assert_problem(409, "already_invited", &[]);
+    }
+
+    async fn invites_of_who_may_less_are_void(store: TestStore) {
+        let service = Service::start(store).await;
+        let [admin, editor, viewer] = service.roles();
+        let as_admin = async |email: &str, username: &str| {
+            let body = json!({"email": email, "name": "Boss", "roleId": admin});
+            let member = service.create(MEMBERS, &body).await;
+            let code = mails_of(&service, &member).await.pop().unwrap().1.code;
+            secrets::remember_for_log(&code);
+            let token = accept(&service, &by(&code, username)).await.body["token"].as_str().unwrap().to_owned();
+            (member, token)
+        };
+        let invited_by = async |token: &str, email: &str| {
+            let body = json!({"email": email, "name": "Ann", "roleId": editor});
+            let made = service.send_as(token, Method::POST, MEMBERS, Some(&body)).await;
+            assert_eq!(made.status, 201, "{made:?}");
+            let member = made.body["id"].as_str().unwrap().to_owned();
+            let code = mails_of(&service, &member).await.pop().unwrap().1.code;
+            secrets::remember_for_log(&code);
+            code
+        };
+        let (gone, token) = as_admin("a@example.org", "a").await;
+        let of_gone = invited_by(&token, "x@example.org").await;
+        let (lowered, token) = as_admin("b@example.org", "b").await;
+        let of_lowered = invited_by(&token, "y@example.org").await;
+        let (_, staying) = invite(&service, "z@example.org", "Z").await;
+        assert_eq!(service.delete(&format!("{MEMBERS}?id={gone}")).await.status, 204);
+        let change = json!({"id": lowered, "roleId": viewer});
+        assert_eq!(service.put(MEMBERS, &change).await.status, 204);
+        for code in [&of_gone, &of_lowered] {
+            accept(&service, &by(code, "c")).await.assert_problem(410, "invite_ended", &[]);
+            assert_page(&page(&service, code).await, 410, "The invite is void");
+        }
+        assert_eq!(accept(&service, &by(&staying, "z")).await.status, 200);
+        // Somebody else can invite them.
+        let (_, again) = invite(&service, "x@example.org", "X").await;
+        assert_eq!(accept(&service, &by(&again, "x")).await.status, 200);
+    }
+
+    async fn an_extension_invites_nobody(store: TestStore) {
+        let service = Service::start(store).await;
+        let body = json!({"name": "t", "permissions": ["workspaceMemberships:write", "contentPieces:write",
+            "contentGroups:write", "tags:write", "variants:write", "roles:write", "workspace:write",
+            "webhooks:write", "tokens:write", "profile:write"], "extension": "ext"});
+        let made = service.post("/tokens", &body).await;
+        let token = made.body["token"].as_str().unwrap();
+        secrets::remember_for_log(token);
+        let body = json!({"email": "ann@example.org", "name": "Ann", "roleId": service.roles()[1]});
+        service.send_as(token, Method::POST, MEMBERS, Some(&body)).await
+            .assert_problem(403, "beyond_own_permissions", &[]);
+    }
+
+    async fn a_form_that_is_not_clear_takes_no_invite(store: TestStore) {
+        let service = Service::start(store).await;
+        let (_, code) = invite(&service, "ann@example.org", "Ann").await;
+        let before = state(&service).await;
+        for body in [
+            format!("code={code}&username=ann&fullName=C%FF"),
+            format!("code={code}&username=ann&fullName=%ED%A0%80"),
+            format!("code={code}&username=ann&fullName=A&fullName=B"),
+            format!("code={code}&username=ann&fullName=A&code=x"),
+        ] {
+            let request = service.request(Method::POST, "/invite").body(body);
+            let request = request.header("content-type", "application/x-www-form-urlencoded");
+            Answer::of(request).await.assert_problem(400, "malformed_body", &[]);
+        }
+        let twice = service.request(Method::GET, &format!("/invite?code={code}&code=x"));
+        Answer::of(twice).await.assert_problem(400, "validation", &["code"]);
+        assert_eq!(state(&service).await, before);
     }
 
     async fn webhooks_hear_of_members(store: TestStore) {

@@ -81,7 +81,7 @@ fn row(method: &str, path: &str) -> Option<Row> {
             row("workspaceMemberships:write", 204, 403, 403, 204, 404)
         }
         ("POST", "/workspace-memberships") => {
-            row("workspaceMemberships:write", 201, 403, 403, 201, 400)
+            row("workspaceMemberships:write", 201, 403, 403, 403, 400)
         }
         ("DELETE", "/workspace-memberships") => {
             row("workspaceMemberships:write", 204, 403, 403, 204, 404)

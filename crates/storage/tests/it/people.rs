@@ -185,7 +185,13 @@ async fn invited(tx: &WriteTx<'_>, workspace: WorkspaceId, admin: &Member) -> Re
     assert_eq!(invites::nth_latest(tx, workspace, before, 1).await?, Some(NOW));
     assert_eq!(invites::nth_latest(tx, workspace, before, 2).await?, None);
     assert_eq!(invites::nth_latest(tx, workspace, NOW, 1).await?, None);
+    let open_of = async |user, since| invites::list_open_of(tx, workspace, user, since).await;
+    let inviter = invite.inviter.unwrap();
+    assert_eq!(open_of(inviter, before).await?, [pending.id]);
+    assert_eq!(open_of(inviter, NOW).await?, []);
+    assert_eq!(open_of(UserId::new(id()), before).await?, []);
     invites::end(tx, workspace, pending.id, NOW).await?;
+    assert_eq!(open_of(inviter, before).await?, []);
     assert!(!invites::is_open(tx, workspace, pending.id, NOW).await?);
     assert_eq!(invites::find(tx, &[5; 32]).await?.unwrap().ended_at, Some(NOW));
 

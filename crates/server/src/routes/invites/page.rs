@@ -69,8 +69,9 @@ struct OverPage {
         (status = 410, description = "It can't be accepted any more.", body = String, content_type = "text/html"),
     ),
 )]
-pub(crate) async fn show(State(app): State<App>, query: Query) -> Result<Response, Error> {
-    let code = query.all("code").first().copied().unwrap_or_default().to_owned();
+pub(crate) async fn show(State(app): State<App>, mut query: Query) -> Result<Response, Error> {
+    let code = query.text("code").unwrap_or_default();
+    query.finish()?;
     let invite = match find(&app, &code).await? {
         Found::Open(invite) => invite,
         over => return Ok(is_over(&over)),

@@ -1,0 +1,131 @@
+//! The connection to a mail server, which may be anybody until its certificate was seen.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use lettre::transport::smtp::client::AsyncTokioStream;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// The most that a server says before it is our turn: certificates, or the longest answer.
+const ANSWER_MAX: usize = 256 * 1024;
+
+/// A connection on which the other side doesn't talk for ever.
+#[derive(Debug)]
+struct Bounded {
+    stream: TcpStream,
+    /// What came since we last said something.
+    came: usize,
+}
+
+/// One that is encrypted from its start.
+#[derive(Debug)]
+struct Encrypted(TlsStream<Bounded>);
+
+/// Connects; encrypted from the start, or not yet.
+pub(crate) async fn connect(
+    host: &str,
+    port: u16,
+    encrypted: bool,
+) -> io::Result<Box<dyn AsyncTokioStream>> {
+    let stream = Bounded { stream: TcpStream::connect((host, port)).await?, came: 0 };
+    if !encrypted {
+        return Ok(Box::new(stream));
+    }
+    let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+    let connector = TlsConnector::from(Arc::new(tls()?));
+    Ok(Box::new(Encrypted(connector.connect(name, stream).await?)))
+}
+
+/// Certificates are checked against the system's roots (`SSL_CERT_FILE` names others).
+fn tls() -> io::Result<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+impl AsyncRead for Bounded {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        self.came += buffer.filled().len() - before;
+        if self.came > ANSWER_MAX {
+            return Poll::Ready(Err(io::Error::other("the server's answer has no end")));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Bounded {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.came = 0;
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+impl AsyncTokioStream for Bounded {
+    fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.stream.peer_addr()
+    }
+}
+
+impl AsyncRead for Encrypted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Encrypted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}
+
+impl AsyncTokioStream for Encrypted {
+    fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.0.get_ref().0.peer_addr()
+    }
+}
