@@ -35,7 +35,7 @@ pub(crate) enum Command {
     /// Add and list members
     #[command(subcommand)]
     Member(MemberCommand),
-    /// Import Markdown files with front matter, or whole folders of them
+    /// Import Markdown, HTML, and exports of WordPress or Ghost
     Import(ImportArguments),
     /// Copy a whole store between SQLite and PostgreSQL, and compare it row by row
     Copy(CopyArguments),
@@ -223,12 +223,22 @@ pub(crate) enum MemberCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
-    /// Markdown files, or folders to look for them in
+    /// Markdown or HTML files, exports of WordPress (.xml) or Ghost (.json), or folders to look for them in
     #[arg(required = true, value_name = "DIR|FILE")]
     pub(crate) sources: Vec<PathBuf>,
     /// The id or name of the content group for the pieces
     #[arg(long, value_name = "ID|NAME", default_value = "Posts")]
     pub(crate) group: String,
+    /// Make content groups of folders, below the one that is named
+    #[arg(long)]
+    pub(crate) groups: bool,
+    /// Languages, separated by commas: pieces are in the first; what stands in a folder of another one's name
+    /// (de/a.md), or has it before its extension (a.de.md), is a variant
+    #[arg(long, value_name = "LANGUAGES", value_delimiter = ',')]
+    pub(crate) variants: Vec<String>,
+    /// Leave drafts out
+    #[arg(long)]
+    pub(crate) no_drafts: bool,
     /// A tag for every imported piece, made if it isn't there (repeatable)
     #[arg(long = "tag", value_name = "LABEL")]
     pub(crate) tags: Vec<String>,

@@ -1,7 +1,7 @@
 //! Splitting a file into its front matter and its text.
 //!
 //! TOML stands between lines of `+++` (Zola, Hugo), YAML between lines of `---` (Jekyll and most
-//! others). Both become the same JSON object.
+//! others), and JSON is an object at the beginning (Hugo). All become the same JSON object.
 
 use serde_json::{Map, Value};
 
@@ -35,7 +35,30 @@ pub(super) fn split(text: &str) -> Result<Parts<'_>, Malformed> {
         })?;
         return Ok(Parts { fields, body });
     }
+    if text.starts_with('{')
+        && let Some(parts) = json(text)?
+    {
+        return Ok(parts);
+    }
     Ok(Parts { fields: Map::new(), body: text })
+}
+
+/// An object at the file's beginning that ends before a line's end; anything else is text.
+fn json(text: &str) -> Result<Option<Parts<'_>>, Malformed> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter();
+    match values.next() {
+        Some(Ok(Value::Object(fields))) => {
+            let behind = &text[values.byte_offset()..];
+            let (line, body) = behind.split_once('\n').unwrap_or((behind, ""));
+            Ok(line.trim().is_empty().then_some(Parts { fields, body }))
+        }
+        // `{{< shortcode >}}`, or `{word}`.
+        Some(Err(error)) if text[1..].trim_start().starts_with('"') => {
+            let (line, message) = (error.line(), format!("the front matter is not JSON: {error}"));
+            Err(Malformed { line, message })
+        }
+        _ => Ok(None),
+    }
 }
 
 type Parser = fn(&str) -> Result<Map<String, Value>, Malformed>;

@@ -1,10 +1,10 @@
 //! What of the files' contents could not be kept, summed up.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use galley_content::{Effect, Loss};
 
-use super::document::Document;
+use super::raw::Document;
 use crate::out::say;
 
 /// The most kinds of losses that are told.
@@ -15,6 +15,9 @@ const SHOWN_MAX: usize = 20;
 pub(super) struct Losses {
     found: Vec<Found>,
     places: HashMap<String, usize>,
+    /// What was taken for granted, and left out, and how often.
+    guesses: BTreeMap<&'static str, u64>,
+    left_out: BTreeMap<String, u64>,
 }
 
 #[derive(Debug)]
@@ -26,7 +29,14 @@ struct Found {
 }
 
 impl Losses {
+    pub(super) fn leave_out(&mut self, what: String) {
+        *self.left_out.entry(what).or_default() += 1;
+    }
+
     pub(super) fn add(&mut self, document: &Document) {
+        for guess in &document.guesses {
+            *self.guesses.entry(guess).or_default() += 1;
+        }
         for loss in &document.losses {
             let what = described(loss);
             if let Some(&place) = self.places.get(&what) {
@@ -41,6 +51,18 @@ impl Losses {
 
     /// Says what most was lost of, if anything was.
     pub(super) fn print(&mut self) {
+        if !self.left_out.is_empty() {
+            say!("Left out:");
+            for (what, count) in &self.left_out {
+                say!("{count:>7} x {what}");
+            }
+        }
+        if !self.guesses.is_empty() {
+            say!("Taken for granted:");
+            for (what, count) in &self.guesses {
+                say!("{count:>7} x {what}");
+            }
+        }
         if self.found.is_empty() {
             return;
         }

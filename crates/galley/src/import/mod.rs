@@ -1,18 +1,25 @@
-//! `galley import`: Markdown files with front matter become content pieces.
+//! `galley import`: Markdown, HTML, and exports of other systems become content pieces.
 //!
-//! A piece is known by the file's path below its source, kept as its `filename`: importing again
-//! updates what changed and repeats nothing. A file that can't be read is named, with the line,
-//! and the others are imported all the same.
+//! A piece is known by its source: a file's path below the folder that was named, or a post's id, kept as its
+//! `filename`. So importing again updates what changed and repeats nothing. What can't be read is named, with
+//! the line, and everything else is imported all the same.
 
-mod document;
+mod autop;
 mod front_matter;
+mod ghost;
+mod html;
 mod load;
 mod losses;
+mod markdown;
+mod raw;
+mod read;
 mod sources;
+mod wordpress;
 
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use galley_domain::tag::TagLabel;
 use galley_domain::{ContentGroupId, WorkspaceId};
 use galley_server::operations::Scope;
 use galley_server::{Environment, Error};
@@ -22,7 +29,7 @@ use crate::cli::ImportArguments;
 use crate::out::say;
 use crate::settings::Settings;
 use crate::{progress, store};
-use load::{Loader, Outcome};
+use load::{Loader, Outcome, Target};
 use losses::Losses;
 
 /// What came of the files.
@@ -39,29 +46,52 @@ pub(crate) async fn run(
     settings: &Settings,
     arguments: &ImportArguments,
 ) -> anyhow::Result<ExitCode> {
-    let found = sources::find(&arguments.sources)?;
+    for language in &arguments.variants {
+        load::variant_key(language).map_err(|problem| anyhow::anyhow!("--variants: {problem}"))?;
+    }
+    let found = sources::find(&arguments.sources, &arguments.variants)?;
+    let labels = arguments.tags.iter().map(|label| {
+        TagLabel::parse(label.as_str()).map_err(|invalid| anyhow::anyhow!("--tag {invalid}"))
+    });
+    let labels = labels.collect::<anyhow::Result<_>>()?;
     let environment = Environment::default();
     let database = store::open_existing(settings, &environment).await?;
     let workspace = store::workspace(&database, arguments.workspace.as_deref()).await?;
-    let group = find_group(&database, workspace, &arguments.group).await?;
-    let scope = Scope::whole(workspace);
-    let mut loader =
-        Loader::new(database.clone(), environment, scope, group, arguments.tags.clone()).await?;
+    let target = Target {
+        scope: Scope::whole(workspace),
+        group: find_group(&database, workspace, &arguments.group).await?,
+        labels,
+        groups: arguments.groups,
+        language: arguments.variants.first().cloned(),
+    };
+    let mut loader = Loader::new(database.clone(), environment, target).await?;
     let mut report = Report { problems: found.problems, ..Report::default() };
-    let bar = progress::bar("files", found.files.len() as u64);
-    for files in found.files.chunks(load::BATCH) {
-        let (documents, problems) = document::read_all(files).await;
-        report.problems.extend(problems);
-        for document in &documents {
-            report.losses.add(document);
+    let bar = progress::bar("pieces", read::count(&found.files));
+    let mut units = read::units(found.files);
+    let mut some = Vec::new();
+    while units.recv_many(&mut some, load::BATCH).await > 0 {
+        let count = some.len() as u64;
+        let mut documents = Vec::new();
+        for outcome in read::all(std::mem::take(&mut some)).await {
+            match outcome {
+                read::Outcome::Document(document) if document.draft && arguments.no_drafts => {
+                    report.losses.leave_out("drafts".to_owned());
+                }
+                read::Outcome::Document(document) => {
+                    report.losses.add(&document);
+                    documents.push(*document);
+                }
+                read::Outcome::LeftOut(what) => report.losses.leave_out(what),
+                read::Outcome::Problem(problem) => report.problems.push(problem),
+            }
         }
         let outcomes = if arguments.dry_run {
-            loader.compare(documents)
+            loader.compare(&documents)
         } else {
             loader.load(documents).await?
         };
         report.count(outcomes);
-        bar.inc(files.len() as u64);
+        bar.inc(count);
     }
     bar.finish_and_clear();
     database.close().await;

@@ -1,44 +1,77 @@
-//! Which files there are to import.
+//! Which files there are to import, and what they are.
 
 use std::collections::HashSet;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use walkdir::WalkDir;
 
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Markdown,
+    Html,
+    /// An export with many posts.
+    WordPress,
+    Ghost,
+}
+
 /// A file, and the name by which its piece is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SourceFile {
     pub(super) path: PathBuf,
-    /// Its path below the folder that was named, with `/` between the parts.
+    /// Its path below the folder that was named, with `/` between the parts, without its language.
     pub(super) name: String,
+    pub(super) kind: Kind,
+    /// Where a piece has several: which one of them.
+    pub(super) language: Option<String>,
 }
 
 /// What was found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Sorted by name within each source.
+    /// Sorted by name within each source; those in the first language come first.
     pub(super) files: Vec<SourceFile>,
     /// Folders that can't be read.
     pub(super) problems: Vec<String>,
 }
 
-/// Looks for Markdown files. A file that was named is taken whatever it is called.
-pub(super) fn find(sources: &[PathBuf]) -> anyhow::Result<Found> {
+/// Looks for files. One that was named is taken whatever it is called.
+pub(super) fn find(sources: &[PathBuf], languages: &[String]) -> anyhow::Result<Found> {
     let mut found = Found::default();
     for source in sources {
-        let kind = std::fs::metadata(source)
+        let metadata = std::fs::metadata(source)
             .with_context(|| format!("{} can't be read", source.display()))?;
-        if kind.is_dir() {
+        if metadata.is_dir() {
             find_below(source, &mut found);
         } else {
             let name = source.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            found.files.push(SourceFile { path: source.clone(), name });
+            let kind = match extension(source).as_str() {
+                "html" | "htm" | "xhtml" => Kind::Html,
+                "xml" => Kind::WordPress,
+                "json" => Kind::Ghost,
+                _ => Kind::Markdown,
+            };
+            found.files.push(SourceFile { path: source.clone(), name, kind, language: None });
         }
     }
+    for file in &mut found.files {
+        if matches!(file.kind, Kind::Markdown | Kind::Html) {
+            (file.name, file.language) = split_language(&file.name, languages);
+        }
+    }
+    // What is in another language belongs to a piece that is there by then.
+    found
+        .files
+        .sort_by_key(|file| file.language.is_some() && file.language.as_ref() != languages.first());
     refuse_repeats(&mut found);
     if found.files.is_empty() && found.problems.is_empty() {
-        bail!("there are no Markdown files (*.md) there");
+        bail!(
+            "there is nothing to import there: no Markdown (*.md), no HTML (*.html), and no export of WordPress (*.xml) \
+             or Ghost (*.json)"
+        );
     }
     Ok(found)
 }
@@ -52,12 +85,18 @@ fn find_below(folder: &Path, found: &mut Found) {
     let walk = WalkDir::new(folder).follow_links(false).sort_by_file_name();
     for entry in walk.into_iter().filter_entry(visible) {
         match entry {
-            Ok(entry) if entry.file_type().is_file() && is_markdown(entry.path()) => {
+            Ok(entry) if entry.file_type().is_file() => {
+                let Some(kind) = kind_by_itself(entry.path()) else { continue };
                 let below = entry.path().strip_prefix(folder).unwrap_or(entry.path());
                 let parts: Vec<_> =
                     below.components().map(|part| part.as_os_str().to_string_lossy()).collect();
                 let name = parts.join("/");
-                found.files.push(SourceFile { path: entry.into_path(), name });
+                found.files.push(SourceFile {
+                    path: entry.into_path(),
+                    name,
+                    kind,
+                    language: None,
+                });
             }
             Ok(entry) if entry.path_is_symlink() => {
                 let path = entry.path().display();
@@ -69,12 +108,50 @@ fn find_below(folder: &Path, found: &mut Found) {
     }
 }
 
+/// What a file in a folder is; nothing of ours, if neither its name nor its beginning says so.
+fn kind_by_itself(path: &Path) -> Option<Kind> {
+    let begins_with = |words: &str| {
+        let mut start = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(64 * 1024).read_to_end(&mut start));
+        read.is_ok() && String::from_utf8_lossy(&start).contains(words)
+    };
+    match extension(path).as_str() {
+        "md" | "markdown" | "mdx" => Some(Kind::Markdown),
+        "html" | "htm" | "xhtml" => Some(Kind::Html),
+        "xml" if begins_with("wordpress.org/export/") => Some(Kind::WordPress),
+        "json" if begins_with("\"exported_on\"") => Some(Kind::Ghost),
+        _ => None,
+    }
+}
+
+fn extension(path: &Path) -> String {
+    path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase()
+}
+
+/// `de/a.md` and `a.de.md` are `a.md` in `de`, if that is one of the languages; what names none is in the first.
+fn split_language(name: &str, languages: &[String]) -> (String, Option<String>) {
+    let Some(first) = languages.first() else { return (name.to_owned(), None) };
+    let is = |part: &str| languages.iter().find(|known| known.eq_ignore_ascii_case(part)).cloned();
+    if let Some((folder, rest)) = name.split_once('/')
+        && let Some(language) = is(folder)
+    {
+        return (rest.to_owned(), Some(language));
+    }
+    if let Some((path, extension)) = name.rsplit_once('.')
+        && let Some((base, suffix)) = path.rsplit_once('.')
+        && let Some(language) = is(suffix)
+    {
+        return (format!("{base}.{extension}"), Some(language));
+    }
+    (name.to_owned(), Some(first.clone()))
+}
+
 /// Two files of one name would be one piece: the second is left out.
 fn refuse_repeats(found: &mut Found) {
     let mut names = HashSet::new();
     let Found { files, problems } = found;
     files.retain(|file| {
-        let first = names.insert(file.name.clone());
+        let first = names.insert((file.name.clone(), file.language.clone()));
         if !first {
             let (path, name) = (file.path.display(), &file.name);
             problems.push(format!(
@@ -85,7 +162,25 @@ fn refuse_repeats(found: &mut Found) {
     });
 }
 
-fn is_markdown(path: &Path) -> bool {
-    let extension = path.extension().map(std::ffi::OsStr::to_ascii_lowercase);
-    matches!(extension.as_ref().and_then(|extension| extension.to_str()), Some("md" | "markdown"))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_language_is_a_folder_or_a_suffix() {
+        let languages = ["en".to_owned(), "de".to_owned(), "pt-BR".to_owned()];
+        for (name, base, language) in [
+            ("a.md", "a.md", Some("en")),
+            ("a.de.md", "a.md", Some("de")),
+            ("de/x/a.md", "x/a.md", Some("de")),
+            ("en/a.md", "a.md", Some("en")),
+            ("x/index.pt-br.md", "x/index.md", Some("pt-BR")),
+            ("x/de/a.md", "x/de/a.md", Some("en")),
+            ("v1.2.md", "v1.2.md", Some("en")),
+        ] {
+            let expected = (base.to_owned(), language.map(ToOwned::to_owned));
+            assert_eq!(split_language(name, &languages), expected, "{name}");
+        }
+        assert_eq!(split_language("a.de.md", &[]), ("a.de.md".to_owned(), None));
+    }
 }

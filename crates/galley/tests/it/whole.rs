@@ -79,8 +79,8 @@ async fn fill(program: &Program, count: usize, receiver: &Receiver) {
     // One whose parent is younger.
     let older = create(program, "/content-groups", &json!({"name": "older"})).await;
     let younger =
-        create(program, "/content-groups", &json!({"name": "younger", "parentId": group})).await;
-    send(program, Method::PUT, "/content-groups", &json!({"id": older, "parentId": younger})).await;
+        create(program, "/content-groups", &json!({"name": "younger", "ancestor": group})).await;
+    send(program, Method::PUT, "/content-groups", &json!({"id": older, "ancestor": younger})).await;
     let tag = create(program, "/tags", &json!({"label": "\u{c4}"})).await;
     create(program, "/variants", &json!({"key": "de", "label": "Deutsch"})).await;
     let role = json!({"name": "Author", "permissions": ["contentPieces:write", "tags:read"]});

@@ -1,0 +1,194 @@
+//! What WordPress does to a text between the store and the reader: paragraphs, and captions.
+
+/// Elements that are no part of a paragraph.
+const BLOCKS: [&str; 32] = [
+    "table",
+    "thead",
+    "tfoot",
+    "caption",
+    "col",
+    "colgroup",
+    "tbody",
+    "tr",
+    "td",
+    "th",
+    "div",
+    "dl",
+    "dd",
+    "dt",
+    "ul",
+    "ol",
+    "li",
+    "pre",
+    "form",
+    "blockquote",
+    "address",
+    "p",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "figure",
+    "section",
+    "article",
+];
+
+/// Makes paragraphs of what empty lines divide, and breaks of single ends of lines, outside of elements that
+/// are blocks themselves.
+pub(super) fn paragraphs(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    let mut out = String::with_capacity(text.len() + text.len() / 16);
+    // How many blocks are open.
+    let mut open = 0_usize;
+    let mut paragraph = String::new();
+    let mut rest = text.as_str();
+    while !rest.is_empty() {
+        let tag_at = rest.find('<').unwrap_or(rest.len());
+        let (before, from_tag) = rest.split_at(tag_at);
+        if open == 0 {
+            paragraph.push_str(before);
+        } else {
+            out.push_str(before);
+        }
+        let Some(tag) = tag(from_tag) else {
+            // A `<` that begins none.
+            let step = from_tag.chars().next().map_or(0, char::len_utf8);
+            let target = if open == 0 { &mut paragraph } else { &mut out };
+            target.push_str(&from_tag[..step]);
+            rest = &from_tag[step..];
+            continue;
+        };
+        let (markup, behind) = from_tag.split_at(tag.len);
+        rest = behind;
+        if !BLOCKS.contains(&tag.name.as_str()) {
+            let target = if open == 0 { &mut paragraph } else { &mut out };
+            target.push_str(markup);
+            continue;
+        }
+        if open == 0 {
+            flush(&mut out, &mut paragraph);
+        }
+        out.push_str(markup);
+        if tag.is_end {
+            open = open.saturating_sub(1);
+        } else if !matches!(tag.name.as_str(), "hr" | "col") {
+            open += 1;
+        }
+    }
+    flush(&mut out, &mut paragraph);
+    out
+}
+
+fn flush(out: &mut String, paragraph: &mut String) {
+    for part in paragraph.split("\n\n").map(str::trim).filter(|part| !part.is_empty()) {
+        out.push_str("<p>");
+        out.push_str(&part.replace('\n', "<br>"));
+        out.push_str("</p>");
+    }
+    paragraph.clear();
+}
+
+struct Tag {
+    name: String,
+    is_end: bool,
+    len: usize,
+}
+
+/// The tag that a text begins with.
+fn tag(text: &str) -> Option<Tag> {
+    let inner = text.strip_prefix('<')?;
+    let (is_end, inner) = inner.strip_prefix('/').map_or((false, inner), |inner| (true, inner));
+    let len = inner.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(inner.len());
+    if len == 0 {
+        return None;
+    }
+    // A `>` within quotes doesn't end it.
+    let mut quote = None;
+    for (place, c) in text.char_indices() {
+        match (quote, c) {
+            (None, '>') => {
+                return Some(Tag {
+                    name: inner[..len].to_ascii_lowercase(),
+                    is_end,
+                    len: place + 1,
+                });
+            }
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Puts what stands in `[caption]` where it is.
+pub(super) fn without_captions(html: &str) -> String {
+    let mut out = String::with_capacity(html.len());
+    let mut rest = html;
+    while let Some(at) = rest.find("[caption").or_else(|| rest.find("[/caption]")) {
+        let at = rest.find("[/caption]").map_or(at, |end| end.min(at));
+        let Some(end) = rest[at..].find(']') else { break };
+        out.push_str(&rest[..at]);
+        rest = &rest[at + end + 1..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Whether there are shortcodes, such as `[gallery ids="1,2"]`.
+pub(super) fn has_shortcodes(html: &str) -> bool {
+    html.split('[').skip(1).any(|part| {
+        let len = part.find(|c: char| {
+            !(c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
+        });
+        let Some((name, behind)) = len.map(|len| part.split_at(len)) else { return false };
+        // `[sic]` and `[1]` are words; what has attributes, or an end, is none.
+        let inner = behind.split(']').next().unwrap_or_default();
+        let has_attributes = inner.starts_with(' ') && inner.contains("=\"");
+        let is_known = inner.is_empty() && matches!(name, "gallery" | "playlist" | "embed");
+        name.len() > 1 && (has_attributes || is_known || html.contains(&format!("[/{name}]")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_are_what_a_theme_shows() {
+        for (text, expected) in [
+            ("", ""),
+            ("One\ntwo\n\nThree", "<p>One<br>two</p><p>Three</p>"),
+            (
+                "One\r\n\r\n<ul>\n<li>a</li>\n\n</ul>\n\nTwo",
+                "<p>One</p><ul>\n<li>a</li>\n\n</ul><p>Two</p>",
+            ),
+            ("A <b>b</b> 1 < 2\n\n<pre>x\n\ny</pre>", "<p>A <b>b</b> 1 < 2</p><pre>x\n\ny</pre>"),
+            ("<img alt=\"a > b\">\n\n<hr>\n\nText", "<p><img alt=\"a > b\"></p><hr><p>Text</p>"),
+            ("<!-- note -->\n\nA", "<p><!-- note --></p><p>A</p>"),
+        ] {
+            assert_eq!(paragraphs(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn shortcodes_are_told_from_words_in_brackets() {
+        let with = "[caption id=\"a\" width=\"3\"]<img src=\"a.png\"> Words[/caption] after";
+        assert_eq!(without_captions(with), "<img src=\"a.png\"> Words after");
+        assert_eq!(without_captions("[/caption] a [caption"), " a [caption");
+        for text in [
+            "[gallery ids=\"1,2\"]",
+            "[video mp4=\"a\"][/video]",
+            "a [embed]https://x[/embed]",
+            "[gallery]",
+        ] {
+            assert!(has_shortcodes(text), "{text}");
+        }
+        for text in ["He said [sic] so", "[1]", "a[i]", "[Note: a = b]", "["] {
+            assert!(!has_shortcodes(text), "{text}");
+        }
+    }
+}

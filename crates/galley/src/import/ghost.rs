@@ -1,0 +1,208 @@
+//! A Ghost export: one JSON document with the rows of Ghost's tables.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::raw::{Body, Raw};
+
+/// What Ghost writes where its own address belongs.
+const SITE: &str = "__GHOST_URL__";
+
+#[derive(Deserialize)]
+struct Export {
+    db: Vec<Database>,
+}
+
+#[derive(Deserialize)]
+struct Database {
+    data: Data,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Data {
+    posts: Vec<Post>,
+    posts_meta: Vec<Meta>,
+    tags: Vec<Tag>,
+    posts_tags: Vec<PostTag>,
+    users: Vec<User>,
+    posts_authors: Vec<PostAuthor>,
+}
+
+#[derive(Deserialize)]
+struct Post {
+    #[serde(deserialize_with = "id")]
+    id: String,
+    uuid: Option<String>,
+    #[serde(default)]
+    title: String,
+    slug: Option<String>,
+    html: Option<String>,
+    mobiledoc: Option<String>,
+    lexical: Option<String>,
+    feature_image: Option<String>,
+    #[serde(default)]
+    status: String,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    visibility: Option<String>,
+    custom_excerpt: Option<String>,
+    canonical_url: Option<String>,
+    published_at: Option<String>,
+    created_at: Option<String>,
+    #[serde(default, deserialize_with = "id")]
+    author_id: String,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    #[serde(deserialize_with = "id")]
+    post_id: String,
+    feature_image_alt: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Tag {
+    #[serde(deserialize_with = "id")]
+    id: String,
+    name: String,
+    visibility: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct PostTag {
+    #[serde(deserialize_with = "id")]
+    post_id: String,
+    #[serde(deserialize_with = "id")]
+    tag_id: String,
+    #[serde(default)]
+    sort_order: i64,
+}
+
+#[derive(Deserialize)]
+struct User {
+    #[serde(deserialize_with = "id")]
+    id: String,
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct PostAuthor {
+    #[serde(deserialize_with = "id")]
+    post_id: String,
+    #[serde(deserialize_with = "id")]
+    author_id: String,
+    #[serde(default)]
+    sort_order: i64,
+}
+
+/// Older exports have numbers.
+fn id<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::String(text) => text,
+        Value::Null => String::new(),
+        other => other.to_string(),
+    })
+}
+
+/// The posts of an export, or the line that isn't one.
+pub(super) fn read(path: &Path) -> Result<Vec<Result<Raw, String>>, (usize, String)> {
+    let file = File::open(path).map_err(|error| (1, error.to_string()))?;
+    let export: Export = serde_json::from_reader(BufReader::new(file))
+        .map_err(|error| (error.line().max(1), format!("is not a Ghost export: {error}")))?;
+    let mut raws = Vec::new();
+    for database in export.db {
+        let mut data = database.data;
+        data.posts_tags.sort_by_key(|link| link.sort_order);
+        data.posts_authors.sort_by_key(|link| link.sort_order);
+        let tags: HashMap<_, _> = data.tags.iter().map(|tag| (tag.id.as_str(), tag)).collect();
+        let users: HashMap<_, _> =
+            data.users.iter().map(|user| (user.id.as_str(), user.name.as_str())).collect();
+        let alts: HashMap<_, _> =
+            data.posts_meta.iter().map(|meta| (meta.post_id.as_str(), meta)).collect();
+        let mut of_post: HashMap<&str, (Vec<&Tag>, Vec<&str>)> = HashMap::new();
+        for link in &data.posts_tags {
+            let tag = tags.get(link.tag_id.as_str()).copied();
+            of_post.entry(&link.post_id).or_default().0.extend(tag);
+        }
+        for link in &data.posts_authors {
+            let name = users.get(link.author_id.as_str()).copied();
+            of_post.entry(&link.post_id).or_default().1.extend(name);
+        }
+        for post in &data.posts {
+            let (tags, mut authors) = of_post.remove(post.id.as_str()).unwrap_or_default();
+            if authors.is_empty() {
+                authors.extend(users.get(post.author_id.as_str()));
+            }
+            let alt = alts.get(post.id.as_str()).and_then(|meta| meta.feature_image_alt.clone());
+            raws.push(raw(post, &tags, &authors, alt));
+        }
+    }
+    Ok(raws)
+}
+
+fn raw(post: &Post, tags: &[&Tag], authors: &[&str], alt: Option<String>) -> Result<Raw, String> {
+    let mut guesses = Vec::new();
+    let slug = post.slug.clone().unwrap_or_else(|| post.id.clone());
+    let html = match &post.html {
+        Some(html) => html.replace(SITE, ""),
+        None if post.lexical.is_some() || post.mobiledoc.is_some() => {
+            return Err(format!(
+                "{slug}: its text is there in Ghost's own form only (lexical or mobiledoc), not in HTML"
+            ));
+        }
+        None => String::new(),
+    };
+    if post.html.as_deref().is_some_and(|html| html.contains(SITE)) {
+        guesses.push("addresses of the site itself, as from its root");
+    }
+    let draft = post.status != "published";
+    let kind = post.kind.as_deref().filter(|kind| *kind != "post");
+    let visibility = post.visibility.as_deref().filter(|visibility| *visibility != "public");
+    let mut rest = Map::new();
+    let mut keep = |name: &str, value: Option<&str>| {
+        if let Some(value) = value {
+            rest.insert(name.to_owned(), Value::from(value));
+        }
+    };
+    keep("type", kind);
+    keep("status", draft.then_some(post.status.as_str()));
+    keep("visibility", visibility);
+    if !authors.is_empty() {
+        rest.insert("authors".to_owned(), Value::from(authors.to_vec()));
+    }
+    let is_internal =
+        |tag: &&&Tag| tag.visibility.as_deref() == Some("internal") || tag.name.starts_with('#');
+    let internal: Vec<_> = tags.iter().filter(is_internal).map(|tag| tag.name.clone()).collect();
+    if !internal.is_empty() {
+        rest.insert("internalTags".to_owned(), Value::from(internal));
+    }
+    let date = post.published_at.clone();
+    let date = date.or_else(|| {
+        guesses.push("a date from when a draft was made");
+        post.created_at.clone()
+    });
+    Ok(Raw {
+        name: format!("ghost/{}", post.uuid.as_deref().unwrap_or(&post.id)),
+        language: None,
+        folders: Vec::new(),
+        title: Some(post.title.clone()).filter(|title| !title.is_empty()),
+        slug,
+        date,
+        description: post.custom_excerpt.clone().filter(|excerpt| !excerpt.is_empty()),
+        cover_url: post.feature_image.as_ref().map(|url| url.replace(SITE, "")),
+        cover_alt: alt,
+        canonical: post.canonical_url.as_ref().map(|url| url.replace(SITE, "")),
+        tags: tags.iter().filter(|tag| !is_internal(tag)).map(|tag| tag.name.clone()).collect(),
+        authors: authors.iter().map(|name| (*name).to_owned()).collect(),
+        draft,
+        rest,
+        body: Body::Html(html),
+        guesses,
+    })
+}

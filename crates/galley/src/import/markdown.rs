@@ -1,0 +1,286 @@
+//! Markdown files with front matter, by the habits of Zola, Hugo, Jekyll, Astro and Hexo: dates in file names
+//! and paths, `slug`, `path`, `permalink`, `taxonomies`, covers. Whatever isn't known goes into the custom data.
+
+use galley_domain::Timestamp;
+use serde_json::{Map, Value};
+
+use super::raw::{Body, Raw};
+
+/// What a file says of its piece.
+pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> Raw {
+    let mut front = Front(fields);
+    let mut guesses = Vec::new();
+    let (folders, stem) = parts(name);
+    let (stem_date, stem_slug) = date_in_name(stem);
+    let is_jekyll = stem_date.is_some();
+    let path = front.text(&["path", "permalink", "url"]);
+    // One with placeholders says how to make it, not what it is.
+    let path =
+        path.filter(|path| !path.contains(':')).map(|path| path.trim_matches('/').to_owned());
+    let path = path.filter(|path| !path.is_empty());
+    let date = front.text(&["date", "pubDate", "published", "publishDate", "published_at"]);
+    let date = date.or_else(|| {
+        let found = path.as_deref().and_then(date_in_path).or(stem_date)?;
+        guesses.push("a date from the name");
+        Some(found)
+    });
+    let slug = front.text(&["slug"]).or(path).unwrap_or_else(|| stem_slug.to_owned());
+    let title = front.text(&["title"]).or_else(|| {
+        let heading = first_heading(body)?;
+        guesses.push("a title from the first heading");
+        Some(heading)
+    });
+    let title = title.unwrap_or_else(|| {
+        guesses.push("a title from the name");
+        stem.to_owned()
+    });
+    let (cover_url, cover_alt) = front.cover();
+    Raw {
+        name: name.to_owned(),
+        language: None,
+        folders,
+        title: Some(title),
+        slug,
+        date,
+        description: front.text(&["description", "summary", "excerpt", "subtitle"]),
+        cover_url,
+        cover_alt,
+        canonical: front.text(&["canonical", "canonical_url", "canonicalUrl", "canonicalURL"]),
+        tags: front.tags(is_jekyll),
+        authors: front.authors(),
+        draft: front.is_draft(),
+        rest: front.0,
+        body: Body::Markdown(body.to_owned()),
+        guesses,
+    }
+}
+
+/// The front matter's fields that nobody has taken yet.
+struct Front(Map<String, Value>);
+
+impl Front {
+    /// Takes the first of `names` that is a text.
+    fn text(&mut self, names: &[&str]) -> Option<String> {
+        take_text(&mut self.0, names)
+    }
+
+    /// Takes `tags` and `categories`, at the top or under `taxonomies`.
+    fn tags(&mut self, by_spaces: bool) -> Vec<String> {
+        let mut tags: Vec<String> = Vec::new();
+        for name in ["tags", "categories", "category", "tag"] {
+            let mut found = self.0.shift_remove(name).map(|value| texts(value, by_spaces));
+            if let Some(Value::Object(taxonomies)) = self.0.get_mut("taxonomies") {
+                let below = taxonomies.shift_remove(name).map(|value| texts(value, by_spaces));
+                found = Some([found.unwrap_or_default(), below.unwrap_or_default()].concat());
+            }
+            for tag in found.unwrap_or_default() {
+                if !tags.contains(&tag) {
+                    tags.push(tag);
+                }
+            }
+        }
+        if self.0.get("taxonomies").and_then(Value::as_object).is_some_and(Map::is_empty) {
+            self.0.shift_remove("taxonomies");
+        }
+        tags
+    }
+
+    /// Who wrote it; the fields stay.
+    fn authors(&self) -> Vec<String> {
+        let values = ["authors", "author"].iter().filter_map(|name| self.0.get(*name));
+        let name = |value: &Value| match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Object(person) => person.get("name")?.as_str().map(ToOwned::to_owned),
+            _ => None,
+        };
+        values
+            .flat_map(|value| match value {
+                Value::Array(people) => people.iter().filter_map(name).collect(),
+                one => name(one).into_iter().collect::<Vec<_>>(),
+            })
+            .collect()
+    }
+
+    fn is_draft(&self) -> bool {
+        let is = |name: &str, expected: bool| self.0.get(name) == Some(&Value::Bool(expected));
+        is("draft", true) || is("published", false)
+    }
+
+    /// Takes the cover: an address, or one with what it shows.
+    fn cover(&mut self) -> (Option<String>, Option<String>) {
+        const NAMES: [&str; 7] =
+            ["cover", "image", "cover_image", "featured_image", "heroImage", "thumbnail", "banner"];
+        if let Some(address) = self.text(&NAMES) {
+            return (Some(address), self.text(&["image_alt", "imageAlt", "heroImageAlt"]));
+        }
+        for name in NAMES {
+            let Some(Value::Object(cover)) = self.0.get_mut(name) else { continue };
+            let url = take_text(cover, &["image", "src", "url", "path"]);
+            let alt = take_text(cover, &["alt", "caption", "title"]);
+            if url.is_some() {
+                if cover.is_empty() {
+                    self.0.shift_remove(name);
+                }
+                return (url, alt);
+            }
+        }
+        (None, None)
+    }
+}
+
+fn take_text(fields: &mut Map<String, Value>, names: &[&str]) -> Option<String> {
+    let is_text = |name: &&&str| {
+        fields.get(**name).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
+    };
+    let name = names.iter().find(is_text)?;
+    match fields.shift_remove(*name) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// A text, or a list of texts, also of lists; one text may name several.
+fn texts(value: Value, by_spaces: bool) -> Vec<String> {
+    match value {
+        Value::String(text) => {
+            let separator = if text.contains(',') || !by_spaces { ',' } else { ' ' };
+            let parts = text.split(separator).map(str::trim).filter(|part| !part.is_empty());
+            parts.map(ToOwned::to_owned).collect()
+        }
+        Value::Array(items) => items
+            .into_iter()
+            .flat_map(|item| match item {
+                // A comma in an item of a list belongs to it.
+                Value::String(text) => vec![text],
+                other => texts(other, by_spaces),
+            })
+            .collect(),
+        Value::Number(number) => vec![number.to_string()],
+        _ => Vec::new(),
+    }
+}
+
+/// The folders that a file is in, and its name without an extension. `trip/index.md` is the piece `trip`.
+pub(super) fn parts(name: &str) -> (Vec<String>, &str) {
+    let path = name.rsplit_once('.').map_or(name, |(path, _)| path);
+    let mut parts: Vec<&str> = path.split('/').collect();
+    let mut stem = parts.pop().unwrap_or_default();
+    if matches!(stem, "index" | "_index")
+        && let Some(folder) = parts.pop()
+    {
+        stem = folder;
+    }
+    (parts.into_iter().map(ToOwned::to_owned).collect(), stem)
+}
+
+/// `2024-05-06-hello` is a date and a name.
+fn date_in_name(stem: &str) -> (Option<String>, &str) {
+    let date = stem.get(..10).filter(|date| Timestamp::parse_iso8601(date).is_ok());
+    match (date, stem.get(10..)) {
+        (Some(date), Some(rest)) => match rest.trim_start_matches(['-', '_']) {
+            "" => (Some(date.to_owned()), stem),
+            slug => (Some(date.to_owned()), slug),
+        },
+        _ => (None, stem),
+    }
+}
+
+/// `2024/05/06/hello` is of that day.
+fn date_in_path(path: &str) -> Option<String> {
+    let mut parts = path.split('/');
+    let date = [parts.next()?, parts.next()?, parts.next()?].join("-");
+    Timestamp::parse_iso8601(&date).is_ok().then_some(date)
+}
+
+fn first_heading(body: &str) -> Option<String> {
+    let line = body.lines().find_map(|line| line.strip_prefix("# "))?;
+    Some(line.trim().to_owned()).filter(|title| !title.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::front_matter;
+    use crate::import::raw::Document;
+
+    fn try_read(name: &str, text: &str) -> Result<Document, String> {
+        let parts = front_matter::split(text).unwrap();
+        raw(name, parts.fields, parts.body).into_document()
+    }
+
+    fn read(name: &str, text: &str) -> Document {
+        try_read(name, text).unwrap()
+    }
+
+    #[test]
+    fn a_zola_post_keeps_its_address_and_date() {
+        let post = read(
+            "Rust-1.0.md",
+            "+++\npath = \"2015/05/15/Rust-1.0\"\ntitle = \"Announcing\"\nauthors = [\"A\"]\n\
+             [taxonomies]\ntags = [\"release\"]\n[extra]\nteam = \"core\"\n+++\nText\n",
+        );
+        assert_eq!(post.slug.as_str(), "2015/05/15/Rust-1.0");
+        assert_eq!(post.date.unwrap().to_string(), "2015-05-15T00:00:00.000Z");
+        assert_eq!(post.tags[0].as_str(), "release");
+        assert_eq!(
+            post.custom_data.unwrap().as_str(),
+            "{\"authors\":[\"A\"],\"extra\":{\"team\":\"core\"}}"
+        );
+    }
+
+    #[test]
+    fn a_jekyll_post_has_its_date_in_its_name() {
+        let post = read("_posts/2024-05-06-hello-world.md", "# Hello, *world*\n");
+        assert_eq!(post.slug.as_str(), "hello-world");
+        assert_eq!(post.title.as_str(), "Hello, *world*");
+        assert_eq!(post.date.unwrap().to_string(), "2024-05-06T00:00:00.000Z");
+    }
+
+    #[test]
+    fn a_bundle_is_named_by_its_folder() {
+        let post =
+            read("trip/index.md", "---\ntitle: Trip\ndate: 2024-05-06 10:00:00 +0200\n---\n");
+        assert_eq!(post.slug.as_str(), "trip");
+        assert_eq!(post.date.unwrap().to_string(), "2024-05-06T08:00:00.000Z");
+    }
+
+    #[test]
+    fn a_bad_date_is_named() {
+        let problem = try_read("a.md", "---\ntitle: A\ndate: soon\n---\n").unwrap_err();
+        assert!(problem.contains("date \"soon\""), "{problem}");
+    }
+
+    #[test]
+    fn other_habits_are_known() {
+        let labels = |post: &Document| {
+            post.tags.iter().map(|tag| tag.as_str().to_owned()).collect::<Vec<_>>()
+        };
+        let jekyll = read(
+            "_posts/2024-05-06-a.md",
+            "---\ntags: one two\ncategories: [x, \"y, z\"]\nauthor: Ann\n---\n",
+        );
+        assert_eq!(labels(&jekyll), ["one", "two", "x", "y, z"]);
+        assert_eq!(jekyll.authors, ["Ann"]);
+        let hexo = read(
+            "a.md",
+            "---\ntitle: A\ntags: a, b c\ncategories:\n- [Diary, Travel]\n- Life\n---\n",
+        );
+        assert_eq!(labels(&hexo), ["a", "b c", "Diary", "Travel", "Life"]);
+        let hugo = read(
+            "posts/trip/index.md",
+            "{\"title\": \"T\", \"draft\": true, \"url\": \"/x/y/\", \"aliases\": [\"/old\"], \"tags\": [2024]}\n\nText\n",
+        );
+        assert_eq!((hugo.slug.as_str(), hugo.draft), ("x/y", true));
+        assert_eq!(hugo.folders, ["posts"]);
+        assert_eq!(labels(&hugo), ["2024"]);
+        assert_eq!(hugo.custom_data.unwrap().as_str(), "{\"draft\":true,\"aliases\":[\"/old\"]}");
+        let astro = read(
+            "a.mdx",
+            "---\ntitle: A\npubDate: 2024-05-06\nheroImage: ./a.png\nauthors: [{name: Bo}]\n---\n",
+        );
+        assert_eq!(astro.cover_url.unwrap().as_str(), "./a.png");
+        assert_eq!(astro.authors, ["Bo"]);
+        let pattern = read("a.md", "---\ntitle: A\npermalink: /:year/:title/\n---\n");
+        assert_eq!(pattern.slug.as_str(), "a");
+    }
+}

@@ -1,0 +1,146 @@
+//! What a source says of a piece, whatever its format, and how it becomes one.
+
+use galley_content::{Limits, Loss, Tree};
+use galley_domain::content_piece::{CustomData, Description, Slug, Title};
+use galley_domain::tag::TagLabel;
+use galley_domain::text::{ShortText, WebReference};
+use galley_domain::{Invalid, Timestamp};
+use galley_server::sanitize;
+use serde_json::{Map, Value};
+
+/// A piece as its source says it, before anything of it was checked.
+#[derive(Debug, Default)]
+pub(super) struct Raw {
+    /// By what the piece is known when it is imported again.
+    pub(super) name: String,
+    /// The language that it is in, where it is one of several.
+    pub(super) language: Option<String>,
+    /// The folders that it is in, from the top.
+    pub(super) folders: Vec<String>,
+    pub(super) title: Option<String>,
+    pub(super) slug: String,
+    pub(super) date: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) cover_url: Option<String>,
+    pub(super) cover_alt: Option<String>,
+    pub(super) canonical: Option<String>,
+    pub(super) tags: Vec<String>,
+    /// Who wrote it, in the source's words.
+    pub(super) authors: Vec<String>,
+    pub(super) draft: bool,
+    /// Whatever else there is.
+    pub(super) rest: Map<String, Value>,
+    pub(super) body: Body,
+    /// What was taken for granted.
+    pub(super) guesses: Vec<&'static str>,
+}
+
+/// A piece's text.
+#[derive(Debug)]
+pub(super) enum Body {
+    Markdown(String),
+    Html(String),
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Self::Html(String::new())
+    }
+}
+
+/// A piece that can be kept.
+#[derive(Debug, Clone)]
+pub(super) struct Document {
+    pub(super) name: ShortText,
+    pub(super) language: Option<String>,
+    pub(super) folders: Vec<String>,
+    pub(super) title: Title,
+    pub(super) slug: Slug,
+    pub(super) date: Option<Timestamp>,
+    pub(super) description: Option<Description>,
+    pub(super) cover_url: Option<WebReference>,
+    pub(super) cover_alt: Option<ShortText>,
+    pub(super) canonical_link: Option<WebReference>,
+    pub(super) tags: Vec<TagLabel>,
+    pub(super) authors: Vec<String>,
+    pub(super) draft: bool,
+    pub(super) custom_data: Option<CustomData>,
+    /// The JSON text of the tree.
+    pub(super) content: String,
+    /// What of the content the tree lacks.
+    pub(super) losses: Vec<Loss>,
+    pub(super) guesses: Vec<&'static str>,
+}
+
+impl Raw {
+    /// The piece, or what is wrong with it.
+    pub(super) fn into_document(mut self) -> Result<Document, String> {
+        let (Body::Markdown(body) | Body::Html(body)) = &self.body;
+        if body.contains('\0') {
+            return Err("the text must not contain NUL".to_owned());
+        }
+        let limits = Limits::default();
+        let read = match &self.body {
+            Body::Markdown(text) => Tree::from_markdown_with_losses(text, &limits),
+            Body::Html(text) => Tree::from_html_with_losses(text, &limits),
+        };
+        let (tree, losses) = read.map_err(|error| error.to_string())?;
+        let date = match &self.date {
+            Some(text) => Some(
+                Timestamp::parse_iso8601(&iso(text))
+                    .map_err(|_| format!("date {text:?} is not an ISO 8601 date or date-time"))?,
+            ),
+            None => None,
+        };
+        let title = self.title.take().unwrap_or_else(|| {
+            self.guesses.push("a title from the name");
+            self.slug.clone()
+        });
+        let rest = Some(self.rest).filter(|rest| !rest.is_empty());
+        Ok(Document {
+            name: valid("the path", ShortText::parse(self.name))?,
+            language: self.language,
+            folders: self.folders,
+            title: valid("title", Title::parse(title))?,
+            slug: valid("slug", Slug::parse(self.slug.replace(char::is_whitespace, "-")))?,
+            date,
+            description: optional("description", self.description, sanitize::description)?,
+            cover_url: optional("cover", self.cover_url, WebReference::parse)?,
+            cover_alt: optional("cover", self.cover_alt, ShortText::parse)?,
+            canonical_link: optional("canonical", self.canonical, WebReference::parse)?,
+            tags: self
+                .tags
+                .into_iter()
+                .map(|tag| valid("tags", TagLabel::parse(tag)))
+                .collect::<Result<_, _>>()?,
+            authors: self.authors,
+            draft: self.draft,
+            custom_data: rest
+                .map(|rest| valid("the rest", CustomData::parse(Value::Object(rest).to_string())))
+                .transpose()?,
+            content: tree.to_json(),
+            losses,
+            guesses: self.guesses,
+        })
+    }
+}
+
+fn optional<T>(
+    what: &str,
+    text: Option<String>,
+    parse: impl Fn(String) -> Result<T, Invalid>,
+) -> Result<Option<T>, String> {
+    text.map(|text| valid(what, parse(text))).transpose()
+}
+
+fn valid<T>(what: &str, value: Result<T, Invalid>) -> Result<T, String> {
+    value.map_err(|invalid| format!("{what} {invalid}"))
+}
+
+/// A date and a time may have a space between, too, and one before an offset.
+fn iso(text: &str) -> String {
+    match text.trim().split_once(' ') {
+        Some((date, time)) => format!("{date}T{}", time.replace(' ', "")),
+        None => text.trim().to_owned(),
+    }
+}

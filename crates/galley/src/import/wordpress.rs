@@ -1,0 +1,409 @@
+//! A WordPress export (WXR: RSS with WordPress's own elements), read a post at a time.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use memchr::memchr_iter;
+use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::{Reader, XmlVersion};
+use serde_json::{Map, Value};
+
+use super::autop;
+use super::raw::{Body, Raw};
+
+/// The most text of one post.
+const POST_MAX: usize = 32 * 1024 * 1024;
+
+/// What a file may hold beside its posts.
+#[derive(Debug, Default)]
+struct Site {
+    host: String,
+    language: String,
+    /// Full names, by login.
+    authors: HashMap<String, String>,
+    /// Addresses of attachments, by their post's id.
+    attachments: HashMap<String, String>,
+    posts: u64,
+}
+
+/// An `<item>`.
+#[derive(Debug, Default)]
+struct Item {
+    /// The texts of its elements, by name with its prefix.
+    texts: HashMap<String, String>,
+    categories: Vec<Term>,
+    /// `wp:postmeta`, keys and values.
+    metas: Vec<(String, String)>,
+    comments: usize,
+    line: usize,
+}
+
+#[derive(Debug)]
+struct Term {
+    domain: String,
+    name: String,
+}
+
+/// What is told of a file: a post, or something that can't be one.
+pub(super) enum Found {
+    Post(Box<Raw>),
+    /// One that is left out, and why: counted, as that may be meant.
+    LeftOut(String),
+    /// What can't be read, with its line.
+    Problem(usize, String),
+}
+
+/// How many posts there are.
+pub(super) fn count(path: &Path) -> Result<u64, (usize, String)> {
+    Ok(survey(path)?.posts)
+}
+
+/// Reads a file to its end, or until `tell` has enough.
+pub(super) fn read(
+    path: &Path,
+    mut tell: impl FnMut(Found) -> ControlFlow<()>,
+) -> Result<(), (usize, String)> {
+    let site = survey(path)?;
+    let result = walk(path, |piece| match piece {
+        Piece::Item(item) => tell(post(&site, item)),
+        Piece::Author(..) | Piece::Channel(..) => ControlFlow::Continue(()),
+    });
+    match result {
+        // What came before is imported all the same.
+        Err((line, message)) => {
+            let _ = tell(Found::Problem(line, message));
+            Ok(())
+        }
+        done => done,
+    }
+}
+
+/// What has to be known before the first post.
+fn survey(path: &Path) -> Result<Site, (usize, String)> {
+    let mut site = Site::default();
+    let mut is_export = false;
+    let result = walk(path, |piece| {
+        match piece {
+            Piece::Channel(name, text) => match name {
+                "wp:wxr_version" => is_export = true,
+                "language" => site.language = text,
+                "wp:base_blog_url" | "link" if site.host.is_empty() => {
+                    let host = url::Url::parse(text.trim()).ok();
+                    let host = host.and_then(|url| url.host_str().map(ToOwned::to_owned));
+                    site.host = host.unwrap_or_default();
+                }
+                _ => {}
+            },
+            Piece::Author(login, name) => {
+                site.authors.insert(login, name);
+            }
+            Piece::Item(item) => {
+                site.posts += 1;
+                if item.text("wp:post_type") == "attachment" {
+                    let address = item.text("wp:attachment_url").to_owned();
+                    site.attachments.insert(item.text("wp:post_id").to_owned(), address);
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    match result {
+        Err((line, message)) if !is_export => Err((line, message)),
+        // The broken part is told when the posts are read.
+        _ if is_export => Ok(site),
+        _ => Err((1, "is not a WordPress export: it has no wp:wxr_version".to_owned())),
+    }
+}
+
+enum Piece<'a> {
+    /// An element of the channel.
+    Channel(&'a str, String),
+    /// An author's login and name.
+    Author(String, String),
+    Item(Item),
+}
+
+/// Goes through the file; on what isn't XML it says the line.
+fn walk(
+    path: &Path,
+    mut tell: impl FnMut(Piece<'_>) -> ControlFlow<()>,
+) -> Result<(), (usize, String)> {
+    let file = File::open(path).map_err(|error| (1, error.to_string()))?;
+    let lines = Lines::new(BufReader::with_capacity(256 * 1024, file));
+    let mut reader = Reader::from_reader(lines);
+    reader.config_mut().check_end_names = true;
+    let mut buffer = Vec::new();
+    let mut walker = Walker::default();
+    loop {
+        buffer.clear();
+        let event = reader.read_event_into(&mut buffer);
+        let line = reader.get_ref().line;
+        match event {
+            Err(error) => return Err((line, format!("is not XML: {error}"))),
+            Ok(Event::Eof) => {
+                return match walker.open.last() {
+                    None => Ok(()),
+                    Some(last) => Err((line, format!("ends within <{last}>: it was cut off"))),
+                };
+            }
+            Ok(Event::Start(start)) => walker.start(&start, line),
+            Ok(Event::End(_)) if walker.end(&mut tell).is_break() => return Ok(()),
+            Ok(Event::Text(part)) => walker.add(&part.xml_content(XmlVersion::Implicit1_0)),
+            Ok(Event::CData(part)) => walker.add(&part.xml_content(XmlVersion::Implicit1_0)),
+            Ok(Event::GeneralRef(name)) => match resolved(&name) {
+                Some(c) => walker.text.push(c),
+                // Nothing is looked up: what an entity grows to is up to the file.
+                None => {
+                    let name = name.as_ref();
+                    return Err((line, format!("names the entity &{name};, which is not read")));
+                }
+            },
+            Ok(_) => {}
+        }
+        if walker.text.len() > POST_MAX {
+            return Err((line, format!("has a text of more than {POST_MAX} bytes")));
+        }
+    }
+}
+
+/// What is open while the file is gone through.
+#[derive(Default)]
+struct Walker {
+    /// The names of the elements, from the root.
+    open: Vec<String>,
+    /// What stood in the innermost one so far.
+    text: String,
+    item: Option<Item>,
+    /// The elements of an author.
+    author: HashMap<String, String>,
+    meta_key: String,
+}
+
+impl Walker {
+    fn add(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    fn start(&mut self, start: &BytesStart<'_>, line: usize) {
+        let name = start.name().as_ref().to_owned();
+        match (name.as_str(), &mut self.item) {
+            ("item", _) => self.item = Some(Item { line, ..Item::default() }),
+            ("wp:author", _) => self.author.clear(),
+            ("category", Some(item)) => {
+                let domain = start.try_get_attribute("domain").ok().flatten();
+                let domain = domain.map(|found| found.value.into_owned()).unwrap_or_default();
+                item.categories.push(Term { domain, name: String::new() });
+            }
+            ("wp:comment", Some(item)) => item.comments += 1,
+            _ => {}
+        }
+        self.open.push(name);
+        self.text.clear();
+    }
+
+    fn end(&mut self, tell: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        let name = self.open.pop().unwrap_or_default();
+        let parent = self.open.last().map_or("", String::as_str);
+        let value = std::mem::take(&mut self.text);
+        match (name.as_str(), parent, &mut self.item) {
+            ("item", ..) => {
+                if let Some(item) = self.item.take() {
+                    return tell(Piece::Item(item));
+                }
+            }
+            ("category", "item", Some(item)) => {
+                if let Some(term) = item.categories.last_mut() {
+                    term.name = value;
+                }
+            }
+            ("wp:meta_key", "wp:postmeta", Some(_)) => self.meta_key = value,
+            ("wp:meta_value", "wp:postmeta", Some(item)) => {
+                item.metas.push((std::mem::take(&mut self.meta_key), value));
+            }
+            (_, "item", Some(item)) => {
+                item.texts.entry(name).or_insert(value);
+            }
+            ("wp:author", ..) => {
+                let mut part = |name| self.author.remove(name).unwrap_or_default();
+                let (login, name) = (part("wp:author_login"), part("wp:author_display_name"));
+                let name = if name.is_empty() { login.clone() } else { name };
+                return tell(Piece::Author(login, name));
+            }
+            (_, "wp:author", _) => {
+                self.author.insert(name, value);
+            }
+            (_, "channel", None) => return tell(Piece::Channel(&name, value)),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn resolved(name: &BytesRef<'_>) -> Option<char> {
+    if let Ok(Some(c)) = name.resolve_char_ref() {
+        return Some(c);
+    }
+    match name.as_ref() {
+        "amp" => Some('&'),
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        _ => None,
+    }
+}
+
+impl Item {
+    fn text(&self, name: &str) -> &str {
+        self.texts.get(name).map_or("", |text| text.trim())
+    }
+
+    fn meta(&self, key: &str) -> Option<&str> {
+        let found = self.metas.iter().find(|(known, _)| known == key)?;
+        Some(found.1.trim()).filter(|value| !value.is_empty())
+    }
+}
+
+fn post(site: &Site, item: Item) -> Found {
+    let kind = item.text("wp:post_type").to_owned();
+    match (kind.as_str(), item.text("wp:status")) {
+        ("attachment", _) => {
+            return Found::LeftOut("attachments (links to them stay as they are)".to_owned());
+        }
+        ("post" | "page", status @ ("trash" | "auto-draft" | "inherit")) => {
+            return Found::LeftOut(format!("{kind}s of the status {status}"));
+        }
+        ("post" | "page", _) => {}
+        (other, _) => return Found::LeftOut(format!("items of the type {other:?}")),
+    }
+    let id = item.text("wp:post_id");
+    if id.is_empty() {
+        return Found::Problem(item.line, "an item has no wp:post_id".to_owned());
+    }
+    let mut guesses = Vec::new();
+    let (mut rest, mut tags) = (Map::new(), Vec::new());
+    for term in &item.categories {
+        let name = term.name.trim().to_owned();
+        match term.domain.as_str() {
+            // Every post without one has it.
+            "category" if name == "Uncategorized" => {}
+            "category" | "post_tag" if !name.is_empty() && !tags.contains(&name) => tags.push(name),
+            "category" | "post_tag" => {}
+            other => {
+                let list = rest.entry(other.to_owned()).or_insert_with(|| Value::Array(Vec::new()));
+                if let Some(list) = list.as_array_mut() {
+                    list.push(Value::from(name));
+                }
+            }
+        }
+    }
+    let status = item.text("wp:status");
+    let draft = status != "publish";
+    let mut keep = |name: &str, value: &str| {
+        if !value.is_empty() {
+            rest.insert(name.to_owned(), Value::from(value));
+        }
+    };
+    keep("type", if kind == "page" { "page" } else { "" });
+    keep("status", if draft { status } else { "" });
+    keep("link", item.text("link"));
+    keep("parent", item.text("wp:post_parent").trim_start_matches('0'));
+    keep("password", if item.text("wp:post_password").is_empty() { "" } else { "yes" });
+    keep("sticky", item.text("wp:is_sticky").trim_start_matches('0'));
+    let login = item.text("dc:creator");
+    let author = site.authors.get(login).map_or(login, String::as_str).to_owned();
+    let authors: Vec<String> = Some(author).filter(|name| !name.is_empty()).into_iter().collect();
+    if !authors.is_empty() {
+        rest.insert("authors".to_owned(), Value::from(authors.clone()));
+    }
+    if item.comments > 0 {
+        guesses.push("comments, which are not kept");
+    }
+    let date = [item.text("wp:post_date_gmt"), item.text("wp:post_date")];
+    // What was never published has a date of zeros.
+    let date = date.into_iter().find(|date| !date.is_empty() && !date.starts_with("0000"));
+    let slug = match item.text("wp:post_name") {
+        "" => id.to_owned(),
+        name => percent_decoded(name),
+    };
+    let cover = item.meta("_thumbnail_id").and_then(|id| site.attachments.get(id)).cloned();
+    let title = Some(item.text("title").to_owned()).filter(|title| !title.is_empty());
+    let content = item.texts.get("content:encoded").map_or("", String::as_str);
+    let (html, shortcodes) = html(content);
+    if shortcodes {
+        guesses.push("shortcodes ([like this]), kept as text");
+    }
+    let excerpt = item.text("excerpt:encoded").to_owned();
+    Found::Post(Box::new(Raw {
+        name: format!("{}/?p={id}", site.host),
+        language: None,
+        folders: Vec::new(),
+        title,
+        slug,
+        date: date.map(ToOwned::to_owned),
+        description: Some(excerpt).filter(|excerpt| !excerpt.is_empty()),
+        cover_url: cover,
+        cover_alt: None,
+        canonical: item.meta("_yoast_wpseo_canonical").map(ToOwned::to_owned),
+        tags,
+        authors,
+        draft,
+        rest,
+        body: Body::Html(html),
+        guesses,
+    }))
+}
+
+/// The HTML that WordPress would show, and whether shortcodes are left in it.
+fn html(content: &str) -> (String, bool) {
+    let content = content.replace("<!--more-->", "").replace("<!--nextpage-->", "");
+    // The block editor writes paragraphs itself, the older one leaves them to the theme.
+    let html = if content.contains("<!-- wp:") { content } else { autop::paragraphs(&content) };
+    let html = autop::without_captions(&html);
+    let shortcodes = autop::has_shortcodes(&html);
+    (html, shortcodes)
+}
+
+fn percent_decoded(text: &str) -> String {
+    percent_encoding::percent_decode_str(text)
+        .decode_utf8()
+        .map_or_else(|_| text.to_owned(), Cow::into_owned)
+}
+
+/// Counts lines while it is read.
+struct Lines<R> {
+    inner: R,
+    line: usize,
+}
+
+impl<R> Lines<R> {
+    fn new(inner: R) -> Self {
+        Self { inner, line: 1 }
+    }
+}
+
+impl<R: BufRead> std::io::Read for Lines<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.line += memchr_iter(b'\n', &buffer[..count]).count();
+        Ok(count)
+    }
+}
+
+impl<R: BufRead> BufRead for Lines<R> {
+    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        self.inner.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        if let Ok(bytes) = self.inner.fill_buf() {
+            let amount = amount.min(bytes.len());
+            self.line += memchr_iter(b'\n', &bytes[..amount]).count();
+        }
+        self.inner.consume(amount);
+    }
+}
