@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Member(MemberCommand),
     /// Import Markdown, HTML, and exports of WordPress or Ghost
     Import(ImportArguments),
+    /// Export a content group as Markdown files with front matter
+    Export(ExportArguments),
     /// Copy a whole store between SQLite and PostgreSQL, and compare it row by row
     Copy(CopyArguments),
     /// Make a backup of the store as one file, also while it is serving
@@ -66,6 +68,19 @@ pub(crate) struct InitArguments {
     /// Print the ids and the token as one JSON object, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    /// The folder for the files: a new one, or that of an earlier export
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// The id or name of the content group, which is exported with those below it
+    #[arg(long, value_name = "ID|NAME", default_value = "Posts")]
+    pub(crate) group: String,
+    /// The workspace's id (needed where there are several)
+    #[arg(long, value_name = "ID")]
+    pub(crate) workspace: Option<String>,
 }
 
 #[derive(Debug, Args)]

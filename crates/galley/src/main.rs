@@ -3,6 +3,7 @@
 mod check;
 mod cli;
 mod config;
+mod export;
 mod first_start;
 mod import;
 mod init;
@@ -66,6 +67,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Backup(arguments) => done(whole::backup(&settings, &arguments).await),
             Command::Restore(arguments) => done(whole::restore(&settings, &arguments).await),
             Command::Verify(arguments) => done(whole::verify(&arguments).await),
+            Command::Export(arguments) => export::run(&settings, &arguments).await,
             Command::Config => done(config::run(&settings)),
             Command::Check => check::run(&settings).await,
             Command::Openapi | Command::Listen(_) => {

@@ -189,8 +189,6 @@ fn raw(post: &Post, tags: &[&Tag], authors: &[&str], alt: Option<String>) -> Res
     });
     Ok(Raw {
         name: format!("ghost/{}", post.uuid.as_deref().unwrap_or(&post.id)),
-        language: None,
-        folders: Vec::new(),
         title: Some(post.title.clone()).filter(|title| !title.is_empty()),
         slug,
         date,
@@ -204,5 +202,6 @@ fn raw(post: &Post, tags: &[&Tag], authors: &[&str], alt: Option<String>) -> Res
         rest,
         body: Body::Html(html),
         guesses,
+        ..Raw::default()
     })
 }

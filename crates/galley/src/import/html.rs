@@ -83,7 +83,6 @@ pub(super) fn raw(name: &str, html: &str) -> Raw {
     }
     Raw {
         name: name.to_owned(),
-        language: None,
         folders,
         title: Some(title),
         slug: stem.to_owned(),
@@ -94,10 +93,10 @@ pub(super) fn raw(name: &str, html: &str) -> Raw {
         canonical: page.canonical,
         tags,
         authors,
-        draft: false,
         rest,
         body: Body::Html(body),
         guesses,
+        ..Raw::default()
     }
 }
 

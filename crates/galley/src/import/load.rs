@@ -1,6 +1,6 @@
 //! Keeping documents as pieces, in batches.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use galley_domain::content_group::ContentGroupName;
@@ -52,11 +52,26 @@ pub(super) struct Loader {
     environment: Environment,
     target: Arc<Target>,
     /// The pieces that earlier imports made, by the name of their source.
-    known: HashMap<String, ContentPieceId>,
+    known: Known,
     /// The groups of folders.
     groups: HashMap<Vec<String>, ContentGroupId>,
     /// The members, by what sources may call them.
     people: HashMap<String, WorkspaceMemberId>,
+}
+
+/// The pieces that are there.
+#[derive(Debug, Default)]
+struct Known {
+    by_name: HashMap<String, ContentPieceId>,
+    ids: HashSet<ContentPieceId>,
+}
+
+impl Known {
+    /// The piece that a document was exported from, or that was made of the same source.
+    fn find(&self, document: &Document) -> Option<ContentPieceId> {
+        let by_id = document.id.filter(|id| self.ids.contains(id));
+        by_id.or_else(|| self.by_name.get(document.name.as_str()).copied())
+    }
 }
 
 /// A document with all that was looked up for it.
@@ -91,7 +106,7 @@ impl Loader {
 
     /// What would come of `documents`, as far as that can be said without keeping them.
     pub(super) fn compare(&self, documents: &[Document]) -> Vec<Outcome> {
-        let outcome = |document: &Document| match self.known.get(document.name.as_str()) {
+        let outcome = |document: &Document| match self.known.find(document) {
             Some(_) => Outcome::Updated,
             None => Outcome::Created,
         };
@@ -139,7 +154,7 @@ impl Loader {
 
     /// Looks up what a document names; makes groups and variants that aren't there.
     async fn prepare(&mut self, document: Document) -> Result<Prepared, String> {
-        let known = self.known.get(document.name.as_str()).copied();
+        let known = self.known.find(&document);
         let language = document.language.as_ref();
         let variant =
             match language.filter(|language| Some(*language) != self.target.language.as_ref()) {
@@ -234,7 +249,7 @@ impl Loader {
         let write = async move |tx: &WriteTx<'_>| batch.write(tx).await;
         let done = self.database.write("import.batch", write).await?;
         let names = documents.iter().map(|one| one.document.name.as_str().to_owned());
-        self.known.extend(names.zip(done.iter().map(|(piece, _)| *piece)));
+        self.known.by_name.extend(names.zip(done.iter().map(|(piece, _)| *piece)));
         Ok(done.into_iter().map(|(_, outcome)| outcome).collect())
     }
 }
@@ -318,7 +333,7 @@ fn new_piece(one: &Prepared, tags: Vec<TagId>) -> NewContentPiece {
             slug: document.slug,
             cover_url: document.cover_url,
             cover_alt: document.cover_alt,
-            cover_width: None,
+            cover_width: document.cover_width,
             canonical_link: document.canonical_link,
             filename: Some(document.name),
             custom_data: document.custom_data,
@@ -341,7 +356,7 @@ fn change(document: &Document, tags: Vec<TagId>) -> ContentPieceChange {
         slug: Some(Some(document.slug)),
         cover_url: Some(document.cover_url),
         cover_alt: Some(document.cover_alt),
-        cover_width: None,
+        cover_width: document.cover_width.map(Some),
         canonical_link: Some(document.canonical_link),
         filename: None,
         custom_data: Some(document.custom_data),
@@ -351,11 +366,8 @@ fn change(document: &Document, tags: Vec<TagId>) -> ContentPieceChange {
 }
 
 /// The pieces of the group, or those below it too, that have a source's name.
-async fn known_pieces(
-    database: &Database,
-    target: &Target,
-) -> anyhow::Result<HashMap<String, ContentPieceId>> {
-    let mut known = HashMap::new();
+async fn known_pieces(database: &Database, target: &Target) -> anyhow::Result<Known> {
+    let mut known = Known::default();
     let mut after: Option<OrderKey> = None;
     loop {
         let query = ListQuery {
@@ -378,8 +390,9 @@ async fn known_pieces(
         let Some(last) = page.last() else { return Ok(known) };
         after = Some(last.0.order.clone());
         for (piece, _) in page {
+            known.ids.insert(piece.id);
             if let Some(name) = piece.fields.filename {
-                known.entry(name.into()).or_insert(piece.id);
+                known.by_name.entry(name.into()).or_insert(piece.id);
             }
         }
     }

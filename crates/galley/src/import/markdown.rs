@@ -1,7 +1,7 @@
 //! Markdown files with front matter, by the habits of Zola, Hugo, Jekyll, Astro and Hexo: dates in file names
 //! and paths, `slug`, `path`, `permalink`, `taxonomies`, covers. Whatever isn't known goes into the custom data.
 
-use galley_domain::Timestamp;
+use galley_domain::{ContentPieceId, Timestamp};
 use serde_json::{Map, Value};
 
 use super::raw::{Body, Raw};
@@ -34,25 +34,80 @@ pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> Raw {
         guesses.push("a title from the name");
         stem.to_owned()
     });
-    let (cover_url, cover_alt) = front.cover();
+    let cover = front.cover();
+    let authors = match take_texts(&mut front.0, "members") {
+        members if members.is_empty() => front.authors(),
+        members => members,
+    };
     Raw {
         name: name.to_owned(),
-        language: None,
+        id: front.id(),
         folders,
         title: Some(title),
         slug,
         date,
         description: front.text(&["description", "summary", "excerpt", "subtitle"]),
-        cover_url,
-        cover_alt,
+        cover_url: cover.url,
+        cover_alt: cover.alt,
+        cover_width: cover.width,
         canonical: front.text(&["canonical", "canonical_url", "canonicalUrl", "canonicalURL"]),
         tags: front.tags(is_jekyll),
-        authors: front.authors(),
+        authors,
         draft: front.is_draft(),
+        custom_data: front.text(&["customData"]),
         rest: front.0,
         body: Body::Markdown(body.to_owned()),
         guesses,
+        ..Raw::default()
     }
+}
+
+/// The fields that say something else than custom data. Under a name of these custom data can't stand by itself.
+pub(crate) const TAKEN: [&str; 36] = [
+    "id",
+    "title",
+    "slug",
+    "path",
+    "permalink",
+    "url",
+    "date",
+    "pubDate",
+    "published",
+    "publishDate",
+    "published_at",
+    "description",
+    "summary",
+    "excerpt",
+    "subtitle",
+    "cover",
+    "image",
+    "cover_image",
+    "featured_image",
+    "heroImage",
+    "thumbnail",
+    "banner",
+    "image_alt",
+    "imageAlt",
+    "heroImageAlt",
+    "canonical",
+    "canonical_url",
+    "canonicalUrl",
+    "canonicalURL",
+    "tags",
+    "categories",
+    "category",
+    "tag",
+    "taxonomies",
+    "members",
+    "customData",
+];
+
+/// A cover, as far as it is told.
+#[derive(Default)]
+struct Cover {
+    url: Option<String>,
+    alt: Option<String>,
+    width: Option<String>,
 }
 
 /// The front matter's fields that nobody has taken yet.
@@ -101,30 +156,48 @@ impl Front {
             .collect()
     }
 
+    /// Takes the id of a piece that was exported.
+    fn id(&mut self) -> Option<ContentPieceId> {
+        let id = self.0.get("id")?.as_str()?.parse().ok()?;
+        self.0.shift_remove("id");
+        Some(id)
+    }
+
     fn is_draft(&self) -> bool {
         let is = |name: &str, expected: bool| self.0.get(name) == Some(&Value::Bool(expected));
         is("draft", true) || is("published", false)
     }
 
     /// Takes the cover: an address, or one with what it shows.
-    fn cover(&mut self) -> (Option<String>, Option<String>) {
+    fn cover(&mut self) -> Cover {
         const NAMES: [&str; 7] =
             ["cover", "image", "cover_image", "featured_image", "heroImage", "thumbnail", "banner"];
-        if let Some(address) = self.text(&NAMES) {
-            return (Some(address), self.text(&["image_alt", "imageAlt", "heroImageAlt"]));
+        if let Some(url) = self.text(&NAMES) {
+            let alt = self.text(&["image_alt", "imageAlt", "heroImageAlt"]);
+            return Cover { url: Some(url), alt, width: None };
         }
         for name in NAMES {
             let Some(Value::Object(cover)) = self.0.get_mut(name) else { continue };
             let url = take_text(cover, &["image", "src", "url", "path"]);
             let alt = take_text(cover, &["alt", "caption", "title"]);
-            if url.is_some() {
-                if cover.is_empty() {
-                    self.0.shift_remove(name);
-                }
-                return (url, alt);
+            let width = take_text(cover, &["width"]);
+            if cover.is_empty() {
+                self.0.shift_remove(name);
+            }
+            if url.is_some() || alt.is_some() || width.is_some() {
+                return Cover { url, alt, width };
             }
         }
-        (None, None)
+        Cover::default()
+    }
+}
+
+fn take_texts(fields: &mut Map<String, Value>, name: &str) -> Vec<String> {
+    match fields.get(name) {
+        Some(Value::Array(items)) if items.iter().all(Value::is_string) => {
+            fields.shift_remove(name).map(|value| texts(value, false)).unwrap_or_default()
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -10,7 +10,7 @@ mod ghost;
 mod html;
 mod load;
 mod losses;
-mod markdown;
+pub(crate) mod markdown;
 mod raw;
 mod read;
 mod sources;
@@ -99,7 +99,7 @@ pub(crate) async fn run(
 }
 
 /// The group of this id, or the oldest one at the top of this name.
-async fn find_group(
+pub(crate) async fn find_group(
     database: &Database,
     workspace: WorkspaceId,
     wanted: &str,

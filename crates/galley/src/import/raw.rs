@@ -4,7 +4,7 @@ use galley_content::{Limits, Loss, Tree};
 use galley_domain::content_piece::{CustomData, Description, Slug, Title};
 use galley_domain::tag::TagLabel;
 use galley_domain::text::{ShortText, WebReference};
-use galley_domain::{Invalid, Timestamp};
+use galley_domain::{ContentPieceId, Invalid, Timestamp};
 use galley_server::sanitize;
 use serde_json::{Map, Value};
 
@@ -13,6 +13,8 @@ use serde_json::{Map, Value};
 pub(super) struct Raw {
     /// By what the piece is known when it is imported again.
     pub(super) name: String,
+    /// The piece that it was exported from, perhaps of another store.
+    pub(super) id: Option<ContentPieceId>,
     /// The language that it is in, where it is one of several.
     pub(super) language: Option<String>,
     /// The folders that it is in, from the top.
@@ -23,6 +25,7 @@ pub(super) struct Raw {
     pub(super) description: Option<String>,
     pub(super) cover_url: Option<String>,
     pub(super) cover_alt: Option<String>,
+    pub(super) cover_width: Option<String>,
     pub(super) canonical: Option<String>,
     pub(super) tags: Vec<String>,
     /// Who wrote it, in the source's words.
@@ -30,6 +33,8 @@ pub(super) struct Raw {
     pub(super) draft: bool,
     /// Whatever else there is.
     pub(super) rest: Map<String, Value>,
+    /// The same as a text that is to be kept as it is.
+    pub(super) custom_data: Option<String>,
     pub(super) body: Body,
     /// What was taken for granted.
     pub(super) guesses: Vec<&'static str>,
@@ -52,6 +57,7 @@ impl Default for Body {
 #[derive(Debug, Clone)]
 pub(super) struct Document {
     pub(super) name: ShortText,
+    pub(super) id: Option<ContentPieceId>,
     pub(super) language: Option<String>,
     pub(super) folders: Vec<String>,
     pub(super) title: Title,
@@ -60,6 +66,7 @@ pub(super) struct Document {
     pub(super) description: Option<Description>,
     pub(super) cover_url: Option<WebReference>,
     pub(super) cover_alt: Option<ShortText>,
+    pub(super) cover_width: Option<ShortText>,
     pub(super) canonical_link: Option<WebReference>,
     pub(super) tags: Vec<TagLabel>,
     pub(super) authors: Vec<String>,
@@ -97,8 +104,10 @@ impl Raw {
             self.slug.clone()
         });
         let rest = Some(self.rest).filter(|rest| !rest.is_empty());
+        let rest = rest.map(|rest| Value::Object(rest).to_string());
         Ok(Document {
             name: valid("the path", ShortText::parse(self.name))?,
+            id: self.id,
             language: self.language,
             folders: self.folders,
             title: valid("title", Title::parse(title))?,
@@ -107,6 +116,7 @@ impl Raw {
             description: optional("description", self.description, sanitize::description)?,
             cover_url: optional("cover", self.cover_url, WebReference::parse)?,
             cover_alt: optional("cover", self.cover_alt, ShortText::parse)?,
+            cover_width: optional("cover", self.cover_width, ShortText::parse)?,
             canonical_link: optional("canonical", self.canonical, WebReference::parse)?,
             tags: self
                 .tags
@@ -115,9 +125,7 @@ impl Raw {
                 .collect::<Result<_, _>>()?,
             authors: self.authors,
             draft: self.draft,
-            custom_data: rest
-                .map(|rest| valid("the rest", CustomData::parse(Value::Object(rest).to_string())))
-                .transpose()?,
+            custom_data: optional("the rest", self.custom_data.or(rest), CustomData::parse)?,
             content: tree.to_json(),
             losses,
             guesses: self.guesses,

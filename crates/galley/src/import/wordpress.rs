@@ -340,14 +340,11 @@ fn post(site: &Site, item: Item) -> Found {
     let excerpt = item.text("excerpt:encoded").to_owned();
     Found::Post(Box::new(Raw {
         name: format!("{}/?p={id}", site.host),
-        language: None,
-        folders: Vec::new(),
         title,
         slug,
         date: date.map(ToOwned::to_owned),
         description: Some(excerpt).filter(|excerpt| !excerpt.is_empty()),
         cover_url: cover,
-        cover_alt: None,
         canonical: item.meta("_yoast_wpseo_canonical").map(ToOwned::to_owned),
         tags,
         authors,
@@ -355,6 +352,7 @@ fn post(site: &Site, item: Item) -> Found {
         rest,
         body: Body::Html(html),
         guesses,
+        ..Raw::default()
     }))
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::program::{Program, free_port, galley, run, stderr, stdout, write};
 
 /// Real posts, where somebody has put them beside the repository.
-fn corpus() -> Option<PathBuf> {
+pub(crate) fn corpus() -> Option<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/posts");
     let path =
         std::env::var_os("GALLEY_TEST_POSTS").map_or_else(|| PathBuf::from(beside), PathBuf::from);
@@ -20,7 +20,7 @@ fn corpus() -> Option<PathBuf> {
 }
 
 /// What the report says first.
-fn summary(output: &std::process::Output) -> String {
+pub(crate) fn summary(output: &std::process::Output) -> String {
     stdout(output).lines().next().unwrap_or_default().to_owned()
 }
 
@@ -97,7 +97,7 @@ fn labels(piece: &Value) -> Vec<String> {
         .collect()
 }
 
-async fn last_event(program: &Program) -> Value {
+pub(crate) async fn last_event(program: &Program) -> Value {
     program.get("/events?perPage=100").await.as_array().unwrap().last().cloned().unwrap_or_default()
 }
 

@@ -13,6 +13,7 @@
 )]
 
 mod commands;
+mod export;
 mod first_start;
 mod full_disk;
 mod import;

@@ -1,0 +1,116 @@
+//! A piece as the text of a Markdown file.
+
+use anyhow::Context;
+use galley_content::Tree;
+use galley_domain::content_piece::ContentPiece;
+use galley_domain::text::{ShortText, WebReference};
+use serde_json::{Map, Value};
+
+use super::Source;
+use crate::import::markdown::TAKEN;
+
+/// Front matter and Markdown.
+pub(super) fn text(
+    piece: &ContentPiece,
+    content: Option<&str>,
+    source: &Source,
+) -> anyhow::Result<String> {
+    let fields = &piece.fields;
+    let mut front = Front(String::from("---\n"));
+    front.add("id", &Value::from(piece.id.to_string()));
+    front.add("title", &Value::from(fields.title.as_str()));
+    front.add("slug", &Value::from(fields.slug.as_str()));
+    if let Some(date) = fields.date {
+        front.add("date", &Value::from(date.to_string()));
+    }
+    if let Some(description) = &fields.description {
+        front.add("description", &Value::from(description.as_str()));
+    }
+    let mut cover = Map::new();
+    let parts = [
+        ("image", fields.cover_url.as_ref().map(WebReference::as_str)),
+        ("alt", fields.cover_alt.as_ref().map(ShortText::as_str)),
+        ("width", fields.cover_width.as_ref().map(ShortText::as_str)),
+    ];
+    for (name, part) in parts {
+        cover.extend(part.map(|part| (name.to_owned(), Value::from(part))));
+    }
+    if !cover.is_empty() {
+        front.add("cover", &Value::Object(cover));
+    }
+    if let Some(link) = &fields.canonical_link {
+        front.add("canonical", &Value::from(link.as_str()));
+    }
+    for (name, texts) in [("tags", source.labels(piece)), ("members", source.usernames(piece))] {
+        if !texts.is_empty() {
+            front.add(name, &Value::from(texts));
+        }
+    }
+    if let Some(data) = &fields.custom_data {
+        front.add_custom_data(data.as_str());
+    }
+    let tree = match content {
+        Some(json) => {
+            Tree::from_json(json).with_context(|| format!("the content of {}", piece.id))?
+        }
+        None => Tree::empty(),
+    };
+    Ok(format!("{}---\n\n{}", front.0, tree.to_markdown()))
+}
+
+/// Lines of YAML, each with a value that is written as JSON, which is YAML as well.
+struct Front(String);
+
+impl Front {
+    fn add(&mut self, name: &str, value: &Value) {
+        // As a key, too, it may hold what YAML would read otherwise.
+        let is_plain = name.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
+        let is_word = !matches!(
+            name.to_ascii_lowercase().as_str(),
+            "" | "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false" | "null"
+        );
+        if is_plain && is_word {
+            self.0.push_str(name);
+        } else {
+            self.0.push_str(&json(&Value::from(name)));
+        }
+        self.0.push_str(": ");
+        self.0.push_str(&json(value));
+        self.0.push('\n');
+    }
+
+    /// As fields of their own where that says the same, else as the text that it is.
+    fn add_custom_data(&mut self, text: &str) {
+        let read: Option<Value> = serde_json::from_str(text).ok();
+        match read.filter(|value| value.to_string().as_str() == text) {
+            Some(Value::Object(fields))
+                if !fields.is_empty()
+                    && !fields.keys().any(|name| TAKEN.contains(&name.as_str())) =>
+            {
+                for (name, value) in &fields {
+                    self.add(name, value);
+                }
+            }
+            _ => self.add("customData", &Value::from(text)),
+        }
+    }
+}
+
+/// JSON in one line, without characters that YAML has no place for.
+fn json(value: &Value) -> String {
+    let mut out = String::new();
+    for c in value.to_string().chars() {
+        match c {
+            '\u{7f}'..='\u{9f}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{feff}'
+            | '\u{fffe}'
+            | '\u{ffff}' => {
+                out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,128 @@
+//! The folder that an export is in: each file is whole, and what an earlier export left is taken away.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use super::names;
+
+/// The list of the files that are the export's.
+const LIST: &str = ".galley-export";
+
+/// A folder while it is written to.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    /// Those of an earlier export.
+    before: BTreeSet<String>,
+    now: BTreeSet<String>,
+    written: usize,
+    problems: Vec<String>,
+}
+
+impl Folder {
+    /// Takes a folder that is new, or empty, or of an earlier export. Hidden files, such as a repository's, may be
+    /// in it.
+    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+        fs::create_dir_all(path).with_context(|| format!("{} can't be made", path.display()))?;
+        let before = match fs::read_to_string(path.join(LIST)) {
+            Ok(text) => {
+                text.lines().filter(|line| names::is_path(line)).map(ToOwned::to_owned).collect()
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let mut files = fs::read_dir(path)?.filter_map(Result::ok);
+                if files.any(|file| !file.file_name().to_string_lossy().starts_with('.')) {
+                    bail!(
+                        "{} is neither empty nor of an earlier export: name another folder",
+                        path.display()
+                    );
+                }
+                BTreeSet::new()
+            }
+            Err(error) => {
+                return Err(error).with_context(|| format!("{}", path.join(LIST).display()));
+            }
+        };
+        let path = path.to_owned();
+        Ok(Self { path, before, now: BTreeSet::new(), written: 0, problems: Vec::new() })
+    }
+
+    /// Writes a file, if it isn't there as it is to be.
+    pub(super) fn write(&mut self, name: &str, text: &str) {
+        self.now.insert(name.to_owned());
+        match self.try_write(name, text) {
+            Ok(true) => self.written += 1,
+            Ok(false) => {}
+            Err(error) => {
+                self.problems.push(format!("{}: {error:#}", self.path.join(name).display()));
+            }
+        }
+    }
+
+    fn try_write(&self, name: &str, text: &str) -> anyhow::Result<bool> {
+        let path = self.place(name)?;
+        if !path.is_symlink() && fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
+            return Ok(false);
+        }
+        fs::create_dir_all(path.parent().unwrap_or(&self.path))?;
+        replace(&path, text)?;
+        Ok(true)
+    }
+
+    /// Where a file is.
+    fn place(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let mut parent = self.path.clone();
+        for part in Path::new(name).parent().into_iter().flat_map(Path::components) {
+            parent.push(part);
+            // It may lead out of the folder.
+            if parent.is_symlink() {
+                bail!("{} is a link, and is not followed", parent.display());
+            }
+        }
+        Ok(self.path.join(name))
+    }
+
+    /// Takes away what is no more; says how many files were written, and taken away, and what went wrong.
+    pub(super) fn finish(mut self) -> anyhow::Result<(usize, usize, Vec<String>)> {
+        let mut removed = 0;
+        for name in self.before.difference(&self.now) {
+            let Ok(path) = self.place(name) else { continue };
+            match fs::remove_file(&path) {
+                Ok(()) => removed += 1,
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => self.problems.push(format!("{}: {error}", path.display())),
+            }
+            // Folders that are empty now; the others stay by themselves.
+            let parents = Path::new(name).ancestors().skip(1);
+            for folder in parents.filter(|folder| !folder.as_os_str().is_empty()) {
+                if fs::remove_dir(self.path.join(folder)).is_err() {
+                    break;
+                }
+            }
+        }
+        let mut list = String::from(
+            "# Files of `galley export`: the next one removes those that are no more.\n",
+        );
+        for name in &self.now {
+            list.push_str(name);
+            list.push('\n');
+        }
+        replace(&self.path.join(LIST), &list)?;
+        Ok((self.written, removed, self.problems))
+    }
+}
+
+/// Writes a file so that it is there whole, or as it was.
+fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".unfinished");
+    let unfinished = path.with_file_name(name);
+    let mut file = fs::File::create(&unfinished)?;
+    file.write_all(text.as_bytes())?;
+    drop(file);
+    fs::rename(&unfinished, path)?;
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! `galley export`: a content group as Markdown files with front matter, the way back of `galley import`.
+//!
+//! The same content gives the same files, byte by byte, so that they can live in a repository.
+
+mod file;
+mod folder;
+mod names;
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+
+use galley_domain::content_group::ContentGroup;
+use galley_domain::content_piece::ContentPiece;
+use galley_domain::variant::Variant;
+use galley_domain::{ContentGroupId, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
+use galley_server::{Environment, Error};
+use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
+use galley_storage::content_pieces::{View, Viewed};
+use galley_storage::{Snapshot, Tx, content_groups, members, tags, variants};
+
+use crate::cli::ExportArguments;
+use crate::import::find_group;
+use crate::out::say;
+use crate::settings::Settings;
+use crate::{progress, store};
+use folder::Folder;
+use names::Names;
+
+/// How many pieces are read at a time.
+const PAGE: i64 = 32;
+
+pub(crate) async fn run(
+    settings: &Settings,
+    arguments: &ExportArguments,
+) -> anyhow::Result<ExitCode> {
+    let environment = Environment::default();
+    let database = store::open_existing(settings, &environment).await?;
+    let workspace = store::workspace(&database, arguments.workspace.as_deref()).await?;
+    let group = find_group(&database, workspace, &arguments.group).await?;
+    let mut folder = Folder::open(&arguments.folder)?;
+    // One moment for all of it, whatever is written meanwhile.
+    let snapshot = database.snapshot().await?;
+    let source = Source::read(&snapshot, workspace, group).await?;
+    let bar = progress::bar("files", 0);
+    let keys: Vec<_> = source.variants.iter().map(|one| one.key.as_str().to_owned()).collect();
+    let mut names = Names::new(keys.clone());
+    let (mut pieces, mut in_variants) = (0_u64, 0_u64);
+    let mut after = None;
+    loop {
+        let own = source.page(&snapshot, after.clone(), None).await?;
+        let Some((last, _)) = own.last() else { break };
+        let next = Sort { key: SortKey::CreatedAt, descending: false }.position(last);
+        bar.inc_length(own.len() as u64);
+        let mut stems = Vec::with_capacity(own.len());
+        for (piece, content) in &own {
+            let groups = source.folders(piece.content_group_id);
+            let name = names.name(piece, &groups);
+            folder.write(&name, &file::text(piece, content.as_deref(), &source)?);
+            stems.push(name);
+            pieces += 1;
+            bar.inc(1);
+        }
+        for variant in &source.variants {
+            let shown = source.page(&snapshot, after.clone(), Some(variant.id)).await?;
+            for ((piece, content), (own, stem)) in shown.iter().zip(own.iter().zip(&stems)) {
+                if (&piece.fields, content) == (&own.0.fields, &own.1) {
+                    continue;
+                }
+                let name = names.in_variant(stem, variant.key.as_str(), piece);
+                folder.write(&name, &file::text(piece, content.as_deref(), &source)?);
+                in_variants += 1;
+            }
+        }
+        after = Some(next);
+    }
+    bar.finish_and_clear();
+    drop(snapshot);
+    database.close().await;
+    let (written, removed, problems) = folder.finish()?;
+    say!(
+        "{pieces} pieces and {in_variants} in variants: {written} files written, {removed} removed"
+    );
+    if in_variants > 0 {
+        let folder = arguments.folder.display();
+        say!(
+            "To import them again: galley import {folder} --groups --variants OWN,{}",
+            keys.join(",")
+        );
+    }
+    for problem in &problems {
+        eprintln!("{problem}");
+    }
+    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What pieces refer to.
+struct Source {
+    workspace: WorkspaceId,
+    group: ContentGroupId,
+    /// The groups below it, each with its parent.
+    groups: HashMap<ContentGroupId, (ContentGroup, Option<ContentGroupId>)>,
+    tags: HashMap<TagId, String>,
+    /// Usernames; somebody invited has none.
+    members: HashMap<WorkspaceMemberId, String>,
+    variants: Vec<Variant>,
+}
+
+impl Source {
+    async fn read(
+        snapshot: &Snapshot,
+        workspace: WorkspaceId,
+        group: ContentGroupId,
+    ) -> Result<Self, Error> {
+        let read = async move |tx: &Tx<'_>| {
+            let groups = content_groups::subtree(tx, workspace, &[group]).await?;
+            let groups = groups.into_iter().map(|(group, parent)| (group.id, (group, parent)));
+            let tags = tags::list(tx, workspace, None, i64::MAX, 0).await?.into_iter();
+            let members = members::list(tx, workspace, None, i64::MAX, 0).await?.into_iter();
+            let named = members.filter_map(|member| Some((member.id, member.user?.username)));
+            let variants = variants::list(tx, workspace, None, i64::MAX, 0).await?;
+            Ok::<_, Error>(Self {
+                workspace,
+                group,
+                groups: groups.collect(),
+                tags: tags.map(|tag| (tag.id, tag.label.as_str().to_owned())).collect(),
+                members: named.collect(),
+                variants,
+            })
+        };
+        snapshot.read("export.source", read).await
+    }
+
+    /// Some of the pieces, in the order in which they were made.
+    async fn page(
+        &self,
+        snapshot: &Snapshot,
+        after: Option<Position>,
+        variant: Option<VariantId>,
+    ) -> Result<Vec<Viewed>, Error> {
+        let (workspace, group) = (self.workspace, self.group);
+        let read = async move |tx: &Tx<'_>| {
+            let query = ListQuery {
+                groups: Some(vec![group]),
+                subtree: true,
+                within: None,
+                slug: None,
+                tag: None,
+                sort: Sort { key: SortKey::CreatedAt, descending: false },
+                after: after.clone(),
+                limit: PAGE,
+                offset: 0,
+                view: View { variant, content: true },
+            };
+            Ok::<_, Error>(content_piece_list::list(tx, workspace, &query).await?)
+        };
+        snapshot.read("export.page", read).await
+    }
+
+    /// The groups between the exported one and a piece, from above.
+    fn folders(&self, mut group: ContentGroupId) -> Vec<&str> {
+        let mut folders = Vec::new();
+        while group != self.group
+            && let Some((known, parent)) = self.groups.get(&group)
+        {
+            folders.push(known.name.as_str());
+            let Some(parent) = parent else { break };
+            group = *parent;
+        }
+        folders.reverse();
+        folders
+    }
+
+    fn labels(&self, piece: &ContentPiece) -> Vec<&str> {
+        piece.fields.tags.iter().filter_map(|tag| self.tags.get(tag)).map(String::as_str).collect()
+    }
+
+    fn usernames(&self, piece: &ContentPiece) -> Vec<&str> {
+        let members = piece.fields.members.iter();
+        members.filter_map(|member| self.members.get(member)).map(String::as_str).collect()
+    }
+}
