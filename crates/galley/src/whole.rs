@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::{Context, bail};
 use galley_server::Environment;
@@ -44,13 +45,14 @@ pub(crate) async fn copy(settings: &Settings, arguments: &CopyArguments) -> anyh
     }
     let options = store::options(to.clone(), settings, &environment, Role::Command);
     let target = NewStore::open(&options).await.with_context(|| format!("--to, {to:?}"))?;
+    let started = Instant::now();
     let (bar, tell) = progress::of_store("rows copied and compared");
     let copied = copy_rows(&source.snapshot().await?, &target, tell).await?;
     target.finish().await?;
     bar.finish_and_clear();
     source.close().await;
     print(&copied);
-    say!("Copied and compared row by row.");
+    say!("Copied and compared row by row in {:.1} s.", started.elapsed().as_secs_f64());
     say!("{}", key::hint_for_copy(&from, &to));
     Ok(())
 }
