@@ -52,8 +52,8 @@ on_both_engines! {
     }
 }
 
-/// Without those of the deliveries, which are looked for once a second.
+/// Without those of deliveries and mails, which are looked for, or counted, now and then.
 fn of_requests(mut statements: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
-    statements.retain(|sql, _| !sql.contains("webhook_queues"));
+    statements.retain(|sql, _| !sql.contains("webhook_queues") && !sql.contains("FROM mails"));
     statements
 }
