@@ -199,6 +199,30 @@ on_both_engines! {
         }
     }
 
+    async fn killed_in_its_midst_an_import_goes_on(store: TestStore) {
+        let folder = store.directory().join("blog");
+        for number in 0..400 {
+            write(&folder.join(format!("{number:03}.md")), format!("---\ntitle: T {number}\ntags: [a, t{}]\n---\nText\n", number % 7));
+        }
+        let program = Program::serve(&store, free_port());
+        for ms in [50, 100, 150, 200] {
+            let mut command = galley(&store);
+            command.arg("import").arg(&folder).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+            let mut child = command.spawn().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(ms));
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let before = program.pieces("").await.len();
+        let last = run(galley(&store).arg("import").arg(&folder));
+        assert_eq!(summary(&last), format!("{} imported, 0 updated, {before} unchanged, 0 with problems", 400 - before));
+        let mut names: Vec<_> = program.pieces("").await.iter().map(|piece| piece["filename"].to_string()).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), 400, "each once");
+        assert_eq!(program.get("/tags/list").await.as_array().unwrap().len(), 8);
+    }
+
     async fn folders_become_groups_and_languages_variants(store: TestStore) {
         let folder = store.directory().join("docs");
         write(&folder.join("guide/start.md"), "---\ntitle: Start\n---\nHello\n");
@@ -274,6 +298,7 @@ on_both_engines! {
         write(&folder.join("bad-date.md"), "---\ntitle: A\ndate: soon\n---\n");
         write(&folder.join("latin1.md"), b"---\ntitle: A\n---\n\nCaf\xe9\n".as_slice());
         write(&folder.join("deep.md"), ">".repeat(400));
+        std::fs::File::create(folder.join("huge.md")).unwrap().set_len(100 * 1024 * 1024).unwrap();
         write(&folder.join("nul.md"), "a\0b");
         write(&folder.join("nul-in-title.md"), "---\ntitle: \"a\\0b\"\n---\n");
         write(&folder.join("unsafe.md"), "---\ndescription: <script>x</script><b>ok</b>\n---\n");
@@ -282,10 +307,10 @@ on_both_engines! {
         run(galley(&store).arg("init").env("GALLEY_INIT_TOKEN", crate::program::init_token()));
         let output = run(galley(&store).arg("import").arg(&folder));
         assert_eq!(output.status.code(), Some(1));
-        assert_eq!(summary(&output), "2 imported, 0 updated, 0 unchanged, 10 with problems");
+        assert_eq!(summary(&output), "2 imported, 0 updated, 0 unchanged, 11 with problems");
         let told = stderr(&output);
         for place in ["bad-toml.md:3:", "bad-yaml.md:3:", "open.md:1:", "bad-date.md: date \"soon\"",
-            "latin1.md:5:", "deep.md: ", "nul.md: ", "nul-in-title.md: title must not contain NUL",
+            "latin1.md:5:", "deep.md: ", "huge.md: has 104857600 bytes, and at most 8388608 are read", "nul.md: ", "nul-in-title.md: title must not contain NUL",
             "link.md: is a link", "loop: is a link"] {
             assert!(told.contains(place), "{place} is not named in:\n{told}");
         }
