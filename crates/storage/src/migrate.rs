@@ -4,6 +4,7 @@
 //! program that may use the schema after it: a program that finds a change that it doesn't know
 //! serves on if the record says that it may, and refuses if not.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use deadpool_postgres::ClientWrapper;
@@ -126,6 +127,32 @@ pub(crate) fn state(connection: &Connection, program_version: &str) -> Result<(i
         .map_err(|_| Error::Schema("this is not a database of galley".to_owned()))?;
     let is_older = missing(&applied, program_version)?.next().is_some();
     Ok((applied.last().map_or(0, |record| record.version), is_older))
+}
+
+/// Refuses a SQLite database with anything else in its schema than the changes that it records make: a file may
+/// come from anywhere, and a trigger in it would run with the server.
+pub(crate) fn refuse_foreign_schema(connection: &Connection, version: i64) -> Result<()> {
+    let known = Connection::open_in_memory()?;
+    let changes = MIGRATIONS.iter().filter(|migration| migration.version <= version);
+    for migration in changes {
+        known.execute_batch(&for_sqlite(migration.sql))?;
+    }
+    known.execute_batch(CREATE_RECORD)?;
+    let (expected, found) = (schema_of(&known)?, schema_of(connection)?);
+    let odd = found.symmetric_difference(&expected).next();
+    odd.map_or(Ok(()), |(_, name, _)| {
+        Err(Error::Schema(format!("its schema is not that of galley: {name} is another one")))
+    })
+}
+
+/// What makes up a schema: kinds, names and statements.
+fn schema_of(connection: &Connection) -> Result<BTreeSet<(String, String, String)>> {
+    let mut statement = connection.prepare(
+        "SELECT type, name, CASE name WHEN 'schema_migrations' THEN '' ELSE COALESCE(sql, '') END
+         FROM sqlite_schema WHERE name <> 'sqlite_stat1'",
+    )?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Brings the PostgreSQL database's schema up to date; one node at a time does.

@@ -331,6 +331,15 @@ on_both_engines! {
             }
             assert!(!data_dir(&other).join("galley.db").exists());
         }
+        // A trigger would run with the server.
+        std::fs::write(&bad, &whole).unwrap();
+        rusqlite::Connection::open(&bad).unwrap().execute_batch(
+            "CREATE TRIGGER evil AFTER INSERT ON tokens BEGIN DELETE FROM events; END").unwrap();
+        for verb in ["verify", "restore"] {
+            let output = run(command(&other).arg(verb).arg(&bad));
+            assert_eq!(output.status.code(), Some(1), "{verb}: {output:?}");
+            assert!(stderr(&output).contains("evil is another one"), "{output:?}");
+        }
         for wrong in ["mysql://x", "", "sqlite:"] {
             let output = run(command(&store).args(["copy", "--from", wrong, "--to", &url(&other)]));
             assert_eq!(output.status.code(), Some(1), "{output:?}");

@@ -45,15 +45,13 @@ pub async fn verify(
     program_version: &str,
     progress: impl FnMut(Progress) + Send,
 ) -> Result<FileSummary> {
+    let (schema, is_older) = look_at(file, program_version)?;
     let path = file.to_owned();
     let tables = on_thread(move || {
         sqlite::check(&path)?;
         tables::of(&sqlite::open_reader(&path)?)
     });
     let tables = tables.await?;
-    let connection = sqlite::open_reader(file)?;
-    let (schema, is_older) = migrate::state(&connection, program_version)?;
-    drop(connection);
     let snapshot = Snapshot::of_file(file)?;
     let tables = copy::summarize(&snapshot, &tables, progress).await?;
     Ok(FileSummary { schema, is_older, tables })
@@ -66,7 +64,7 @@ pub async fn restore(
     progress: impl FnMut(Progress) + Send + 'static,
 ) -> Result<()> {
     let path = file.to_owned();
-    let (_, is_older) = migrate::state(&sqlite::open_reader(&path)?, options.program_version)?;
+    let (_, is_older) = look_at(file, options.program_version)?;
     match &options.url {
         DatabaseUrl::Sqlite(to) => {
             let lock = ServerLock::take(to)?;
@@ -90,6 +88,14 @@ pub async fn restore(
             to.finish().await
         }
     }
+}
+
+/// The number of a file's last schema change, and whether there are more by now. Refuses what isn't ours.
+fn look_at(file: &Path, program_version: &str) -> Result<(i64, bool)> {
+    let connection = sqlite::open_reader(file)?;
+    let (schema, is_older) = migrate::state(&connection, program_version)?;
+    migrate::refuse_foreign_schema(&connection, schema)?;
+    Ok((schema, is_older))
 }
 
 /// Refuses to write over a file.
