@@ -130,7 +130,8 @@ fn parse_url(text: &str) -> anyhow::Result<DatabaseUrl> {
     let path = text.strip_prefix("sqlite:").unwrap_or(text);
     let path = path.strip_prefix("//").unwrap_or(path);
     if path.is_empty() || path.contains("://") {
-        bail!("{text:?} is no store: name it as postgres://… or sqlite:PATH");
+        // The text may hold a password, and is not told.
+        bail!("--from and --to are postgres://… or sqlite:PATH");
     }
     let path = PathBuf::from(path);
     let is_file = path.is_file() || path.extension().is_some_and(|kind| kind == "db");

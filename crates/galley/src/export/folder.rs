@@ -46,6 +46,8 @@ impl Folder {
                 return Err(error).with_context(|| format!("{}", path.join(LIST).display()));
             }
         };
+        // From here on it is an export's, also if this one is stopped in its midst.
+        write_list(path, &before)?;
         let path = path.to_owned();
         Ok(Self { path, before, now: BTreeSet::new(), written: 0, problems: Vec::new() })
     }
@@ -103,16 +105,19 @@ impl Folder {
                 }
             }
         }
-        let mut list = String::from(
-            "# Files of `galley export`: the next one removes those that are no more.\n",
-        );
-        for name in &self.now {
-            list.push_str(name);
-            list.push('\n');
-        }
-        replace(&self.path.join(LIST), &list)?;
+        write_list(&self.path, &self.now)?;
         Ok((self.written, removed, self.problems))
     }
+}
+
+fn write_list(folder: &Path, names: &BTreeSet<String>) -> anyhow::Result<()> {
+    let mut list =
+        String::from("# Files of `galley export`: the next one removes those that are no more.\n");
+    for name in names {
+        list.push_str(name);
+        list.push('\n');
+    }
+    replace(&folder.join(LIST), &list)
 }
 
 /// Writes a file so that it is there whole, or as it was.

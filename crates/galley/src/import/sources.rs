@@ -46,6 +46,8 @@ pub(super) fn find(sources: &[PathBuf], languages: &[String]) -> anyhow::Result<
             .with_context(|| format!("{} can't be read", source.display()))?;
         if metadata.is_dir() {
             find_below(source, &mut found);
+        } else if !metadata.is_file() {
+            bail!("{} is neither a file nor a folder", source.display());
         } else {
             let name = source.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let kind = match extension(source).as_str() {

@@ -340,8 +340,18 @@ on_both_engines! {
             assert_eq!(output.status.code(), Some(1), "{verb}: {output:?}");
             assert!(stderr(&output).contains("evil is another one"), "{output:?}");
         }
-        for wrong in ["mysql://x", "", "sqlite:"] {
+        // Values of another type than their columns'.
+        std::fs::write(&bad, &whole).unwrap();
+        rusqlite::Connection::open(&bad).unwrap()
+            .execute_batch("UPDATE content_groups SET name = x'ff00'").unwrap();
+        for verb in ["verify", "restore"] {
+            let output = run(command(&other).arg(verb).arg(&bad));
+            assert_eq!(output.status.code(), Some(1), "{verb}: {output:?}");
+        }
+        assert!(!data_dir(&other).join("galley.db").exists());
+        for wrong in ["mysql://u:s3cret@x", "POSTGRES://u:s3cret@x", "", "sqlite:"] {
             let output = run(command(&store).args(["copy", "--from", wrong, "--to", &url(&other)]));
+            assert!(!stderr(&output).contains("s3cret"), "{output:?}");
             assert_eq!(output.status.code(), Some(1), "{output:?}");
         }
         let output = run(command(&store).args(["copy", "--from", &url(&store), "--to", &url(&store)]));

@@ -64,7 +64,8 @@ pub async fn restore(
     progress: impl FnMut(Progress) + Send + 'static,
 ) -> Result<()> {
     let path = file.to_owned();
-    let (_, is_older) = look_at(file, options.program_version)?;
+    // All of it, before anything is made.
+    let is_older = verify(file, options.program_version, |_| {}).await?.is_older;
     match &options.url {
         DatabaseUrl::Sqlite(to) => {
             let lock = ServerLock::take(to)?;
