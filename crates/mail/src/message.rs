@@ -137,6 +137,22 @@ mod tests {
             assert!(lines.contains(&"Date: Thu, 20 Nov 2025 09:30:00 +0000"), "{text}");
             assert!(lines.contains(&"Message-ID: <mail_1@example.org>"), "{text}");
         }
+        // What looks encoded is no more what it says.
+        let odd = Mail {
+            subject: format!("=?utf-8?q?hi?= {}", "\u{e9}".repeat(60)),
+            ..mail("a@example.org")
+        };
+        let text = String::from_utf8(odd.to_message(&from).unwrap().formatted()).unwrap();
+        let lines: Vec<_> =
+            text.split("\r\n").skip_while(|line| !line.starts_with("Subject: ")).collect();
+        let mut words = vec![lines[0].strip_prefix("Subject: ").unwrap()];
+        words.extend(lines[1..].iter().map_while(|line| line.strip_prefix(' ')));
+        let decoded = words.iter().flat_map(|word| {
+            let inner = word.strip_prefix("=?utf-8?b?").unwrap().strip_suffix("?=").unwrap();
+            assert!(word.len() <= 75, "{word}");
+            STANDARD.decode(inner).unwrap()
+        });
+        assert_eq!(String::from_utf8(decoded.collect()).unwrap(), odd.subject);
         for address in ["", "a@b@c", "a@example.org\r\nBcc: b@example.org"] {
             assert!(
                 matches!(mail(address).to_message(&from), Err(NotSent::Refused(_))),

@@ -200,26 +200,32 @@ on_both_engines! {
     }
 
     async fn killed_in_its_midst_an_import_goes_on(store: TestStore) {
+        const PIECES: usize = 2_000;
         let folder = store.directory().join("blog");
-        for number in 0..400 {
-            write(&folder.join(format!("{number:03}.md")), format!("---\ntitle: T {number}\ntags: [a, t{}]\n---\nText\n", number % 7));
+        for number in 0..PIECES {
+            write(&folder.join(format!("{number:04}.md")), format!("---\ntitle: T {number}\ntags: [a, t{}]\n---\nText\n", number % 7));
         }
         let program = Program::serve(&store, free_port());
-        for ms in [50, 100, 150, 200] {
+        for killed in 1..=4 {
+            let so_far = program.pieces("").await.len();
             let mut command = galley(&store);
             command.arg("import").arg(&folder).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
             let mut child = command.spawn().unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(ms));
+            // In its midst: it has made some, and has some to make.
+            while program.pieces("").await.len() == so_far {
+                assert!(child.try_wait().unwrap().is_none(), "{killed}: it ended by itself, {so_far} before");
+            }
             child.kill().unwrap();
             child.wait().unwrap();
         }
         let before = program.pieces("").await.len();
+        assert!((1..PIECES).contains(&before), "{before}: nothing was left to do");
         let last = run(galley(&store).arg("import").arg(&folder));
-        assert_eq!(summary(&last), format!("{} imported, 0 updated, {before} unchanged, 0 with problems", 400 - before));
+        assert_eq!(summary(&last), format!("{} imported, 0 updated, {before} unchanged, 0 with problems", PIECES - before));
         let mut names: Vec<_> = program.pieces("").await.iter().map(|piece| piece["filename"].to_string()).collect();
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), 400, "each once");
+        assert_eq!(names.len(), PIECES, "each once");
         assert_eq!(program.get("/tags/list").await.as_array().unwrap().len(), 8);
     }
 

@@ -114,6 +114,8 @@ on_both_engines! {
             }
         }
         eprintln!("{again} of {PEOPLE} had no answer at first");
+        // In the first round nobody waits before the kill.
+        assert!((1..PEOPLE).contains(&again), "no kill came between a click and its token");
         let mut addresses: Vec<String> = Vec::new();
         for token in &tokens {
             let own = client.get(format!("{}/profile", program.url)).bearer_auth(token).send().await.unwrap();
