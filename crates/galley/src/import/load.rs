@@ -55,6 +55,8 @@ pub(super) struct Loader {
     known: Known,
     /// The groups of folders.
     groups: HashMap<Vec<String>, ContentGroupId>,
+    /// The variants of languages.
+    variants: HashMap<String, VariantKey>,
     /// The members, by what sources may call them.
     people: HashMap<String, WorkspaceMemberId>,
 }
@@ -101,7 +103,15 @@ impl Loader {
         let known = known_pieces(&database, &target).await?;
         let people = people(&database, &target.scope).await?;
         let target = Arc::new(target);
-        Ok(Self { database, environment, target, known, groups: HashMap::new(), people })
+        Ok(Self {
+            database,
+            environment,
+            target,
+            known,
+            groups: HashMap::new(),
+            variants: HashMap::new(),
+            people,
+        })
     }
 
     /// What would come of `documents`, as far as that can be said without keeping them.
@@ -221,7 +231,10 @@ impl Loader {
     }
 
     /// The variant of a language.
-    async fn variant(&self, language: &str) -> Result<VariantKey, String> {
+    async fn variant(&mut self, language: &str) -> Result<VariantKey, String> {
+        if let Some(known) = self.variants.get(language) {
+            return Ok(known.clone());
+        }
         let key = variant_key(language)?;
         let label =
             VariantLabel::parse(language).map_err(|invalid| format!("the language {invalid}"))?;
@@ -236,7 +249,9 @@ impl Loader {
             Ok::<_, Error>(())
         };
         let made = self.database.write("import.variant", find_or_make).await;
-        made.map(|()| key).map_err(|error| format!("the variant {language:?}: {error}"))
+        made.map_err(|error| format!("the variant {language:?}: {error}"))?;
+        self.variants.insert(language.to_owned(), key.clone());
+        Ok(key)
     }
 
     async fn write(&mut self, documents: Vec<Prepared>) -> Result<Vec<Outcome>, Error> {

@@ -66,11 +66,11 @@ pub(crate) async fn run(
     };
     let mut loader = Loader::new(database.clone(), environment, target).await?;
     let mut report = Report { problems: found.problems, ..Report::default() };
-    let bar = progress::bar("pieces", read::count(&found.files));
+    let bar = progress::bar("pieces", found.files.len() as u64);
     let mut units = read::units(found.files);
     let mut some = Vec::new();
     while units.recv_many(&mut some, load::BATCH).await > 0 {
-        let count = some.len() as u64;
+        let mut count = some.len() as u64;
         let mut documents = Vec::new();
         for outcome in read::all(std::mem::take(&mut some)).await {
             match outcome {
@@ -80,6 +80,10 @@ pub(crate) async fn run(
                 read::Outcome::Document(document) => {
                     report.losses.add(&document);
                     documents.push(*document);
+                }
+                read::Outcome::More(more) => {
+                    bar.inc_length(more);
+                    count -= 1;
                 }
                 read::Outcome::LeftOut(what) => report.losses.leave_out(what),
                 read::Outcome::Problem(problem) => report.problems.push(problem),

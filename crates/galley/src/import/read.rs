@@ -23,15 +23,8 @@ pub(super) enum Unit {
     /// What is left out, in words that can be counted.
     LeftOut(String),
     Problem(String),
-}
-
-/// How many units there are.
-pub(super) fn count(files: &[SourceFile]) -> u64 {
-    let of_file = |file: &SourceFile| match file.kind {
-        Kind::WordPress => wordpress::count(&file.path).unwrap_or(1),
-        _ => 1,
-    };
-    files.iter().map(of_file).sum()
+    /// So many more are to come than there are files.
+    More(u64),
 }
 
 /// Looks through the files; what was found comes one after the other.
@@ -48,6 +41,7 @@ pub(super) fn units(files: Vec<SourceFile>) -> Receiver<Unit> {
                 Kind::WordPress => {
                     let told = wordpress::read(&file.path, |found| {
                         let unit = match found {
+                            wordpress::Found::Count(count) => Unit::More(count.saturating_sub(1)),
                             wordpress::Found::Post(raw) => Unit::Post(place.clone(), raw),
                             wordpress::Found::LeftOut(what) => Unit::LeftOut(what),
                             wordpress::Found::Problem(line, message) => at(line, &message),
@@ -87,6 +81,7 @@ pub(super) enum Outcome {
     Document(Box<Document>),
     LeftOut(String),
     Problem(String),
+    More(u64),
 }
 
 /// Reads units at the same time, and says what came of them in their order.
@@ -112,6 +107,7 @@ fn one(unit: Unit) -> Outcome {
         }
         Unit::LeftOut(what) => return Outcome::LeftOut(what),
         Unit::Problem(problem) => return Outcome::Problem(problem),
+        Unit::More(count) => return Outcome::More(count),
     };
     match read {
         Ok(document) => Outcome::Document(Box::new(document)),

@@ -50,16 +50,13 @@ struct Term {
 
 /// What is told of a file: a post, or something that can't be one.
 pub(super) enum Found {
+    /// How many there are, before the first one.
+    Count(u64),
     Post(Box<Raw>),
     /// One that is left out, and why: counted, as that may be meant.
     LeftOut(String),
     /// What can't be read, with its line.
     Problem(usize, String),
-}
-
-/// How many posts there are.
-pub(super) fn count(path: &Path) -> Result<u64, (usize, String)> {
-    Ok(survey(path)?.posts)
 }
 
 /// Reads a file to its end, or until `tell` has enough.
@@ -68,6 +65,9 @@ pub(super) fn read(
     mut tell: impl FnMut(Found) -> ControlFlow<()>,
 ) -> Result<(), (usize, String)> {
     let site = survey(path)?;
+    if tell(Found::Count(site.posts)).is_break() {
+        return Ok(());
+    }
     let result = walk(path, |piece| match piece {
         Piece::Item(item) => tell(post(&site, item)),
         Piece::Author(..) | Piece::Channel(..) => ControlFlow::Continue(()),
