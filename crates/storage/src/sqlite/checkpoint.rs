@@ -1,13 +1,14 @@
 //! Moves what was committed from the write-ahead log into the database file, off everybody's path.
 //!
-//! A passive checkpoint never waits for anybody and never shrinks the log; when the log has grown
-//! large because readers kept it busy, one that truncates it is tried.
+//! A passive checkpoint never waits for anybody. The log begins anew only at a moment in which nobody reads from it;
+//! where readers leave no such moment and it has grown large, writers wait for one. It is never cut here: for as long
+//! as that takes, which is tens of milliseconds, nobody could read.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
@@ -24,8 +25,12 @@ const GROWN: i64 = 4_096;
 /// For how long nobody has to write until what there is is folded in.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// From this size on the log is cut.
-const LOG_MAX: u64 = 64 * 1024 * 1024;
+/// From this size on the log is to begin anew. Writers cut it to this size when it does.
+pub(super) const LOG_MAX: u64 = 64 * 1024 * 1024;
+
+/// For how long writers wait for a moment without readers, and for how long they are left alone when there was none.
+const MOMENT_MAX: Duration = Duration::from_millis(40);
+const LEFT_ALONE: Duration = Duration::from_secs(1);
 
 /// The thread that makes checkpoints.
 #[derive(Debug)]
@@ -49,7 +54,7 @@ impl CheckpointSignal {
 impl Checkpointer {
     pub(super) fn start(database: &Path) -> Result<Self> {
         let connection = connection::open_writer(database)?;
-        connection.busy_timeout(PAUSE)?;
+        connection.busy_timeout(MOMENT_MAX)?;
         let log = PathBuf::from(format!("{}-wal", database.display()));
         let (signal, signals) = sync_channel(1);
         let thread = std::thread::Builder::new()
@@ -76,15 +81,16 @@ impl Checkpointer {
 }
 
 fn run(connection: &Connection, log: &Path, signals: &Receiver<()>) {
+    let mut folder = Folder { connection, log, busy_until: None };
     // The first one folds in what an earlier process left.
-    fold(connection, log);
+    folder.fold();
     let mut is_folded = true;
     loop {
         match signals.recv_timeout(QUIET) {
             Ok(()) => {
                 is_folded = false;
                 std::thread::sleep(PAUSE);
-                if !has_grown(connection, log) {
+                if !folder.has_grown() {
                     continue;
                 }
             }
@@ -92,24 +98,49 @@ fn run(connection: &Connection, log: &Path, signals: &Receiver<()>) {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        fold(connection, log);
+        folder.fold();
         is_folded = true;
     }
 }
 
-/// Whether there is so much to fold in that it shouldn't wait until nobody writes.
-fn has_grown(connection: &Connection, log: &Path) -> bool {
-    let pages = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
-        Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?)
-    });
-    pages.unwrap_or(i64::MAX) >= GROWN || size(log) > LOG_MAX
+struct Folder<'a> {
+    connection: &'a Connection,
+    log: &'a Path,
+    /// Until when nobody is to wait, as it was for nothing last time.
+    busy_until: Option<Instant>,
 }
 
-fn fold(connection: &Connection, log: &Path) {
-    let mode = if size(log) > LOG_MAX { "TRUNCATE" } else { "PASSIVE" };
-    let pragma = format!("PRAGMA wal_checkpoint({mode})");
-    if let Err(error) = connection.query_row(&pragma, [], |_| Ok(())) {
-        tracing::warn!(%error, "a checkpoint failed; the next one tries again");
+impl Folder<'_> {
+    /// Whether there is so much to fold in that it shouldn't wait until nobody writes.
+    fn has_grown(&self) -> bool {
+        let pages = self.connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+            Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?)
+        });
+        pages.unwrap_or(i64::MAX) >= GROWN || self.is_to_begin_anew()
+    }
+
+    fn is_to_begin_anew(&self) -> bool {
+        size(self.log) > LOG_MAX && self.busy_until.is_none_or(|until| until <= Instant::now())
+    }
+
+    fn fold(&mut self) {
+        // Most of it while everybody goes on.
+        self.checkpoint("PASSIVE");
+        if self.is_to_begin_anew() && !self.checkpoint("RESTART") {
+            self.busy_until = Some(Instant::now() + LEFT_ALONE);
+        }
+    }
+
+    /// Whether it did all that it was to do.
+    fn checkpoint(&self, mode: &str) -> bool {
+        let pragma = format!("PRAGMA wal_checkpoint({mode})");
+        match self.connection.query_row(&pragma, [], |row| row.get::<_, i64>(0)) {
+            Ok(busy) => busy == 0,
+            Err(error) => {
+                tracing::warn!(%error, "a checkpoint failed; the next one tries again");
+                false
+            }
+        }
     }
 }
 

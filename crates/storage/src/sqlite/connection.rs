@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::Duration;
 
+use super::checkpoint::LOG_MAX;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
@@ -29,10 +30,10 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     }
     // Savepoints keep what they may have to take back in memory; the cache holds what a group of writes
     // touches, in KiB.
-    connection.execute_batch(
+    connection.execute_batch(&format!(
         "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=0;
-         PRAGMA temp_store=MEMORY; PRAGMA cache_size=-16384;",
-    )?;
+         PRAGMA temp_store=MEMORY; PRAGMA cache_size=-16384; PRAGMA journal_size_limit={LOG_MAX};"
+    ))?;
     keep_statements(&connection)?;
     Ok(connection)
 }

@@ -110,3 +110,40 @@ async fn a_read_that_takes_long_goes_on_beside_the_others() {
     let ran: u64 = open.log.take().values().filter(|count| **count == 2).count() as u64;
     assert_eq!(ran, 1, "it was interrupted where it was called, and ran again on its own thread");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_begins_anew_though_somebody_reads_all_the_time() {
+    const MIB: u64 = 1024 * 1024;
+    let store = TestStore::sqlite();
+    let log = store.directory().join("galley.db-wal");
+    let open = Arc::new(Open::new(store).await);
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let readers: Vec<_> = (0..8)
+        .map(|_| {
+            let (open, stop) = (Arc::clone(&open), Arc::clone(&stop));
+            tokio::spawn(async move {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    slugs(&open).await;
+                }
+            })
+        })
+        .collect();
+    let (mut written, mut largest) = (0, 0);
+    let tree = "x".repeat(512 * 1024);
+    for number in 0..800 {
+        let mut piece = open.piece(&format!("p{number}"), None);
+        piece.order = galley_domain::OrderKey::from_stored(format!("{number:05}"));
+        let (workspace, tree) = (open.workspace, tree.clone());
+        let write = async move |tx: &WriteTx<'_>| {
+            content_pieces::insert(tx, workspace, &piece, &tree).await
+        };
+        open.database.write::<_, Error, _>("insert", write).await.unwrap();
+        written += 512 * 1024;
+        largest = largest.max(std::fs::metadata(&log).unwrap().len());
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    for reader in readers {
+        reader.await.unwrap();
+    }
+    assert!(written > 350 * MIB && largest < written / 4 * 3, "{} MiB", largest / MIB);
+}
