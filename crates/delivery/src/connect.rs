@@ -9,8 +9,8 @@ use galley_domain::address_policy::{AddressPolicy, Verdict};
 use http_body_util::Full;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -197,18 +197,9 @@ where
     Ok(Connection { sender, address, task })
 }
 
-/// Certificates are checked against the system's roots (`SSL_CERT_FILE` names others).
+/// What is spoken over TLS is HTTP/1.1.
 pub(crate) fn tls() -> Arc<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    for certificate in rustls_native_certs::load_native_certs().certs {
-        // A root that can't be read is one that nothing will be trusted by.
-        let _ = roots.add(certificate);
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("ring has the default versions' ciphers");
-    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    let mut config = galley_tls::client();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Arc::new(config)
 }

@@ -8,7 +8,6 @@ use std::task::{Context, Poll, ready};
 
 use lettre::transport::smtp::client::AsyncTokioStream;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -40,19 +39,8 @@ pub(crate) async fn connect(
         return Ok(Box::new(stream));
     }
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-    let connector = TlsConnector::from(Arc::new(tls()?));
+    let connector = TlsConnector::from(Arc::new(galley_tls::client()));
     Ok(Box::new(Encrypted(connector.connect(name, stream).await?)))
-}
-
-/// Certificates are checked against the system's roots (`SSL_CERT_FILE` names others).
-fn tls() -> io::Result<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
 impl AsyncRead for Bounded {

@@ -1,13 +1,11 @@
 //! How connections to PostgreSQL are made and set up.
 
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{
     ClientWrapper, Hook, HookError, Manager, ManagerConfig, Metrics, Pool, RecyclingMethod, Runtime,
 };
-use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::database::{Options, Role};
@@ -53,7 +51,8 @@ pub(super) fn pool(url: &str, options: &Options) -> Result<Pool> {
         config.connect_timeout(WAIT_MAX);
     }
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    let manager = Manager::from_config(config, MakeRustlsConnect::new(tls()?), recycling);
+    let manager =
+        Manager::from_config(config, MakeRustlsConnect::new(galley_tls::client()), recycling);
     Pool::builder(manager)
         .max_size(options.connections.max(1))
         .runtime(Runtime::Tokio1)
@@ -75,20 +74,6 @@ pub(super) fn pool(url: &str, options: &Options) -> Result<Pool> {
         }))
         .build()
         .map_err(|error| Error::Settings(error.to_string()))
-}
-
-/// Certificates are checked against the system's roots (`SSL_CERT_FILE` names others).
-fn tls() -> Result<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    for certificate in rustls_native_certs::load_native_certs().certs {
-        // A root that can't be read is one that nothing will be trusted by.
-        drop(roots.add(certificate));
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| Error::Settings(error.to_string()))?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
 /// An answered write is on disk; a server that doesn't sync can't promise that.
