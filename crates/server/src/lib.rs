@@ -26,4 +26,5 @@ pub use galley_mail::{InvalidSetting, Mailer, NotSent, Outbox, Sender as MailSen
 pub use http::app::{App, Limits};
 pub use http::cors::parse_origin;
 pub use http::error::Error;
+pub use http::processors::stand_back;
 pub use http::serve::{Server, serve_metrics};

@@ -24,6 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::environment::Environment;
 use crate::http::app::App;
+use crate::http::processors::stand_back;
 use crate::operations::webhooks::secret_place;
 use exchange::Exchange;
 
@@ -57,10 +58,7 @@ pub(crate) fn start(app: App) -> std::io::Result<oneshot::Receiver<()>> {
     let main = Handle::current();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name("deliveries".to_owned()).spawn(move || {
-        let own = rustix::thread::gettid();
-        if let Err(error) = rustix::process::setpriority_process(Some(own), NICENESS) {
-            tracing::debug!(%error, "deliveries take turns with requests");
-        }
+        stand_back(NICENESS);
         runtime.block_on(run(app, main));
         let _ = ended.send(());
     })?;

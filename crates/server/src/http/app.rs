@@ -13,6 +13,7 @@ use galley_storage::Database;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::environment::Environment;
+use crate::http::processors::Processors;
 use crate::http::rate_limit::RateLimit;
 use crate::http::token_use::TokenUse;
 use crate::secrets::SecretKey;
@@ -76,8 +77,7 @@ struct Parts {
     stopping: watch::Sender<bool>,
     /// Streams of events that may be open at the same time.
     streams: Arc<Semaphore>,
-    /// Documents that are worked on at the same time; the others wait.
-    processors: Semaphore,
+    processors: Processors,
 }
 
 /// The most bytes of a tree as JSON: several times what the largest sensible HTML makes.
@@ -99,8 +99,6 @@ impl App {
         limits: Limits,
         mailer: Option<Mailer>,
     ) -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let processors = Semaphore::new(threads);
         let sender = Sender::new(
             Arc::clone(environment.resolver()),
             limits.webhook_addresses.clone(),
@@ -119,7 +117,7 @@ impl App {
             mailer: mailer.map(Arc::new),
             stopping: watch::Sender::new(false),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
-            processors,
+            processors: Processors::new(),
         }))
     }
 
@@ -187,11 +185,15 @@ impl App {
         if size <= INLINE_CONTENT_MAX {
             return work();
         }
-        let _permit = self.0.processors.acquire().await.expect("the semaphore is never closed");
-        match tokio::task::spawn_blocking(work).await {
-            Ok(result) => result,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
+        self.process_apart(work).await
+    }
+
+    /// Does work that takes long where it holds up nobody.
+    pub(crate) async fn process_apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        self.0.processors.run(work).await
     }
 
     /// The JSON text of the tree that `html` says, and with `reports` what of it the tree lacks. To be

@@ -6,7 +6,7 @@ use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use galley_storage as storage;
 
-use crate::http::problem::{Issue, Problem, Reason};
+use crate::http::problem::{Issue, Problem, Reason, Step};
 
 /// A problem to tell the client of, or a failure of the store.
 #[derive(Debug)]
@@ -29,6 +29,17 @@ impl Error {
         match &self.0 {
             Kind::Problem(problem) => Some(problem.reason),
             Kind::Storage(_) => None,
+        }
+    }
+
+    /// The same, where what it is about stands within a greater whole.
+    pub(crate) fn within(self, place: &[Step]) -> Self {
+        match self.0 {
+            Kind::Problem(problem) if !problem.issues.is_empty() => {
+                let issues = problem.issues.into_iter().map(|issue| issue.within(place));
+                Problem::of_issues(issues.collect()).into()
+            }
+            kind => Self(kind),
         }
     }
 

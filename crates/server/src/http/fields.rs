@@ -111,6 +111,11 @@ impl Fields {
         self.issues.extend(issues);
     }
 
+    /// What was wrong so far.
+    pub(crate) fn into_issues(self) -> Vec<Issue> {
+        self.issues
+    }
+
     /// Refuses the request if anything was wrong.
     pub(crate) fn finish(self) -> Result<(), Error> {
         Error::refuse(self.issues)
@@ -235,6 +240,36 @@ pub(crate) fn known_references<T: FromStr>(
             known_reference(what)(id, &mut place.item(index))
         });
         Some(read.collect())
+    }
+}
+
+/// Reads a list of 1 to `max` objects.
+pub(crate) fn objects(
+    max: usize,
+) -> impl FnOnce(Value, &mut Place<'_>) -> Option<Vec<Map<String, Value>>> {
+    move |value, place| {
+        let Value::Array(items) = value else {
+            place.refuse(&wrong_type("an array", &value));
+            return None;
+        };
+        if items.is_empty() {
+            place.refuse(&Invalid::new("too_short", "must have an item"));
+            return None;
+        }
+        if items.len() > max {
+            place.refuse(&Invalid::new("too_long", format!("must have at most {max} items")));
+            return None;
+        }
+        let read = items.into_iter().enumerate().map(|(index, item)| match item {
+            Value::Object(object) => Some(object),
+            other => {
+                place.item(index).refuse(&wrong_type("an object", &other));
+                None
+            }
+        });
+        // All of them, for all that is wrong.
+        let read: Vec<_> = read.collect();
+        read.into_iter().collect()
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::{RawValue, Value};
 use serde_json::{Map, Number};
@@ -27,6 +28,18 @@ pub(crate) fn compact_field(bytes: &[u8], name: &str) -> Option<String> {
     let fields: std::collections::HashMap<String, &RawValue> =
         serde_json::from_slice(bytes).ok()?;
     fields.get(name).map(|raw| compact(raw.get()))
+}
+
+/// The texts of the items of a top-level field, in an object that was read before and has a list there.
+pub(crate) fn texts_of_items<'b>(bytes: &'b [u8], name: &str) -> Vec<&'b str> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    deserializer.disable_recursion_limit();
+    let fields = std::collections::HashMap::<String, &RawValue>::deserialize(&mut deserializer);
+    let list = fields.ok().and_then(|fields| fields.get(name).map(|raw| raw.get()));
+    let mut deserializer = serde_json::Deserializer::from_str(list.unwrap_or("[]"));
+    deserializer.disable_recursion_limit();
+    let items = Vec::<&RawValue>::deserialize(&mut deserializer).unwrap_or_default();
+    items.into_iter().map(RawValue::get).collect()
 }
 
 /// A valid JSON text without the white space between its tokens.

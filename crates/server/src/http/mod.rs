@@ -16,6 +16,7 @@ pub(crate) mod named;
 pub(crate) mod page;
 pub(crate) mod prefer;
 pub(crate) mod problem;
+pub(crate) mod processors;
 pub(crate) mod query;
 pub(crate) mod rate_limit;
 pub(crate) mod response;

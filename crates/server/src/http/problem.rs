@@ -283,6 +283,13 @@ impl Issue {
         Self { path, code: invalid.code, message }
     }
 
+    /// The same, of something within a greater whole that stands there.
+    pub(crate) fn within(self, place: &[Step]) -> Self {
+        let rest = self.message.strip_prefix(&written(&self.path)).unwrap_or(&self.message);
+        let path: Vec<_> = place.iter().cloned().chain(self.path).collect();
+        Self { message: format!("{}{rest}", written(&path)), path, code: self.code }
+    }
+
     /// Something that the request names, and that is not there.
     pub(crate) fn unknown_reference(path: Vec<Step>, what: &str) -> Self {
         let invalid =

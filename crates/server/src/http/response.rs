@@ -85,6 +85,12 @@ impl Made {
         Self { status: MadeStatus::Created, body, etag, location: None, secret: false }
     }
 
+    /// 201 with what was made together.
+    pub(crate) fn together<T: Serialize>(body: &T) -> Self {
+        let body = serde_json::to_string(body).expect("identifiers are JSON");
+        Self { status: MadeStatus::Created, body, etag: None, location: None, secret: false }
+    }
+
     /// 202 with the identifier of what goes on now that it was asked for.
     pub(crate) fn accepted(id: impl ToString) -> Self {
         let created = Created { id: id.to_string(), warning: None, token: None };

@@ -26,6 +26,7 @@ pub(crate) fn table() -> Endpoints {
     endpoints![
         content_pieces::get::handle,
         content_pieces::create::handle,
+        content_pieces::create_several::handle,
         content_pieces::update::handle,
         content_pieces::delete::handle,
         content_pieces::list::handle,

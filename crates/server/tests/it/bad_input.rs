@@ -150,6 +150,39 @@ fn table(names: &Names) -> Vec<Bad> {
         add("POST", pieces, piece(names, fields), 400, "validation", issues);
     }
 
+    // Several at once.
+    let Body::Json(good) = piece(names, "") else { unreachable!("it is JSON") };
+    for (text, reason, issues) in [
+        ("{}".to_owned(), "validation", &["pieces"][..]),
+        ("{\"pieces\":null}".to_owned(), "validation", &["pieces"]),
+        ("{\"pieces\":{}}".to_owned(), "validation", &["pieces"]),
+        ("{\"pieces\":[]}".to_owned(), "validation", &["pieces"]),
+        (format!("{{\"pieces\":[{}]}}", vec!["{}"; 101].join(",")), "validation", &["pieces"]),
+        (format!("{{\"pieces\":[1,{good},null]}}"), "validation", &["pieces[0]", "pieces[2]"]),
+        (
+            format!(
+                "{{\"pieces\":[{good},{{\"title\":\"\",\"slug\":\"s\",\"tags\":[\"{group}\"],\"members\":[]}}]}}"
+            ),
+            "validation",
+            &["pieces[1].title", "pieces[1].tags[0]", "pieces[1].contentGroupId"],
+        ),
+        (
+            format!("{{\"pieces\":[{good},{}]}}", good.replace(group.as_str(), tag)),
+            "unknown_reference",
+            &["pieces[1].contentGroupId"],
+        ),
+        (
+            format!(
+                "{{\"pieces\":[{good},{}]}}",
+                good.replacen('{', "{\"referenceId\":\"cp_x\",", 1)
+            ),
+            "unknown_reference",
+            &["pieces[1].referenceId"],
+        ),
+    ] {
+        add("POST", "/content-pieces/batch", Body::Json(text), 400, reason, issues);
+    }
+
     // Too long.
     for (name, length) in [
         ("title", 1_025),

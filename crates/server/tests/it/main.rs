@@ -14,6 +14,7 @@
 
 mod addresses;
 mod bad_input;
+mod batch;
 mod concurrency;
 mod conditional;
 mod content_groups;

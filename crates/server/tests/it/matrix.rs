@@ -35,6 +35,7 @@ fn row(method: &str, path: &str) -> Option<Row> {
         ("GET", "/content-pieces") => row("contentPieces:read", 200, 200, 404, 200, 404),
         ("PUT", "/content-pieces") => row("contentPieces:write", 204, 204, 404, 204, 404),
         ("POST", "/content-pieces") => row("contentPieces:write", 201, 201, 400, 201, 400),
+        ("POST", "/content-pieces/batch") => row("contentPieces:write", 201, 201, 400, 201, 400),
         ("DELETE", "/content-pieces") => row("contentPieces:write", 204, 204, 404, 204, 404),
         ("GET", "/content-pieces/list") => row("contentPieces:read", 200, 200, 200, 200, 404),
         ("GET", "/content-groups") => row("contentGroups:read", 200, 200, 404, 200, 404),
@@ -166,6 +167,7 @@ async fn target(service: &Service, method: &str, route: &str, number: usize) -> 
     // How something of the route's resource is made, and what may change of it.
     let (make, change) = match route {
         "/content-pieces" => (piece, json!({"title": "changed"})),
+        "/content-pieces/batch" => (json!({"pieces": [piece]}), Value::Null),
         "/content-groups" => (json!({"name": name, "ancestor": group}), json!({"name": "changed"})),
         "/tags" => (json!({"label": name}), json!({"label": "changed"})),
         "/variants" => (json!({"key": name, "label": name}), json!({"label": "changed"})),

@@ -74,16 +74,16 @@ pub(crate) async fn handle(
 }
 
 /// What a body says.
-struct Draft {
+pub(super) struct Draft {
     /// There if nothing was wrong.
-    new: Option<NewContentPiece>,
-    fields: Fields,
-    references: References,
+    pub(super) new: Option<NewContentPiece>,
+    pub(super) fields: Fields,
+    pub(super) references: References,
     /// What of the content is lost, where somebody wants to know.
     losses: Vec<Loss>,
 }
 
-fn read(app: &App, body: JsonBody, reports: bool) -> Draft {
+pub(super) fn read(app: &App, body: JsonBody, reports: bool) -> Draft {
     let mut fields = input::normalized(body);
     let title = fields.required("title", text(Title::parse));
     let slug = fields.required("slug", text(Slug::parse));

@@ -1,6 +1,7 @@
 //! `/content-pieces`.
 
 pub(crate) mod create;
+pub(crate) mod create_several;
 pub(crate) mod delete;
 mod format;
 pub(crate) mod get;

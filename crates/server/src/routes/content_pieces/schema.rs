@@ -66,6 +66,14 @@ pub(super) struct NewContentPiece {
     reference_id: Option<String>,
 }
 
+/// New content pieces.
+#[derive(ToSchema)]
+pub(super) struct NewContentPieces {
+    /// In the order in which they are made.
+    #[schema(min_items = 1, max_items = 100)]
+    pieces: Vec<NewContentPiece>,
+}
+
 /// A change of a content piece.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]

@@ -1,0 +1,125 @@
+//! `POST /content-pieces/batch`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::ContentPieceId;
+use galley_storage::{Tx, WriteTx};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::create::{self, Draft};
+use super::schema;
+use crate::http::actor::{Actor, WriteContentPieces};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::{Fields, objects};
+use crate::http::idempotency::{self, IdempotencyKey};
+use crate::http::json;
+use crate::http::problem::Step;
+use crate::http::response::Made;
+use crate::openapi::schemas;
+use crate::operations::content_pieces;
+
+/// How many pieces a request may make.
+const PIECES_MAX: usize = 100;
+
+/// What was made.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CreatedContentPieces)]
+pub(crate) struct CreatedBody {
+    /// In the order of the request.
+    pieces: Vec<CreatedPiece>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CreatedContentPiece)]
+struct CreatedPiece {
+    #[schema(value_type = schemas::ContentPieceId)]
+    id: ContentPieceId,
+}
+
+/// Create several content pieces
+///
+/// All of them or, where one is refused, none. Those without `referenceId` go to the end of the workspace's list, in
+/// the order of the request.
+#[utoipa::path(
+    post,
+    path = "/content-pieces/batch",
+    operation_id = "createContentPieces",
+    request_body = schema::NewContentPieces,
+    responses(
+        (status = 201, body = CreatedBody),
+        (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),
+    ),
+)]
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteContentPieces>,
+    key: IdempotencyKey,
+    body: JsonBody,
+) -> Result<Response, Error> {
+    let (reader, bytes) = (app.clone(), body.bytes.clone());
+    let (fields, drafts) = app.process_apart(move || read(&reader, body)).await;
+    let drafts = refuse_all(&app, &actor, fields, drafts).await?;
+    let new: Vec<_> = drafts.into_iter().filter_map(|draft| draft.new).collect();
+    let (scope, environment) = (actor.scope(), app.environment().clone());
+    let create = async move |tx: &WriteTx<'_>| {
+        let mut pieces = Vec::with_capacity(new.len());
+        for (index, new) in new.iter().enumerate() {
+            let kept = content_pieces::create(tx, &environment, &scope, new).await;
+            let kept = kept.map_err(|error| error.within(&place(index)))?;
+            pieces.push(CreatedPiece { id: kept.piece.id });
+        }
+        Ok(Made::together(&CreatedBody { pieces }))
+    };
+    idempotency::make(&app, "content_pieces.create_several", &actor, key, &bytes, create).await
+}
+
+/// Where a piece stands in the request.
+fn place(index: usize) -> [Step; 2] {
+    [Step::Field("pieces".to_owned()), Step::Item(index)]
+}
+
+fn read(app: &App, body: JsonBody) -> (Fields, Vec<Draft>) {
+    let JsonBody { mut fields, bytes } = body;
+    let Some(objects) = fields.required("pieces", objects(PIECES_MAX)) else {
+        return (fields, Vec::new());
+    };
+    // Custom data is kept as it was written.
+    let texts = json::texts_of_items(&bytes, "pieces");
+    let drafts = objects.into_iter().zip(texts).map(|(object, text)| {
+        let bytes = bytes.slice_ref(text.as_bytes());
+        create::read(app, JsonBody { fields: Fields::new(object), bytes }, false)
+    });
+    let drafts = drafts.collect();
+    (fields, drafts)
+}
+
+/// Refuses what was wrong with the pieces, together with what they name that isn't there.
+async fn refuse_all(
+    app: &App,
+    actor: &Actor<WriteContentPieces>,
+    mut fields: Fields,
+    drafts: Vec<Draft>,
+) -> Result<Vec<Draft>, Error> {
+    if fields.has_issues() || drafts.iter().any(|draft| draft.fields.has_issues()) {
+        let scope = actor.scope();
+        let references: Vec<_> = drafts.iter().map(|draft| draft.references.clone()).collect();
+        let read = async move |tx: &Tx<'_>| {
+            let mut missing = Vec::with_capacity(references.len());
+            for references in &references {
+                missing.push(references.missing(tx, &scope).await?);
+            }
+            Ok::<_, Error>(missing)
+        };
+        let missing = app.database().read("content_pieces.missing_references", read).await?;
+        for (index, (draft, missing)) in drafts.into_iter().zip(missing).enumerate() {
+            let issues = draft.fields.into_issues().into_iter().chain(missing);
+            fields.add(issues.map(|issue| issue.within(&place(index))).collect());
+        }
+        fields.finish()?;
+        return Ok(Vec::new());
+    }
+    Ok(drafts)
+}
