@@ -236,7 +236,7 @@ pub(crate) enum MemberCommand {
     },
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub(crate) struct ImportArguments {
     /// Markdown or HTML files, exports of WordPress (.xml) or Ghost (.json), or folders to look for them in
     #[arg(required = true, value_name = "DIR|FILE")]
@@ -260,9 +260,25 @@ pub(crate) struct ImportArguments {
     /// The workspace's id (needed where there are several)
     #[arg(long, value_name = "ID")]
     pub(crate) workspace: Option<String>,
+    /// Import through a running server, such as https://galley.example.org
+    #[arg(long, value_name = "URL", requires = "token", conflicts_with = "workspace")]
+    pub(crate) url: Option<String>,
+    /// An access token of that server
+    #[arg(long, env = "GALLEY_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
     /// Read and check everything, but change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+/// Without the token.
+impl std::fmt::Debug for ImportArguments {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("ImportArguments")
+            .field("sources", &self.sources)
+            .field("group", &self.group)
+            .finish_non_exhaustive()
+    }
 }
 
 fn parse_permission(text: &str) -> Result<Permission, String> {

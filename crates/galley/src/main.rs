@@ -29,6 +29,9 @@ use cli::{Cli, Command};
 /// The version in the schema's record, on the command line and in the log.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// How much an import stands back where there is not enough of the processor for all.
+const IMPORT_NICENESS: i32 = 15;
+
 fn main() -> ExitCode {
     // Wrong usage ends here, with status 2.
     let matches = Cli::command().get_matches();
@@ -54,7 +57,16 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     }
     let settings = settings::load(cli.settings)?;
     let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if let Some(Command::Import(arguments)) = &cli.command {
+        // The server may be on this machine, and others wait for it. But whoever writes to a database keeps others
+        // from it meanwhile, and is not to be slow.
+        if arguments.url.is_some() {
+            galley_server::stand_back(IMPORT_NICENESS);
+        }
+        runtime.on_thread_start(|| galley_server::stand_back(IMPORT_NICENESS));
+    }
+    let runtime = runtime.enable_all().build()?;
     runtime.block_on(async {
         match cli.command.unwrap_or(Command::Serve) {
             Command::Serve => done(serve::run(&settings).await),

@@ -19,7 +19,7 @@ use galley_storage::content_pieces::{View, Viewed};
 use galley_storage::{Snapshot, Tx, content_groups, members, tags, variants};
 
 use crate::cli::ExportArguments;
-use crate::import::find_group;
+use crate::import::database::find_group;
 use crate::out::say;
 use crate::settings::Settings;
 use crate::{progress, store};

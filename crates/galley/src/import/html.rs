@@ -250,17 +250,20 @@ mod tests {
         assert_eq!(page.description.as_deref(), Some("Short <b>"));
         assert_eq!(page.tags, ["x", "y z"]);
         assert_eq!(page.canonical.as_deref(), Some("https://example.org/a"));
-        let document = page.into_document().unwrap();
+        let document = page.into_document(crate::import::raw::Form::Json).unwrap();
         assert_eq!(document.date.unwrap().to_string(), "2024-05-06T10:00:00.000Z");
         assert!(document.content.contains("\"Text <i> \""), "{}", document.content);
         assert!(!document.content.contains("Menu") && !document.content.contains("Other"));
         assert_eq!(document.guesses, ["the <article> as the text"]);
-        let fragment = raw("b.htm", "<p>Just <i>this</i>").into_document().unwrap();
+        let fragment = raw("b.htm", "<p>Just <i>this</i>")
+            .into_document(crate::import::raw::Form::Json)
+            .unwrap();
         assert!(
             fragment.content.contains("Just ") && fragment.guesses == ["a title from the name"]
         );
-        let whole =
-            raw("c.html", "<body><div>One<script>x</script></div></body>").into_document().unwrap();
+        let whole = raw("c.html", "<body><div>One<script>x</script></div></body>")
+            .into_document(crate::import::raw::Form::Json)
+            .unwrap();
         assert!(
             whole.content.contains("One") && !whole.content.contains("\"x\""),
             "{}",

@@ -1,41 +1,18 @@
 //! Keeping documents as pieces, in batches.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use galley_domain::content_group::ContentGroupName;
-use galley_domain::content_piece::{ContentPiece, ContentPieceChange, ContentPieceFields};
-use galley_domain::tag::{Color, TagLabel};
-use galley_domain::variant::{VariantKey, VariantLabel, VariantName};
-use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, TagId, WorkspaceMemberId};
-use galley_server::operations::content_pieces::{self, ContentPieceUpdate, NewContentPiece};
-use galley_server::operations::{Expected, Scope, content_groups, tags, variants};
-use galley_server::{Environment, Error};
-use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
-use galley_storage::content_pieces::View;
-use galley_storage::{Database, Tx, WriteTx, members};
+use galley_domain::tag::TagLabel;
+use galley_domain::variant::{VariantKey, VariantLabel};
+use galley_domain::{ContentGroupId, ContentPieceId, WorkspaceMemberId};
 
+use super::place::{Failure, Outcome, Place, Prepared};
 use super::raw::Document;
-
-/// How many files become pieces in one transaction.
-pub(super) const BATCH: usize = 16;
-
-/// How many known pieces are read at a time.
-const PAGE: i64 = 1_000;
-
-/// What came of one document.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Created,
-    Updated,
-    Unchanged,
-    Refused(String),
-}
 
 /// Where the pieces go.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
-    pub(super) scope: Scope,
     pub(super) group: ContentGroupId,
     /// For every piece.
     pub(super) labels: Vec<TagLabel>,
@@ -47,17 +24,18 @@ pub(super) struct Target {
 
 /// Keeps documents as pieces.
 #[derive(Debug)]
-pub(super) struct Loader {
-    database: Database,
-    environment: Environment,
-    target: Arc<Target>,
+pub(super) struct Loader<P> {
+    place: P,
+    target: Target,
     /// The pieces that earlier imports made, by the name of their source.
     known: Known,
+    /// What this import had already: two of one name would undo each other, in this import and in each after it.
+    seen: HashSet<(String, Option<String>)>,
     /// The groups of folders.
     groups: HashMap<Vec<String>, ContentGroupId>,
     /// The variants of languages.
     variants: HashMap<String, VariantKey>,
-    /// The members, by what sources may call them.
+    /// The members, by what sources may call them, in lower case.
     people: HashMap<String, WorkspaceMemberId>,
 }
 
@@ -76,48 +54,39 @@ impl Known {
     }
 }
 
-/// A document with all that was looked up for it.
-#[derive(Debug, Clone)]
-struct Prepared {
-    document: Document,
-    known: Option<ContentPieceId>,
-    group: ContentGroupId,
-    members: Vec<WorkspaceMemberId>,
-    variant: Option<VariantKey>,
-}
-
-/// What a batch's transaction needs.
-#[derive(Debug, Clone)]
-struct Batch {
-    environment: Environment,
-    target: Arc<Target>,
-    documents: Arc<Vec<Prepared>>,
-}
-
-impl Loader {
-    pub(super) async fn new(
-        database: Database,
-        environment: Environment,
-        target: Target,
-    ) -> anyhow::Result<Self> {
-        let known = known_pieces(&database, &target).await?;
-        let people = people(&database, &target.scope).await?;
-        let target = Arc::new(target);
+impl<P: Place> Loader<P> {
+    pub(super) async fn new(mut place: P, target: Target) -> anyhow::Result<Self> {
+        let mut known = Known::default();
+        for piece in place.pieces(target.group, target.groups).await? {
+            known.ids.insert(piece.id);
+            if let Some(name) = piece.source {
+                known.by_name.entry(name).or_insert(piece.id);
+            }
+        }
+        let mut people = HashMap::new();
+        for (name, member) in place.people().await? {
+            people.entry(name.to_lowercase()).or_insert(member);
+        }
         Ok(Self {
-            database,
-            environment,
+            place,
             target,
             known,
+            seen: HashSet::new(),
             groups: HashMap::new(),
             variants: HashMap::new(),
             people,
         })
     }
 
+    pub(super) async fn close(self) {
+        self.place.close().await;
+    }
+
     /// What would come of `documents`, as far as that can be said without keeping them.
-    pub(super) fn compare(&self, documents: &[Document]) -> Vec<Outcome> {
-        let outcome = |document: &Document| match self.known.find(document) {
-            Some(_) => Outcome::Updated,
+    pub(super) fn compare(&mut self, documents: &[Document]) -> Vec<Outcome> {
+        let outcome = |document: &Document| match self.repeats(document) {
+            Some(refused) => refused,
+            None if self.known.find(document).is_some() => Outcome::Updated,
             None => Outcome::Created,
         };
         documents.iter().map(outcome).collect()
@@ -134,36 +103,51 @@ impl Loader {
         Ok(outcomes)
     }
 
-    /// Keeps documents in one transaction; each in its own, where one of them is refused.
     async fn load_together(&mut self, documents: Vec<Document>) -> anyhow::Result<Vec<Outcome>> {
         let mut outcomes = Vec::with_capacity(documents.len());
         let mut prepared = Vec::with_capacity(documents.len());
         for document in documents {
+            if let Some(refused) = self.repeats(&document) {
+                outcomes.push(refused);
+                continue;
+            }
             let name = document.name.as_str().to_owned();
             match self.prepare(document).await {
                 Ok(document) => prepared.push(document),
-                Err(problem) => outcomes.push(Outcome::Refused(format!("{name}: {problem}"))),
+                Err(Failure::Refused(problem)) => {
+                    outcomes.push(Outcome::Refused(format!("{name}: {problem}")));
+                }
+                Err(Failure::Broken(error)) => return Err(error),
             }
         }
         if prepared.is_empty() {
             return Ok(outcomes);
         }
-        if let Ok(together) = self.write(prepared.clone()).await {
-            outcomes.extend(together);
-            return Ok(outcomes);
-        }
-        for document in prepared {
-            let name = document.document.name.as_str().to_owned();
-            match self.write(vec![document]).await {
-                Ok(one) => outcomes.extend(one),
-                Err(error) => outcomes.push(Outcome::Refused(format!("{name}: {error}"))),
+        let names: Vec<_> =
+            prepared.iter().map(|one| one.document.name.as_str().to_owned()).collect();
+        let kept = self.place.keep(prepared).await?;
+        for (name, one) in names.into_iter().zip(kept) {
+            if let Some(id) = one.id {
+                self.known.by_name.insert(name, id);
             }
+            outcomes.push(one.outcome);
         }
         Ok(outcomes)
     }
 
+    fn repeats(&mut self, document: &Document) -> Option<Outcome> {
+        let name = document.name.as_str().to_owned();
+        let is_new = self.seen.insert((name.clone(), document.language.clone()));
+        let of_id = document.id.is_none_or(|id| {
+            !self.known.ids.contains(&id)
+                || self.seen.insert((id.to_string(), document.language.clone()))
+        });
+        (!is_new || !of_id)
+            .then(|| Outcome::Refused(format!("{name}: another one with its id came before")))
+    }
+
     /// Looks up what a document names; makes groups and variants that aren't there.
-    async fn prepare(&mut self, document: Document) -> Result<Prepared, String> {
+    async fn prepare(&mut self, document: Document) -> Result<Prepared, Failure> {
         let known = self.known.find(&document);
         let language = document.language.as_ref();
         let variant =
@@ -173,9 +157,9 @@ impl Loader {
             };
         if variant.is_some() && known.is_none() {
             let own = self.target.language.as_deref().unwrap_or_default();
-            return Err(format!(
+            return Err(Failure::Refused(format!(
                 "there is nothing of this name in {own}, of which it would be a variant"
-            ));
+            )));
         }
         let mut group = self.target.group;
         if self.target.groups && known.is_none() {
@@ -188,11 +172,12 @@ impl Loader {
                 members.push(member);
             }
         }
-        Ok(Prepared { document, known, group, members, variant })
+        let labels = self.target.labels.iter().chain(&document.tags).cloned().collect();
+        Ok(Prepared { document, known, group, members, variant, labels })
     }
 
     /// The group of a folder, below that of its parent.
-    async fn group(&mut self, folders: &[String]) -> Result<ContentGroupId, String> {
+    async fn group(&mut self, folders: &[String]) -> Result<ContentGroupId, Failure> {
         let mut group = self.target.group;
         for depth in 1..=folders.len() {
             let path = &folders[..depth];
@@ -202,70 +187,33 @@ impl Loader {
             }
             let folder = &path[depth - 1];
             let name = ContentGroupName::parse(folder.as_str())
-                .map_err(|invalid| format!("the folder {folder:?} {invalid}"))?;
-            let (scope, environment) = (self.target.scope.clone(), self.environment.clone());
-            let find_or_make = async move |tx: &WriteTx<'_>| {
-                let children = galley_storage::content_groups::list_children(
-                    tx,
-                    scope.workspace,
-                    Some(group),
-                    None,
-                    10_000,
-                    0,
-                );
-                let found = children.await?.into_iter().find(|child| child.name == name);
-                match found {
-                    Some(found) => Ok::<_, Error>(found.id),
-                    None => {
-                        let made =
-                            content_groups::create(tx, &environment, &scope, &name, Some(group));
-                        Ok(made.await?.id)
-                    }
-                }
-            };
-            let made = self.database.write("import.group", find_or_make).await;
-            group = made.map_err(|error| format!("the group {folder:?}: {error}"))?;
+                .map_err(|invalid| Failure::Refused(format!("the folder {folder:?} {invalid}")))?;
+            let made = self.place.group(group, &name).await;
+            group = made.map_err(|failure| about(&format!("the group {folder:?}"), failure))?;
             self.groups.insert(path.to_vec(), group);
         }
         Ok(group)
     }
 
     /// The variant of a language.
-    async fn variant(&mut self, language: &str) -> Result<VariantKey, String> {
+    async fn variant(&mut self, language: &str) -> Result<VariantKey, Failure> {
         if let Some(known) = self.variants.get(language) {
             return Ok(known.clone());
         }
-        let key = variant_key(language)?;
-        let label =
-            VariantLabel::parse(language).map_err(|invalid| format!("the language {invalid}"))?;
-        let (scope, environment, wanted) =
-            (self.target.scope.clone(), self.environment.clone(), key.clone());
-        let find_or_make = async move |tx: &WriteTx<'_>| {
-            let there =
-                galley_storage::variants::list(tx, scope.workspace, None, 10_000, 0).await?;
-            if !there.iter().any(|variant| variant.key == wanted) {
-                variants::create(tx, &environment, &scope, &wanted, &label, None).await?;
-            }
-            Ok::<_, Error>(())
-        };
-        let made = self.database.write("import.variant", find_or_make).await;
-        made.map_err(|error| format!("the variant {language:?}: {error}"))?;
+        let key = variant_key(language).map_err(Failure::Refused)?;
+        let label = VariantLabel::parse(language)
+            .map_err(|invalid| Failure::Refused(format!("the language {invalid}")))?;
+        let made = self.place.variant(&key, &label).await;
+        made.map_err(|failure| about(&format!("the variant {language:?}"), failure))?;
         self.variants.insert(language.to_owned(), key.clone());
         Ok(key)
     }
+}
 
-    async fn write(&mut self, documents: Vec<Prepared>) -> Result<Vec<Outcome>, Error> {
-        let batch = Batch {
-            environment: self.environment.clone(),
-            target: Arc::clone(&self.target),
-            documents: Arc::new(documents),
-        };
-        let documents = Arc::clone(&batch.documents);
-        let write = async move |tx: &WriteTx<'_>| batch.write(tx).await;
-        let done = self.database.write("import.batch", write).await?;
-        let names = documents.iter().map(|one| one.document.name.as_str().to_owned());
-        self.known.by_name.extend(names.zip(done.iter().map(|(piece, _)| *piece)));
-        Ok(done.into_iter().map(|(_, outcome)| outcome).collect())
+fn about(what: &str, failure: Failure) -> Failure {
+    match failure {
+        Failure::Refused(problem) => Failure::Refused(format!("{what}: {problem}")),
+        broken @ Failure::Broken(_) => broken,
     }
 }
 
@@ -273,163 +221,4 @@ impl Loader {
 pub(super) fn variant_key(language: &str) -> Result<VariantKey, String> {
     let key = language.to_ascii_lowercase().replace('-', "_");
     VariantKey::parse(key).map_err(|invalid| format!("the language {language:?} {invalid}"))
-}
-
-impl Batch {
-    async fn write(&self, tx: &WriteTx<'_>) -> Result<Vec<(ContentPieceId, Outcome)>, Error> {
-        let mut done = Vec::with_capacity(self.documents.len());
-        for one in self.documents.iter() {
-            let tags = self.tags(tx, &one.document).await?;
-            done.push(match one.known {
-                Some(id) => self.update(tx, one, id, tags).await?,
-                None => {
-                    let new = new_piece(one, tags);
-                    let (environment, scope) = (&self.environment, &self.target.scope);
-                    let made = content_pieces::create(tx, environment, scope, &new).await?;
-                    (made.piece.id, Outcome::Created)
-                }
-            });
-        }
-        Ok(done)
-    }
-
-    /// The ids of the document's tags, made where they aren't there.
-    async fn tags(&self, tx: &WriteTx<'_>, document: &Document) -> Result<Vec<TagId>, Error> {
-        let scope = &self.target.scope;
-        let mut ids = Vec::new();
-        for label in self.target.labels.iter().chain(&document.tags) {
-            let found = galley_storage::tags::find_by_label(tx, scope.workspace, label).await?;
-            let id = match found {
-                Some(tag) => tag.id,
-                None => {
-                    let color = Color::default();
-                    tags::create(tx, &self.environment, scope, label, color).await?.id
-                }
-            };
-            if !ids.contains(&id) {
-                ids.push(id);
-            }
-        }
-        Ok(ids)
-    }
-
-    async fn update(
-        &self,
-        tx: &WriteTx<'_>,
-        one: &Prepared,
-        id: ContentPieceId,
-        tags: Vec<TagId>,
-    ) -> Result<(ContentPieceId, Outcome), Error> {
-        let workspace = self.target.scope.workspace;
-        let before = galley_storage::content_pieces::find(tx, workspace, id).await?;
-        let update = ContentPieceUpdate {
-            id,
-            variant: one.variant.clone().map(VariantName::Key),
-            change: change(&one.document, tags),
-            content_group_id: None,
-            reference_id: None,
-            content: Some(Some(one.document.content.clone())),
-        };
-        let (environment, scope) = (&self.environment, &self.target.scope);
-        let after = content_pieces::update(tx, environment, scope, &update, &Expected::Any).await?;
-        let version = |piece: &ContentPiece| piece.version;
-        let unchanged = before.as_ref().map(version) == Some(after.piece.version);
-        Ok((id, if unchanged { Outcome::Unchanged } else { Outcome::Updated }))
-    }
-}
-
-fn new_piece(one: &Prepared, tags: Vec<TagId>) -> NewContentPiece {
-    let document = one.document.clone();
-    NewContentPiece {
-        fields: ContentPieceFields {
-            date: document.date,
-            title: document.title,
-            description: document.description,
-            slug: document.slug,
-            cover_url: document.cover_url,
-            cover_alt: document.cover_alt,
-            cover_width: document.cover_width,
-            canonical_link: document.canonical_link,
-            filename: Some(document.name),
-            custom_data: document.custom_data,
-            tags,
-            members: one.members.clone(),
-        },
-        content_group_id: one.group,
-        reference_id: None,
-        content: document.content,
-    }
-}
-
-/// Whatever the file says. What only the service knows (members, width of the cover) stays.
-fn change(document: &Document, tags: Vec<TagId>) -> ContentPieceChange {
-    let document = document.clone();
-    ContentPieceChange {
-        date: Some(document.date),
-        title: Some(Some(document.title)),
-        description: Some(document.description),
-        slug: Some(Some(document.slug)),
-        cover_url: Some(document.cover_url),
-        cover_alt: Some(document.cover_alt),
-        cover_width: document.cover_width.map(Some),
-        canonical_link: Some(document.canonical_link),
-        filename: None,
-        custom_data: Some(document.custom_data),
-        tags: Some(Some(tags)),
-        members: None,
-    }
-}
-
-/// The pieces of the group, or those below it too, that have a source's name.
-async fn known_pieces(database: &Database, target: &Target) -> anyhow::Result<Known> {
-    let mut known = Known::default();
-    let mut after: Option<OrderKey> = None;
-    loop {
-        let query = ListQuery {
-            groups: Some(vec![target.group]),
-            subtree: target.groups,
-            within: None,
-            slug: None,
-            tag: None,
-            sort: Sort { key: SortKey::Order, descending: false },
-            after: after.take().map(|order| Position::Order(order.as_str().to_owned())),
-            limit: PAGE,
-            offset: 0,
-            view: View::default(),
-        };
-        let workspace = target.scope.workspace;
-        let read = async move |tx: &Tx<'_>| {
-            Ok::<_, Error>(content_piece_list::list(tx, workspace, &query).await?)
-        };
-        let page = database.read_much("import.known_pieces", read).await?;
-        let Some(last) = page.last() else { return Ok(known) };
-        after = Some(last.0.order.clone());
-        for (piece, _) in page {
-            known.ids.insert(piece.id);
-            if let Some(name) = piece.fields.filename {
-                known.by_name.entry(name.into()).or_insert(piece.id);
-            }
-        }
-    }
-}
-
-/// The members by their full names, usernames and addresses, in lower case.
-async fn people(
-    database: &Database,
-    scope: &Scope,
-) -> anyhow::Result<HashMap<String, WorkspaceMemberId>> {
-    let workspace = scope.workspace;
-    let read = async move |tx: &Tx<'_>| {
-        Ok::<_, Error>(members::list(tx, workspace, None, 10_000, 0).await?)
-    };
-    let mut people = HashMap::new();
-    for member in database.read_much("import.people", read).await? {
-        let user = member.user.into_iter();
-        let of_user = user.flat_map(|user| [user.full_name, user.username, user.email]);
-        let invited = [member.invited_name, member.invited_email].into_iter().flatten();
-        for name in of_user.chain(invited) {
-            people.entry(name.to_lowercase()).or_insert(member.id);
-        }
-    }
-    Ok(people)
 }

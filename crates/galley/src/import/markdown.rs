@@ -278,7 +278,7 @@ mod tests {
 
     fn try_read(name: &str, text: &str) -> Result<Document, String> {
         let parts = front_matter::split(text).unwrap();
-        raw(name, parts.fields, parts.body).into_document()
+        raw(name, parts.fields, parts.body).into_document(crate::import::raw::Form::Json)
     }
 
     fn read(name: &str, text: &str) -> Document {

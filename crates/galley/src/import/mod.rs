@@ -5,32 +5,40 @@
 //! the line, and everything else is imported all the same.
 
 mod autop;
+pub(crate) mod database;
 mod front_matter;
 mod ghost;
 mod html;
 mod load;
 mod losses;
 pub(crate) mod markdown;
+mod place;
 mod raw;
 mod read;
+mod server;
 mod sources;
 mod wordpress;
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use galley_domain::tag::TagLabel;
-use galley_domain::{ContentGroupId, WorkspaceId};
-use galley_server::operations::Scope;
-use galley_server::{Environment, Error};
-use galley_storage::{Database, Tx, content_groups};
+use indicatif::ProgressBar;
 
 use crate::cli::ImportArguments;
 use crate::out::say;
+use crate::progress;
 use crate::settings::Settings;
-use crate::{progress, store};
-use load::{Loader, Outcome, Target};
+use database::InDatabase;
+use load::{Loader, Target};
 use losses::Losses;
+use place::{Outcome, Place};
+use raw::Document;
+use server::OnServer;
+use sources::SourceFile;
+
+/// The most content that waits to be kept, in bytes.
+const WAITING_MAX: usize = 16 * 1024 * 1024;
 
 /// What came of the files.
 #[derive(Debug, Default)]
@@ -54,77 +62,106 @@ pub(crate) async fn run(
         TagLabel::parse(label.as_str()).map_err(|invalid| anyhow::anyhow!("--tag {invalid}"))
     });
     let labels = labels.collect::<anyhow::Result<_>>()?;
-    let environment = Environment::default();
-    let database = store::open_existing(settings, &environment).await?;
-    let workspace = store::workspace(&database, arguments.workspace.as_deref()).await?;
+    match &arguments.url {
+        Some(url) => {
+            let token = arguments.token.as_deref().context("--token is needed with --url")?;
+            let place = OnServer::new(url, token)?;
+            load(place, arguments, labels, found).await
+        }
+        None => {
+            let place = InDatabase::open(settings, arguments.workspace.as_deref()).await?;
+            load(place, arguments, labels, found).await
+        }
+    }
+}
+
+async fn load<P: Place>(
+    place: P,
+    arguments: &ImportArguments,
+    labels: Vec<TagLabel>,
+    found: sources::Found,
+) -> anyhow::Result<ExitCode> {
     let target = Target {
-        scope: Scope::whole(workspace),
-        group: find_group(&database, workspace, &arguments.group).await?,
+        group: place.find_group(&arguments.group).await?,
         labels,
         groups: arguments.groups,
         language: arguments.variants.first().cloned(),
     };
-    let mut loader = Loader::new(database.clone(), environment, target).await?;
-    let mut report = Report { problems: found.problems, ..Report::default() };
-    let bar = progress::bar("pieces", found.files.len() as u64);
-    let mut units = read::units(found.files);
-    let mut some = Vec::new();
-    while units.recv_many(&mut some, load::BATCH).await > 0 {
-        let mut count = some.len() as u64;
-        let mut documents = Vec::new();
-        for outcome in read::all(std::mem::take(&mut some)).await {
-            match outcome {
-                read::Outcome::Document(document) if document.draft && arguments.no_drafts => {
-                    report.losses.leave_out("drafts".to_owned());
-                }
-                read::Outcome::Document(document) => {
-                    report.losses.add(&document);
-                    documents.push(*document);
-                }
-                read::Outcome::More(more) => {
-                    bar.inc_length(more);
-                    count -= 1;
-                }
-                read::Outcome::LeftOut(what) => report.losses.leave_out(what),
-                read::Outcome::Problem(problem) => report.problems.push(problem),
-            }
-        }
-        let outcomes = if arguments.dry_run {
-            loader.compare(&documents)
-        } else {
-            loader.load(documents).await?
-        };
-        report.count(outcomes);
-        bar.inc(count);
-    }
-    bar.finish_and_clear();
-    database.close().await;
-    Ok(report.print(arguments.dry_run))
+    let mut import = Import {
+        loader: Loader::new(place, target).await?,
+        arguments,
+        report: Report { problems: found.problems, ..Report::default() },
+        bar: progress::bar("pieces", found.files.len() as u64),
+        waiting: Vec::new(),
+        size: 0,
+    };
+    let done = import.run(found.files).await;
+    import.bar.finish_and_clear();
+    import.loader.close().await;
+    let status = import.report.print(arguments.dry_run);
+    done.context("the import stopped, and goes on where it is started again")?;
+    Ok(status)
 }
 
-/// The group of this id, or the oldest one at the top of this name.
-pub(crate) async fn find_group(
-    database: &Database,
-    workspace: WorkspaceId,
-    wanted: &str,
-) -> anyhow::Result<ContentGroupId> {
-    let read = async move |tx: &Tx<'_>| {
-        let most = 10_000;
-        Ok::<_, Error>(content_groups::list_children(tx, workspace, None, None, most, 0).await?)
-    };
-    let top = database.read("content_groups.list_children", read).await?;
-    if let Ok(id) = wanted.parse::<ContentGroupId>() {
-        let find = async move |tx: &Tx<'_>| {
-            Ok::<_, Error>(content_groups::existing(tx, workspace, &[id], None).await?)
+/// An import under way.
+struct Import<'a, P> {
+    loader: Loader<P>,
+    arguments: &'a ImportArguments,
+    report: Report,
+    bar: ProgressBar,
+    /// What has been read, and is not kept yet.
+    waiting: Vec<Document>,
+    /// The bytes of its contents.
+    size: usize,
+}
+
+impl<P: Place> Import<'_, P> {
+    async fn run(&mut self, files: Vec<SourceFile>) -> anyhow::Result<()> {
+        let mut outcomes = read::outcomes(files, P::FORM);
+        while let Some(outcome) = outcomes.recv().await {
+            self.take(outcome);
+            if self.waiting.len() >= P::BATCH || self.size >= WAITING_MAX {
+                self.keep().await?;
+            }
+        }
+        self.keep().await
+    }
+
+    fn take(&mut self, outcome: read::Outcome) {
+        match outcome {
+            read::Outcome::Document(document, _) => {
+                if document.draft && self.arguments.no_drafts {
+                    self.report.losses.leave_out("drafts".to_owned());
+                } else {
+                    self.report.losses.add(&document);
+                    self.size += document.content.len();
+                    self.waiting.push(*document);
+                    return;
+                }
+            }
+            read::Outcome::More(more) => {
+                self.bar.inc_length(more);
+                return;
+            }
+            read::Outcome::LeftOut(what) => self.report.losses.leave_out(what),
+            read::Outcome::Problem(problem) => self.report.problems.push(problem),
+        }
+        self.bar.inc(1);
+    }
+
+    async fn keep(&mut self) -> anyhow::Result<()> {
+        let documents = std::mem::take(&mut self.waiting);
+        self.size = 0;
+        let count = documents.len() as u64;
+        let outcomes = if self.arguments.dry_run {
+            self.loader.compare(&documents)
+        } else {
+            self.loader.load(documents).await?
         };
-        let found = database.read("content_groups.existing", find).await?;
-        return found.into_iter().next().with_context(|| format!("there is no content group {id}"));
+        self.report.count(outcomes);
+        self.bar.inc(count);
+        Ok(())
     }
-    if let Some(group) = top.iter().find(|group| group.name.as_str() == wanted) {
-        return Ok(group.id);
-    }
-    let names: Vec<_> = top.iter().map(|group| group.name.as_str()).collect();
-    bail!("there is no content group {wanted:?} at the top; there are {names:?}")
 }
 
 impl Report {

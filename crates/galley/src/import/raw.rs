@@ -53,6 +53,15 @@ impl Default for Body {
     }
 }
 
+/// How a place takes content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// The tree as the database keeps it.
+    Json,
+    /// HTML, from which the server makes the same tree again.
+    Html,
+}
+
 /// A piece that can be kept.
 #[derive(Debug, Clone)]
 pub(super) struct Document {
@@ -72,7 +81,7 @@ pub(super) struct Document {
     pub(super) authors: Vec<String>,
     pub(super) draft: bool,
     pub(super) custom_data: Option<CustomData>,
-    /// The JSON text of the tree.
+    /// The tree, in the form that the place wants.
     pub(super) content: String,
     /// What of the content the tree lacks.
     pub(super) losses: Vec<Loss>,
@@ -81,7 +90,7 @@ pub(super) struct Document {
 
 impl Raw {
     /// The piece, or what is wrong with it.
-    pub(super) fn into_document(mut self) -> Result<Document, String> {
+    pub(super) fn into_document(mut self, form: Form) -> Result<Document, String> {
         let (Body::Markdown(body) | Body::Html(body)) = &self.body;
         if body.contains('\0') {
             return Err("the text must not contain NUL".to_owned());
@@ -126,7 +135,10 @@ impl Raw {
             authors: self.authors,
             draft: self.draft,
             custom_data: optional("the rest", self.custom_data.or(rest), CustomData::parse)?,
-            content: tree.to_json(),
+            content: match form {
+                Form::Json => tree.to_json(),
+                Form::Html => tree.to_html(),
+            },
             losses,
             guesses: self.guesses,
         })

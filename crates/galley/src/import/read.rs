@@ -2,10 +2,12 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::raw::{Document, Raw};
+use super::raw::{Document, Form, Raw};
 use super::sources::{Kind, SourceFile};
 use super::{front_matter, ghost, html, markdown, wordpress};
 
@@ -13,10 +15,17 @@ use super::{front_matter, ghost, html, markdown, wordpress};
 const FILE_MAX: u64 = 8 * 1024 * 1024;
 
 /// How many pieces are found ahead of those that are read.
-const AHEAD: usize = 64;
+const FOUND_AHEAD: usize = 32;
+
+/// How many pieces are read ahead of those that are kept, and the most content that they have, in bytes.
+const READ_AHEAD: usize = 64;
+const CONTENT_AHEAD: usize = 8 * 1024 * 1024;
+
+/// How many pieces are read at a time.
+const AT_ONCE: usize = 4;
 
 /// Something to read, or what came of looking for it.
-pub(super) enum Unit {
+enum Unit {
     File(SourceFile),
     /// A post of an export, and where it stands.
     Post(String, Box<Raw>),
@@ -28,8 +37,8 @@ pub(super) enum Unit {
 }
 
 /// Looks through the files; what was found comes one after the other.
-pub(super) fn units(files: Vec<SourceFile>) -> Receiver<Unit> {
-    let (send, units) = channel(AHEAD);
+fn units(files: Vec<SourceFile>) -> Receiver<Unit> {
+    let (send, units) = channel(FOUND_AHEAD);
     std::thread::spawn(move || {
         for file in files {
             let place = file.path.display().to_string();
@@ -78,44 +87,61 @@ pub(super) fn units(files: Vec<SourceFile>) -> Receiver<Unit> {
 
 /// A piece that was read, or a message that says what is wrong with it.
 pub(super) enum Outcome {
-    Document(Box<Document>),
+    /// With the room that it takes.
+    Document(Box<Document>, Option<OwnedSemaphorePermit>),
     LeftOut(String),
     Problem(String),
     More(u64),
 }
 
-/// Reads units at the same time, and says what came of them in their order.
-pub(super) async fn all(units: Vec<Unit>) -> Vec<Outcome> {
-    let mut tasks = Vec::with_capacity(units.len());
-    for unit in units {
-        tasks.push(tokio::task::spawn_blocking(move || one(unit)));
-    }
-    let mut outcomes = Vec::with_capacity(tasks.len());
-    for task in tasks {
-        let lost = |_| Outcome::Problem("a file could not be read".to_owned());
-        outcomes.push(task.await.unwrap_or_else(lost));
-    }
+/// Reads everything, some of it at the same time and ahead of who takes it; what came of it is told in its order.
+pub(super) fn outcomes(files: Vec<SourceFile>, form: Form) -> Receiver<Outcome> {
+    let (send, outcomes) = channel(READ_AHEAD);
+    let room = Arc::new(Semaphore::new(CONTENT_AHEAD));
+    let mut units = units(files);
+    tokio::spawn(async move {
+        let mut some = Vec::new();
+        while units.recv_many(&mut some, AT_ONCE).await > 0 {
+            let mut tasks = Vec::with_capacity(some.len());
+            for unit in some.drain(..) {
+                tasks.push(tokio::task::spawn_blocking(move || one(unit, form)));
+            }
+            for task in tasks {
+                let lost = |_| Outcome::Problem("a file could not be read".to_owned());
+                let mut outcome = task.await.unwrap_or_else(lost);
+                if let Outcome::Document(document, permit) = &mut outcome {
+                    let size = document.content.len().min(CONTENT_AHEAD);
+                    let size = u32::try_from(size).unwrap_or(u32::MAX);
+                    *permit = Arc::clone(&room).acquire_many_owned(size).await.ok();
+                }
+                // Nobody listens any more when the import has failed.
+                if send.send(outcome).await.is_err() {
+                    return;
+                }
+            }
+        }
+    });
     outcomes
 }
 
-fn one(unit: Unit) -> Outcome {
+fn one(unit: Unit, form: Form) -> Outcome {
     let read = match unit {
-        Unit::File(file) => of_file(&file),
+        Unit::File(file) => of_file(&file, form),
         Unit::Post(place, raw) => {
             let name = raw.name.clone();
-            raw.into_document().map_err(|problem| format!("{place}: {name}: {problem}"))
+            raw.into_document(form).map_err(|problem| format!("{place}: {name}: {problem}"))
         }
         Unit::LeftOut(what) => return Outcome::LeftOut(what),
         Unit::Problem(problem) => return Outcome::Problem(problem),
         Unit::More(count) => return Outcome::More(count),
     };
     match read {
-        Ok(document) => Outcome::Document(Box::new(document)),
+        Ok(document) => Outcome::Document(Box::new(document), None),
         Err(problem) => Outcome::Problem(problem),
     }
 }
 
-fn of_file(file: &SourceFile) -> Result<Document, String> {
+fn of_file(file: &SourceFile, form: Form) -> Result<Document, String> {
     let path = file.path.display();
     let text = text_of(&file.path)?;
     let mut raw = if file.kind == Kind::Html {
@@ -126,7 +152,7 @@ fn of_file(file: &SourceFile) -> Result<Document, String> {
         markdown::raw(&file.name, parts.fields, parts.body)
     };
     raw.language.clone_from(&file.language);
-    raw.into_document().map_err(|problem| format!("{path}: {problem}"))
+    raw.into_document(form).map_err(|problem| format!("{path}: {problem}"))
 }
 
 fn text_of(path: &Path) -> Result<String, String> {

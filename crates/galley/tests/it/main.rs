@@ -17,6 +17,7 @@ mod export;
 mod first_start;
 mod full_disk;
 mod import;
+mod import_by_url;
 mod invites;
 mod kills;
 mod listen;

@@ -1,0 +1,142 @@
+//! `galley import --url`: the same import through a running server.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use galley_testing::on_both_engines;
+use serde_json::Value;
+
+use crate::import::{corpus, last_event, summary};
+use crate::program::{Program, free_port, galley, init_token, run, stderr, write};
+
+/// An import of `folder` that knows nothing of the database.
+fn import(program: &Program, folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_galley"));
+    command
+        .current_dir("/")
+        .args(["import", "--url", &program.url, "--token", &init_token()])
+        .arg(folder);
+    command
+}
+
+fn names(pieces: &[Value]) -> Vec<String> {
+    pieces.iter().map(|piece| piece["filename"].as_str().unwrap().to_owned()).collect()
+}
+
+/// As many posts as fill some batches, in folders, with languages, tags and authors.
+fn write_posts(folder: &Path, count: usize) {
+    for number in 0..count {
+        let (year, topic) = (2000 + number % 3, number % 7);
+        let front = format!(
+            "title: \"T {number} \u{1f980}\"\ndate: {year}-05-06T07:08:09Z\ntags: [a, t{topic}]\nauthor: Owner\nmood: {topic}\n\
+             description: \"<b>{number}</b> & more\"\ncover: {{image: /c/{number}.png, alt: C, width: 3px}}"
+        );
+        let text = format!(
+            "---\n{front}\n---\n# Heading {number}\n\nText *with* `code`, a [link](/x?a=1&b=2).\n\n1. one\n2. two\n"
+        );
+        write(&folder.join(format!("{year}/{number:04}.md")), text);
+        if number % 10 == 0 {
+            write(
+                &folder.join(format!("{year}/{number:04}.de.md")),
+                format!("---\ntitle: D {number}\n---\nDeutsch\n"),
+            );
+        }
+    }
+}
+
+on_both_engines! {
+    async fn what_comes_by_url_is_what_comes_directly(store: TestStore) {
+        let folder = store.directory().join("blog");
+        write_posts(&folder, 600);
+        write(&folder.join("2000/bad.md"), "---\ntitle: [\n---\n");
+        let program = Program::serve(&store, free_port());
+        let flags = ["--groups", "--variants", "en,de", "--tag", "all"];
+        let first = run(import(&program, &folder).args(flags));
+        assert_eq!(summary(&first), "600 imported, 60 updated, 0 unchanged, 1 with problems", "{first:?}");
+        assert_eq!(first.status.code(), Some(1));
+        let pieces = program.pieces("").await;
+        for year in ["2000/", "2001/", "2002/"] {
+            let names: Vec<_> = names(&pieces).into_iter().filter(|name| name.starts_with(year)).collect();
+            assert!(names.is_sorted(), "in the order of their names: {names:?}");
+            assert_eq!(names.len(), 200);
+        }
+        let longest = pieces.iter().map(|piece| piece["order"].as_str().unwrap().len()).max().unwrap();
+        assert!(longest < 24, "{longest}");
+        let event = last_event(&program).await;
+        let again = run(import(&program, &folder).args(flags));
+        assert_eq!(summary(&again), "0 imported, 0 updated, 660 unchanged, 1 with problems");
+        let direct = run(galley(&store).arg("import").arg(&folder).args(flags));
+        assert_eq!(summary(&direct), "0 imported, 0 updated, 660 unchanged, 1 with problems");
+        assert_eq!(last_event(&program).await, event, "nothing was changed");
+        write(&folder.join("2001/0001.md"), "---\ntitle: Other\n---\nOther\n");
+        let dry = run(import(&program, &folder).args(flags).arg("--dry-run"));
+        assert_eq!(summary(&dry), "0 would be imported, 660 are there already, 1 with problems");
+        let changed = run(import(&program, &folder).args(flags));
+        assert_eq!(summary(&changed), "0 imported, 1 updated, 659 unchanged, 1 with problems");
+        assert_eq!(program.get("/tags/list").await.as_array().unwrap().len(), 9, "each made once");
+    }
+
+    async fn a_blog_comes_by_url_too(store: TestStore) {
+        let Some(posts) = corpus() else { return };
+        let program = Program::serve(&store, free_port());
+        let first = run(&mut import(&program, &posts));
+        assert_eq!(summary(&first), "112 imported, 0 updated, 0 unchanged, 0 with problems", "{first:?}");
+        let event = last_event(&program).await;
+        let direct = run(galley(&store).arg("import").arg(&posts));
+        assert_eq!(summary(&direct), "0 imported, 0 updated, 112 unchanged, 0 with problems");
+        assert_eq!(last_event(&program).await, event, "the same trees, tags, dates and slugs");
+    }
+
+    async fn a_server_that_dies_meanwhile_is_waited_for(store: TestStore) {
+        const PIECES: usize = 1_500;
+        let folder = store.directory().join("blog");
+        for number in 0..PIECES {
+            write(&folder.join(format!("{number:04}.md")), format!("# T {number}\n"));
+        }
+        let port = free_port();
+        let mut program = Program::serve(&store, port);
+        let mut child = import(&program, &folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        for round in 1..=3 {
+            let so_far = program.pieces("").await.len();
+            while program.pieces("").await.len() == so_far {
+                assert!(child.try_wait().unwrap().is_none(), "{round}: it ended by itself, {so_far} before");
+            }
+            program.kill();
+            program = Program::serve(&store, port);
+        }
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(summary(&output), format!("{PIECES} imported, 0 updated, 0 unchanged, 0 with problems"), "{output:?}");
+        let names = names(&program.pieces("").await);
+        assert_eq!(names.len(), PIECES, "each once");
+        assert!(names.is_sorted(), "in order");
+    }
+
+    async fn what_no_piece_is_at_fault_for_is_said_once(store: TestStore) {
+        let folder = store.directory().join("blog");
+        for number in 0..40 {
+            write(&folder.join(format!("{number}.md")), "Text\n");
+        }
+        let program = Program::serve(&store, free_port());
+        let with = |url: &str, token: &str| {
+            let mut command = galley(&store);
+            run(command.args(["import", "--url", url, "--token", token]).arg(&folder))
+        };
+        let wrong_token = with(&program.url, "galley_x");
+        assert_eq!(wrong_token.status.code(), Some(1));
+        assert_eq!(stderr(&wrong_token).lines().count(), 1, "{wrong_token:?}");
+        assert!(!stderr(&wrong_token).contains("galley_x"), "{wrong_token:?}");
+        let nobody = with(&format!("http://127.0.0.1:{}", free_port()), &init_token());
+        assert!(stderr(&nobody).contains("can't be reached"), "{nobody:?}");
+        for bad in ["ftp://x", "http://u:p@127.0.0.1", "galley"] {
+            let refused = with(bad, &init_token());
+            assert!(stderr(&refused).contains("--url") && !stderr(&refused).contains(":p@"), "{refused:?}");
+        }
+        let read_only = run(galley(&store).args(["token", "create", "--permission", "contentPieces:read",
+            "--permission", "contentGroups:read", "--permission", "members:read"]));
+        let read_only = String::from_utf8(read_only.stdout).unwrap();
+        let refused = with(&program.url, read_only.trim());
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(stderr(&refused).lines().count() <= 2, "{refused:?}");
+        assert_eq!(program.pieces("").await, Vec::<Value>::new());
+    }
+}
