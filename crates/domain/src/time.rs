@@ -10,6 +10,9 @@ use serde::{Serialize, Serializer};
 
 const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
 
+/// No offset is as long.
+const DAY_SECONDS: u32 = 24 * 60 * 60;
+
 /// A point in time as milliseconds since the Unix epoch, written as RFC 3339 in UTC with
 /// milliseconds (`2026-11-20T09:30:00.000Z`). The years 0000 to 9999 can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,6 +43,9 @@ impl Timestamp {
         }
         let local = pieces.date().to_datetime(pieces.time().unwrap_or_default());
         let offset = pieces.to_numeric_offset().map_or(0, Offset::seconds);
+        if offset.unsigned_abs() >= DAY_SECONDS {
+            return Err(MalformedTime);
+        }
         let utc = local.checked_sub(SignedDuration::from_secs(i64::from(offset)));
         let utc = utc.ok().filter(|utc| utc.year() >= 0).ok_or(MalformedTime)?;
         let ms = utc.duration_since(EPOCH).as_millis();
@@ -112,6 +118,8 @@ mod tests {
             "2026-11-20T09:30[Europe/Berlin]",
             "1763631000",
             "2026-11-20T09:30:15+99:00",
+            "2026-11-20T09:30:15+24:00",
+            "2026-11-20T09:30:15-25:59",
         ] {
             assert_eq!(Timestamp::parse_iso8601(text), Err(MalformedTime), "{text}");
         }

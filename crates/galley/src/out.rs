@@ -12,6 +12,21 @@ macro_rules! say {
 
 pub(crate) use say;
 
+/// What came from files, so that it is shown as it is: without what would move the cursor or colour the terminal.
+pub(crate) fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => out.push(' '),
+            c if c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c) => {
+                out.extend(c.escape_default());
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// A line on standard output. When whoever reads it has seen enough, such as `head`, the program
 /// ends quietly; when it can't be written, with an error.
 pub(crate) fn line(text: Arguments<'_>) {

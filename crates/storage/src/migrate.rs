@@ -292,7 +292,7 @@ mod tests {
         let store = galley_testing::TestStore::sqlite();
         let path = store.directory().join("a.db");
         let (last, older) = MIGRATIONS.split_last().unwrap();
-        let connection = sqlite::open_unseen(&path).unwrap();
+        let connection = rusqlite::Connection::open(&path).unwrap();
         connection.execute_batch(CREATE_RECORD).unwrap();
         for one in older {
             connection.execute_batch(&for_sqlite(one.sql)).unwrap();

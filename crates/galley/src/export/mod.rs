@@ -20,7 +20,7 @@ use galley_storage::{Snapshot, Tx, content_groups, members, tags, variants};
 
 use crate::cli::ExportArguments;
 use crate::import::database::find_group;
-use crate::out::say;
+use crate::out::{plain, say};
 use crate::settings::Settings;
 use crate::{progress, store};
 use folder::Folder;
@@ -88,7 +88,7 @@ pub(crate) async fn run(
         );
     }
     for problem in &problems {
-        eprintln!("{problem}");
+        eprintln!("{}", plain(problem));
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -41,6 +41,13 @@ impl Names {
         if !parts.starts_with(&groups) || parts.len() == groups.len() {
             parts.splice(0..0, groups);
         }
+        // No folder is called as a file may be.
+        let folders = parts.len() - 1;
+        for folder in &mut parts[..folders] {
+            if has_ending(folder) {
+                folder.push('_');
+            }
+        }
         if parts.len() > 1 && self.is_variant(&parts[0]) {
             parts[0].insert(0, '_');
         }
@@ -79,12 +86,15 @@ fn split(name: &str) -> (&str, &str) {
     name.rsplit_once('.').unwrap_or((name, "md"))
 }
 
+/// Whether it ends as a file of Markdown does.
+fn has_ending(text: &str) -> bool {
+    let extension = text.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    matches!(extension.as_deref(), Some("md" | "markdown" | "mdx"))
+}
+
 /// Whether a text is a path that can be taken as it is.
 pub(super) fn is_path(text: &str) -> bool {
-    let extension = text.rsplit_once('.').map(|(_, extension)| extension);
-    matches!(extension, Some("md" | "markdown" | "mdx"))
-        && text.len() < 1_000
-        && text.split('/').all(|one| part(one) == one)
+    has_ending(text) && text.len() < 1_000 && text.split('/').all(|one| part(one) == one)
 }
 
 /// A part of a path that every file system takes.

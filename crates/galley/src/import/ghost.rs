@@ -2,16 +2,19 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::raw::{Body, Raw};
 
 /// What Ghost writes where its own address belongs.
 const SITE: &str = "__GHOST_URL__";
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 #[derive(Deserialize)]
 struct Export {
@@ -23,15 +26,16 @@ struct Database {
     data: Data,
 }
 
+/// Rows that are read one by one, as an odd one is no reason to leave out the others.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Data {
-    posts: Vec<Post>,
-    posts_meta: Vec<Meta>,
-    tags: Vec<Tag>,
-    posts_tags: Vec<PostTag>,
-    users: Vec<User>,
-    posts_authors: Vec<PostAuthor>,
+    posts: Vec<Value>,
+    posts_meta: Vec<Value>,
+    tags: Vec<Value>,
+    posts_tags: Vec<Value>,
+    users: Vec<Value>,
+    posts_authors: Vec<Value>,
 }
 
 #[derive(Deserialize)]
@@ -39,15 +43,13 @@ struct Post {
     #[serde(deserialize_with = "id")]
     id: String,
     uuid: Option<String>,
-    #[serde(default)]
-    title: String,
+    title: Option<String>,
     slug: Option<String>,
     html: Option<String>,
     mobiledoc: Option<String>,
     lexical: Option<String>,
     feature_image: Option<String>,
-    #[serde(default)]
-    status: String,
+    status: Option<String>,
     #[serde(rename = "type")]
     kind: Option<String>,
     visibility: Option<String>,
@@ -113,37 +115,63 @@ fn id<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Er
 /// The posts of an export, or the line that isn't one.
 pub(super) fn read(path: &Path) -> Result<Vec<Result<Raw, String>>, (usize, String)> {
     let file = File::open(path).map_err(|error| (1, error.to_string()))?;
-    let export: Export = serde_json::from_reader(BufReader::new(file))
+    let mut file = BufReader::new(file);
+    if file.fill_buf().is_ok_and(|start| start.starts_with(BYTE_ORDER_MARK)) {
+        file.consume(BYTE_ORDER_MARK.len());
+    }
+    let export: Export = serde_json::from_reader(file)
         .map_err(|error| (error.line().max(1), format!("is not a Ghost export: {error}")))?;
     let mut raws = Vec::new();
-    for database in export.db {
-        let mut data = database.data;
-        data.posts_tags.sort_by_key(|link| link.sort_order);
-        data.posts_authors.sort_by_key(|link| link.sort_order);
-        let tags: HashMap<_, _> = data.tags.iter().map(|tag| (tag.id.as_str(), tag)).collect();
+    for Database { data } in export.db {
+        let metas: Vec<Meta> = rows("posts_meta", data.posts_meta, &mut raws);
+        let all_tags: Vec<Tag> = rows("tags", data.tags, &mut raws);
+        let all_users: Vec<User> = rows("users", data.users, &mut raws);
+        let mut posts_tags: Vec<PostTag> = rows("posts_tags", data.posts_tags, &mut raws);
+        let mut posts_authors: Vec<PostAuthor> =
+            rows("posts_authors", data.posts_authors, &mut raws);
+        posts_tags.sort_by_key(|link| link.sort_order);
+        posts_authors.sort_by_key(|link| link.sort_order);
+        let tags: HashMap<_, _> = all_tags.iter().map(|tag| (tag.id.as_str(), tag)).collect();
         let users: HashMap<_, _> =
-            data.users.iter().map(|user| (user.id.as_str(), user.name.as_str())).collect();
-        let alts: HashMap<_, _> =
-            data.posts_meta.iter().map(|meta| (meta.post_id.as_str(), meta)).collect();
+            all_users.iter().map(|user| (user.id.as_str(), user.name.as_str())).collect();
+        let alts: HashMap<_, _> = metas.iter().map(|meta| (meta.post_id.as_str(), meta)).collect();
         let mut of_post: HashMap<&str, (Vec<&Tag>, Vec<&str>)> = HashMap::new();
-        for link in &data.posts_tags {
+        for link in &posts_tags {
             let tag = tags.get(link.tag_id.as_str()).copied();
             of_post.entry(&link.post_id).or_default().0.extend(tag);
         }
-        for link in &data.posts_authors {
+        for link in &posts_authors {
             let name = users.get(link.author_id.as_str()).copied();
             of_post.entry(&link.post_id).or_default().1.extend(name);
         }
-        for post in &data.posts {
+        for post in rows::<Post>("posts", data.posts, &mut raws) {
             let (tags, mut authors) = of_post.remove(post.id.as_str()).unwrap_or_default();
             if authors.is_empty() {
                 authors.extend(users.get(post.author_id.as_str()));
             }
             let alt = alts.get(post.id.as_str()).and_then(|meta| meta.feature_image_alt.clone());
-            raws.push(raw(post, &tags, &authors, alt));
+            raws.push(raw(&post, &tags, &authors, alt));
         }
     }
     Ok(raws)
+}
+
+/// The rows of a table; of what is none, what is wrong with it goes to `raws`.
+fn rows<T: DeserializeOwned>(
+    table: &str,
+    values: Vec<Value>,
+    raws: &mut Vec<Result<Raw, String>>,
+) -> Vec<T> {
+    let mut read = Vec::with_capacity(values.len());
+    for row in values {
+        let named = ["slug", "name", "id", "post_id"].iter().find_map(|name| row.get(name));
+        let named = named.cloned().unwrap_or(Value::Null);
+        match serde_json::from_value(row) {
+            Ok(row) => read.push(row),
+            Err(error) => raws.push(Err(format!("a row of {table}, {named}: {error}"))),
+        }
+    }
+    read
 }
 
 fn raw(post: &Post, tags: &[&Tag], authors: &[&str], alt: Option<String>) -> Result<Raw, String> {
@@ -161,7 +189,8 @@ fn raw(post: &Post, tags: &[&Tag], authors: &[&str], alt: Option<String>) -> Res
     if post.html.as_deref().is_some_and(|html| html.contains(SITE)) {
         guesses.push("addresses of the site itself, as from its root");
     }
-    let draft = post.status != "published";
+    let status = post.status.as_deref().unwrap_or_default();
+    let draft = status != "published";
     let kind = post.kind.as_deref().filter(|kind| *kind != "post");
     let visibility = post.visibility.as_deref().filter(|visibility| *visibility != "public");
     let mut rest = Map::new();
@@ -171,7 +200,7 @@ fn raw(post: &Post, tags: &[&Tag], authors: &[&str], alt: Option<String>) -> Res
         }
     };
     keep("type", kind);
-    keep("status", draft.then_some(post.status.as_str()));
+    keep("status", draft.then_some(status).filter(|status| !status.is_empty()));
     keep("visibility", visibility);
     if !authors.is_empty() {
         rest.insert("authors".to_owned(), Value::from(authors.to_vec()));
@@ -189,7 +218,7 @@ fn raw(post: &Post, tags: &[&Tag], authors: &[&str], alt: Option<String>) -> Res
     });
     Ok(Raw {
         name: format!("ghost/{}", post.uuid.as_deref().unwrap_or(&post.id)),
-        title: Some(post.title.clone()).filter(|title| !title.is_empty()),
+        title: post.title.clone().filter(|title| !title.is_empty()),
         slug,
         date,
         description: post.custom_excerpt.clone().filter(|excerpt| !excerpt.is_empty()),

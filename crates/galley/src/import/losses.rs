@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use galley_content::{Effect, Loss};
 
 use super::raw::Document;
-use crate::out::say;
+use crate::out::{plain, say};
 
 /// The most kinds of losses that are told.
 const SHOWN_MAX: usize = 20;
@@ -44,7 +44,7 @@ impl Losses {
                 continue;
             }
             self.places.insert(what.clone(), self.found.len());
-            let file = document.name.as_str().to_owned();
+            let file = plain(document.name.as_str());
             self.found.push(Found { what, count: loss.count, file });
         }
     }
@@ -54,7 +54,7 @@ impl Losses {
         if !self.left_out.is_empty() {
             say!("Left out:");
             for (what, count) in &self.left_out {
-                say!("{count:>7} x {what}");
+                say!("{count:>7} x {}", plain(what));
             }
         }
         if !self.guesses.is_empty() {
@@ -69,7 +69,7 @@ impl Losses {
         self.found.sort_by_key(|found| std::cmp::Reverse(found.count));
         say!("Not kept of the contents, and where first:");
         for Found { what, count, file } in self.found.iter().take(SHOWN_MAX) {
-            say!("{count:>7} x {what:<40} {file}");
+            say!("{count:>7} x {:<40} {file}", plain(what));
         }
         if self.found.len() > SHOWN_MAX {
             say!("        and {} other kinds", self.found.len() - SHOWN_MAX);

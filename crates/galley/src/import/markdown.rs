@@ -202,12 +202,16 @@ fn take_texts(fields: &mut Map<String, Value>, name: &str) -> Vec<String> {
 }
 
 fn take_text(fields: &mut Map<String, Value>, names: &[&str]) -> Option<String> {
-    let is_text = |name: &&&str| {
-        fields.get(**name).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
+    // A number says something, too, if perhaps nothing that can be kept: that is named then.
+    let is_text = |name: &&&str| match fields.get(**name) {
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(value) => value.is_number(),
+        None => false,
     };
     let name = names.iter().find(is_text)?;
     match fields.shift_remove(*name) {
         Some(Value::String(text)) => Some(text),
+        Some(Value::Number(number)) => Some(number.to_string()),
         _ => None,
     }
 }

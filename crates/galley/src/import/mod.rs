@@ -26,7 +26,7 @@ use galley_domain::tag::TagLabel;
 use indicatif::ProgressBar;
 
 use crate::cli::ImportArguments;
-use crate::out::say;
+use crate::out::{plain, say};
 use crate::progress;
 use crate::settings::Settings;
 use database::InDatabase;
@@ -192,7 +192,7 @@ impl Report {
         }
         self.losses.print();
         for problem in &self.problems {
-            eprintln!("{problem}");
+            eprintln!("{}", plain(problem));
         }
         if self.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }

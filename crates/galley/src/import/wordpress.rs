@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use memchr::memchr_iter;
+use quick_xml::escape::{resolve_html5_entity, resolve_xml_entity};
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 use serde_json::{Map, Value};
@@ -155,7 +156,7 @@ fn walk(
             Ok(Event::Text(part)) => walker.add(&part.xml_content(XmlVersion::Implicit1_0)),
             Ok(Event::CData(part)) => walker.add(&part.xml_content(XmlVersion::Implicit1_0)),
             Ok(Event::GeneralRef(name)) => match resolved(&name) {
-                Some(c) => walker.text.push(c),
+                Some(text) => walker.add(&text),
                 // Nothing is looked up: what an entity grows to is up to the file.
                 None => {
                     let name = name.as_ref();
@@ -243,18 +244,13 @@ impl Walker {
     }
 }
 
-fn resolved(name: &BytesRef<'_>) -> Option<char> {
+/// A character by its number, or one of HTML's own names, which XML does not know but exports have.
+fn resolved(name: &BytesRef<'_>) -> Option<String> {
     if let Ok(Some(c)) = name.resolve_char_ref() {
-        return Some(c);
+        return Some(c.into());
     }
-    match name.as_ref() {
-        "amp" => Some('&'),
-        "lt" => Some('<'),
-        "gt" => Some('>'),
-        "quot" => Some('"'),
-        "apos" => Some('\''),
-        _ => None,
-    }
+    let html = || resolve_html5_entity(name.as_ref());
+    resolve_xml_entity(name.as_ref()).or_else(html).map(ToOwned::to_owned)
 }
 
 impl Item {

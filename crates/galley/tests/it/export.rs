@@ -139,6 +139,22 @@ on_both_engines! {
         assert!(!Path::new(out).join("plain.md").exists());
     }
 
+    async fn a_group_and_a_piece_of_one_name_both_come_out(store: TestStore) {
+        let program = Program::serve(&store, free_port());
+        let parent = program.group().await;
+        let group = program.request(Method::POST, "/content-groups").json(&json!({"name": "One.md", "ancestor": parent}));
+        let group: Value = group.send().await.unwrap().json().await.unwrap();
+        for (group, slug) in [(json!(parent), "one"), (group["id"].clone(), "two"), (group["id"].clone(), "x.markdown/y")] {
+            let body = json!({"title": slug, "slug": slug, "tags": [], "members": [], "contentGroupId": group});
+            assert!(program.request(Method::POST, "/content-pieces").json(&body).send().await.unwrap().status().is_success());
+        }
+        let folder = store.directory().join("out");
+        let output = run(galley(&store).arg("export").arg(&folder));
+        assert!(output.status.success(), "{output:?}");
+        let names: Vec<_> = files(&folder).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, [".galley-export", "One.md_/two.md", "One.md_/x.markdown_/y.md", "one.md"]);
+    }
+
     async fn a_folder_of_somebody_elses_is_left_alone(store: TestStore) {
         let program = Program::serve(&store, free_port());
         let group = program.group().await;

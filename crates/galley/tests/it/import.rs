@@ -170,6 +170,38 @@ on_both_engines! {
         assert_eq!(last_event(&program).await, before);
     }
 
+    async fn one_odd_row_leaves_out_nothing_else(store: TestStore) {
+        let ghost = store.directory().join("ghost.json");
+        let odd = GHOST.replace("\"title\":\"Draft\"", "\"title\":null").replace("{\"id\":\"t3\",\"name\":\"First\"", "{\"id\":\"t3\",\"name\":7");
+        write(&ghost, format!("\u{feff}{odd}"));
+        let diary = store.directory().join("diary.xml");
+        let twice = WORDPRESS.replace("<wp:post_id>8<", "<wp:post_id>7<");
+        write(&diary, twice.replace("<title>Diary &amp; more</title>", "<title>Diary&nbsp;&hellip;</title>").replace("<title>Classic</title>", "<title>Caf&eacute;</title>"));
+        write(&store.directory().join("blog/a.md"), "---\ntitle: 2024\ndate: 20240506\n---\n");
+        write(&store.directory().join("blog/b.md"), "---\ndate: 1715000000\n---\n");
+        write(&store.directory().join("blog/\u{1b}[31m.md"), "---\ndate: soon\n---\n");
+        let program = Program::serve(&store, free_port());
+        let import = |path: &std::path::Path| run(galley(&store).arg("import").arg(path));
+        let output = import(&ghost);
+        assert_eq!(summary(&output), "2 imported, 0 updated, 0 unchanged, 2 with problems", "{output:?}");
+        assert!(stderr(&output).contains("a row of tags, \"First\"") || stderr(&output).contains("a row of tags, \"first\""), "{output:?}");
+        for _ in 0..2 {
+            let output = import(&diary);
+            assert!(stdout(&output).contains("1 with problems"), "{output:?}");
+            assert!(stderr(&output).contains("?p=7: another one with its id came before"), "{output:?}");
+        }
+        let output = import(&store.directory().join("blog"));
+        assert_eq!(summary(&output), "1 imported, 0 updated, 0 unchanged, 2 with problems", "{output:?}");
+        assert!(stderr(&output).contains("b.md: date \"1715000000\" is not an ISO 8601 date"), "{output:?}");
+        assert!(!stderr(&output).contains('\u{1b}'), "{output:?}");
+        let pieces = program.pieces("").await;
+        let mut titles: Vec<_> = pieces.iter().map(|piece| piece["title"].as_str().unwrap()).collect();
+        titles.sort_unstable();
+        assert_eq!(titles, ["2024", "Blocks & more", "Hello", "draft"]);
+        let by_number = pieces.iter().find(|piece| piece["title"] == "2024").unwrap();
+        assert_eq!(by_number["date"], "2024-05-06T00:00:00.000Z");
+    }
+
     async fn exports_that_are_broken_are_named_with_their_line(store: TestStore) {
         let directory = store.directory();
         let bomb = "<?xml version=\"1.0\"?>\n<!DOCTYPE rss [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;\">]>\n\

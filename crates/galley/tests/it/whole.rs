@@ -305,6 +305,26 @@ on_both_engines! {
         }
     }
 
+    async fn of_two_backups_to_one_file_at_once_one_is_made(store: TestStore) {
+        let program = serve(&store);
+        let receiver = Receiver::start(Behaviour::Status(204)).await;
+        fill(&program, 20, &receiver).await;
+        let file = store.directory().join("same.galley-backup");
+        for _ in 0..5 {
+            let start = || {
+                let mut command = command(&store);
+                command.arg("backup").arg(&file).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+            };
+            let children: Vec<_> = (0..3).map(|_| start()).collect();
+            let outputs: Vec<_> = children.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+            assert!(outputs.iter().any(|output| output.status.success()), "{outputs:?}");
+            let verified = run(command(&store).arg("verify").arg(&file));
+            assert!(verified.status.success(), "{verified:?} {outputs:?}");
+            std::fs::remove_file(&file).unwrap();
+            assert!(!store.directory().join("same.galley-backup.unfinished").exists());
+        }
+    }
+
     async fn what_is_no_backup_is_refused_and_changes_nothing(store: TestStore) {
         let mut program = serve(&store);
         program.terminate();

@@ -1,6 +1,6 @@
 //! SQLite files as a whole: written where nobody looks, and shown when they are done.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,9 +15,65 @@ use crate::whole::Progress;
 /// How many pages are copied between two looks at how far it is.
 const PAGES: i32 = 512;
 
-/// Where a file is while it is written.
-pub(crate) fn unseen(path: &Path) -> PathBuf {
-    with_end(path, ".unfinished")
+/// A file while it is written, beside its place. It goes away unless it is shown.
+#[derive(Debug)]
+pub(crate) struct Unseen {
+    path: PathBuf,
+    place: PathBuf,
+    /// Held by one process at a time. A file without it was left behind by one that died.
+    _lock: File,
+    shown: bool,
+}
+
+impl Unseen {
+    /// Opens a new file that is of no use before it is shown at its place. What somebody left there is overwritten.
+    pub(crate) fn open(place: &Path) -> Result<(Self, Connection)> {
+        let path = with_end(place, ".unfinished");
+        connection::make_private(&path)?;
+        let lock = File::options().write(true).open(&path).map_err(unavailable)?;
+        match lock.try_lock() {
+            Ok(()) => lock.set_len(0).map_err(unavailable)?,
+            Err(TryLockError::WouldBlock) => {
+                let what = format!("{} is being written by another process", place.display());
+                return Err(Error::Settings(what));
+            }
+            Err(TryLockError::Error(error)) => return Err(unavailable(error)),
+        }
+        let unseen = Self { path, place: place.to_owned(), _lock: lock, shown: false };
+        let connection = Connection::open(&unseen.path)?;
+        connection.execute_batch(
+            "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA foreign_keys=OFF;
+             PRAGMA cache_size=-16384;",
+        )?;
+        Ok((unseen, connection))
+    }
+
+    /// Puts it at its place, synced.
+    pub(crate) fn show(&mut self) -> Result<()> {
+        // What an empty one at this place has left beside it is none of this one's.
+        for end in ["-wal", "-shm"] {
+            match std::fs::remove_file(with_end(&self.place, end)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(unavailable(error));
+                }
+                _ => {}
+            }
+        }
+        File::open(&self.path).and_then(|file| file.sync_all()).map_err(unavailable)?;
+        std::fs::rename(&self.path, &self.place).map_err(unavailable)?;
+        self.shown = true;
+        let directory = self.place.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new("."));
+        File::open(directory).and_then(|file| file.sync_all()).map_err(unavailable)
+    }
+}
+
+impl Drop for Unseen {
+    fn drop(&mut self) {
+        if !self.shown {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
 }
 
 fn with_end(path: &Path, end: &str) -> PathBuf {
@@ -26,56 +82,13 @@ fn with_end(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Opens a new file that is of no use before it is shown. What somebody left there is removed.
-pub(crate) fn open_unseen(path: &Path) -> Result<Connection> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unavailable(error)),
-        _ => {}
-    }
-    connection::make_private(path)?;
-    let connection = Connection::open(path)?;
-    connection.execute_batch(
-        "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA foreign_keys=OFF;
-         PRAGMA cache_size=-16384;",
-    )?;
-    Ok(connection)
-}
-
-/// Puts a file that is done at its place, synced.
-pub(crate) fn show(unseen: &Path, path: &Path) -> Result<()> {
-    // What an empty one at this place has left beside it is none of this one's.
-    for end in ["-wal", "-shm"] {
-        match std::fs::remove_file(with_end(path, end)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(unavailable(error));
-            }
-            _ => {}
-        }
-    }
-    File::open(unseen).and_then(|file| file.sync_all()).map_err(unavailable)?;
-    std::fs::rename(unseen, path).map_err(unavailable)?;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let directory = directory.unwrap_or(Path::new("."));
-    File::open(directory).and_then(|file| file.sync_all()).map_err(unavailable)
-}
-
 /// Copies a SQLite file that others may be using, as it is at this moment. What is at the other path is
 /// replaced when that is done.
 pub(crate) fn back_up(from: &Path, to: &Path, mut progress: impl FnMut(Progress)) -> Result<()> {
-    let unseen = unseen(to);
-    let done = copy_pages(from, &unseen, &mut progress).and_then(|()| check(&unseen));
-    if let Err(error) = done {
-        let _ = std::fs::remove_file(&unseen);
-        return Err(error);
-    }
-    show(&unseen, to)
-}
-
-fn copy_pages(from: &Path, to: &Path, progress: &mut impl FnMut(Progress)) -> Result<()> {
     let source = connection::open_reader(from)?;
     // One moment for all of it: within a transaction nobody's writes make it begin again.
     source.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
-    let mut target = open_unseen(to)?;
+    let (mut unseen, mut target) = Unseen::open(to)?;
     let backup = Backup::new(&source, &mut target)?;
     loop {
         match backup.step(PAGES)? {
@@ -91,7 +104,12 @@ fn copy_pages(from: &Path, to: &Path, progress: &mut impl FnMut(Progress)) -> Re
     drop(backup);
     // A file by itself, without others beside it.
     let mode: String = target.query_row("PRAGMA journal_mode=DELETE", [], |row| row.get(0))?;
-    if mode == "delete" { Ok(()) } else { Err(Error::corrupt("the copy stays in WAL mode")) }
+    if mode != "delete" {
+        return Err(Error::corrupt("the copy stays in WAL mode"));
+    }
+    drop(target);
+    check(&unseen.path)?;
+    unseen.show()
 }
 
 /// Refuses a file that isn't a whole SQLite database.

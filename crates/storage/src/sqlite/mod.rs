@@ -22,7 +22,7 @@ use crate::statement_log::StatementLog;
 use crate::tx::{Tx, WriteTx};
 use checkpoint::Checkpointer;
 pub(crate) use connection::open_reader;
-pub(crate) use file::{back_up, check, open_unseen, show, unseen};
+pub(crate) use file::{Unseen, back_up, check};
 pub(crate) use inline::finish_at_once;
 pub(crate) use lock::ServerLock;
 use readers::Readers;

@@ -1,7 +1,7 @@
 //! An empty store that is filled, and that nobody sees before it is whole.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
@@ -11,7 +11,7 @@ use crate::database::{DatabaseUrl, Options};
 use crate::error::{Cause, Error, Failure, Result};
 use crate::migrate;
 use crate::postgres::{Held, Postgres};
-use crate::sqlite::{ServerLock, finish_at_once, open_reader, open_unseen, show, unseen};
+use crate::sqlite::{ServerLock, Unseen, finish_at_once, open_reader};
 use crate::tx::{Tx, WriteTx};
 
 /// A store that is being filled. Dropped before [`NewStore::finish`], nothing of it stays.
@@ -23,11 +23,10 @@ enum Engine {
     Postgres(Held),
 }
 
-/// A file beside the one that it is going to be.
+/// A file beside the one that it is going to be. The connection to it ends before it does.
 struct NewFile {
     connection: Mutex<Option<Connection>>,
-    unseen: PathBuf,
-    path: PathBuf,
+    file: Mutex<Unseen>,
     _lock: Option<ServerLock>,
 }
 
@@ -55,13 +54,12 @@ impl NewStore {
 
     /// A file in the place of what is there.
     pub(super) fn file(path: &Path, lock: Option<ServerLock>, options: &Options) -> Result<Self> {
-        let unseen = unseen(path);
-        let mut connection = open_unseen(&unseen)?;
+        let (file, mut connection) = Unseen::open(path)?;
         migrate::bring_up_to_date(&mut connection, options)?;
         connection.execute_batch("BEGIN IMMEDIATE")?;
         let connection = Mutex::new(Some(connection));
-        let path = path.to_owned();
-        Ok(Self(Arc::new(Engine::Sqlite(NewFile { connection, unseen, path, _lock: lock }))))
+        let file = Mutex::new(file);
+        Ok(Self(Arc::new(Engine::Sqlite(NewFile { connection, file, _lock: lock }))))
     }
 
     async fn postgres(client: Held) -> Result<Self> {
@@ -128,15 +126,7 @@ impl NewFile {
             return Err(Error::corrupt("rows refer to others that are not there"));
         }
         drop(connection);
-        show(&self.unseen, &self.path)
-    }
-}
-
-impl Drop for NewFile {
-    fn drop(&mut self) {
-        drop(self.connection.lock().unwrap_or_else(PoisonError::into_inner).take());
-        // There no more, if it was finished.
-        let _ = std::fs::remove_file(&self.unseen);
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).show()
     }
 }
 
