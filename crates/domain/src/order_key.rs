@@ -6,7 +6,7 @@
 //! inserting again and again after one piece, then uses a group up in millions of inserts rather
 //! than in thirty halvings, and writers who choose at the same time seldom choose the same.
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -37,6 +37,12 @@ pub enum Moving {
     Before,
     /// The neighbour after, as when every insert goes after the same piece.
     After,
+}
+
+impl<'de> Deserialize<'de> for OrderKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
 }
 
 impl OrderKey {

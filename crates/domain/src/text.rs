@@ -52,6 +52,12 @@ macro_rules! checked_text {
         #[serde(transparent)]
         pub struct $name(String);
 
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Self::parse(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+            }
+        }
+
         impl $name {
             /// Takes `text` if it keeps the rules of this type.
             pub fn parse(text: impl Into<String>) -> Result<Self, $crate::text::Invalid> {

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use jiff::civil::{DateTime, datetime};
 use jiff::fmt::temporal::Pieces;
 use jiff::tz::Offset;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
 
@@ -75,6 +75,13 @@ impl fmt::Display for Timestamp {
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse_iso8601(&text).map_err(serde::de::Error::custom)
     }
 }
 

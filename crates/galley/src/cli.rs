@@ -7,6 +7,9 @@ use galley_domain::{Permission, PermissionSet};
 
 use crate::settings::Given;
 
+/// The content group of imports and exports that name none: the first one of a new workspace.
+pub(crate) const GROUP: &str = "Posts";
+
 /// A self-hosted service for content-management and publishing workspaces.
 ///
 /// Without a command it serves. Settings come from galley.toml, GALLEY_* variables and flags, each
@@ -35,9 +38,9 @@ pub(crate) enum Command {
     /// Add and list members
     #[command(subcommand)]
     Member(MemberCommand),
-    /// Import Markdown, HTML, and exports of WordPress or Ghost
+    /// Import Markdown, HTML, exports of WordPress or Ghost, and bundles
     Import(ImportArguments),
-    /// Export a content group as Markdown files with front matter
+    /// Export a content group as Markdown files with front matter, or a workspace as a bundle
     Export(ExportArguments),
     /// Copy a whole store between SQLite and PostgreSQL, and compare it row by row
     Copy(CopyArguments),
@@ -75,12 +78,24 @@ pub(crate) struct ExportArguments {
     /// The folder for the files: a new one, or that of an earlier export
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
-    /// The id or name of the content group, which is exported with those below it
-    #[arg(long, value_name = "ID|NAME", default_value = "Posts")]
-    pub(crate) group: String,
+    /// What to write: Markdown files of a content group, or a bundle of JSON files with all of the workspace
+    #[arg(long, value_name = "FORMAT", default_value = "markdown")]
+    pub(crate) format: ExportFormat,
+    /// The id or name of the content group, which is exported with those below it [default: Posts]
+    #[arg(long, value_name = "ID|NAME")]
+    pub(crate) group: Option<String>,
     /// The workspace's id (needed where there are several)
     #[arg(long, value_name = "ID")]
     pub(crate) workspace: Option<String>,
+}
+
+/// What an export is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// A group's pieces, for people
+    Markdown,
+    /// All of a workspace, to be restored
+    Json,
 }
 
 #[derive(Debug, Args)]
@@ -238,12 +253,13 @@ pub(crate) enum MemberCommand {
 
 #[derive(Args)]
 pub(crate) struct ImportArguments {
-    /// Markdown or HTML files, exports of WordPress (.xml) or Ghost (.json), or folders to look for them in
+    /// Markdown or HTML files, exports of WordPress (.xml) or Ghost (.json), or folders to look for them in; or a
+    /// bundle, which is restored with its ids
     #[arg(required = true, value_name = "DIR|FILE")]
     pub(crate) sources: Vec<PathBuf>,
-    /// The id or name of the content group for the pieces
-    #[arg(long, value_name = "ID|NAME", default_value = "Posts")]
-    pub(crate) group: String,
+    /// The id or name of the content group for the pieces [default: Posts]
+    #[arg(long, value_name = "ID|NAME")]
+    pub(crate) group: Option<String>,
     /// Make content groups of folders, below the one that is named
     #[arg(long)]
     pub(crate) groups: bool,

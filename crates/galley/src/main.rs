@@ -1,5 +1,6 @@
 //! `galley`: the program. One file for each subcommand.
 
+mod bundle;
 mod check;
 mod cli;
 mod config;

@@ -51,6 +51,29 @@ pub async fn find(
     tx.find(&sql, params![workspace, piece, variant], |row| read(row, 0)).await
 }
 
+/// What a piece says otherwise in one variant, and its own content there, the JSON text of the tree.
+pub type Override = (VariantId, ContentPieceOverrides, Option<String>);
+
+/// What a piece says otherwise in whatever variant, in the order of their ids.
+pub async fn of_piece(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    piece: ContentPieceId,
+) -> Result<Vec<Override>> {
+    // A variant may override fields, content, or both.
+    let sql = format!(
+        "SELECT w.id, vc.tree, {COLUMNS} FROM variants w
+         LEFT JOIN content_piece_variants v ON v.workspace_id = w.workspace_id
+            AND v.content_piece_id = ?2 AND v.variant_id = w.id
+         LEFT JOIN content_piece_variant_contents vc ON vc.workspace_id = w.workspace_id
+            AND vc.content_piece_id = ?2 AND vc.variant_id = w.id
+         WHERE w.workspace_id = ?1 AND (v.variant_id IS NOT NULL OR vc.variant_id IS NOT NULL)
+         ORDER BY w.id"
+    );
+    let read = |row: &Row<'_>| Ok((row.parse(0)?, read(row, 2)?, row.opt_owned(1)?));
+    tx.query(&sql, params![workspace, piece], read).await
+}
+
 /// Keeps what a piece says otherwise in a variant, in place of what it said before.
 pub async fn update(
     tx: &WriteTx<'_>,

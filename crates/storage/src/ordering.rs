@@ -59,6 +59,12 @@ pub async fn next(tx: &Tx<'_>, workspace: WorkspaceId, order: &OrderKey) -> Resu
     tx.find(sql, params![workspace, order], read).await
 }
 
+/// Whether a piece of the workspace has this place.
+pub async fn is_taken(tx: &Tx<'_>, workspace: WorkspaceId, order: &OrderKey) -> Result<bool> {
+    let sql = "SELECT 1 FROM content_pieces WHERE workspace_id = ?1 AND order_key = ?2 LIMIT 1";
+    tx.exists(sql, params![workspace, order]).await
+}
+
 /// The piece of the workspace right before `order`.
 pub async fn previous(
     tx: &Tx<'_>,

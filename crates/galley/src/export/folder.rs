@@ -14,7 +14,7 @@ const LIST: &str = ".galley-export";
 
 /// A folder while it is written to.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
     /// Those of an earlier export.
     before: BTreeSet<String>,
@@ -26,11 +26,11 @@ pub(super) struct Folder {
 impl Folder {
     /// Takes a folder that is new, or empty, or of an earlier export. Hidden files, such as a repository's, may be
     /// in it.
-    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         fs::create_dir_all(path).with_context(|| format!("{} can't be made", path.display()))?;
         let before = match fs::read_to_string(path.join(LIST)) {
             Ok(text) => {
-                text.lines().filter(|line| names::is_path(line)).map(ToOwned::to_owned).collect()
+                text.lines().filter(|line| names::is_own(line)).map(ToOwned::to_owned).collect()
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let mut files = fs::read_dir(path)?.filter_map(Result::ok);
@@ -53,7 +53,7 @@ impl Folder {
     }
 
     /// Writes a file, if it isn't there as it is to be.
-    pub(super) fn write(&mut self, name: &str, text: &str) {
+    pub(crate) fn write(&mut self, name: &str, text: &str) {
         self.now.insert(name.to_owned());
         match self.try_write(name, text) {
             Ok(true) => self.written += 1,
@@ -88,7 +88,7 @@ impl Folder {
     }
 
     /// Takes away what is no more; says how many files were written, and taken away, and what went wrong.
-    pub(super) fn finish(mut self) -> anyhow::Result<(usize, usize, Vec<String>)> {
+    pub(crate) fn finish(mut self) -> anyhow::Result<(usize, usize, Vec<String>)> {
         let mut removed = 0;
         for name in self.before.difference(&self.now) {
             let Ok(path) = self.place(name) else { continue };

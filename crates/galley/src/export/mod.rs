@@ -3,7 +3,7 @@
 //! The same content gives the same files, byte by byte, so that they can live in a repository.
 
 mod file;
-mod folder;
+pub(crate) mod folder;
 mod names;
 
 use std::collections::HashMap;
@@ -18,7 +18,8 @@ use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKe
 use galley_storage::content_pieces::{View, Viewed};
 use galley_storage::{Snapshot, Tx, content_groups, members, tags, variants};
 
-use crate::cli::ExportArguments;
+use crate::bundle;
+use crate::cli::{ExportArguments, ExportFormat, GROUP};
 use crate::import::database::find_group;
 use crate::out::{plain, say};
 use crate::settings::Settings;
@@ -33,10 +34,14 @@ pub(crate) async fn run(
     settings: &Settings,
     arguments: &ExportArguments,
 ) -> anyhow::Result<ExitCode> {
+    if arguments.format == ExportFormat::Json {
+        return bundle::export(settings, arguments).await;
+    }
     let environment = Environment::default();
     let database = store::open_existing(settings, &environment).await?;
     let workspace = store::workspace(&database, arguments.workspace.as_deref()).await?;
-    let group = find_group(&database, workspace, &arguments.group).await?;
+    let group =
+        find_group(&database, workspace, arguments.group.as_deref().unwrap_or(GROUP)).await?;
     let mut folder = Folder::open(&arguments.folder)?;
     // One moment for all of it, whatever is written meanwhile.
     let snapshot = database.snapshot().await?;

@@ -92,9 +92,20 @@ fn has_ending(text: &str) -> bool {
     matches!(extension.as_deref(), Some("md" | "markdown" | "mdx"))
 }
 
+/// Whether it can be the path of a file that an export wrote.
+pub(super) fn is_own(text: &str) -> bool {
+    let is_of_bundle = text.rsplit_once('.').is_some_and(|(_, extension)| extension == "json");
+    is_below(text) && (has_ending(text) || is_of_bundle)
+}
+
 /// Whether a text is a path that can be taken as it is.
 pub(super) fn is_path(text: &str) -> bool {
-    has_ending(text) && text.len() < 1_000 && text.split('/').all(|one| part(one) == one)
+    has_ending(text) && is_below(text)
+}
+
+/// Whether it leads nowhere else.
+fn is_below(text: &str) -> bool {
+    text.len() < 1_000 && text.split('/').all(|one| part(one) == one)
 }
 
 /// A part of a path that every file system takes.

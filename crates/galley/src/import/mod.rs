@@ -25,7 +25,8 @@ use anyhow::Context;
 use galley_domain::tag::TagLabel;
 use indicatif::ProgressBar;
 
-use crate::cli::ImportArguments;
+use crate::bundle;
+use crate::cli::{GROUP, ImportArguments};
 use crate::out::{plain, say};
 use crate::progress;
 use crate::settings::Settings;
@@ -54,6 +55,9 @@ pub(crate) async fn run(
     settings: &Settings,
     arguments: &ImportArguments,
 ) -> anyhow::Result<ExitCode> {
+    if let Some(bundle) = arguments.sources.iter().find(|source| bundle::is_one(source)) {
+        return bundle::restore(settings, arguments, bundle).await;
+    }
     for language in &arguments.variants {
         load::variant_key(language).map_err(|problem| anyhow::anyhow!("--variants: {problem}"))?;
     }
@@ -82,7 +86,7 @@ async fn load<P: Place>(
     found: sources::Found,
 ) -> anyhow::Result<ExitCode> {
     let target = Target {
-        group: place.find_group(&arguments.group).await?,
+        group: place.find_group(arguments.group.as_deref().unwrap_or(GROUP)).await?,
         labels,
         groups: arguments.groups,
         language: arguments.variants.first().cloned(),

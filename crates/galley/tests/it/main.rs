@@ -12,6 +12,7 @@
     reason = "a test ends where something is not as it expects, and tells one story"
 )]
 
+mod bundle;
 mod commands;
 mod export;
 mod first_start;

@@ -23,6 +23,8 @@ const START_TIME_MAX: Duration = Duration::from_secs(30);
 pub(crate) struct Program {
     pub(crate) child: Child,
     pub(crate) url: String,
+    /// What requests are sent with.
+    pub(crate) token: String,
     /// From the start of the process to its word that it serves.
     pub(crate) started_in: Duration,
     log: Mutex<Receiver<String>>,
@@ -99,13 +101,13 @@ impl Program {
         let client = Client::builder().no_proxy().build().unwrap();
         let url = format!("http://{address}");
         let log = Mutex::new(log);
-        Self { child, url, started_in: started.elapsed(), log, client }
+        Self { child, url, token: init_token(), started_in: started.elapsed(), log, client }
     }
 
     /// A request with the first token.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let url = format!("{}{path}", self.url);
-        self.client.request(method, url).bearer_auth(init_token())
+        self.client.request(method, url).bearer_auth(&self.token)
     }
 
     pub(crate) async fn get(&self, path: &str) -> Value {

@@ -35,10 +35,22 @@ pub async fn create(
     name: &ContentGroupName,
     ancestor: Option<ContentGroupId>,
 ) -> Result<ContentGroup, Error> {
+    let id = ContentGroupId::new(environment.new_id());
+    create_with_id(tx, environment, scope, id, name, ancestor).await
+}
+
+/// The same with an id that it had in another store.
+pub async fn create_with_id(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    id: ContentGroupId,
+    name: &ContentGroupName,
+    ancestor: Option<ContentGroupId>,
+) -> Result<ContentGroup, Error> {
     workspaces::lock(tx, scope.workspace).await?;
     let parents = parent_path(tx, scope, ancestor).await?;
     check_depth(parents.groups().len() + 1)?;
-    let id = ContentGroupId::new(environment.new_id());
     let group = ContentGroup { id, name: name.clone(), version: 1 };
     let now = environment.now();
     content_groups::insert(tx, scope.workspace, &group, &parents, now).await?;

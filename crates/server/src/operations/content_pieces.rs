@@ -11,6 +11,7 @@ use galley_domain::content_piece::{
 use galley_domain::event::Occurrence;
 use galley_domain::variant::{ContentPieceOverrides, Variant, VariantName};
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid, TagId, WorkspaceMemberId};
+use galley_storage::content_piece_variants::Override;
 use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
 use galley_storage::ordering::{self, FreePlace, Place};
@@ -135,6 +136,53 @@ pub async fn create(
     happened.push(event(environment, Occurrence::PieceAdded(path), data, None));
     events::append(tx, scope.workspace, &happened, now).await?;
     Ok(Kept { piece, referenced })
+}
+
+/// Keeps a piece as it was in another store, with its id, its place and its times, and with what it says otherwise in
+/// variants; says whether it did. One that is there stays as it is. Where another one has its place it goes last.
+pub async fn restore(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    piece: &ContentPiece,
+    content: &str,
+    overrides: &[Override],
+) -> Result<bool, Error> {
+    let workspace = scope.workspace;
+    if content_pieces::find(tx, workspace, piece.id).await?.is_some() {
+        return Ok(false);
+    }
+    let path = content_groups::path(tx, workspace, piece.content_group_id).await?;
+    if !scope.holds(&path) {
+        Error::refuse(vec![unknown("contentGroupId", GROUP)])?;
+    }
+    for (variant, overrides, _) in overrides {
+        if variants::find(tx, workspace, *variant).await?.is_none() {
+            Error::refuse(vec![unknown("variants", "variant")])?;
+        }
+        let shown = piece.fields.clone().overridden(overrides.clone());
+        let referenced = Referenced::find(tx, workspace, &shown.tags, &shown.members).await?;
+        Error::refuse(missing_references(&shown, &referenced))?;
+    }
+    let referenced =
+        Referenced::find(tx, workspace, &piece.fields.tags, &piece.fields.members).await?;
+    Error::refuse(missing_references(&piece.fields, &referenced))?;
+    let mut piece = piece.clone();
+    if ordering::is_taken(tx, workspace, &piece.order).await? {
+        piece.order = ordering::at_the_end(tx, workspace, environment.random()).await?.order;
+    }
+    content_pieces::insert(tx, workspace, &piece, content).await?;
+    for (variant, overrides, content) in overrides {
+        content_piece_variants::update(tx, workspace, piece.id, *variant, overrides).await?;
+        if let Some(content) = content {
+            content_piece_variants::update_content(tx, workspace, piece.id, *variant, content)
+                .await?;
+        }
+    }
+    let data = ContentPieceBody::event_data(&piece, &referenced, None);
+    let added = event(environment, Occurrence::PieceAdded(path), data, None);
+    events::append(tx, workspace, &[added], environment.now()).await?;
+    Ok(true)
 }
 
 /// A piece as it was kept, and what it names.

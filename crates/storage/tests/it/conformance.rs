@@ -121,6 +121,10 @@ async fn pieces(tx: &WriteTx<'_>, open: &Given, member: WorkspaceMemberId) -> Re
     let last = ordering::last(tx, workspace).await?.expect("there are pieces");
     assert_eq!(last.id, second.id);
     assert_eq!(ordering::next(tx, workspace, &first.order).await?, Some(last.clone()));
+    assert!(ordering::is_taken(tx, workspace, &first.order).await?);
+    assert!(
+        !ordering::is_taken(tx, workspace, &galley_domain::OrderKey::from_stored("zzzzz")).await?
+    );
     assert_eq!(ordering::previous(tx, workspace, &second.order).await?, Some(place.clone()));
     let in_group = ordering::next_in_group(tx, workspace, open.group, None).await?;
     assert_eq!(in_group, Some(place.clone()));
@@ -211,6 +215,13 @@ async fn in_variant(
     assert!(!set("{\"b\":2}").await?);
     assert!(set("{}").await?, "its own by now");
     assert!(set("{\"b\":2}").await?);
+    let overrides = content_piece_variants::of_piece(tx, workspace, piece.id).await?;
+    let mut expected = vec![
+        (german.id, listed.clone(), Some("{\"b\":2}".to_owned())),
+        (french.id, titled.clone(), None),
+    ];
+    expected.sort_by_key(|(variant, ..)| *variant);
+    assert_eq!(overrides, expected);
     let seen = content_pieces::find_visible(tx, workspace, piece.id, None, view).await?;
     assert_eq!(seen, Some((german_piece.clone(), Some("{\"b\":2}".to_owned()))));
     let all = ListQuery { view, ..everything() };

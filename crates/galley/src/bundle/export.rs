@@ -1,0 +1,238 @@
+//! `galley export --format json`
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use galley_domain::people::{EmailAddress, FullName, Username};
+use galley_domain::text::WebReference;
+use galley_domain::{ContentGroupId, WorkspaceId};
+use galley_server::{Environment, Error};
+use galley_storage::content_piece_list::{self, ListQuery, Sort, SortKey};
+use galley_storage::content_piece_variants::{self, Override};
+use galley_storage::content_pieces::{View, Viewed};
+use galley_storage::{
+    Snapshot, Tx, content_groups, members, roles, tags, variants, webhooks, workspaces,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::format::{self, MANIFEST, VERSION};
+use crate::cli::ExportArguments;
+use crate::export::folder::Folder;
+use crate::out::{plain, say};
+use crate::settings::Settings;
+use crate::{progress, store};
+
+/// How many pieces are read at a time.
+const PAGE: i64 = 32;
+
+pub(crate) async fn export(
+    settings: &Settings,
+    arguments: &ExportArguments,
+) -> anyhow::Result<ExitCode> {
+    if arguments.group.is_some() {
+        bail!("a bundle is of a whole workspace: leave --group out");
+    }
+    let environment = Environment::default();
+    let database = store::open_existing(settings, &environment).await?;
+    let workspace = store::workspace(&database, arguments.workspace.as_deref()).await?;
+    let mut folder = Folder::open(&arguments.folder)?;
+    // One moment for all of it, whatever is written meanwhile.
+    let snapshot = database.snapshot().await?;
+    write_frame(&snapshot, workspace, &mut folder).await?;
+    let bar = progress::bar("pieces", 0);
+    let (mut count, mut after) = (0_u64, None);
+    loop {
+        let query = ListQuery {
+            groups: None,
+            subtree: false,
+            within: None,
+            slug: None,
+            tag: None,
+            sort: Sort { key: SortKey::CreatedAt, descending: false },
+            after: after.take(),
+            limit: PAGE,
+            offset: 0,
+            view: View { variant: None, content: true },
+        };
+        let page = snapshot.read("export.bundle", async move |tx: &Tx<'_>| {
+            let mut page = Vec::new();
+            for viewed in content_piece_list::list(tx, workspace, &query).await? {
+                let overrides =
+                    content_piece_variants::of_piece(tx, workspace, viewed.0.id).await?;
+                page.push((viewed, overrides));
+            }
+            Ok::<_, Error>(page)
+        });
+        let page = page.await?;
+        let Some(((last, _), _)) = page.last() else { break };
+        after = Some(Sort { key: SortKey::CreatedAt, descending: false }.position(last));
+        bar.inc_length(page.len() as u64);
+        for (viewed, overrides) in page {
+            let piece = piece(viewed, overrides)?;
+            let id = piece.id.to_string();
+            // Ids begin with the time; their ends are spread evenly.
+            let shelf = &id[id.len() - 2..];
+            folder.write(&format!("pieces/{shelf}/{id}.json"), &text(&piece)?);
+            count += 1;
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    drop(snapshot);
+    database.close().await;
+    let (written, removed, problems) = folder.finish()?;
+    say!("{count} pieces: {written} files written, {removed} removed");
+    say!("To restore them in another store: galley import {}", arguments.folder.display());
+    for problem in &problems {
+        eprintln!("{}", plain(problem));
+    }
+    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// JSON for people and their tools: a line for each value.
+fn text(value: &impl Serialize) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
+}
+
+/// Writes everything but the pieces.
+async fn write_frame(
+    snapshot: &Snapshot,
+    workspace: WorkspaceId,
+    folder: &mut Folder,
+) -> anyhow::Result<()> {
+    const ALL: i64 = i64::MAX;
+    let read = async move |tx: &Tx<'_>| {
+        let found = workspaces::find(tx, workspace).await?;
+        let roles = roles::list(tx, workspace, None, ALL, 0).await?;
+        let members = members::list(tx, workspace, None, ALL, 0).await?;
+        let tags = tags::list(tx, workspace, None, ALL, 0).await?;
+        let variants = variants::list(tx, workspace, None, ALL, 0).await?;
+        let top = content_groups::list_children(tx, workspace, None, None, ALL, 0).await?;
+        let top: Vec<_> = top.into_iter().map(|group| group.id).collect();
+        let groups = content_groups::subtree(tx, workspace, &top).await?;
+        let all = webhooks::ListQuery {
+            extension: None,
+            within: None,
+            after: None,
+            limit: ALL,
+            offset: 0,
+        };
+        let webhooks = webhooks::list(tx, workspace, &all).await?;
+        Ok::<_, Error>((found, roles, members, tags, variants, groups, webhooks))
+    };
+    let (found, roles, members, tags, variants, groups, webhooks) =
+        snapshot.read("export.frame", read).await?;
+    let found = found.context("the workspace is gone")?;
+    let manifest = format::Manifest {
+        galley_bundle: VERSION,
+        workspace: format::Workspace {
+            id: found.id,
+            name: found.name,
+            description: found.description,
+            logo: found.logo,
+        },
+    };
+    folder.write(MANIFEST, &text(&manifest)?);
+    let roles = roles.into_iter().map(|role| format::Role {
+        id: role.id,
+        name: role.name,
+        description: role.description,
+        permissions: role.permissions.iter().map(|one| one.to_string()).collect(),
+        base_type: role.base_type.map(|base| base.as_str().to_owned()),
+    });
+    folder.write("roles.json", &text(&roles.collect::<Vec<_>>())?);
+    let members = members.into_iter().map(|member| format::Member {
+        id: member.id,
+        role_id: member.role,
+        invited_email: member.invited_email.map(EmailAddress::from_stored),
+        invited_name: member.invited_name.map(FullName::from_stored),
+        user: member.user.map(|user| format::User {
+            id: user.id,
+            email: EmailAddress::from_stored(user.email),
+            username: Username::from_stored(user.username),
+            full_name: FullName::from_stored(user.full_name),
+            avatar: user.avatar.map(WebReference::from_stored),
+        }),
+    });
+    folder.write("members.json", &text(&members.collect::<Vec<_>>())?);
+    let tags = tags.into_iter().map(|tag| format::Tag {
+        id: tag.id,
+        label: tag.label,
+        color: tag.color.as_str().to_owned(),
+    });
+    folder.write("tags.json", &text(&tags.collect::<Vec<_>>())?);
+    let variants = variants.into_iter().map(|variant| format::Variant {
+        id: variant.id,
+        key: variant.key,
+        label: variant.label,
+        description: variant.description,
+    });
+    folder.write("variants.json", &text(&variants.collect::<Vec<_>>())?);
+    let groups = groups.into_iter().map(|(group, ancestor)| format::Group {
+        id: group.id,
+        name: group.name,
+        ancestor,
+    });
+    folder.write("groups.json", &text(&parents_first(groups.collect()))?);
+    let webhooks = webhooks.into_iter().map(|webhook| format::Webhook {
+        id: webhook.id,
+        name: webhook.name,
+        description: webhook.description,
+        url: webhook.url,
+        event: webhook.event.as_str().to_owned(),
+        content_group_id: webhook.content_group_id,
+        extension: webhook.extension,
+        enabled: webhook.enabled,
+    });
+    folder.write("webhooks.json", &text(&webhooks.collect::<Vec<_>>())?);
+    Ok(())
+}
+
+/// By their depth, and then by their ids.
+fn parents_first(groups: Vec<format::Group>) -> Vec<format::Group> {
+    let parents: BTreeMap<ContentGroupId, Option<ContentGroupId>> =
+        groups.iter().map(|group| (group.id, group.ancestor)).collect();
+    let depth = |group: &format::Group| {
+        let up = |id: &ContentGroupId| parents.get(id).copied().flatten();
+        std::iter::successors(group.ancestor, up).count()
+    };
+    let mut groups: Vec<_> = groups.into_iter().map(|group| (depth(&group), group)).collect();
+    groups.sort_by_key(|(depth, group)| (*depth, group.id));
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+fn piece((piece, content): Viewed, overrides: Vec<Override>) -> anyhow::Result<format::Piece> {
+    let tree = |json: &str| -> anyhow::Result<Value> {
+        serde_json::from_str(json).with_context(|| format!("the content of {}", piece.id))
+    };
+    let mut variants = BTreeMap::new();
+    for (variant, overrides, content) in overrides {
+        let content = content.as_deref().map(tree).transpose()?;
+        variants.insert(variant, format::Override::new(overrides, content));
+    }
+    let content = tree(content.as_deref().context("content was asked for")?)?;
+    let fields = piece.fields;
+    Ok(format::Piece {
+        id: piece.id,
+        content_group_id: piece.content_group_id,
+        order: piece.order,
+        created_at: piece.created_at,
+        updated_at: piece.updated_at,
+        title: fields.title,
+        slug: fields.slug,
+        date: fields.date,
+        description: fields.description,
+        cover_url: fields.cover_url,
+        cover_alt: fields.cover_alt,
+        cover_width: fields.cover_width,
+        canonical_link: fields.canonical_link,
+        filename: fields.filename,
+        custom_data: fields.custom_data,
+        tags: fields.tags,
+        members: fields.members,
+        content,
+        variants,
+    })
+}

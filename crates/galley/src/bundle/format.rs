@@ -1,0 +1,246 @@
+//! What the files of a bundle hold.
+
+use std::collections::BTreeMap;
+
+use galley_domain::content_group::ContentGroupName;
+use galley_domain::content_piece::{ContentPieceFields, CustomData, Description, Slug, Title};
+use galley_domain::people::{EmailAddress, FullName, Username};
+use galley_domain::role::RoleName;
+use galley_domain::tag::TagLabel;
+use galley_domain::text::{ShortText, WebReference};
+use galley_domain::variant::{ContentPieceOverrides, VariantKey, VariantLabel};
+use galley_domain::webhook::{WebhookName, WebhookUrl};
+use galley_domain::workspace::WorkspaceName;
+use galley_domain::{
+    ContentGroupId, ContentPieceId, OrderKey, RoleId, TagId, Timestamp, UserId, VariantId,
+    WebhookId, WorkspaceId, WorkspaceMemberId,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The file by which a folder is known to be a bundle.
+pub(super) const MANIFEST: &str = "galley.json";
+
+/// The version of the format that this program writes, and the last one that it reads.
+pub(super) const VERSION: u32 = 1;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Manifest {
+    /// [`VERSION`].
+    pub(super) galley_bundle: u32,
+    pub(super) workspace: Workspace,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Workspace {
+    pub(super) id: WorkspaceId,
+    pub(super) name: WorkspaceName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<ShortText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) logo: Option<WebReference>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Role {
+    pub(super) id: RoleId,
+    pub(super) name: RoleName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<ShortText>,
+    pub(super) permissions: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) base_type: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Member {
+    pub(super) id: WorkspaceMemberId,
+    pub(super) role_id: RoleId,
+    /// Of who was invited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) invited_email: Option<EmailAddress>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) invited_name: Option<FullName>,
+    /// Null while the invite is pending.
+    pub(super) user: Option<User>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct User {
+    pub(super) id: UserId,
+    pub(super) email: EmailAddress,
+    pub(super) username: Username,
+    pub(super) full_name: FullName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) avatar: Option<WebReference>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Tag {
+    pub(super) id: TagId,
+    pub(super) label: TagLabel,
+    pub(super) color: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Variant {
+    pub(super) id: VariantId,
+    pub(super) key: VariantKey,
+    pub(super) label: VariantLabel,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<ShortText>,
+}
+
+/// A group; its parent stands before it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Group {
+    pub(super) id: ContentGroupId,
+    pub(super) name: ContentGroupName,
+    pub(super) ancestor: Option<ContentGroupId>,
+}
+
+/// A webhook, without its secret.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Webhook {
+    pub(super) id: WebhookId,
+    pub(super) name: WebhookName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<ShortText>,
+    pub(super) url: WebhookUrl,
+    pub(super) event: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) content_group_id: Option<ContentGroupId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) extension: Option<String>,
+    pub(super) enabled: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Piece {
+    pub(super) id: ContentPieceId,
+    pub(super) content_group_id: ContentGroupId,
+    pub(super) order: OrderKey,
+    pub(super) created_at: Timestamp,
+    pub(super) updated_at: Timestamp,
+    pub(super) title: Title,
+    pub(super) slug: Slug,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) date: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<Description>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cover_url: Option<WebReference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cover_alt: Option<ShortText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cover_width: Option<ShortText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) canonical_link: Option<WebReference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) filename: Option<ShortText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) custom_data: Option<CustomData>,
+    pub(super) tags: Vec<TagId>,
+    pub(super) members: Vec<WorkspaceMemberId>,
+    pub(super) content: Value,
+    /// What it says otherwise in variants.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) variants: BTreeMap<VariantId, Override>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Override {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) title: Option<Title>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) slug: Option<Slug>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) date: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<Description>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cover_url: Option<WebReference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cover_alt: Option<ShortText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cover_width: Option<ShortText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) canonical_link: Option<WebReference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) filename: Option<ShortText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) custom_data: Option<CustomData>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tags: Option<Vec<TagId>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) members: Option<Vec<WorkspaceMemberId>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) content: Option<Value>,
+}
+
+impl Piece {
+    pub(super) fn fields(&self) -> ContentPieceFields {
+        ContentPieceFields {
+            date: self.date,
+            title: self.title.clone(),
+            description: self.description.clone(),
+            slug: self.slug.clone(),
+            cover_url: self.cover_url.clone(),
+            cover_alt: self.cover_alt.clone(),
+            cover_width: self.cover_width.clone(),
+            canonical_link: self.canonical_link.clone(),
+            filename: self.filename.clone(),
+            custom_data: self.custom_data.clone(),
+            tags: self.tags.clone(),
+            members: self.members.clone(),
+        }
+    }
+}
+
+impl Override {
+    pub(super) fn new(overrides: ContentPieceOverrides, content: Option<Value>) -> Self {
+        Self {
+            title: overrides.title,
+            slug: overrides.slug,
+            date: overrides.date,
+            description: overrides.description,
+            cover_url: overrides.cover_url,
+            cover_alt: overrides.cover_alt,
+            cover_width: overrides.cover_width,
+            canonical_link: overrides.canonical_link,
+            filename: overrides.filename,
+            custom_data: overrides.custom_data,
+            tags: overrides.tags,
+            members: overrides.members,
+            content,
+        }
+    }
+
+    pub(super) fn overrides(&self) -> ContentPieceOverrides {
+        ContentPieceOverrides {
+            date: self.date,
+            title: self.title.clone(),
+            description: self.description.clone(),
+            slug: self.slug.clone(),
+            cover_url: self.cover_url.clone(),
+            cover_alt: self.cover_alt.clone(),
+            cover_width: self.cover_width.clone(),
+            canonical_link: self.canonical_link.clone(),
+            filename: self.filename.clone(),
+            custom_data: self.custom_data.clone(),
+            tags: self.tags.clone(),
+            members: self.members.clone(),
+        }
+    }
+}

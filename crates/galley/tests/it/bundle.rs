@@ -1,0 +1,286 @@
+//! `galley export --format json`, and the same workspace in another store.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use galley_storage::DatabaseUrl;
+use galley_testing::{TestStore, on_both_engines};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::import::last_event;
+use crate::program::{KEY, Program, data_dir, galley, run, stderr, stdout, write};
+
+/// A command on a store, always with the same key.
+fn command(store: &TestStore) -> std::process::Command {
+    let mut command = galley(store);
+    command.env("GALLEY_KEY", KEY);
+    command
+}
+
+fn serve(store: &TestStore) -> Program {
+    let mut command = command(store);
+    command.env("GALLEY_INIT_TOKEN", crate::program::init_token());
+    command.args(["serve", "--listen", "127.0.0.1:0"]);
+    Program::start(command)
+}
+
+/// A store that is not there yet, of the other engine where there is one.
+async fn another(store: &TestStore) -> TestStore {
+    match store.url {
+        DatabaseUrl::Sqlite(_) => match TestStore::postgres().await {
+            Some(store) => store,
+            None => TestStore::sqlite(),
+        },
+        DatabaseUrl::Postgres(_) => TestStore::sqlite(),
+    }
+}
+
+async fn send(program: &Program, method: Method, path: &str, body: &Value) -> Value {
+    let answer = program.request(method, path).json(body).send().await.unwrap();
+    assert!(answer.status().is_success(), "{path}: {}", answer.text().await.unwrap());
+    answer.json().await.unwrap_or_default()
+}
+
+async fn create(program: &Program, path: &str, body: Value) -> Value {
+    send(program, Method::POST, path, &body).await["id"].clone()
+}
+
+/// The files of a folder with their texts.
+fn files(folder: &Path) -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
+                files.push((name, std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// A workspace with something of everything.
+async fn fill(program: &Program, store: &TestStore, count: usize) {
+    let role = create(
+        program,
+        "/roles",
+        json!({"name": "Proof-reader", "permissions": ["contentPieces:write"]}),
+    )
+    .await;
+    create(
+        program,
+        "/workspace-memberships",
+        json!({"email": "bo@example.org", "name": "Bo", "roleId": role}),
+    )
+    .await;
+    let added = run(command(store).args([
+        "member",
+        "add",
+        "--email",
+        "ann@example.org",
+        "--name",
+        "Ann Example",
+    ]));
+    assert!(added.status.success(), "{added:?}");
+    let members = program.get("/workspace-memberships/list-members").await;
+    let members: Vec<_> = members.as_array().unwrap().iter().map(|one| one["id"].clone()).collect();
+    let tag = create(program, "/tags", json!({"label": "News \u{1f980}", "color": "teal"})).await;
+    let german = create(
+        program,
+        "/variants",
+        json!({"key": "de", "label": "German", "description": "Deutsch"}),
+    )
+    .await;
+    create(program, "/variants", json!({"key": "fr", "label": "French"})).await;
+    let group = create(
+        program,
+        "/content-groups",
+        json!({"name": "Below", "ancestor": program.group().await}),
+    )
+    .await;
+    let deeper =
+        create(program, "/content-groups", json!({"name": "Deeper", "ancestor": group})).await;
+    create(program, "/content-groups", json!({"name": "Top"})).await;
+    create(
+        program,
+        "/webhooks",
+        json!({"url": "https://hooks.invalid/?a=b", "name": "Hook", "event": "contentPieceAdded",
+        "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "metadata": {"contentGroupId": group}}),
+    )
+    .await;
+    send(program, Method::PUT, "/workspace", &json!({"name": "The paper", "description": "Daily"}))
+        .await;
+    let mut first = Value::Null;
+    for number in 0..count {
+        let id = create(program, "/content-pieces", json!({"title": format!("T {number}"), "slug": format!("s-{number}"), "tags": [tag],
+            "members": members, "contentGroupId": deeper, "date": "2024-05-06", "description": "<b>a</b> & b",
+            "customData": "{ \"b\": 1.50, \"a\": [] }", "coverUrl": "/c.png", "coverAlt": "C", "coverWidth": "3px", "filename": "a/b.md",
+            "canonicalLink": "https://example.org/x", "content": "<h2>H</h2><p>a <b>b</b> <a href=\"/x\">c</a></p><table><tr><td>d</td></tr></table>"})).await;
+        send(
+            program,
+            Method::PUT,
+            "/content-pieces",
+            &json!({"id": id, "variant": german, "title": "Titel", "tags": [],
+            "content": "<p>Deutsch</p>"}),
+        )
+        .await;
+        if number == 0 {
+            first = id;
+        }
+    }
+    // Moved: the order is not that of their making.
+    let last = create(program, "/content-pieces", json!({"title": "Plain", "slug": "plain", "tags": [], "members": [], "contentGroupId": deeper})).await;
+    send(program, Method::PUT, "/content-pieces", &json!({"id": last, "referenceId": first})).await;
+}
+
+/// All that a reader sees of it.
+async fn seen(program: &Program) -> Vec<Value> {
+    let mut seen = Vec::new();
+    for path in [
+        "/content-groups/list?subtree=true",
+        "/tags/list",
+        "/variants/list",
+        "/roles/list",
+        "/workspace-memberships/list-members",
+        "/workspace",
+        "/content-pieces/list?perPage=100&content=true",
+        "/content-pieces/list?perPage=100&content=true&variant=de",
+    ] {
+        seen.push(program.get(path).await);
+    }
+    seen
+}
+
+on_both_engines! {
+    async fn a_workspace_is_the_same_in_another_store(store: TestStore) {
+        let program = serve(&store);
+        fill(&program, &store, 20).await;
+        let folder = store.directory().join("bundle");
+        let export = |store: &TestStore, folder: &Path| {
+            let output = run(command(store).arg("export").arg(folder).args(["--format", "json"]));
+            assert!(output.status.success(), "{output:?}");
+            stdout(&output).lines().next().unwrap().to_owned()
+        };
+        assert!(export(&store, &folder).starts_with("21 pieces: "));
+        assert_eq!(export(&store, &folder), "21 pieces: 0 files written, 0 removed");
+        let exported = files(&folder);
+        for secret in ["whsec_", "galley_h"] {
+            assert!(exported.iter().all(|(_, text)| !text.contains(secret)), "{secret}");
+        }
+
+        let other = another(&store).await;
+        let import = || run(command(&other).arg("import").arg(&folder));
+        let first = import();
+        assert!(first.status.success(), "{first:?}");
+        assert!(stdout(&first).contains("21 pieces, 0 there already, 0 with problems"), "{first:?}");
+        let token = run(command(&other).args(["token", "create"]));
+        let token = stdout(&token).trim().to_owned();
+        let mut restored = command(&other);
+        restored.args(["serve", "--listen", "127.0.0.1:0"]);
+        let mut restored = Program::start(restored);
+        restored.token = token;
+        assert_eq!(seen(&restored).await, seen(&program).await);
+        let webhooks = restored.get("/webhooks/list").await;
+        assert_eq!((&webhooks[0]["name"], &webhooks[0]["enabled"]), (&json!("Hook"), &json!(false)));
+
+        let event = last_event(&restored).await;
+        let again = import();
+        assert!(stdout(&again).contains("0 pieces, 21 there already, 0 with problems"), "{again:?}");
+        assert_eq!(last_event(&restored).await, event);
+        let second = other.directory().join("second");
+        export(&other, &second);
+        let without_hooks = |files: Vec<(String, String)>| -> Vec<_> { files.into_iter().filter(|(name, _)| name != "webhooks.json").collect() };
+        assert_eq!(without_hooks(files(&second)), without_hooks(exported));
+
+        // What was deleted comes back; what was changed stays.
+        let pieces = restored.get("/content-pieces/list").await;
+        let id = pieces[3]["id"].as_str().unwrap();
+        restored.request(Method::DELETE, &format!("/content-pieces?id={id}")).send().await.unwrap();
+        send(&restored, Method::PUT, "/content-pieces", &json!({"id": pieces[4]["id"], "title": "Changed"})).await;
+        let third = import();
+        assert!(stdout(&third).contains("1 pieces, 20 there already, 0 with problems"), "{third:?}");
+        let after = restored.get("/content-pieces/list").await;
+        assert_eq!((&after[3], &after[4]["title"]), (&pieces[3], &json!("Changed")));
+    }
+
+    async fn a_restore_that_was_killed_goes_on(store: TestStore) {
+        let program = serve(&store);
+        fill(&program, &store, 60).await;
+        let folder = store.directory().join("bundle");
+        assert!(run(command(&store).arg("export").arg(&folder).args(["--format", "json"])).status.success());
+        let other = another(&store).await;
+        for wait in [5, 20, 40, 80] {
+            let mut child = command(&other).arg("import").arg(&folder).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(wait));
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let last = run(command(&other).arg("import").arg(&folder));
+        assert!(last.status.success(), "{last:?}");
+        let second = other.directory().join("second");
+        assert!(run(command(&other).arg("export").arg(&second).args(["--format", "json"])).status.success());
+        let pieces = |folder: &Path| files(&folder.join("pieces"));
+        assert_eq!(pieces(&second), pieces(&folder));
+    }
+
+    async fn what_is_wrong_in_a_bundle_is_named(store: TestStore) {
+        let program = serve(&store);
+        fill(&program, &store, 4).await;
+        let folder = store.directory().join("bundle");
+        assert!(run(command(&store).arg("export").arg(&folder).args(["--format", "json"])).status.success());
+        let pieces: Vec<_> = files(&folder).into_iter().filter(|(name, _)| name.starts_with("pieces/")).collect();
+        let full: Vec<_> = pieces.iter().filter(|(_, text)| text.contains("\"Titel\"")).collect();
+        let change = |index: usize, from: &str, to: &str| {
+            let (name, text) = full[index];
+            assert!(text.contains(from), "{text}");
+            write(&folder.join(name), text.replacen(from, to, 1));
+        };
+        change(0, "\"title\": \"T ", "\"title\": \"\", \"x\": \"");
+        change(1, "\"cg_", "\"cg_0");
+        change(2, "\"href\": \"/x\"", "\"href\": \"javascript:alert(1)\"");
+        change(3, "\"description\": \"<b>a</b>", "\"description\": \"<script>x</script><b>a</b>");
+        let other = another(&store).await;
+        let output = run(command(&other).arg("import").arg(&folder));
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stdout(&output).contains("2 pieces, 0 there already, 3 with problems"), "{output:?}");
+        let told = stderr(&output);
+        assert!(full[..3].iter().all(|(name, _)| told.contains(&format!("{name}:"))), "{told}");
+        let second = other.directory().join("second");
+        assert!(run(command(&other).arg("export").arg(&second).args(["--format", "json"])).status.success());
+        for (name, text) in files(&second) {
+            assert!(!text.contains("javascript:") && !text.contains("<script"), "{name}: {text}");
+        }
+
+        // The frame is kept whole or not at all.
+        for (name, from, to, problem) in [
+            ("roles.json", "\"admin\"", "\"viewer\"", "no member with a user is an Admin"),
+            ("roles.json", "contentPieces:write", "everything", "roles.json: role_"),
+            ("members.json", "\"roleId\": \"role_", "\"roleId\": \"role_0", "members.json"),
+            ("groups.json", "[", "[[", "groups.json:2:"),
+            ("tags.json", "teal", "beige", "tags.json: tag_"),
+            ("webhooks.json", "contentPieceAdded", "somethingElse", "webhooks.json: wh"),
+            ("galley.json", "\"galleyBundle\": 1", "\"galleyBundle\": 99", "newer galley"),
+        ] {
+            let path = folder.join(name);
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(text.contains(from), "{name}: {text}");
+            write(&path, text.replacen(from, to, 1));
+            let empty = TestStore::sqlite();
+            let output = run(command(&empty).arg("import").arg(&folder));
+            assert_eq!(output.status.code(), Some(1), "{name}: {output:?}");
+            assert!(stderr(&output).contains(problem), "{name}: {output:?}");
+            assert!(!data_dir(&empty).exists(), "{name}");
+            write(&path, text);
+        }
+        for flags in [&["--url", "http://127.0.0.1:1", "--token", "x"][..], &["--groups"], &["--group", "Posts"]] {
+            let output = run(command(&other).arg("import").arg(&folder).args(flags));
+            assert!(stderr(&output).contains("a bundle is"), "{output:?}");
+        }
+    }
+}
