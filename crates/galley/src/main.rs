@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("galley: {error:#}");
+            eprintln!("galley: {}", out::plain(&format!("{error:#}")));
             ExitCode::FAILURE
         }
     }

@@ -30,6 +30,11 @@ pub(crate) async fn copy(settings: &Settings, arguments: &CopyArguments) -> anyh
     {
         bail!("there is no database {}", path.display());
     }
+    if let DatabaseUrl::Sqlite(path) = &from
+        && path.metadata().is_ok_and(|file| file.len() == 0)
+    {
+        bail!("{} is empty: nothing was copied", path.display());
+    }
     let alone = matches!(from, DatabaseUrl::Sqlite(_)) && !arguments.live;
     let role = if alone { Role::Server } else { Role::Command };
     let source = store::open_url(from.clone(), settings, &environment, role).await;

@@ -84,10 +84,21 @@ impl<P: Place> Loader<P> {
 
     /// What would come of `documents`, as far as that can be said without keeping them.
     pub(super) fn compare(&mut self, documents: &[Document]) -> Vec<Outcome> {
-        let outcome = |document: &Document| match self.repeats(document) {
-            Some(refused) => refused,
-            None if self.known.find(document).is_some() => Outcome::Updated,
-            None => Outcome::Created,
+        let outcome = |document: &Document| {
+            if let Some(refused) = self.repeats(document) {
+                return refused;
+            }
+            if self.known.find(document).is_some() {
+                return Outcome::Updated;
+            }
+            let is_variant =
+                document.language.is_some() && document.language != self.target.language;
+            let own = (document.name.as_str().to_owned(), self.target.language.clone());
+            if is_variant && !self.seen.contains(&own) {
+                let (place, problem) = (&document.place, self.orphan());
+                return Outcome::Refused(format!("{place}: {problem}"));
+            }
+            if is_variant { Outcome::Updated } else { Outcome::Created }
         };
         documents.iter().map(outcome).collect()
     }
@@ -111,11 +122,11 @@ impl<P: Place> Loader<P> {
                 outcomes.push(refused);
                 continue;
             }
-            let name = document.name.as_str().to_owned();
+            let place = document.place.clone();
             match self.prepare(document).await {
                 Ok(document) => prepared.push(document),
                 Err(Failure::Refused(problem)) => {
-                    outcomes.push(Outcome::Refused(format!("{name}: {problem}")));
+                    outcomes.push(Outcome::Refused(format!("{place}: {problem}")));
                 }
                 Err(Failure::Broken(error)) => return Err(error),
             }
@@ -137,13 +148,20 @@ impl<P: Place> Loader<P> {
 
     fn repeats(&mut self, document: &Document) -> Option<Outcome> {
         let name = document.name.as_str().to_owned();
-        let is_new = self.seen.insert((name.clone(), document.language.clone()));
+        let is_new = self.seen.insert((name, document.language.clone()));
         let of_id = document.id.is_none_or(|id| {
             !self.known.ids.contains(&id)
                 || self.seen.insert((id.to_string(), document.language.clone()))
         });
-        (!is_new || !of_id)
-            .then(|| Outcome::Refused(format!("{name}: another one with its id came before")))
+        (!is_new || !of_id).then(|| {
+            let place = &document.place;
+            Outcome::Refused(format!("{place}: another one with its id came before"))
+        })
+    }
+
+    fn orphan(&self) -> String {
+        let own = self.target.language.as_deref().unwrap_or_default();
+        format!("there is nothing of this name in {own}, of which it would be a variant")
     }
 
     /// Looks up what a document names; makes groups and variants that aren't there.
@@ -156,10 +174,7 @@ impl<P: Place> Loader<P> {
                 None => None,
             };
         if variant.is_some() && known.is_none() {
-            let own = self.target.language.as_deref().unwrap_or_default();
-            return Err(Failure::Refused(format!(
-                "there is nothing of this name in {own}, of which it would be a variant"
-            )));
+            return Err(Failure::Refused(self.orphan()));
         }
         let mut group = self.target.group;
         if self.target.groups && known.is_none() {

@@ -58,7 +58,10 @@ pub(crate) async fn run(
     if let Some(bundle) = arguments.sources.iter().find(|source| bundle::is_one(source)) {
         return bundle::restore(settings, arguments, bundle).await;
     }
-    for language in &arguments.variants {
+    for (place, language) in arguments.variants.iter().enumerate() {
+        if arguments.variants[..place].contains(language) {
+            anyhow::bail!("--variants has {language} twice");
+        }
         load::variant_key(language).map_err(|problem| anyhow::anyhow!("--variants: {problem}"))?;
     }
     let found = sources::find(&arguments.sources, &arguments.variants)?;

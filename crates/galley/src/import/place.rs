@@ -49,8 +49,8 @@ pub(super) struct Prepared {
 
 impl Prepared {
     pub(super) fn refused(&self, problem: &str) -> Kept {
-        let name = self.document.name.as_str();
-        Kept { id: None, outcome: Outcome::Refused(format!("{name}: {problem}")) }
+        let place = &self.document.place;
+        Kept { id: None, outcome: Outcome::Refused(format!("{place}: {problem}")) }
     }
 }
 

@@ -1,11 +1,11 @@
 //! What a source says of a piece, whatever its format, and how it becomes one.
 
 use galley_content::{Limits, Loss, Tree};
-use galley_domain::content_piece::{CustomData, Description, Slug, Title};
+use galley_domain::content_piece::{CustomData, Description, REFERENCES_MAX, Slug, Title};
 use galley_domain::tag::TagLabel;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::{ContentPieceId, Invalid, Timestamp};
-use galley_server::sanitize;
+use galley_server::{Limits as ServerLimits, sanitize};
 use serde_json::{Map, Value};
 
 /// A piece as its source says it, before anything of it was checked.
@@ -66,6 +66,8 @@ pub(super) enum Form {
 #[derive(Debug, Clone)]
 pub(super) struct Document {
     pub(super) name: ShortText,
+    /// Where it stands, for people.
+    pub(super) place: String,
     pub(super) id: Option<ContentPieceId>,
     pub(super) language: Option<String>,
     pub(super) folders: Vec<String>,
@@ -101,6 +103,24 @@ impl Raw {
             Body::Html(text) => Tree::from_html_with_losses(text, &limits),
         };
         let (tree, losses) = read.map_err(|error| error.to_string())?;
+        if self.tags.len() > REFERENCES_MAX {
+            let count = self.tags.len();
+            return Err(format!("tags has {count} items, and at most {REFERENCES_MAX} are kept"));
+        }
+        let content = match form {
+            Form::Json => tree.to_json(),
+            Form::Html => tree.to_html(),
+        };
+        let max = ServerLimits::default().content_max;
+        // JSON says more words of the same; but what is escaped in HTML is longer there.
+        if content.len() > max / 6 {
+            let size = tree.to_html().len();
+            if size > max {
+                return Err(format!(
+                    "the text has {size} bytes of HTML, and at most {max} are kept"
+                ));
+            }
+        }
         let date = match &self.date {
             Some(text) => Some(
                 Timestamp::parse_iso8601(&iso(text))
@@ -115,6 +135,7 @@ impl Raw {
         let rest = Some(self.rest).filter(|rest| !rest.is_empty());
         let rest = rest.map(|rest| Value::Object(rest).to_string());
         Ok(Document {
+            place: self.name.clone(),
             name: valid("the path", ShortText::parse(self.name))?,
             id: self.id,
             language: self.language,
@@ -135,10 +156,7 @@ impl Raw {
             authors: self.authors,
             draft: self.draft,
             custom_data: optional("the rest", self.custom_data.or(rest), CustomData::parse)?,
-            content: match form {
-                Form::Json => tree.to_json(),
-                Form::Html => tree.to_html(),
-            },
+            content,
             losses,
             guesses: self.guesses,
         })

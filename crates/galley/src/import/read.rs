@@ -125,18 +125,19 @@ pub(super) fn outcomes(files: Vec<SourceFile>, form: Form) -> Receiver<Outcome> 
 }
 
 fn one(unit: Unit, form: Form) -> Outcome {
-    let read = match unit {
-        Unit::File(file) => of_file(&file, form),
+    let (place, read) = match unit {
+        Unit::File(file) => (file.path.display().to_string(), of_file(&file, form)),
         Unit::Post(place, raw) => {
-            let name = raw.name.clone();
-            raw.into_document(form).map_err(|problem| format!("{place}: {name}: {problem}"))
+            let place = format!("{place}: {}", raw.name);
+            let read = raw.into_document(form).map_err(|problem| format!("{place}: {problem}"));
+            (place, read)
         }
         Unit::LeftOut(what) => return Outcome::LeftOut(what),
         Unit::Problem(problem) => return Outcome::Problem(problem),
         Unit::More(count) => return Outcome::More(count),
     };
     match read {
-        Ok(document) => Outcome::Document(Box::new(document), None),
+        Ok(document) => Outcome::Document(Box::new(Document { place, ..document }), None),
         Err(problem) => Outcome::Problem(problem),
     }
 }

@@ -432,7 +432,8 @@ impl Place for OnServer {
     async fn find_group(&self, wanted: &str) -> anyhow::Result<ContentGroupId> {
         let first = format!("/content-groups/list?perPage={PAGE}");
         let first = self.request::<Vec<Group>>(Method::GET, &first, None, None);
-        first.await.map_err(failure).map_err(broken)?;
+        let base = &self.base;
+        first.await.map_err(failure).map_err(broken).with_context(|| format!("--url {base}"))?;
         if let Ok(id) = wanted.parse::<ContentGroupId>() {
             let path = format!("/content-groups?id={id}");
             let found = self.get::<Group>(&path).await.map_err(broken);

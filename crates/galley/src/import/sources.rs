@@ -104,10 +104,18 @@ fn find_below(folder: &Path, found: &mut Found) {
                 let path = entry.path().display();
                 found.problems.push(format!("{path}: is a link, and is not followed"));
             }
+            Ok(entry) if !entry.file_type().is_dir() && is_by_name(entry.path()) => {
+                found.problems.push(format!("{}: is no file", entry.path().display()));
+            }
             Ok(_) => {}
             Err(error) => found.problems.push(format!("{error}")),
         }
     }
+}
+
+/// Whether it is one by its name alone.
+fn is_by_name(path: &Path) -> bool {
+    matches!(extension(path).as_str(), "md" | "markdown" | "mdx" | "html" | "htm" | "xhtml")
 }
 
 /// What a file in a folder is; nothing of ours, if neither its name nor its beginning says so.
@@ -156,9 +164,12 @@ fn refuse_repeats(found: &mut Found) {
         let first = names.insert((file.name.clone(), file.language.clone()));
         if !first {
             let (path, name) = (file.path.display(), &file.name);
-            problems.push(format!(
-                "{path}: another file is known as {name:?} already; import it into another group"
-            ));
+            problems.push(match &file.language {
+                Some(language) => format!("{path}: another file is {name:?} in {language} already"),
+                None => format!(
+                    "{path}: another file is known as {name:?} already; import it into another group"
+                ),
+            });
         }
         first
     });

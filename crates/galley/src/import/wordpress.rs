@@ -41,6 +41,8 @@ struct Item {
     metas: Vec<(String, String)>,
     comments: usize,
     line: usize,
+    /// Why it can't be read, and where.
+    problem: Option<(usize, String)>,
 }
 
 #[derive(Debug)]
@@ -76,6 +78,7 @@ pub(super) fn read(
     match result {
         // What came before is imported all the same.
         Err((line, message)) => {
+            let message = format!("{message}; what follows was not read");
             let _ = tell(Found::Problem(line, message));
             Ok(())
         }
@@ -160,7 +163,12 @@ fn walk(
                 // Nothing is looked up: what an entity grows to is up to the file.
                 None => {
                     let name = name.as_ref();
-                    return Err((line, format!("names the entity &{name};, which is not read")));
+                    let problem = format!("names the entity &{name};, which is not read");
+                    match &mut walker.item {
+                        // The post alone is wrong.
+                        Some(item) => item.problem = Some((line, problem)),
+                        None => return Err((line, problem)),
+                    }
                 }
             },
             Ok(_) => {}
@@ -265,6 +273,9 @@ impl Item {
 }
 
 fn post(site: &Site, item: Item) -> Found {
+    if let Some((line, problem)) = item.problem {
+        return Found::Problem(line, problem);
+    }
     let kind = item.text("wp:post_type").to_owned();
     match (kind.as_str(), item.text("wp:status")) {
         ("attachment", _) => {

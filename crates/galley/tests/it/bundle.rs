@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::import::last_event;
-use crate::program::{KEY, Program, data_dir, galley, run, stderr, stdout, write};
+use crate::program::{KEY, Program, data_dir, files, galley, run, stderr, stdout, write};
 
 /// A command on a store, always with the same key.
 fn command(store: &TestStore) -> std::process::Command {
@@ -44,25 +44,6 @@ async fn send(program: &Program, method: Method, path: &str, body: &Value) -> Va
 
 async fn create(program: &Program, path: &str, body: Value) -> Value {
     send(program, Method::POST, path, &body).await["id"].clone()
-}
-
-/// The files of a folder with their texts.
-fn files(folder: &Path) -> Vec<(String, String)> {
-    let mut files = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in std::fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
-                files.push((name, std::fs::read_to_string(&path).unwrap()));
-            }
-        }
-    }
-    files.sort();
-    files
 }
 
 /// A workspace with something of everything.

@@ -25,22 +25,11 @@ fn said(pieces: &[Value]) -> Vec<Value> {
 
 /// The files of a folder with their texts, but for the ids.
 fn files(folder: &Path) -> Vec<(String, String)> {
-    let mut files = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in std::fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let text = std::fs::read_to_string(&path).unwrap();
-            let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("id: ")).collect();
-            let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
-            files.push((name, lines.join("\n")));
-        }
+    let mut files = crate::program::files(folder);
+    for (_, text) in &mut files {
+        let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("id: ")).collect();
+        *text = lines.join("\n");
     }
-    files.sort();
     files
 }
 

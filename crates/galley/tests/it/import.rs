@@ -1,6 +1,7 @@
 //! `galley import`: a folder of Markdown in, and through the API out again.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use galley_testing::{on_both_engines, skipped};
 use serde_json::{Value, json};
@@ -207,9 +208,11 @@ on_both_engines! {
         let bomb = "<?xml version=\"1.0\"?>\n<!DOCTYPE rss [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;\">]>\n\
             <rss><channel><wp:wxr_version>1.2</wp:wxr_version>\n<title>&b;</title></channel></rss>";
         let cut = WORDPRESS.find("<wp:post_id>8").unwrap();
+        let entity = WORDPRESS.replace("<item><title><![CDATA[Blocks & more]]></title>", "<item><title>&bogus;</title>");
         for (name, text, place, imported) in [
             ("bomb.xml", bomb.as_bytes(), ":4: names the entity &b;", 0),
-            ("cut.xml", &WORDPRESS.as_bytes()[..cut], "it was cut off", 1),
+            ("cut.xml", &WORDPRESS.as_bytes()[..cut], "it was cut off; what follows was not read", 1),
+            ("entity.xml", entity.as_bytes(), "names the entity &bogus;", 1),
             ("feed.xml", b"<rss><channel></channel></rss>".as_slice(), ":1: is not a WordPress export", 0),
             ("text.xml", b"<rss>\n<channel>\n</rss>".as_slice(), ":3: is not XML", 0),
             ("latin.xml", b"<rss><channel><wp:wxr_version>1</wp:wxr_version>\n<title>\xe9</title></channel></rss>".as_slice(), ":2: is not XML", 0),
@@ -271,6 +274,8 @@ on_both_engines! {
         write(&folder.join("page.html"), "<html><head><title>Page</title></head><body><nav>x</nav><main><p>Text</p></main></body></html>");
         let program = Program::serve(&store, free_port());
         let import = || run(galley(&store).arg("import").arg(&folder).args(["--groups", "--variants", "en,de,fr"]));
+        let dry = run(galley(&store).arg("import").arg(&folder).args(["--groups", "--variants", "en,de,fr", "--dry-run"]));
+        assert_eq!(summary(&dry), "3 would be imported, 2 are there already, 1 with problems");
         let output = import();
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         assert_eq!(summary(&output), "3 imported, 2 updated, 0 unchanged, 1 with problems");
@@ -338,6 +343,10 @@ on_both_engines! {
         write(&folder.join("deep.md"), ">".repeat(400));
         std::fs::File::create(folder.join("huge.md")).unwrap().set_len(100 * 1024 * 1024).unwrap();
         write(&folder.join("nul.md"), "a\0b");
+        let tags: Vec<_> = (0..101).map(|number| format!("t{number}")).collect();
+        write(&folder.join("tags.md"), format!("---\ntags: [{}]\n---\n", tags.join(", ")));
+        write(&folder.join("long.md"), "word ".repeat(500_000));
+        assert!(Command::new("mkfifo").arg(folder.join("pipe.md")).status().unwrap().success());
         write(&folder.join("nul-in-title.md"), "---\ntitle: \"a\\0b\"\n---\n");
         write(&folder.join("unsafe.md"), "---\ndescription: <script>x</script><b>ok</b>\n---\n");
         std::os::unix::fs::symlink("/etc/hostname", folder.join("link.md")).unwrap();
@@ -345,11 +354,11 @@ on_both_engines! {
         run(galley(&store).arg("init").env("GALLEY_INIT_TOKEN", crate::program::init_token()));
         let output = run(galley(&store).arg("import").arg(&folder));
         assert_eq!(output.status.code(), Some(1));
-        assert_eq!(summary(&output), "2 imported, 0 updated, 0 unchanged, 11 with problems");
+        assert_eq!(summary(&output), "2 imported, 0 updated, 0 unchanged, 14 with problems");
         let told = stderr(&output);
         for place in ["bad-toml.md:3:", "bad-yaml.md:3:", "open.md:1:", "bad-date.md: date \"soon\"",
             "latin1.md:5:", "deep.md: ", "huge.md: has 104857600 bytes, and at most 8388608 are read", "nul.md: ", "nul-in-title.md: title must not contain NUL",
-            "link.md: is a link", "loop: is a link"] {
+            "link.md: is a link", "loop: is a link", "tags.md: tags has 101 items", "long.md: the text has ", "pipe.md: is no file"] {
             assert!(told.contains(place), "{place} is not named in:\n{told}");
         }
         let program = Program::serve(&store, free_port());

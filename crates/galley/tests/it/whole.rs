@@ -321,6 +321,23 @@ on_both_engines! {
             let verified = run(command(&store).arg("verify").arg(&file));
             assert!(verified.status.success(), "{verified:?} {outputs:?}");
             std::fs::remove_file(&file).unwrap();
+            let left = store.directory().join("same.galley-backup.unfinished");
+            // What a killed one left is used again; what is no file of its own is left alone.
+            std::fs::write(&left, "left behind").unwrap();
+            assert!(run(command(&store).arg("backup").arg(&file)).status.success());
+            let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions());
+            assert_eq!(mode & 0o777, 0o600);
+            std::fs::remove_file(&file).unwrap();
+            let precious = store.directory().join("precious");
+            std::fs::write(&precious, "precious").unwrap();
+            std::os::unix::fs::symlink(&precious, &left).unwrap();
+            let refused = run(command(&store).arg("backup").arg(&file));
+            assert!(stderr(&refused).contains("is no file: remove it"), "{refused:?}");
+            assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious");
+            std::fs::remove_file(&left).unwrap();
+            std::os::unix::fs::symlink("nowhere", &file).unwrap();
+            assert!(stderr(&run(command(&store).arg("backup").arg(&file))).contains("it is there already"));
+            std::fs::remove_file(&file).unwrap();
             assert!(!store.directory().join("same.galley-backup.unfinished").exists());
         }
     }

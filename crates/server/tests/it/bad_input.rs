@@ -182,6 +182,8 @@ fn table(names: &Names) -> Vec<Bad> {
     ] {
         add("POST", "/content-pieces/batch", Body::Json(text), 400, reason, issues);
     }
+    let one = Body::Json(format!("{{\"pieces\":[{good}]}}"));
+    add("POST", "/content-pieces/batch?dryRun=true", one, 400, "validation", &["dryRun"]);
 
     // Too long.
     for (name, length) in [

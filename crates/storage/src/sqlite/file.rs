@@ -29,10 +29,13 @@ impl Unseen {
     /// Opens a new file that is of no use before it is shown at its place. What somebody left there is overwritten.
     pub(crate) fn open(place: &Path) -> Result<(Self, Connection)> {
         let path = with_end(place, ".unfinished");
-        connection::make_private(&path)?;
-        let lock = File::options().write(true).open(&path).map_err(unavailable)?;
+        let lock = open_own(&path)?;
         match lock.try_lock() {
-            Ok(()) => lock.set_len(0).map_err(unavailable)?,
+            // Somebody may have shown it, and made another one, since it was opened.
+            Ok(()) if is_at(&lock, &path) => lock.set_len(0).map_err(unavailable)?,
+            Ok(()) => {
+                return Err(Error::Settings(format!("{} was written just now", place.display())));
+            }
             Err(TryLockError::WouldBlock) => {
                 let what = format!("{} is being written by another process", place.display());
                 return Err(Error::Settings(what));
@@ -73,6 +76,46 @@ impl Drop for Unseen {
         if !self.shown {
             let _ = std::fs::remove_file(&self.path);
         }
+    }
+}
+
+/// A new file for its owner alone, or one of this name that is there; but nothing that only looks like one, such as a
+/// link to another file.
+fn open_own(path: &Path) -> Result<File> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        opened => return opened.map_err(unavailable),
+    }
+    if !std::fs::symlink_metadata(path).map_err(unavailable)?.is_file() {
+        let what = format!("{} is no file: remove it", path.display());
+        return Err(Error::Settings(what));
+    }
+    let file = File::options().write(true).open(path).map_err(unavailable)?;
+    #[cfg(unix)]
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .map_err(unavailable)?;
+    Ok(file)
+}
+
+/// Whether it is this file that stands there.
+fn is_at(file: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let there = std::fs::symlink_metadata(path);
+        let same = |there: std::fs::Metadata| {
+            file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (there.dev(), there.ino()))
+        };
+        there.is_ok_and(same)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        path.exists()
     }
 }
 

@@ -49,6 +49,7 @@ pub async fn verify(
     let path = file.to_owned();
     let tables = on_thread(move || {
         sqlite::check(&path)?;
+        check_rows(&path)?;
         tables::of(&sqlite::open_reader(&path)?)
     });
     let tables = tables.await?;
@@ -101,11 +102,40 @@ fn look_at(file: &Path, program_version: &str) -> Result<(i64, bool)> {
 
 /// Refuses to write over a file.
 fn refuse_file(path: &Path) -> Result<()> {
-    match path.try_exists() {
-        Ok(false) => Ok(()),
-        Ok(true) => Err(Error::Settings("it is there already: name another file".to_owned())),
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder
+        && !folder.is_dir()
+    {
+        return Err(Error::Settings(format!("there is no folder {}", folder.display())));
+    }
+    // Also a link that leads nowhere.
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => Err(Error::Settings("it is there already: name another file".to_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Error::Unavailable(Cause::new(error))),
     }
+}
+
+/// Refuses rows without others that each of them has, though nothing refers to those.
+fn check_rows(path: &Path) -> Result<()> {
+    let connection = sqlite::open_reader(path)?;
+    for (what, sql) in [
+        (
+            "content pieces have no content",
+            "SELECT 1 FROM content_pieces p WHERE NOT EXISTS (SELECT 1 FROM content_piece_contents c
+                WHERE c.workspace_id = p.workspace_id AND c.content_piece_id = p.id)",
+        ),
+        (
+            "content groups have no path",
+            "SELECT 1 FROM content_groups g WHERE NOT EXISTS (SELECT 1 FROM content_group_paths p
+                WHERE p.workspace_id = g.workspace_id AND p.group_id = g.id AND p.ancestor_id = g.id)",
+        ),
+    ] {
+        if connection.prepare(sql)?.exists([])? {
+            return Err(Error::corrupt(what));
+        }
+    }
+    Ok(())
 }
 
 async fn on_thread<T: Send + 'static>(

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use galley_domain::ContentPieceId;
+use galley_domain::{ContentPieceId, Invalid};
 use galley_storage::{Tx, WriteTx};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -16,7 +16,8 @@ use crate::http::error::Error;
 use crate::http::fields::{Fields, objects};
 use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::json;
-use crate::http::problem::Step;
+use crate::http::problem::{Issue, Step};
+use crate::http::query::Query;
 use crate::http::response::Made;
 use crate::openapi::schemas;
 use crate::operations::content_pieces;
@@ -57,8 +58,13 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentPieces>,
     key: IdempotencyKey,
+    mut query: Query,
     body: JsonBody,
 ) -> Result<Response, Error> {
+    if query.boolean("dryRun") {
+        let invalid = Invalid::new("unsupported", "is for one piece at a time");
+        Error::refuse(vec![Issue::new(vec![Step::Field("dryRun".to_owned())], &invalid)])?;
+    }
     let (reader, bytes) = (app.clone(), body.bytes.clone());
     let (fields, drafts) = app.process_apart(move || read(&reader, body)).await;
     let drafts = refuse_all(&app, &actor, fields, drafts).await?;
