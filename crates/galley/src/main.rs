@@ -31,7 +31,7 @@ use cli::{Cli, Command};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// How much an import stands back where there is not enough of the processor for all.
-const IMPORT_NICENESS: i32 = 15;
+const IMPORT_NICENESS: i32 = 19;
 
 fn main() -> ExitCode {
     // Wrong usage ends here, with status 2.

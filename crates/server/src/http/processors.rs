@@ -4,9 +4,9 @@
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 
-/// How much they stand back where there is not enough of the processor for all: they get about a third of what a
+/// How much they stand back where there is not enough of the processor for all: they get about a tenth of what a
 /// thread that serves requests gets, and a request that comes in meanwhile doesn't wait for them.
-const NICENESS: i32 = 5;
+const NICENESS: i32 = 10;
 
 /// The threads.
 #[derive(Debug)]
