@@ -276,7 +276,7 @@ pub(crate) struct ImportArguments {
     /// The workspace's id (needed where there are several)
     #[arg(long, value_name = "ID")]
     pub(crate) workspace: Option<String>,
-    /// Import through a running server, such as https://galley.example.org
+    /// Import through a running server, whose address this is
     #[arg(long, value_name = "URL", requires = "token", conflicts_with = "workspace")]
     pub(crate) url: Option<String>,
     /// An access token of that server
