@@ -62,13 +62,16 @@ pub async fn of_piece(
 ) -> Result<Vec<Override>> {
     // A variant may override fields, content, or both.
     let sql = format!(
-        "SELECT w.id, vc.tree, {COLUMNS} FROM variants w
-         LEFT JOIN content_piece_variants v ON v.workspace_id = w.workspace_id
-            AND v.content_piece_id = ?2 AND v.variant_id = w.id
-         LEFT JOIN content_piece_variant_contents vc ON vc.workspace_id = w.workspace_id
-            AND vc.content_piece_id = ?2 AND vc.variant_id = w.id
-         WHERE w.workspace_id = ?1 AND (v.variant_id IS NOT NULL OR vc.variant_id IS NOT NULL)
-         ORDER BY w.id"
+        "SELECT i.variant_id, vc.tree, {COLUMNS} FROM (
+            SELECT variant_id FROM content_piece_variants
+            WHERE workspace_id = ?1 AND content_piece_id = ?2
+            UNION SELECT variant_id FROM content_piece_variant_contents
+            WHERE workspace_id = ?1 AND content_piece_id = ?2) i
+         LEFT JOIN content_piece_variants v ON v.workspace_id = ?1
+            AND v.content_piece_id = ?2 AND v.variant_id = i.variant_id
+         LEFT JOIN content_piece_variant_contents vc ON vc.workspace_id = ?1
+            AND vc.content_piece_id = ?2 AND vc.variant_id = i.variant_id
+         ORDER BY i.variant_id"
     );
     let read = |row: &Row<'_>| Ok((row.parse(0)?, read(row, 2)?, row.opt_owned(1)?));
     tx.query(&sql, params![workspace, piece], read).await

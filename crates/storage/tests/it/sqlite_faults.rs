@@ -145,5 +145,6 @@ async fn the_log_begins_anew_though_somebody_reads_all_the_time() {
     for reader in readers {
         reader.await.unwrap();
     }
-    assert!(written > 350 * MIB && largest < written / 4 * 3, "{} MiB", largest / MIB);
+    // One that never begins anew has more than all that was written.
+    assert!(written > 350 * MIB && largest < written, "{} MiB", largest / MIB);
 }
