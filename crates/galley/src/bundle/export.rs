@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use galley_domain::access_token::ExtensionName;
 use galley_domain::people::{EmailAddress, FullName, Username};
 use galley_domain::text::WebReference;
 use galley_domain::{ContentGroupId, WorkspaceId};
@@ -19,7 +20,7 @@ use serde_json::Value;
 
 use super::format::{self, MANIFEST, VERSION};
 use crate::cli::ExportArguments;
-use crate::export::folder::Folder;
+use crate::export::folder::{Folder, Kind};
 use crate::out::{plain, say};
 use crate::settings::Settings;
 use crate::{progress, store};
@@ -37,7 +38,7 @@ pub(crate) async fn export(
     let environment = Environment::default();
     let database = store::open_existing(settings, &environment).await?;
     let workspace = store::workspace(&database, arguments.workspace.as_deref()).await?;
-    let mut folder = Folder::open(&arguments.folder)?;
+    let mut folder = Folder::open(&arguments.folder, Kind::Bundle)?;
     // One moment for all of it, whatever is written meanwhile.
     let snapshot = database.snapshot().await?;
     write_frame(&snapshot, workspace, &mut folder).await?;
@@ -183,7 +184,7 @@ async fn write_frame(
         url: webhook.url,
         event: webhook.event.as_str().to_owned(),
         content_group_id: webhook.content_group_id,
-        extension: webhook.extension,
+        extension: webhook.extension.map(ExtensionName::from_stored),
         enabled: webhook.enabled,
     });
     folder.write("webhooks.json", &text(&webhooks.collect::<Vec<_>>())?);
@@ -205,7 +206,8 @@ fn parents_first(groups: Vec<format::Group>) -> Vec<format::Group> {
 
 fn piece((piece, content): Viewed, overrides: Vec<Override>) -> anyhow::Result<format::Piece> {
     let tree = |json: &str| -> anyhow::Result<Value> {
-        serde_json::from_str(json).with_context(|| format!("the content of {}", piece.id))
+        let tree = format::from_json(json.as_bytes());
+        tree.with_context(|| format!("the content of {}", piece.id))
     };
     let mut variants = BTreeMap::new();
     for (variant, overrides, content) in overrides {

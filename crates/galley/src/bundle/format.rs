@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use galley_domain::access_token::ExtensionName;
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::content_piece::{ContentPieceFields, CustomData, Description, Slug, Title};
 use galley_domain::people::{EmailAddress, FullName, Username};
@@ -15,6 +16,7 @@ use galley_domain::{
     ContentGroupId, ContentPieceId, OrderKey, RoleId, TagId, Timestamp, UserId, VariantId,
     WebhookId, WorkspaceId, WorkspaceMemberId,
 };
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -23,6 +25,44 @@ pub(super) const MANIFEST: &str = "galley.json";
 
 /// The version of the format that this program writes, and the last one that it reads.
 pub(super) const VERSION: u32 = 1;
+
+/// How deep arrays and objects may nest: a tree of 100 levels is some 200 of JSON.
+const DEPTH_MAX: usize = 300;
+
+/// Reads one JSON text, which may nest deeper than serde_json takes by itself.
+pub(super) fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
+    if depth(text) > DEPTH_MAX {
+        return Err(serde_json::Error::custom(format!("nested over {DEPTH_MAX} levels")));
+    }
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    deserializer.disable_recursion_limit();
+    let value = T::deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
+}
+
+/// How deep a JSON text nests at the most.
+fn depth(text: &[u8]) -> usize {
+    let (mut depth, mut most) = (0_usize, 0);
+    let (mut in_string, mut escaped) = (false, false);
+    for &byte in text {
+        if in_string {
+            in_string = escaped || byte != b'"';
+            escaped = byte == b'\\' && !escaped;
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'[' | b'{' => {
+                depth += 1;
+                most = most.max(depth);
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
+}
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -120,7 +160,7 @@ pub(super) struct Webhook {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) content_group_id: Option<ContentGroupId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) extension: Option<String>,
+    pub(super) extension: Option<ExtensionName>,
     pub(super) enabled: bool,
 }
 

@@ -3,28 +3,32 @@
 //! What is there already, by its id, stays as it is. So a restore that was stopped goes on where it is started again,
 //! and one that was done changes nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
 use std::fs;
+use std::hash::Hash;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use galley_content::{Limits, Tree};
-use galley_domain::content_piece::{ContentPiece, Description};
-use galley_domain::people::Username;
-use galley_domain::permission::PermissionSet;
+use galley_domain::content_piece::{ContentPiece, Description, REFERENCES_MAX};
+use galley_domain::event::EventType;
+use galley_domain::people::{EmailAddress, Username};
+use galley_domain::permission::{PermissionSet, Resource};
+use galley_domain::role::BaseType;
 use galley_domain::tag::Tag;
 use galley_domain::variant::Variant;
-use galley_domain::webhook::Webhook;
-use galley_domain::{Permission, UserId, role};
+use galley_domain::webhook::{DisabledReason, Webhook};
+use galley_domain::{Permission, Timestamp, UserId, WorkspaceId, role};
 use galley_server::operations::{Scope, content_groups, content_pieces};
 use galley_server::{Environment, Error, sanitize};
 use galley_storage::content_piece_variants::Override;
 use galley_storage::members::Member;
 use galley_storage::users::{self, User};
 use galley_storage::{
-    self as storage, Database, Failure as _, Role, WriteTx, members, roles, tags, variants,
+    self as storage, Database, DatabaseUrl, Failure, Role, WriteTx, members, roles, tags, variants,
     webhooks, workspaces,
 };
 use serde::de::DeserializeOwned;
@@ -33,12 +37,16 @@ use walkdir::WalkDir;
 
 use super::format::{self, MANIFEST, VERSION};
 use crate::cli::ImportArguments;
+use crate::export::folder;
 use crate::out::{plain, say};
 use crate::settings::Settings;
 use crate::{progress, store};
 
 /// How many pieces are kept in one transaction.
 const BATCH: usize = 16;
+
+/// The most bytes of a tree: those that a request may make.
+const TREE_MAX: usize = 16 * 1024 * 1024;
 
 /// The greatest file that is read.
 const FILE_MAX: u64 = 64 * 1024 * 1024;
@@ -63,21 +71,19 @@ pub(crate) async fn restore(
     if has_other {
         bail!("a bundle is a whole workspace: name its folder alone, without other flags");
     }
-    let frame = Frame::read(folder)?;
-    let files = pieces(folder)?;
-    if arguments.dry_run {
-        say!("The frame of {} is right; {} pieces", frame.workspace.id, files.len());
-        return Ok(ExitCode::SUCCESS);
-    }
+    let frame = Arc::new(Frame::read(folder)?);
+    let (files, missing) = pieces(folder)?;
     let environment = Environment::default();
+    if arguments.dry_run {
+        return try_out(settings, &environment, frame, files.len(), &missing).await;
+    }
     let database = store::open(settings, &environment, Role::Command).await?;
     let workspace = frame.workspace.id;
-    let webhooks = frame.webhooks.len();
-    let (of_frame, frame) = (environment.clone(), Arc::new(frame));
-    let keep = async move |tx: &WriteTx<'_>| frame.keep(tx, &of_frame).await;
-    let is_new = database.write("bundle.frame", keep).await.context("nothing was restored")?;
+    let (of_frame, own) = (environment.clone(), Arc::clone(&frame));
+    let keep = async move |tx: &WriteTx<'_>| own.keep(tx, &of_frame).await;
+    database.write("bundle.frame", keep).await.context("nothing was restored")?;
     let bar = progress::bar("pieces", files.len() as u64);
-    let mut report = Report::default();
+    let mut report = Report { problems: missing, ..Report::default() };
     for some in files.chunks(BATCH) {
         let (mut read, mut names) = (Vec::new(), Vec::new());
         for path in some {
@@ -94,23 +100,98 @@ pub(crate) async fn restore(
         bar.inc(some.len() as u64);
     }
     bar.finish_and_clear();
+    // Last, so that the pieces that come back are no news to them.
+    let (now, own) = (environment.now(), frame);
+    let keep = async move |tx: &WriteTx<'_>| own.keep_webhooks(tx, now).await;
+    let webhooks = database.write("bundle.webhooks", keep).await.map_err(stopped)?;
     database.close().await;
     let Report { restored, there, problems } = report;
-    let what = if is_new { "Restored" } else { "Went on with" };
     say!(
-        "{what} {workspace}: {restored} pieces, {there} there already, {} with problems",
+        "Restored {workspace}: {restored} pieces, {there} there already, {} with problems",
         problems.len()
     );
-    if is_new && webhooks > 0 {
-        say!("Its {webhooks} webhooks send nothing yet: give each its secret, and enable it.");
+    if webhooks > 0 {
+        say!(
+            "Its {webhooks} webhooks send nothing, as their secrets are not in the bundle: make each anew \
+             with its secret, or enable it to send unsigned."
+        );
     }
-    if is_new {
-        say!("For a token of it: galley token create --workspace {workspace}");
-    }
-    for problem in &problems {
+    say!("For a token of it: galley token create --workspace {workspace}");
+    Ok(exit_code(&problems))
+}
+
+/// Says what went wrong.
+fn exit_code(problems: &[String]) -> ExitCode {
+    for problem in problems {
         eprintln!("{}", plain(problem));
     }
-    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Looks whether everything but the pieces can be kept, and keeps nothing.
+async fn try_out(
+    settings: &Settings,
+    environment: &Environment,
+    frame: Arc<Frame>,
+    pieces: usize,
+    missing: &[String],
+) -> anyhow::Result<ExitCode> {
+    let workspace = frame.workspace.id;
+    // A database that is not there is as good as an empty one.
+    if !matches!(settings.database()?, DatabaseUrl::Sqlite(path) if !path.exists()) {
+        let database = store::open_existing(settings, environment).await?;
+        let of_frame = environment.clone();
+        let keep = async move |tx: &WriteTx<'_>| {
+            frame.keep(tx, &of_frame).await?;
+            Err::<(), _>(Refused::TriedOut)
+        };
+        let tried = database.write("bundle.frame", keep).await;
+        database.close().await;
+        if let Err(error) = tried
+            && !matches!(error, Refused::TriedOut)
+        {
+            return Err(error).context("nothing would be restored");
+        }
+    }
+    say!("Everything but the pieces of {workspace} is right; there are {pieces} pieces");
+    Ok(exit_code(missing))
+}
+
+/// Why the frame was not kept.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    /// What is said of it.
+    #[error("{0}: {1}")]
+    Of(String, Error),
+    /// In words.
+    #[error("{0}")]
+    Because(String),
+    /// Of itself.
+    #[error(transparent)]
+    Other(#[from] Error),
+    /// It was not to be.
+    #[error("it was tried out")]
+    TriedOut,
+}
+
+impl From<storage::Error> for Refused {
+    fn from(error: storage::Error) -> Self {
+        Self::Other(error.into())
+    }
+}
+
+impl Failure for Refused {
+    fn storage_error(&self) -> Option<&storage::Error> {
+        match self {
+            Self::Of(_, error) | Self::Other(error) => error.storage_error(),
+            Self::Because(_) | Self::TriedOut => None,
+        }
+    }
+}
+
+/// Names the file and the item that an error is about.
+fn of<E: Into<Error>>(file: &str, id: impl std::fmt::Display) -> impl FnOnce(E) -> Refused {
+    move |error| Refused::Of(format!("{file}: {id}"), error.into())
 }
 
 /// Everything but the pieces.
@@ -147,7 +228,17 @@ impl Frame {
                 version: 1,
             });
         }
-        let read_members: Vec<format::Member> = file(&folder.join("members.json"))?;
+        let roles_place = folder.join("roles.json");
+        once(&roles_place, read_roles.iter().map(|role| role.id))?;
+        check_base_types(&roles_place, &read_roles)?;
+        let members_place = folder.join("members.json");
+        let read_members: Vec<format::Member> = file(&members_place)?;
+        once(&members_place, read_members.iter().map(|one| one.id))?;
+        for one in &read_members {
+            if one.user.is_none() && one.invited_email.is_none() {
+                bail!("{}: {}: has neither user nor invitedEmail", members_place.display(), one.id);
+            }
+        }
         let admin = read_roles.iter().filter(|role| role.is_admin()).map(|role| role.id);
         let admin: Vec<_> = admin.collect();
         if !read_members.iter().any(|one| one.user.is_some() && admin.contains(&one.role_id)) {
@@ -160,6 +251,7 @@ impl Frame {
             }
         }
         let groups: Vec<format::Group> = file(&folder.join("groups.json"))?;
+        once(&folder.join("groups.json"), groups.iter().map(|group| group.id))?;
         let mut read_tags = Vec::new();
         for one in file::<Vec<format::Tag>>(&folder.join("tags.json"))? {
             let color = one.color.parse().map_err(|invalid| {
@@ -171,40 +263,11 @@ impl Frame {
             })?;
             read_tags.push(Tag { id: one.id, label: one.label, color, version: 1 });
         }
+        once(&folder.join("tags.json"), read_tags.iter().map(|tag| tag.id))?;
         let read_variants = file::<Vec<format::Variant>>(&folder.join("variants.json"))?;
-        let mut read_webhooks = Vec::new();
-        for one in file::<Vec<format::Webhook>>(&folder.join("webhooks.json"))? {
-            let event = one.event.parse().map_err(|_| {
-                let place = folder.join("webhooks.json");
-                anyhow::anyhow!(
-                    "{}: {}: there is no event {:?}",
-                    place.display(),
-                    one.id,
-                    one.event
-                )
-            })?;
-            if let Some(group) = one.content_group_id
-                && !groups.iter().any(|known| known.id == group)
-            {
-                let place = folder.join("webhooks.json");
-                bail!("{}: {}: there is no content group {group}", place.display(), one.id);
-            }
-            read_webhooks.push(Webhook {
-                id: one.id,
-                url: one.url,
-                name: one.name,
-                description: one.description,
-                event,
-                content_group_id: one.content_group_id,
-                extension: one.extension,
-                // Without its secret it would call somebody unsigned, perhaps from a copy for trying things out.
-                enabled: false,
-                disabled_reason: None,
-                failing_since: None,
-                dropped: 0,
-                version: 1,
-            });
-        }
+        once(&folder.join("variants.json"), read_variants.iter().map(|variant| variant.id))?;
+        let read_webhooks = read_webhooks(&folder.join("webhooks.json"), &groups)?;
+        once(&folder.join("webhooks.json"), read_webhooks.iter().map(|webhook| webhook.id))?;
         Ok(Self {
             workspace: manifest.workspace,
             roles: read_roles,
@@ -225,12 +288,11 @@ impl Frame {
         })
     }
 
-    /// Keeps what isn't there yet; says whether the workspace is new.
-    async fn keep(&self, tx: &WriteTx<'_>, environment: &Environment) -> Result<bool, Error> {
+    /// Keeps what isn't there yet, but for the webhooks.
+    async fn keep(&self, tx: &WriteTx<'_>, environment: &Environment) -> Result<(), Refused> {
         let (id, now) = (self.workspace.id, environment.now());
         let scope = Scope::whole(id);
-        let is_new = workspaces::find(tx, id).await?.is_none();
-        if is_new {
+        if workspaces::find(tx, id).await?.is_none() {
             workspaces::insert(tx, id, self.workspace.name.as_str(), now).await?;
             if let Some(mut workspace) = workspaces::find(tx, id).await? {
                 workspace.description = self.workspace.description.clone();
@@ -241,7 +303,7 @@ impl Frame {
         workspaces::lock(tx, id).await?;
         for role in &self.roles {
             if roles::find(tx, id, role.id).await?.is_none() {
-                roles::insert(tx, id, role, now).await?;
+                roles::insert(tx, id, role, now).await.map_err(of("roles.json", role.id))?;
             }
         }
         let mut made = HashMap::new();
@@ -253,6 +315,17 @@ impl Frame {
                 Some(user) => Some(find_or_make_user(tx, environment, user, &mut made).await?),
                 None => None,
             };
+            let address = member.user.as_ref().map(|user| &user.email);
+            let twice = match address.or(member.invited_email.as_ref()) {
+                Some(email) => already(tx, id, email).await?,
+                None => None,
+            };
+            if let Some(other) = twice {
+                return Err(Refused::Because(format!(
+                    "members.json: {}: the same person is a member, or invited, as {}: leave one of them out",
+                    member.id, other.id
+                )));
+            }
             let member = Member {
                 id: member.id,
                 user,
@@ -270,23 +343,48 @@ impl Frame {
         }
         for variant in &self.variants {
             if variants::find(tx, id, variant.id).await?.is_none() {
-                variants::insert(tx, id, variant, now).await?;
+                let inserted = variants::insert(tx, id, variant, now).await;
+                inserted.map_err(of("variants.json", variant.id))?;
             }
         }
         for group in &self.groups {
             if storage::content_groups::find(tx, id, group.id).await?.is_none() {
                 let (own, ancestor) = (group.id, group.ancestor);
                 content_groups::create_with_id(tx, environment, &scope, own, &group.name, ancestor)
-                    .await?;
+                    .await
+                    .map_err(of("groups.json", own))?;
             }
         }
+        Ok(())
+    }
+
+    /// Keeps those webhooks that aren't there yet, and says how many.
+    async fn keep_webhooks(&self, tx: &WriteTx<'_>, now: Timestamp) -> Result<usize, Error> {
+        let id = self.workspace.id;
+        let mut kept = 0;
         for webhook in &self.webhooks {
             if webhooks::find(tx, id, webhook.id, None).await?.is_none() {
                 webhooks::insert(tx, id, webhook, None, now).await?;
+                kept += 1;
             }
         }
-        Ok(is_new)
+        Ok(kept)
     }
+}
+
+/// The member who has this address, or is invited by it.
+async fn already(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    email: &EmailAddress,
+) -> Result<Option<Member>, storage::Error> {
+    if let Some(user) = users::find_by_email(tx, email).await? {
+        let member = members::find_by_user(tx, workspace, user.id).await?;
+        if member.is_some() {
+            return Ok(member);
+        }
+    }
+    members::find_pending(tx, workspace, email).await
 }
 
 /// The user with this address; or a new one, with the id and username that it had where nobody else has them.
@@ -392,21 +490,90 @@ fn stopped(error: Error) -> anyhow::Error {
     anyhow::Error::new(error).context("the import stopped, and goes on where it is started again")
 }
 
-/// The files of the pieces, in an order that is always the same.
-fn pieces(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+/// The webhooks, without their secrets: none of them sends anything.
+fn read_webhooks(place: &Path, groups: &[format::Group]) -> anyhow::Result<Vec<Webhook>> {
+    let mut read_webhooks = Vec::new();
+    for one in file::<Vec<format::Webhook>>(place)? {
+        let event: EventType = one.event.parse().map_err(|_| {
+            anyhow::anyhow!("{}: {}: there is no event {:?}", place.display(), one.id, one.event)
+        })?;
+        if one.content_group_id.is_none() && event.resource() == Resource::ContentPieces {
+            let (place, event) = (place.display(), event.as_str());
+            bail!("{place}: {}: contentGroupId is required for {event}", one.id);
+        }
+        let is_there = |group| groups.iter().any(|known| known.id == group);
+        // Without its secret it would call somebody unsigned, perhaps from a copy for trying things out.
+        let reason = match one.content_group_id {
+            Some(group) if !is_there(group) => DisabledReason::GroupDeleted,
+            _ => DisabledReason::Requested,
+        };
+        read_webhooks.push(Webhook {
+            id: one.id,
+            url: one.url,
+            name: one.name,
+            description: one.description,
+            event,
+            content_group_id: one.content_group_id,
+            extension: one.extension.map(Into::into),
+            enabled: false,
+            disabled_reason: Some(reason),
+            failing_since: None,
+            dropped: 0,
+            version: 1,
+        });
+    }
+    Ok(read_webhooks)
+}
+
+/// Each id stands once.
+fn once<T: Copy + Eq + Hash + Display>(
+    place: &Path,
+    ids: impl Iterator<Item = T>,
+) -> anyhow::Result<()> {
+    let mut seen = HashSet::new();
+    for id in ids {
+        if !seen.insert(id) {
+            bail!("{}: {id} stands twice", place.display());
+        }
+    }
+    Ok(())
+}
+
+/// What a role is at its base makes it one that nobody changes, so it must be as they were made.
+fn check_base_types(place: &Path, roles: &[role::Role]) -> anyhow::Result<()> {
+    once(place, roles.iter().filter_map(|role| role.base_type.map(BaseType::as_str)))
+        .context("of each baseType there is one role at the most")?;
+    for role in roles.iter().filter(|role| role.is_admin()) {
+        if role.permissions != PermissionSet::ALL {
+            bail!("{}: {}: an Admin has all permissions", place.display(), role.id);
+        }
+    }
+    Ok(())
+}
+
+/// The files of the pieces, in an order that is always the same, and what is missing of them.
+fn pieces(folder: &Path) -> anyhow::Result<(Vec<PathBuf>, Vec<String>)> {
+    let mut missing = Vec::new();
+    for name in folder::listed(folder).unwrap_or_default() {
+        if !folder.join(&name).exists() {
+            missing.push(format!("{}: is missing", folder.join(&name).display()));
+        }
+    }
     let folder = folder.join("pieces");
-    if !folder.exists() {
-        return Ok(Vec::new());
+    if !folder.is_dir() || folder.is_symlink() {
+        if missing.is_empty() && folder.is_symlink() {
+            missing.push(format!("{}: is no folder", folder.display()));
+        }
+        return Ok((Vec::new(), missing));
     }
     let mut files = Vec::new();
     for entry in WalkDir::new(folder).follow_links(false).sort_by_file_name() {
         let entry = entry?;
-        if entry.file_type().is_file() && entry.path().extension().is_some_and(|end| end == "json")
-        {
+        if entry.path().extension().is_some_and(|end| end == "json") {
             files.push(entry.into_path());
         }
     }
-    Ok(files)
+    Ok((files, missing))
 }
 
 /// What a file holds. The message begins with its path.
@@ -416,21 +583,32 @@ fn file<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
 
 /// The message begins with a colon, and with the line where there is one.
 fn parsed<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
-    let size = fs::metadata(path).map_err(|error| format!(": {error}"))?.len();
+    let metadata = fs::symlink_metadata(path).map_err(|error| format!(": {error}"))?;
+    if !metadata.is_file() {
+        return Err(": is no plain file, and is not read".to_owned());
+    }
+    let size = metadata.len();
     if size > FILE_MAX {
         return Err(format!(": has {size} bytes, and at most {FILE_MAX} are read"));
     }
     let text = fs::read(path).map_err(|error| format!(": {error}"))?;
-    serde_json::from_slice(&text).map_err(|error| format!(":{}: {error}", error.line()))
+    format::from_json(&text).map_err(|error| match error.line() {
+        0 => format!(": {error}"),
+        line => format!(":{line}: {error}"),
+    })
 }
 
 fn piece(path: &Path) -> Result<Read, String> {
     let mut read: format::Piece = parsed(path)?;
     read.description = description(read.description.take())?;
+    read.tags = references("tags", read.tags)?;
+    read.members = references("members", read.members)?;
     let content = tree("content", &read.content)?;
     let mut overrides = Vec::new();
     for (variant, mut one) in std::mem::take(&mut read.variants) {
         one.description = description(one.description.take())?;
+        one.tags = one.tags.map(|tags| references("tags", tags)).transpose()?;
+        one.members = one.members.map(|members| references("members", members)).transpose()?;
         let content = one.content.as_ref().map(|value| tree("content", value)).transpose()?;
         overrides.push((variant, one.overrides(), content));
     }
@@ -453,10 +631,21 @@ fn description(given: Option<Description>) -> Result<Option<Description>, String
     given.map(clean).transpose().map_err(|invalid| format!(": description {invalid}"))
 }
 
+/// In the order given, and each once.
+fn references<T: Copy + Eq + Hash>(name: &str, ids: Vec<T>) -> Result<Vec<T>, String> {
+    let mut seen = HashSet::new();
+    let ids: Vec<T> = ids.into_iter().filter(|&id| seen.insert(id)).collect();
+    if ids.len() > REFERENCES_MAX {
+        return Err(format!(": {name} must have at most {REFERENCES_MAX} items"));
+    }
+    Ok(ids)
+}
+
 /// The tree as the service itself would make it of the same content.
 fn tree(name: &str, value: &Value) -> Result<String, String> {
     let wrong = |error: &dyn std::fmt::Display| format!(": {name}: {error}");
     let given = Tree::from_json(&value.to_string()).map_err(|error| wrong(&error))?;
     let made = Tree::from_html(&given.to_html(), &Limits::default());
-    Ok(made.map_err(|error| wrong(&error))?.to_json())
+    let made = made.map_err(|error| wrong(&error))?.to_json_within(TREE_MAX);
+    made.ok_or_else(|| format!(": {name}: has over {TREE_MAX} bytes"))
 }

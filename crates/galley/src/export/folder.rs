@@ -8,9 +8,19 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 
 use super::names;
+use crate::bundle;
 
 /// The list of the files that are the export's.
 const LIST: &str = ".galley-export";
+
+/// What is exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A group as Markdown.
+    Markdown,
+    /// A workspace as a bundle.
+    Bundle,
+}
 
 /// A folder while it is written to.
 #[derive(Debug)]
@@ -26,11 +36,19 @@ pub(crate) struct Folder {
 impl Folder {
     /// Takes a folder that is new, or empty, or of an earlier export. Hidden files, such as a repository's, may be
     /// in it.
-    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
-        fs::create_dir_all(path).with_context(|| format!("{} can't be made", path.display()))?;
-        let before = match fs::read_to_string(path.join(LIST)) {
-            Ok(text) => {
-                text.lines().filter(|line| names::is_own(line)).map(ToOwned::to_owned).collect()
+    pub(crate) fn open(path: &Path, kind: Kind) -> anyhow::Result<Self> {
+        make(path, kind).with_context(|| format!("{} can't be made", path.display()))?;
+        let before = match listed(path) {
+            Ok(before) => {
+                let was = if bundle::is_one(path) { Kind::Bundle } else { Kind::Markdown };
+                if was != kind && !before.is_empty() {
+                    bail!(
+                        "{} holds {}, which would be removed: name another folder",
+                        path.display(),
+                        if was == Kind::Bundle { "a bundle" } else { "Markdown files" },
+                    );
+                }
+                before
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let mut files = fs::read_dir(path)?.filter_map(Result::ok);
@@ -66,7 +84,9 @@ impl Folder {
 
     fn try_write(&self, name: &str, text: &str) -> anyhow::Result<bool> {
         let path = self.place(name)?;
-        if !path.is_symlink() && fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
+        let there = fs::symlink_metadata(&path);
+        let is_as_long = there.is_ok_and(|file| file.is_file() && file.len() == text.len() as u64);
+        if is_as_long && fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
             return Ok(false);
         }
         fs::create_dir_all(path.parent().unwrap_or(&self.path))?;
@@ -108,6 +128,27 @@ impl Folder {
         write_list(&self.path, &self.now)?;
         Ok((self.written, removed, self.problems))
     }
+}
+
+/// Makes the folder. A bundle holds people's addresses, which are not for everybody on the machine.
+fn make(path: &Path, kind: Kind) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    if kind == Kind::Bundle {
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    }
+    builder.create(path)
+}
+
+/// The files of the export that is in a folder.
+pub(crate) fn listed(folder: &Path) -> std::io::Result<BTreeSet<String>> {
+    let path = folder.join(LIST);
+    if !fs::symlink_metadata(&path)?.is_file() {
+        return Err(std::io::Error::other("is no file"));
+    }
+    let text = fs::read_to_string(path)?;
+    Ok(text.lines().filter(|line| names::is_own(line)).map(ToOwned::to_owned).collect())
 }
 
 fn write_list(folder: &Path, names: &BTreeSet<String>) -> anyhow::Result<()> {

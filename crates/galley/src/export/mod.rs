@@ -24,7 +24,7 @@ use crate::import::database::find_group;
 use crate::out::{plain, say};
 use crate::settings::Settings;
 use crate::{progress, store};
-use folder::Folder;
+use folder::{Folder, Kind};
 use names::Names;
 
 /// How many pieces are read at a time.
@@ -42,7 +42,7 @@ pub(crate) async fn run(
     let workspace = store::workspace(&database, arguments.workspace.as_deref()).await?;
     let group =
         find_group(&database, workspace, arguments.group.as_deref().unwrap_or(GROUP)).await?;
-    let mut folder = Folder::open(&arguments.folder)?;
+    let mut folder = Folder::open(&arguments.folder, Kind::Markdown)?;
     // One moment for all of it, whatever is written meanwhile.
     let snapshot = database.snapshot().await?;
     let source = Source::read(&snapshot, workspace, group).await?;

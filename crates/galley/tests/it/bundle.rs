@@ -115,13 +115,22 @@ async fn fill(program: &Program, store: &TestStore, count: usize) {
             first = id;
         }
     }
+    // As deep as content may be.
+    let deep = "<blockquote>".repeat(98) + "<p>deep</p>";
+    create(program, "/content-pieces", json!({"title": "Deep", "slug": "deep", "tags": [], "members": [], "contentGroupId": deeper, "content": deep})).await;
+    // A webhook outlives its group.
+    let gone = create(program, "/content-groups", json!({"name": "Gone"})).await;
+    create(program, "/webhooks", json!({"url": "https://hooks.invalid/gone", "name": "Of no group", "event": "contentPieceAdded", "metadata": {"contentGroupId": gone}})).await;
+    let deleted =
+        program.request(Method::DELETE, &format!("/content-groups?id={}", gone.as_str().unwrap()));
+    assert!(deleted.send().await.unwrap().status().is_success());
     // Moved: the order is not that of their making.
     let last = create(program, "/content-pieces", json!({"title": "Plain", "slug": "plain", "tags": [], "members": [], "contentGroupId": deeper})).await;
     send(program, Method::PUT, "/content-pieces", &json!({"id": last, "referenceId": first})).await;
 }
 
-/// All that a reader sees of it.
-async fn seen(program: &Program) -> Vec<Value> {
+/// All that a reader sees of it. As texts, because content nests deeper than serde_json takes.
+async fn seen(program: &Program) -> Vec<String> {
     let mut seen = Vec::new();
     for path in [
         "/content-groups/list?subtree=true",
@@ -133,7 +142,9 @@ async fn seen(program: &Program) -> Vec<Value> {
         "/content-pieces/list?perPage=100&content=true",
         "/content-pieces/list?perPage=100&content=true&variant=de",
     ] {
-        seen.push(program.get(path).await);
+        let answer = program.request(Method::GET, path).send().await.unwrap();
+        assert!(answer.status().is_success(), "{path}");
+        seen.push(answer.text().await.unwrap());
     }
     seen
 }
@@ -148,8 +159,8 @@ on_both_engines! {
             assert!(output.status.success(), "{output:?}");
             stdout(&output).lines().next().unwrap().to_owned()
         };
-        assert!(export(&store, &folder).starts_with("21 pieces: "));
-        assert_eq!(export(&store, &folder), "21 pieces: 0 files written, 0 removed");
+        assert!(export(&store, &folder).starts_with("22 pieces: "));
+        assert_eq!(export(&store, &folder), "22 pieces: 0 files written, 0 removed");
         let exported = files(&folder);
         for secret in ["whsec_", "galley_h"] {
             assert!(exported.iter().all(|(_, text)| !text.contains(secret)), "{secret}");
@@ -159,7 +170,7 @@ on_both_engines! {
         let import = || run(command(&other).arg("import").arg(&folder));
         let first = import();
         assert!(first.status.success(), "{first:?}");
-        assert!(stdout(&first).contains("21 pieces, 0 there already, 0 with problems"), "{first:?}");
+        assert!(stdout(&first).contains("22 pieces, 0 there already, 0 with problems"), "{first:?}");
         let token = run(command(&other).args(["token", "create"]));
         let token = stdout(&token).trim().to_owned();
         let mut restored = command(&other);
@@ -168,11 +179,17 @@ on_both_engines! {
         restored.token = token;
         assert_eq!(seen(&restored).await, seen(&program).await);
         let webhooks = restored.get("/webhooks/list").await;
-        assert_eq!((&webhooks[0]["name"], &webhooks[0]["enabled"]), (&json!("Hook"), &json!(false)));
+        for (index, reason) in ["requested", "group_deleted"].into_iter().enumerate() {
+            let webhook = &webhooks[index];
+            assert_eq!((&webhook["enabled"], &webhook["disabledReason"]), (&json!(false), &json!(reason)), "{webhook}");
+        }
+        // The pieces that came back are no news to it.
+        let id = webhooks[0]["id"].as_str().unwrap();
+        assert_eq!(restored.get(&format!("/webhooks/deliveries?webhookId={id}")).await, json!([]));
 
         let event = last_event(&restored).await;
         let again = import();
-        assert!(stdout(&again).contains("0 pieces, 21 there already, 0 with problems"), "{again:?}");
+        assert!(stdout(&again).contains("0 pieces, 22 there already, 0 with problems"), "{again:?}");
         assert_eq!(last_event(&restored).await, event);
         let second = other.directory().join("second");
         export(&other, &second);
@@ -185,7 +202,7 @@ on_both_engines! {
         restored.request(Method::DELETE, &format!("/content-pieces?id={id}")).send().await.unwrap();
         send(&restored, Method::PUT, "/content-pieces", &json!({"id": pieces[4]["id"], "title": "Changed"})).await;
         let third = import();
-        assert!(stdout(&third).contains("1 pieces, 20 there already, 0 with problems"), "{third:?}");
+        assert!(stdout(&third).contains("1 pieces, 21 there already, 0 with problems"), "{third:?}");
         let after = restored.get("/content-pieces/list").await;
         assert_eq!((&after[3], &after[4]["title"]), (&pieces[3], &json!("Changed")));
     }
@@ -229,7 +246,7 @@ on_both_engines! {
         let other = another(&store).await;
         let output = run(command(&other).arg("import").arg(&folder));
         assert_eq!(output.status.code(), Some(1));
-        assert!(stdout(&output).contains("2 pieces, 0 there already, 3 with problems"), "{output:?}");
+        assert!(stdout(&output).contains("3 pieces, 0 there already, 3 with problems"), "{output:?}");
         let told = stderr(&output);
         assert!(full[..3].iter().all(|(name, _)| told.contains(&format!("{name}:"))), "{told}");
         let second = other.directory().join("second");
@@ -240,11 +257,15 @@ on_both_engines! {
 
         // The frame is kept whole or not at all.
         for (name, from, to, problem) in [
-            ("roles.json", "\"admin\"", "\"viewer\"", "no member with a user is an Admin"),
+            ("roles.json", ",\n    \"baseType\": \"admin\"", "", "no member with a user is an Admin"),
+            ("roles.json", "\"admin\"", "\"viewer\"", "viewer stands twice"),
             ("roles.json", "contentPieces:write", "everything", "roles.json: role_"),
             ("members.json", "\"roleId\": \"role_", "\"roleId\": \"role_0", "members.json"),
             ("groups.json", "[", "[[", "groups.json:2:"),
             ("tags.json", "teal", "beige", "tags.json: tag_"),
+            ("tags.json", "[", "[{\"id\":\"tag_00000000000000000000000000\",\"label\":\"a\",\"color\":\"teal\"},{\"id\":\"tag_00000000000000000000000000\",\"label\":\"b\",\"color\":\"teal\"},", "tags.json: tag_00000000000000000000000000 stands twice"),
+            ("roles.json", "\"workspace:write\"", "\"workspace:read\"", "an Admin has all permissions"),
+            ("members.json", "\"invitedEmail\": \"bo@example.org\",", "", "neither user nor invitedEmail"),
             ("webhooks.json", "contentPieceAdded", "somethingElse", "webhooks.json: wh"),
             ("galley.json", "\"galleyBundle\": 1", "\"galleyBundle\": 99", "newer galley"),
         ] {
@@ -259,9 +280,82 @@ on_both_engines! {
             assert!(!data_dir(&empty).exists(), "{name}");
             write(&path, text);
         }
+        let whole = std::fs::read_to_string(folder.join("members.json")).unwrap();
+        write(&folder.join("members.json"), whole.replace("\"invitedEmail\": \"bo@", "\"invitedEmail\": \"ann@"));
+        for arguments in [&["--dry-run"][..], &[]] {
+            let empty = TestStore::sqlite();
+            assert!(run(command(&empty).arg("init")).status.success());
+            let output = run(command(&empty).arg("import").arg(&folder).args(arguments));
+            assert!(stderr(&output).contains("the same person is a member"), "{output:?}");
+        }
+        write(&folder.join("members.json"), whole);
         for flags in [&["--url", "http://127.0.0.1:1", "--token", "x"][..], &["--groups"], &["--group", "Posts"]] {
             let output = run(command(&other).arg("import").arg(&folder).args(flags));
             assert!(stderr(&output).contains("a bundle is"), "{output:?}");
         }
+    }
+
+    async fn what_was_changed_since_is_told_by_its_file(store: TestStore) {
+        let program = serve(&store);
+        fill(&program, &store, 2).await;
+        let folder = store.directory().join("bundle");
+        assert!(run(command(&store).arg("export").arg(&folder).args(["--format", "json"])).status.success());
+        let variants = program.get("/variants/list").await;
+        let id = variants[0]["id"].as_str().unwrap();
+        program.request(Method::DELETE, &format!("/variants?id={id}")).send().await.unwrap();
+        create(&program, "/variants", json!({"key": "de", "label": "German again"})).await;
+        for arguments in [&["--dry-run"][..], &[]] {
+            let output = run(command(&store).arg("import").arg(&folder).args(arguments));
+            assert_eq!(output.status.code(), Some(1));
+            assert!(stderr(&output).contains(&format!("variants.json: {id}: ")), "{output:?}");
+        }
+    }
+
+    async fn a_piece_is_read_as_a_request_is(store: TestStore) {
+        let program = serve(&store);
+        fill(&program, &store, 4).await;
+        let folder = store.directory().join("bundle");
+        assert!(run(command(&store).arg("export").arg(&folder).args(["--format", "json"])).status.success());
+        let of_pieces: Vec<_> = files(&folder).into_iter().filter(|(_, text)| text.contains("\"Titel\"")).collect();
+        // A tag twice, and too many of them.
+        let tag = program.get("/tags/list").await[0]["id"].to_string();
+        let tags = |index: usize, tags: String| {
+            let (name, text) = &of_pieces[index];
+            let before = format!("\"tags\": [\n    {tag}\n  ]");
+            assert!(text.contains(&before), "{text}");
+            write(&folder.join(name), text.replacen(&before, &format!("\"tags\": [{tags}]"), 1));
+        };
+        tags(0, format!("{tag}, {tag}"));
+        let many: Vec<_> = (0..101).map(|number| format!("\"tag_000000000000000000000000{:02}\"", number % 100)).chain([tag.clone(), tag.clone()]).collect();
+        tags(1, many.join(","));
+        // Neither there nor to be read.
+        std::fs::remove_file(folder.join(&of_pieces[2].0)).unwrap();
+        std::fs::remove_file(folder.join(&of_pieces[3].0)).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", folder.join(&of_pieces[3].0)).unwrap();
+        let other = another(&store).await;
+        let output = run(command(&other).arg("import").arg(&folder));
+        assert!(stdout(&output).contains("3 pieces, 0 there already, 3 with problems"), "{output:?}");
+        let told = stderr(&output);
+        for (index, problem) in [(1, "tags must have at most 100 items"), (2, "is missing"), (3, "is no plain file")] {
+            assert!(told.contains(&format!("{}: {problem}", of_pieces[index].0)), "{told}");
+        }
+    }
+
+    async fn one_export_does_not_take_anothers_place(store: TestStore) {
+        let program = serve(&store);
+        create(&program, "/content-pieces", json!({"title": "T", "slug": "t", "tags": [], "members": [], "contentGroupId": program.group().await})).await;
+        let bundle = store.directory().join("bundle");
+        let markdown = store.directory().join("markdown");
+        let export = |folder: &Path, format: &str| run(command(&store).arg("export").arg(folder).args(["--format", format]));
+        assert!(export(&bundle, "json").status.success());
+        let group = program.get("/content-groups/list").await[0]["name"].as_str().unwrap().to_owned();
+        let output = run(command(&store).arg("export").arg(&markdown).args(["--group", &group]));
+        assert!(output.status.success(), "{output:?}");
+        let before = (files(&bundle), files(&markdown));
+        let output = run(command(&store).arg("export").arg(&bundle).args(["--group", &group]));
+        assert!(stderr(&output).contains("holds a bundle"), "{output:?}");
+        let output = export(&markdown, "json");
+        assert!(stderr(&output).contains("holds Markdown files"), "{output:?}");
+        assert_eq!((files(&bundle), files(&markdown)), before);
     }
 }
