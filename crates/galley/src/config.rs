@@ -32,6 +32,7 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<()> {
     print("content-max", &settings.content_max, settings.content_max.value);
     settings.cors_origins()?;
     print("cors-origins", &settings.cors_origins, &settings.cors_origins.value);
+    print("answers-max", &settings.answers_max, settings.answers_max.value);
     print("rate-limit", &settings.rate_limit, settings.rate_limit.value);
     print("invites-per-hour", &settings.invites_per_hour, settings.invites_per_hour.value);
     settings.mailer()?;

@@ -51,6 +51,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         receive_time_max: Duration::from_secs(settings.receive_time_max.value),
         content_max: settings.content_max.value,
         cors_origins: settings.cors_origins()?,
+        answers_max: u64::from(settings.answers_max.value) * 1024 * 1024,
         rate_limit: settings.rate_limit.value,
         invites_per_hour: settings.invites_per_hour.value,
         webhook_addresses: settings.webhook_addresses(address)?,

@@ -58,6 +58,9 @@ pub(crate) struct Given {
     /// The origins whose scripts browsers may let in, separated by commas [default: none]
     #[arg(long, global = true, env = "GALLEY_CORS_ORIGINS", value_name = "ORIGINS")]
     cors_origins: Option<String>,
+    /// MiB of answers that are remembered, to be given again while nothing has changed; 0: none [default: 64]
+    #[arg(long, global = true, env = "GALLEY_ANSWERS_MAX", value_name = "MIB")]
+    answers_max: Option<u32>,
     /// Requests that a token may send in a minute [default: 0, as many as it likes]
     #[arg(long, global = true, env = "GALLEY_RATE_LIMIT", value_name = "COUNT")]
     rate_limit: Option<u32>,
@@ -124,6 +127,7 @@ pub(crate) struct Settings {
     pub(crate) receive_time_max: Setting<u64>,
     pub(crate) content_max: Setting<usize>,
     pub(crate) cors_origins: Setting<String>,
+    pub(crate) answers_max: Setting<u32>,
     pub(crate) rate_limit: Setting<u32>,
     pub(crate) invites_per_hour: Setting<u32>,
     pub(crate) smtp_url: Setting<Option<String>>,
@@ -176,6 +180,7 @@ pub(crate) fn load(mut given: Given) -> anyhow::Result<Settings> {
         receive_time_max: pick(given.receive_time_max, in_file.receive_time_max, receive_time_max),
         content_max: pick(given.content_max, in_file.content_max, limits.content_max),
         cors_origins: pick(given.cors_origins, in_file.cors_origins, String::new()),
+        answers_max: pick(given.answers_max, in_file.answers_max, 64),
         rate_limit: pick(given.rate_limit, in_file.rate_limit, 0),
         invites_per_hour: pick(
             given.invites_per_hour,

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use galley_domain::Timestamp;
+use galley_domain::{Timestamp, WorkspaceId};
 use tokio::sync::watch;
 
 use crate::error::{Error, Failure, Result};
+use crate::moment::{LastChange, Moment};
 use crate::postgres::Postgres;
 use crate::pressure::Pressure;
 use crate::sqlite::Sqlite;
@@ -234,6 +235,27 @@ impl Database {
             tracing::debug!(operation = name, tries, "a concurrent write came in between");
             tokio::time::sleep(postgres.pause_before_try(tries)).await;
             tries += 1;
+        }
+    }
+
+    /// The present, if it can be told without asking the database: on SQLite.
+    ///
+    /// With it an answer can be remembered that was read after it, and given again for as long as
+    /// [`Database::last_change`] is before it. What may be remembered shows pieces, groups, tags, variants, members'
+    /// profiles, roles and what a token may do; not when tokens were last used, invites, events, webhooks or
+    /// deliveries.
+    pub fn moment(&self) -> Option<Moment> {
+        match &*self.engine {
+            Engine::Sqlite(sqlite) => sqlite.moment(),
+            Engine::Postgres(_) => None,
+        }
+    }
+
+    /// When a workspace was last changed; nothing, where [`Database::moment`] tells nothing.
+    pub fn last_change(&self, workspace: WorkspaceId) -> Option<LastChange> {
+        match &*self.engine {
+            Engine::Sqlite(sqlite) => Some(sqlite.last_change(workspace)),
+            Engine::Postgres(_) => None,
         }
     }
 

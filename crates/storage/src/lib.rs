@@ -12,6 +12,7 @@
 mod database;
 mod error;
 mod migrate;
+mod moment;
 mod postgres;
 mod pressure;
 mod row;
@@ -44,6 +45,7 @@ pub mod workspaces;
 
 pub use database::{Database, DatabaseUrl, Options, Role};
 pub use error::{Error, Failure, Result};
+pub use moment::{LastChange, Moment};
 pub use row::Row;
 pub use statement_log::StatementLog;
 pub use tx::{Tx, WriteTx};

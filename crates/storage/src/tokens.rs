@@ -240,7 +240,7 @@ pub async fn touch(
     id: TokenId,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute(
+    tx.execute_unseen(
         "UPDATE tokens SET last_used_at_ms = ?3 WHERE workspace_id = ?1 AND id = ?2
             AND COALESCE(last_used_at_ms, 0) < ?3",
         params![workspace, id, now],

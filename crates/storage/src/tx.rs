@@ -14,6 +14,7 @@ use futures_util::{TryStreamExt, pin_mut};
 use tokio_postgres::types::ToSql;
 
 use crate::error::{Error, Result};
+use crate::moment::Reach;
 use crate::pressure::Slice;
 use crate::row::Row;
 use crate::statement_log::StatementLog;
@@ -33,6 +34,7 @@ pub struct WriteTx<'a> {
     has_news: AtomicBool,
     /// Of one in the background.
     slice: Option<&'a Slice>,
+    reach: Mutex<Reach>,
 }
 
 #[derive(Debug)]
@@ -169,7 +171,12 @@ impl<'a> Deref for WriteTx<'a> {
 
 impl<'a> WriteTx<'a> {
     pub(crate) fn new(tx: Tx<'a>, slice: Option<&'a Slice>) -> Self {
-        Self { tx, has_news: AtomicBool::new(false), slice }
+        Self { tx, has_news: AtomicBool::new(false), slice, reach: Mutex::default() }
+    }
+
+    /// What it has changed.
+    pub(crate) fn reach(&self) -> Reach {
+        self.reach.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether this transaction, which is in the background, keeps others from writing. What has
@@ -195,6 +202,16 @@ impl<'a> WriteTx<'a> {
 
     /// Runs a statement that changes rows, and says how many.
     pub async fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<u64> {
+        let count = self.execute_unseen(sql, params).await?;
+        if count > 0 {
+            let mut reach = self.reach.lock().unwrap_or_else(PoisonError::into_inner);
+            reach.add_statement(sql, params);
+        }
+        Ok(count)
+    }
+
+    /// The same, for a change that no remembered answer shows ([`crate::Database::moment`]).
+    pub(crate) async fn execute_unseen(&self, sql: &str, params: &[Value<'_>]) -> Result<u64> {
         self.record(sql);
         match &self.engine {
             Engine::Sqlite(connection) => {

@@ -5,6 +5,7 @@
 
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
@@ -16,6 +17,7 @@ use galley_storage::tokens::{self, Authentication};
 use galley_storage::{Error as StorageError, Tx};
 use sha2::{Digest, Sha256};
 
+use crate::http::answers::TokenHash;
 use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::problem::Problem;
@@ -75,7 +77,7 @@ impl Needs for AnyToken {
 /// The holder of a valid token with permission `P`.
 #[derive(Debug)]
 pub(crate) struct Actor<P> {
-    authentication: Authentication,
+    authentication: Arc<Authentication>,
     permission: PhantomData<P>,
 }
 
@@ -87,7 +89,7 @@ impl<P> Actor<P> {
 
     /// The token as it was found, for what looks at it again.
     pub(crate) fn into_authentication(self) -> Authentication {
-        self.authentication
+        Arc::unwrap_or_clone(self.authentication)
     }
 }
 
@@ -119,20 +121,17 @@ impl<P: Needs> Argument for Actor<P> {
     }
 }
 
-async fn authenticate(parts: &Parts, app: &App) -> Result<Authentication, Error> {
+async fn authenticate(parts: &Parts, app: &App) -> Result<Arc<Authentication>, Error> {
     let token = bearer(parts).ok_or_else(|| {
         Problem::unauthorized(
             "send the header Authorization: Bearer <ACCESS_TOKEN> with a valid token",
         )
     })?;
-    let hash = hash(&token);
-    let read = async move |tx: &Tx<'_>| tokens::find_by_hash(tx, &hash).await;
-    let found = app.database().read::<_, StorageError, _>("tokens.find_by_hash", read).await?;
     let now = app.environment().now();
-    match found {
+    match find(app, hash(&token)).await? {
         Some(found) if found.expires_at.is_none_or(|end| end > now) => {
             app.token_use().note(app.database(), &found, now);
-            app.rate_limit().check(found.token, &parts.extensions)?;
+            app.rate_limit().check(found.token, parts.extensions.get())?;
             Ok(found)
         }
         _ => {
@@ -140,6 +139,22 @@ async fn authenticate(parts: &Parts, app: &App) -> Result<Authentication, Error>
             Err(Problem::unauthorized(detail).into())
         }
     }
+}
+
+/// What the token with this hash says, as remembered or from the store.
+async fn find(app: &App, hash: TokenHash) -> Result<Option<Arc<Authentication>>, StorageError> {
+    let database = app.database();
+    if let Some(known) = app.answers().token(database, &hash) {
+        return Ok(Some(known));
+    }
+    let moment = database.moment();
+    let read = async move |tx: &Tx<'_>| tokens::find_by_hash(tx, &hash).await;
+    let found = database.read::<_, StorageError, _>("tokens.find_by_hash", read).await?;
+    let found = found.map(Arc::new);
+    if let Some(found) = &found {
+        app.answers().keep_token(database, hash, moment, found);
+    }
+    Ok(found)
 }
 
 /// The well-formed token of the `Authorization` header, which must be the only one.
@@ -154,6 +169,6 @@ fn bearer(parts: &Parts) -> Option<AccessToken> {
 }
 
 /// What the store knows a token by.
-pub(crate) fn hash(token: &AccessToken) -> [u8; 32] {
+pub(crate) fn hash(token: &AccessToken) -> TokenHash {
     Sha256::digest(token.reveal().as_bytes()).into()
 }

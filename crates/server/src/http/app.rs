@@ -13,6 +13,7 @@ use galley_storage::Database;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::environment::Environment;
+use crate::http::answers::Answers;
 use crate::http::processors::Processors;
 use crate::http::rate_limit::RateLimit;
 use crate::http::token_use::TokenUse;
@@ -31,6 +32,8 @@ pub struct Limits {
     pub receive_time_max: Duration,
     /// The origins whose scripts browsers may let in.
     pub cors_origins: Vec<HeaderValue>,
+    /// Bytes of answers that are remembered; 0: none.
+    pub answers_max: u64,
     /// Requests that a token may send in a minute; 0: as many as it likes.
     pub rate_limit: u32,
     /// Invites that a workspace may send in an hour.
@@ -51,6 +54,7 @@ impl Default for Limits {
             content_max: 2 * 1024 * 1024,
             receive_time_max: Duration::from_secs(30),
             cors_origins: Vec::new(),
+            answers_max: 64 * 1024 * 1024,
             rate_limit: 0,
             invites_per_hour: 100,
             webhook_addresses: AddressPolicy::default(),
@@ -70,6 +74,7 @@ struct Parts {
     environment: Environment,
     limits: Limits,
     key: SecretKey,
+    answers: Answers,
     rate_limit: RateLimit,
     token_use: TokenUse,
     sender: Arc<Sender>,
@@ -109,6 +114,7 @@ impl App {
         Self(Arc::new(Parts {
             database,
             environment,
+            answers: Answers::new(limits.answers_max),
             limits,
             key,
             rate_limit,
@@ -134,6 +140,11 @@ impl App {
     /// What the database's secrets are encrypted with.
     pub(crate) fn key(&self) -> &SecretKey {
         &self.0.key
+    }
+
+    /// What was answered lately.
+    pub(crate) fn answers(&self) -> &Answers {
+        &self.0.answers
     }
 
     /// How many requests each token may send.

@@ -34,12 +34,16 @@ pub(crate) fn known_tags(request: &HeaderMap) -> HeaderMap {
 
 /// Whether the client has what `response` would give it, by what [`known_tags`] gave.
 pub(crate) fn is_known(request: &HeaderMap, response: &Response) -> bool {
-    let Some(own) = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok()) else {
-        return false;
-    };
+    let own = response.headers().get(ETAG);
+    response.status() == StatusCode::OK && own.is_some_and(|own| names(request, own))
+}
+
+/// Whether a request names the tag `own` among those that its client has.
+pub(crate) fn names(request: &HeaderMap, own: &HeaderValue) -> bool {
+    let Ok(own) = own.to_str() else { return false };
     // For reading a weak tag is as good as a strong one.
     let same = |tag: &str| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == own;
-    response.status() == StatusCode::OK && tags(request, &IF_NONE_MATCH).any(same)
+    tags(request, &IF_NONE_MATCH).any(same)
 }
 
 impl FromRequestParts<App> for Expected {

@@ -23,6 +23,8 @@ use tower::ServiceExt;
 use tracing::Instrument;
 
 use crate::environment::Environment;
+use crate::http::answers::Answers;
+use crate::http::app::App;
 use crate::http::problem::{Issue, Problem, Reason, Step};
 use crate::http::rate_limit::Standing;
 use crate::http::{compression, conditional};
@@ -33,13 +35,14 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 #[derive(Debug, Clone)]
 struct Route(MatchedPath);
 
-/// Answers a request by `router`.
-pub(crate) async fn handle(
-    router: Router,
-    environment: &Environment,
-    mut request: Request,
-) -> Response {
+/// Answers a request, from memory or by `router`.
+pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> Response {
     let started = Instant::now();
+    if let Some(response) = app.answers().give(app, &request) {
+        return response;
+    }
+    let ticket = app.answers().ticket(app, &request);
+    let environment = app.environment();
     let standing = Standing::default();
     request.extensions_mut().insert(standing.clone());
     let request_id = request_id(request.headers(), environment);
@@ -61,7 +64,12 @@ pub(crate) async fn handle(
         Problem::of_issues(vec![Issue::new(place, &invalid)]).into_response()
     };
     let response = finish(response, &request_id, &method);
+    let ticket = ticket.filter(|_| Answers::is_worth(&response));
     let mut response = compression::compress(accepted, response).await;
+    if let Some(ticket) = ticket {
+        response = app.answers().keep(ticket, response).await;
+    }
+    set_request_id(&mut response, &request_id);
     standing.write(response.headers_mut());
     if matches!(method, Method::GET | Method::HEAD) && conditional::is_known(&known, &response) {
         response = not_modified(response);
@@ -92,13 +100,40 @@ async fn answer(router: Router, mut request: Request) -> Response {
 }
 
 /// The answer to a client that has the representation already: the same headers, and no body.
-fn not_modified(mut response: Response) -> Response {
+pub(crate) fn not_modified(mut response: Response) -> Response {
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     *response.body_mut() = Body::empty();
     for about_the_body in [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING] {
         response.headers_mut().remove(about_the_body);
     }
     response
+}
+
+/// The answer to a GET that no handler has seen.
+pub(crate) fn finish_alone(
+    response: Response,
+    request: &Request,
+    app: &App,
+    standing: &Standing,
+    started: Instant,
+) -> Response {
+    let request_id = request_id(request.headers(), app.environment());
+    let mut response = finish(response, &request_id, request.method());
+    set_request_id(&mut response, &request_id);
+    standing.write(response.headers_mut());
+    report(request.method(), request.uri().path(), &response, started);
+    response
+}
+
+/// Gives an answer the id of its request, which comes with it or is new.
+pub(crate) fn identify(response: &mut Response, request: &HeaderMap, environment: &Environment) {
+    set_request_id(response, &request_id(request, environment));
+}
+
+fn set_request_id(response: &mut Response, request_id: &str) {
+    if let Ok(id) = HeaderValue::try_from(request_id) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
 }
 
 /// The path without a slash at its end, but for the root's.
@@ -162,9 +197,6 @@ fn finish(mut response: Response, request_id: &str, method: &Method) -> Response
         }
     }
     let headers = response.headers_mut();
-    if let Ok(id) = HeaderValue::try_from(request_id) {
-        headers.insert(REQUEST_ID, id);
-    }
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("private, no-cache"));
     if matches!(*method, Method::GET | Method::HEAD) {
         headers.append(VARY, HeaderValue::from_static("authorization, accept-encoding"));

@@ -1,6 +1,7 @@
 //! What every request goes through: routing, who asks, reading what they sent, and answers.
 
 pub(crate) mod actor;
+pub(crate) mod answers;
 pub mod app;
 pub(crate) mod body;
 pub(crate) mod compression;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
 
-use axum::http::{Extensions, HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue};
 use galley_domain::TokenId;
 use governor::clock::{Clock, DefaultClock};
 use governor::middleware::StateInformationMiddleware;
@@ -33,7 +33,9 @@ pub(crate) struct Standing(Arc<OnceLock<HeaderMap>>);
 impl Standing {
     /// Adds what the request's check found.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
-        headers.extend(self.0.get().cloned().unwrap_or_default());
+        if let Some(standing) = self.0.get() {
+            headers.extend(standing.clone());
+        }
     }
 }
 
@@ -55,13 +57,13 @@ impl RateLimit {
     }
 
     /// Counts a request of a token, and refuses one too many.
-    pub(crate) fn check(&self, token: TokenId, request: &Extensions) -> Result<(), Error> {
+    pub(crate) fn check(&self, token: TokenId, standing: Option<&Standing>) -> Result<(), Error> {
         let Some((per_minute, buckets)) = &self.0 else { return Ok(()) };
         let checked = buckets.check_key(&token);
         let remaining = checked
             .as_ref()
             .map_or(0, governor::middleware::StateSnapshot::remaining_burst_capacity);
-        if let Some(Standing(standing)) = request.get() {
+        if let Some(Standing(standing)) = standing {
             let _ = standing.set(headers(per_minute.get(), remaining));
         }
         let Err(refused) = checked else { return Ok(()) };

@@ -107,7 +107,7 @@ fn serve_connection(stream: TcpStream, app: &App, router: &Router, connections: 
         let (app, router) = (app.clone(), router.clone());
         async move {
             let request = request.map(Body::new);
-            Ok::<_, Infallible>(edge::handle(router, app.environment(), request).await)
+            Ok::<_, Infallible>(edge::handle(router, &app, request).await)
         }
     });
     let connection = http1::Builder::new()

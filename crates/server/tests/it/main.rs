@@ -13,6 +13,7 @@
 )]
 
 mod addresses;
+mod answers;
 mod bad_input;
 mod batch;
 mod concurrency;

@@ -4,6 +4,7 @@
 //! a thread of their own, so that no write waits for one.
 
 mod checkpoint;
+mod commits;
 mod connection;
 mod file;
 mod inline;
@@ -14,13 +15,17 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use galley_domain::WorkspaceId;
+
 use crate::database::{News, Options, Role};
 use crate::error::{Failure, Result};
 use crate::migrate;
+use crate::moment::{LastChange, Moment};
 use crate::pressure::Pressure;
 use crate::statement_log::StatementLog;
 use crate::tx::{Tx, WriteTx};
 use checkpoint::Checkpointer;
+use commits::Commits;
 pub(crate) use connection::open_reader;
 pub(crate) use file::{Unseen, back_up, check};
 pub(crate) use inline::finish_at_once;
@@ -35,6 +40,7 @@ pub(crate) struct Sqlite {
     readers: Arc<Readers>,
     writer: Writer,
     checkpointer: Checkpointer,
+    commits: Arc<Commits>,
     log: Option<Arc<StatementLog>>,
     lock: Option<ServerLock>,
 }
@@ -49,12 +55,20 @@ impl Sqlite {
         connection::warn_of_memory_statistics(&connection);
         migrate::bring_up_to_date(&mut connection, options)?;
         let checkpointer = Checkpointer::start(path)?;
+        let commits = Arc::new(Commits::of(path));
         let log = options.statement_log.clone();
         Ok(Self {
             path: path.to_owned(),
             readers: Arc::new(Readers::new(path, options.connections, log.clone())),
-            writer: Writer::start(connection, checkpointer.signal(), news, options),
+            writer: Writer::start(
+                connection,
+                Arc::clone(&commits),
+                checkpointer.signal(),
+                news,
+                options,
+            ),
             checkpointer,
+            commits,
             log,
             lock,
         })
@@ -63,6 +77,16 @@ impl Sqlite {
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The present, if it can be told without asking the database.
+    pub(crate) fn moment(&self) -> Option<Moment> {
+        self.commits.moment()
+    }
+
+    /// When `workspace` was last changed.
+    pub(crate) fn last_change(&self, workspace: WorkspaceId) -> LastChange {
+        self.commits.last_change(workspace)
     }
 
     /// Whether a server is at work on it, such as this one.

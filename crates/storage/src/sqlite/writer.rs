@@ -13,9 +13,11 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::checkpoint::CheckpointSignal;
+use super::commits::Commits;
 use super::inline;
 use crate::database::{News, Options};
 use crate::error::{Error, Failure, Result};
+use crate::moment::Reach;
 use crate::pressure::{Pressure, Slice};
 use crate::statement_log::StatementLog;
 use crate::tx::{Tx, WriteTx};
@@ -57,6 +59,9 @@ trait Job: Send + std::fmt::Debug {
     /// Whether others wait for what the closure did.
     fn has_news(&self) -> bool;
 
+    /// What the closure changed.
+    fn take_reach(&mut self) -> Reach;
+
     /// Answers with the outcome, or with `failure` if there is one.
     fn answer(self: Box<Self>, failure: Option<&Error>);
 }
@@ -66,6 +71,7 @@ struct Write<T, E, F> {
     operation: F,
     outcome: Option<Result<T, E>>,
     has_news: bool,
+    reach: Reach,
     reply: oneshot::Sender<Result<T, E>>,
     log: Option<Arc<StatementLog>>,
 }
@@ -73,6 +79,7 @@ struct Write<T, E, F> {
 impl Writer {
     pub(super) fn start(
         connection: Connection,
+        commits: Arc<Commits>,
         checkpoint: CheckpointSignal,
         news: News,
         options: &Options,
@@ -80,7 +87,7 @@ impl Writer {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
         let thread = std::thread::Builder::new()
             .name("writer".to_owned())
-            .spawn(move || Loop { connection, checkpoint, news, waiting }.run())
+            .spawn(move || Loop { connection, commits, checkpoint, news, waiting }.run())
             .expect("the system starts a thread at the program's start");
         Self {
             queue: Mutex::new(Some(queue)),
@@ -103,7 +110,8 @@ impl Writer {
         F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Write { name, operation, outcome: None, has_news: false, reply, log });
+        let (has_news, reach) = (false, Reach::default());
+        let job = Box::new(Write { name, operation, outcome: None, has_news, reach, reply, log });
         let waiting = Waiting { job, deadline: Instant::now() + self.wait_max, pressure };
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let queue = queue.ok_or(Error::Overloaded)?;
@@ -141,14 +149,16 @@ where
             let tx = Tx::sqlite(connection, self.log.as_deref());
             let tx = WriteTx::new(tx, slice);
             let outcome = inline::finish_at_once(self.name, (self.operation)(&tx));
-            (outcome, tx.has_news())
+            (outcome, tx.has_news(), tx.reach())
         };
         // The connection's savepoint is rolled back after a panic, so that nothing broken is seen.
-        let (outcome, has_news) = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+        let (outcome, has_news, reach) = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
             tracing::error!(operation = self.name, "a write panicked; it was undone");
-            (Err(Error::Panicked.into()), false)
+            (Err(Error::Panicked.into()), false, Reach::default())
         });
-        self.has_news = has_news && outcome.is_ok();
+        if outcome.is_ok() {
+            (self.has_news, self.reach) = (has_news, reach);
+        }
         let verdict = match &outcome {
             Ok(_) => Ok(()),
             Err(error) => Err(error.storage_error().cloned()),
@@ -159,6 +169,10 @@ where
 
     fn has_news(&self) -> bool {
         self.has_news
+    }
+
+    fn take_reach(&mut self) -> Reach {
+        std::mem::take(&mut self.reach)
     }
 
     fn answer(self: Box<Self>, failure: Option<&Error>) {
@@ -179,6 +193,7 @@ impl<T, E, F> std::fmt::Debug for Write<T, E, F> {
 
 struct Loop {
     connection: Connection,
+    commits: Arc<Commits>,
     checkpoint: CheckpointSignal,
     news: News,
     waiting: mpsc::Receiver<Waiting>,
@@ -218,7 +233,12 @@ impl Loop {
                 next = self.waiting.try_recv().ok();
             }
         }
-        let failure = execute(&self.connection, "COMMIT").err();
+        let mut reach = Reach::default();
+        for job in &mut done {
+            reach.add(job.take_reach());
+        }
+        let commit = || execute(&self.connection, "COMMIT");
+        let failure = self.commits.commit(&self.connection, &reach, commit).err();
         if failure.is_some() {
             self.recover();
         } else {

@@ -14,6 +14,7 @@
 
 mod conformance;
 mod deliveries;
+mod moments;
 mod opening;
 mod people;
 mod plans;

@@ -1,0 +1,330 @@
+//! Answers that are given again while nothing has changed.
+//!
+//! What is read of content is remembered as it was answered, head and body, by the token, the address and the headers
+//! that shape an answer. It is of a moment of the store, and is given again only if nothing of the workspace was
+//! changed since ([`galley_storage::Database::moment`]): whoever reads after a write was answered never gets what
+//! was before. The same holds for what a token may do.
+//!
+//! Where the store tells no moment, nothing is remembered.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use axum::body::{Body, Bytes, HttpBody, to_bytes};
+use axum::extract::Request;
+use axum::http::header::{ACCEPT_ENCODING, AUTHORIZATION, ETAG, HOST, ORIGIN};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+use axum::response::{IntoResponse, Response};
+use galley_domain::Timestamp;
+use galley_storage::tokens::Authentication;
+use galley_storage::{Database, LastChange, Moment};
+use metrics::{Counter, Histogram};
+use quick_cache::sync::Cache;
+use quick_cache::{Equivalent, Weighter};
+use sha2::{Digest, Sha256};
+
+use crate::http::app::App;
+use crate::http::conditional;
+use crate::http::edge;
+use crate::http::rate_limit::Standing;
+
+/// The paths whose answers depend on the store, the token and the address alone, and which
+/// [`Database::moment`] covers.
+const REMEMBERED: [&str; 8] = [
+    "/content-pieces",
+    "/content-pieces/list",
+    "/content-groups",
+    "/content-groups/list",
+    "/tags",
+    "/tags/list",
+    "/variants",
+    "/variants/list",
+];
+
+/// The methods, whose answers are the same but for the body.
+const METHODS: [Method; 2] = [Method::GET, Method::HEAD];
+
+/// How many tokens are known at the most.
+const TOKENS_MAX: usize = 10_000;
+
+/// The greatest body that is remembered.
+const BODY_MAX: u64 = 1024 * 1024;
+
+/// About how many bytes an answer has, to begin with.
+const BODY_USUAL: u64 = 4 * 1024;
+
+/// What an entry takes beside its body.
+const ENTRY_SIZE: u64 = 1_024;
+
+/// The SHA-256 of a token.
+pub(crate) type TokenHash = [u8; 32];
+
+/// What was answered, and to whom.
+pub(crate) struct Answers {
+    tokens: Cache<TokenHash, Arc<KnownToken>>,
+    known: Option<Cache<Key, Arc<Answer>, Weight>>,
+    /// By route, and then by method.
+    metrics: [[OnceLock<RouteMetrics>; METHODS.len()]; REMEMBERED.len()],
+}
+
+/// A token as it was found.
+#[derive(Debug)]
+struct KnownToken {
+    authentication: Arc<Authentication>,
+    moment: Moment,
+    last_change: LastChange,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    token: TokenHash,
+    target: String,
+    accept_encoding: Option<HeaderValue>,
+    origin: Option<HeaderValue>,
+}
+
+/// The same, of a request.
+#[derive(Hash)]
+struct KeyRef<'r> {
+    token: TokenHash,
+    target: &'r str,
+    accept_encoding: Option<&'r HeaderValue>,
+    origin: Option<&'r HeaderValue>,
+}
+
+impl Equivalent<Key> for KeyRef<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        self.token == key.token
+            && self.target == key.target
+            && self.accept_encoding == key.accept_encoding.as_ref()
+            && self.origin == key.origin.as_ref()
+    }
+}
+
+impl KeyRef<'_> {
+    fn to_key(&self) -> Key {
+        Key {
+            token: self.token,
+            target: self.target.to_owned(),
+            accept_encoding: self.accept_encoding.cloned(),
+            origin: self.origin.cloned(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Answer {
+    token: Arc<KnownToken>,
+    moment: Moment,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+#[derive(Debug, Clone)]
+struct Weight;
+
+impl Weighter<Key, Arc<Answer>> for Weight {
+    fn weight(&self, key: &Key, answer: &Arc<Answer>) -> u64 {
+        (key.target.len() + answer.body.len()) as u64 + ENTRY_SIZE
+    }
+}
+
+/// What an answer that is about to be made is remembered by.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    key: Key,
+    moment: Moment,
+}
+
+struct RouteMetrics {
+    whole: Counter,
+    not_modified: Counter,
+    seconds: Histogram,
+}
+
+impl RouteMetrics {
+    fn of(method: &Method, route: &'static str) -> Self {
+        let counter = |status: &'static str| {
+            let method = method.to_string();
+            metrics::counter!(
+                "galley_http_requests_total", "method" => method, "route" => route, "status" => status
+            )
+        };
+        Self {
+            whole: counter("200"),
+            not_modified: counter("304"),
+            seconds: metrics::histogram!("galley_http_request_seconds", "route" => route),
+        }
+    }
+}
+
+impl KnownToken {
+    fn is_current(&self) -> bool {
+        self.last_change.is_before(self.moment)
+    }
+
+    fn has_expired(&self, now: Timestamp) -> bool {
+        self.authentication.expires_at.is_some_and(|end| end <= now)
+    }
+}
+
+impl Answers {
+    /// At most so many bytes of answers; of none, none is remembered.
+    pub(crate) fn new(bytes_max: u64) -> Self {
+        let cache = |bytes_max: u64| {
+            let count = usize::try_from(bytes_max / (BODY_USUAL + ENTRY_SIZE)).unwrap_or(0);
+            Cache::with_weighter(count.max(16), bytes_max, Weight)
+        };
+        Self {
+            tokens: Cache::new(TOKENS_MAX),
+            known: (bytes_max > 0).then(|| cache(bytes_max)),
+            metrics: Default::default(),
+        }
+    }
+
+    /// The answer to a request, if it is known and still holds.
+    pub(crate) fn give(&self, app: &App, request: &Request) -> Option<Response> {
+        let started = Instant::now();
+        let known = self.known.as_ref()?;
+        let (route, key) = key_of(request)?;
+        // Before anything is looked up: what holds at this moment is no older than the request.
+        app.database().moment()?;
+        let answer = known.get(&key)?;
+        let now = app.environment().now();
+        if !answer.token.last_change.is_before(answer.moment) || answer.token.has_expired(now) {
+            return None;
+        }
+        let standing = Standing::default();
+        let token = answer.token.authentication.token;
+        if let Err(error) = app.rate_limit().check(token, Some(&standing)) {
+            let refused = error.into_response();
+            return Some(edge::finish_alone(refused, request, app, &standing, started));
+        }
+        app.token_use().note(app.database(), &answer.token.authentication, now);
+        let is_known = conditional::names(request.headers(), answer.headers.get(ETAG)?);
+        let body = if is_known { Body::empty() } else { Body::from(answer.body.clone()) };
+        let mut response = Response::new(body);
+        *response.headers_mut() = answer.headers.clone();
+        if is_known {
+            response = edge::not_modified(response);
+        }
+        edge::identify(&mut response, request.headers(), app.environment());
+        standing.write(response.headers_mut());
+        let method = usize::from(*request.method() == Method::HEAD);
+        let of_route = || RouteMetrics::of(request.method(), REMEMBERED[route]);
+        let metrics = self.metrics[route][method].get_or_init(of_route);
+        if is_known { &metrics.not_modified } else { &metrics.whole }.increment(1);
+        metrics.seconds.record(started.elapsed());
+        let status = response.status().as_u16();
+        tracing::debug!(path = REMEMBERED[route], status, "answered from memory");
+        Some(response)
+    }
+
+    /// What the answer to this request may be remembered by.
+    pub(crate) fn ticket(&self, app: &App, request: &Request) -> Option<Ticket> {
+        self.known.as_ref()?;
+        let (_, key) = key_of(request)?;
+        Some(Ticket { moment: app.database().moment()?, key: key.to_key() })
+    }
+
+    /// Remembers an answer, which must be whole but for what is a request's own.
+    pub(crate) async fn keep(&self, ticket: Ticket, response: Response) -> Response {
+        let Some(known) = &self.known else { return response };
+        let Some(token) = self.tokens.get(&ticket.key.token) else { return response };
+        let (head, body) = response.into_parts();
+        let most = usize::try_from(BODY_MAX).unwrap_or(usize::MAX);
+        let body = match to_bytes(body, most).await {
+            Ok(body) => body,
+            Err(error) => {
+                tracing::error!(%error, "an answer could not be put together");
+                return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+            }
+        };
+        let moment = ticket.moment;
+        let answer = Answer { token, moment, headers: head.headers.clone(), body: body.clone() };
+        known.insert(ticket.key, Arc::new(answer));
+        Response::from_parts(head, Body::from(body))
+    }
+
+    /// Whether an answer can be remembered.
+    pub(crate) fn is_worth(response: &Response) -> bool {
+        let size = response.body().size_hint().exact();
+        response.status() == StatusCode::OK && size.is_some_and(|size| size <= BODY_MAX)
+    }
+
+    /// What is known of a token, if that still holds.
+    pub(crate) fn token(
+        &self,
+        database: &Database,
+        hash: &TokenHash,
+    ) -> Option<Arc<Authentication>> {
+        database.moment()?;
+        let known = self.tokens.get(hash)?;
+        known.is_current().then(|| Arc::clone(&known.authentication))
+    }
+
+    /// Remembers a token, which was read after `moment`.
+    pub(crate) fn keep_token(
+        &self,
+        database: &Database,
+        hash: TokenHash,
+        moment: Option<Moment>,
+        authentication: &Arc<Authentication>,
+    ) {
+        let last_change = database.last_change(authentication.workspace);
+        let Some((moment, last_change)) = moment.zip(last_change) else { return };
+        let authentication = Arc::clone(authentication);
+        self.tokens.insert(hash, Arc::new(KnownToken { authentication, moment, last_change }));
+    }
+}
+
+/// By what the answer to a request is known, and which route it takes.
+fn key_of(request: &Request) -> Option<(usize, KeyRef<'_>)> {
+    if !METHODS.contains(request.method()) || request.version() < Version::HTTP_11 {
+        return None;
+    }
+    let path = request.uri().path();
+    let route = REMEMBERED.iter().position(|known| *known == path)?;
+    let headers = request.headers();
+    let only = |name| {
+        let mut values = headers.get_all(name).iter();
+        match (values.next(), values.next()) {
+            (value, None) => Ok(value),
+            _ => Err(()),
+        }
+    };
+    only(HOST).ok()??;
+    let (scheme, token) = only(AUTHORIZATION).ok()??.to_str().ok()?.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return None;
+    }
+    let key = KeyRef {
+        token: Sha256::digest(token.trim().as_bytes()).into(),
+        target: request.uri().path_and_query()?.as_str(),
+        accept_encoding: only(ACCEPT_ENCODING).ok()?,
+        origin: only(ORIGIN).ok()?,
+    };
+    Some((route, key))
+}
+
+impl std::fmt::Debug for Answers {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Answers").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::router;
+    use crate::openapi::endpoint::Fact;
+
+    #[test]
+    fn what_is_remembered_is_there_to_be_read() {
+        let (_, facts) = router::table().into_descriptions();
+        for path in REMEMBERED {
+            let is_there = |fact: &Fact| fact.path == path && fact.method == "get";
+            assert!(facts.iter().any(is_there), "{path}");
+        }
+    }
+}

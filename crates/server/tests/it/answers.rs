@@ -1,0 +1,322 @@
+//! Answers that are given again: never after what they show was changed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use galley_domain::content_piece::Title;
+use galley_domain::{ContentPieceId, TokenId};
+use galley_server::Limits;
+use galley_storage::{Database, Error, Options, Role, WriteTx, content_pieces, tokens, variants};
+use galley_testing::{TestStore, on_both_engines};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::service::{Answer, Service};
+
+/// What of an answer may differ from one request to the next.
+fn comparable(mut answer: Answer) -> (u16, Value, Vec<(String, String)>) {
+    if let Some(problem) = answer.body.as_object_mut() {
+        problem.remove("requestId");
+    }
+    let headers =
+        answer.headers.iter().filter(|(name, _)| *name != "x-request-id" && *name != "date");
+    let headers =
+        headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()));
+    (answer.status.as_u16(), answer.body, headers.collect())
+}
+
+async fn get_as(service: &Service, token: &str, path: &str, origin: Option<&str>) -> Answer {
+    let request = service.request(Method::GET, path).bearer_auth(token);
+    Answer::of(match origin {
+        Some(origin) => request.header("origin", origin),
+        None => request,
+    })
+    .await
+}
+
+/// Asks for each path twice, so that it is remembered, and once so that it can't be.
+async fn assert_fresh(service: &Service, token: &str, paths: &[String], after: &str) {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    for path in paths {
+        let origin = format!("https://{}.example", NEXT.fetch_add(1, Ordering::Relaxed));
+        let first = comparable(get_as(service, token, path, None).await);
+        let second = comparable(get_as(service, token, path, None).await);
+        let own = comparable(get_as(service, token, path, Some(&origin)).await);
+        assert_eq!(first, own, "{path} after {after}");
+        assert_eq!(second, own, "{path} after {after}, again");
+    }
+}
+
+/// A second way to the same store, as a command has.
+async fn beside(service: &Service) -> Option<Database> {
+    let path = service.database.path()?;
+    let options = Options {
+        url: galley_storage::DatabaseUrl::Sqlite(path.to_owned()),
+        role: Role::Command,
+        program_version: "0.1.0",
+        now: service.environment.now(),
+        connections: 1,
+        write_wait_max: Duration::from_secs(10),
+        statement_log: None,
+    };
+    Some(Database::open(options).await.unwrap())
+}
+
+async fn retitle(database: &Database, service: &Service, id: ContentPieceId, title: String) {
+    let (workspace, now) = (service.home.made.workspace, service.environment.now());
+    let write = async move |tx: &WriteTx<'_>| {
+        let before = content_pieces::find_to_change(tx, workspace, id).await?.unwrap();
+        let mut piece = before.clone();
+        piece.fields.title = Title::parse(&title).unwrap();
+        piece.updated_at = now;
+        piece.version += 1;
+        content_pieces::update(tx, workspace, &before, &piece).await
+    };
+    database.write::<_, Error, _>("retitle", write).await.unwrap();
+}
+
+on_both_engines! {
+    async fn a_read_after_any_write_is_of_now(store: TestStore) {
+        let service = Service::start(store).await;
+        let person = service.person("ann", &service.roles()[1]).await;
+        let group = service.create("/content-groups", &json!({"name": "Below", "ancestor": service.home.group})).await;
+        let spare = service.create("/content-groups", &json!({"name": "Spare"})).await;
+        let tag = service.create("/tags", &json!({"label": "a"})).await;
+        let variant = service.create("/variants", &json!({"key": "de", "label": "German"})).await;
+        let mut body = service.piece("a");
+        body["tags"] = json!([tag]);
+        body["members"] = json!([person.member]);
+        body["content"] = json!("<p>one</p>");
+        let piece = service.create("/content-pieces", &body).await;
+        body["slug"] = json!("b");
+        let other = service.create("/content-pieces", &body).await;
+        let paths: Vec<String> = [
+            format!("/content-pieces?id={piece}&content=true"),
+            format!("/content-pieces?id={piece}&variant=de"),
+            format!("/content-pieces?id={other}"),
+            "/content-pieces/list?content=true&contentFormat=html".to_owned(),
+            format!("/content-pieces/list?tagId={tag}"),
+            "/content-pieces/list?slug=a&variant=de".to_owned(),
+            "/content-pieces/list?sort=-updatedAt&perPage=1".to_owned(),
+            format!("/content-groups?id={group}"),
+            "/content-groups/list?subtree=true".to_owned(),
+            format!("/tags?id={tag}"),
+            "/tags/list".to_owned(),
+            format!("/variants?id={variant}"),
+            "/variants/list".to_owned(),
+        ].into();
+        let limited = service.token("contentPieces:read tags:read", Some(&[&group])).await;
+        let writes: Vec<(Method, &str, Value)> = vec![
+            (Method::PUT, "/content-pieces", json!({"id": piece, "title": "New"})),
+            (Method::PUT, "/content-pieces", json!({"id": piece, "variant": "de", "title": "Neu", "content": "<p>eins</p>"})),
+            (Method::PUT, "/content-pieces", json!({"id": piece, "content": "<p>two</p>"})),
+            (Method::PUT, "/content-pieces", json!({"id": other, "referenceId": null})),
+            (Method::PUT, "/content-pieces", json!({"id": piece, "contentGroupId": group})),
+            (Method::PUT, "/tags", json!({"id": tag, "label": "b", "color": "teal"})),
+            (Method::PUT, "/variants", json!({"id": variant, "label": "Deutsch"})),
+            (Method::PUT, "/content-groups", json!({"id": group, "name": "Under"})),
+            (Method::PUT, "/content-groups", json!({"id": group, "ancestor": null})),
+            (Method::POST, "/content-pieces", service.piece("c")),
+            (Method::POST, "/content-pieces/batch", json!({"pieces": [service.piece("d"), service.piece("e")]})),
+            (Method::POST, "/tags", json!({"label": "c"})),
+            (Method::POST, "/content-groups", json!({"name": "More"})),
+            (Method::POST, "/variants", json!({"key": "fr", "label": "French"})),
+        ];
+        let all = [service.home.token.clone(), limited];
+        for (method, path, body) in writes {
+            for token in &all {
+                assert_fresh(&service, token, &paths, "nothing").await;
+            }
+            let answer = service.send(method, path, Some(&body)).await;
+            assert!(answer.status.is_success(), "{path} {body}: {:?}", answer.body);
+            for token in &all {
+                assert_fresh(&service, token, &paths, &format!("{path} {body}")).await;
+            }
+        }
+        // A user is of no workspace.
+        let renamed = service.send_as(&person.token, Method::PUT, "/profile", Some(&json!({"fullName": "Ann New"}))).await;
+        assert_eq!(renamed.status, 204);
+        assert_fresh(&service, &service.home.token, &paths, "a new name").await;
+        let shown = service.get(&paths[0]).await.body;
+        assert_eq!(shown["members"][0]["profile"]["fullName"], "Ann New");
+        for path in [
+            format!("/workspace-memberships?id={}", person.member),
+            format!("/tags?id={tag}"),
+            format!("/variants?id={variant}"),
+            format!("/content-pieces?id={other}"),
+            format!("/content-groups?id={spare}"),
+        ] {
+            assert!(service.delete(&path).await.status.is_success(), "{path}");
+            assert_fresh(&service, &service.home.token, &paths, &path).await;
+        }
+    }
+
+    async fn what_did_not_change_is_not_read_again(store: TestStore) {
+        let service = Service::start(store).await;
+        let other = service.other_workspace().await;
+        let id = service.create("/content-pieces", &service.piece("a")).await;
+        let path = format!("/content-pieces?id={id}");
+        let first = comparable(service.get(&path).await);
+        service.statements.take();
+        assert_eq!(comparable(service.get(&path).await), first);
+        let remembers = service.database.path().is_some();
+        assert_eq!(service.statements.take().is_empty(), remembers);
+        // Nor when somebody else's workspace changes.
+        let tag = service.send_as(&other.token, Method::POST, "/tags", Some(&json!({"label": "x"}))).await;
+        assert_eq!(tag.status, 201);
+        service.statements.take();
+        assert_eq!(comparable(service.get(&path).await), first);
+        assert_eq!(service.statements.take().is_empty(), remembers);
+        // Compressed or not, in parts or not, the request's own headers stay its own.
+        let request = service.request(Method::GET, &path).bearer_auth(&service.home.token).header("x-request-id", "mine");
+        assert_eq!(Answer::of(request).await.header("x-request-id"), "mine");
+        let head = Answer::of(service.request(Method::HEAD, &path).bearer_auth(&service.home.token)).await;
+        assert_eq!((head.status.as_u16(), head.header("etag")), (200, first.2.iter().find(|(name, _)| name == "etag").unwrap().1.as_str()));
+        // Another token doesn't see what this one saw.
+        let outside = service.token("contentPieces:read", Some(&[])).await;
+        assert_eq!(get_as(&service, &outside, &path, None).await.status, 404);
+        assert_eq!(get_as(&service, &other.token, &path, None).await.status, 404);
+        assert_eq!(service.send_as("galley_x", Method::GET, &path, None).await.status, 401);
+        // Two authorizations are none, and a request without a host none either.
+        let twice = service.request(Method::GET, &path).bearer_auth(&service.home.token).bearer_auth(&service.home.token);
+        assert_eq!(Answer::of(twice).await.status, 401);
+    }
+
+    async fn a_token_that_ends_opens_nothing_from_memory(store: TestStore) {
+        let service = Service::start(store).await;
+        let id = service.create("/content-pieces", &service.piece("a")).await;
+        let path = format!("/content-pieces?id={id}");
+        let person = service.person("ann", &service.roles()[1]).await;
+        let revoked = service.token("contentPieces:read", None).await;
+        let lowered = service.token("contentPieces:read", None).await;
+        for token in [&revoked, &lowered, &person.token] {
+            assert_eq!(get_as(&service, token, &path, None).await.status, 200);
+            assert_eq!(get_as(&service, token, &path, None).await.status, 200);
+        }
+        let revoked_id = service.token_id(&revoked).await;
+        assert_eq!(service.delete(&format!("/tokens?id={revoked_id}")).await.status, 204);
+        assert_eq!(get_as(&service, &revoked, &path, None).await.status, 401);
+        let change = json!({"id": service.token_id(&lowered).await, "permissions": ["tags:read"]});
+        assert_eq!(service.put("/tokens", &change).await.status, 204);
+        assert_eq!(get_as(&service, &lowered, &path, None).await.status, 403);
+        assert_eq!(service.delete(&format!("/workspace-memberships?id={}", person.member)).await.status, 204);
+        assert_eq!(get_as(&service, &person.token, &path, None).await.status, 401);
+
+        let ends = crate::service::TokenKind {
+            permissions: "contentPieces:read",
+            groups: None,
+            extension: None,
+            expires_at: Some(galley_domain::Timestamp::from_ms(service.environment.now().ms() + 60_000)),
+        };
+        let token = service.token_of(service.home.made.user, ends).await;
+        assert_eq!(get_as(&service, &token, &path, None).await.status, 200);
+        service.pass(Duration::from_secs(59));
+        assert_eq!(get_as(&service, &token, &path, None).await.status, 200);
+        service.pass(Duration::from_secs(1));
+        assert_eq!(get_as(&service, &token, &path, None).await.status, 401);
+    }
+
+    async fn the_rate_counts_what_is_remembered(store: TestStore) {
+        let limits = Limits { rate_limit: 20, ..Limits::default() };
+        let service = Service::start_with(store, limits).await;
+        let token = service.token("tags:read", None).await;
+        for left in (0..20).rev() {
+            let answer = get_as(&service, &token, "/tags/list", None).await;
+            assert_eq!(answer.status, 200);
+            assert!(answer.header("ratelimit").contains(&format!("r={left};")), "{}", answer.header("ratelimit"));
+        }
+        let refused = get_as(&service, &token, "/tags/list", None).await;
+        refused.assert_problem(429, "rate_limited", &[]);
+        assert!(refused.header("ratelimit").contains("r=0;"));
+    }
+
+    async fn writers_read_what_they_wrote_while_others_read_the_same(store: TestStore) {
+        let service = Arc::new(Service::start(store).await);
+        let beside = beside(&service).await;
+        let mut ids = Vec::new();
+        for number in 0..6 {
+            ids.push(service.create("/content-pieces", &service.piece(&format!("p-{number}"))).await);
+        }
+        let done = Arc::new(AtomicBool::new(false));
+        let mut readers = Vec::new();
+        for _ in 0..4 {
+            let (service, ids, done) = (Arc::clone(&service), ids.clone(), Arc::clone(&done));
+            readers.push(tokio::spawn(async move {
+                // What a reader has seen of a piece never goes back.
+                let mut seen = vec![0_u64; ids.len()];
+                while !done.load(Ordering::Relaxed) {
+                    for (index, id) in ids.iter().enumerate() {
+                        let title = service.get(&format!("/content-pieces?id={id}")).await.body["title"].as_str().unwrap().to_owned();
+                        let number = title.strip_prefix("N").map_or(0, |number| number.parse().unwrap());
+                        assert!(seen[index] <= number, "{title} after {}", seen[index]);
+                        seen[index] = number;
+                    }
+                }
+            }));
+        }
+        let mut writers = Vec::new();
+        for (index, id) in ids.into_iter().enumerate() {
+            let (service, beside) = (Arc::clone(&service), beside.clone());
+            writers.push(tokio::spawn(async move {
+                let path = format!("/content-pieces?id={id}");
+                for number in 1..=40 {
+                    let title = format!("N{number}");
+                    match &beside {
+                        // Every third piece is written by somebody else than the server.
+                        Some(beside) if index % 3 == 0 => retitle(beside, &service, id.parse().unwrap(), title.clone()).await,
+                        _ => {
+                            let answer = service.put("/content-pieces", &json!({"id": id, "title": title})).await;
+                            assert_eq!(answer.status, 204);
+                        }
+                    }
+                    assert_eq!(service.get(&path).await.body["title"], json!(title));
+                    assert_eq!(service.get(&path).await.body["title"], json!(title));
+                }
+            }));
+        }
+        for writer in writers {
+            writer.await.unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+        for reader in readers {
+            reader.await.unwrap();
+        }
+    }
+}
+
+/// What another process does, on the file itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_beside_the_server_are_seen() {
+    let service = Service::start(TestStore::sqlite()).await;
+    let beside = beside(&service).await.unwrap();
+    let workspace = service.home.made.workspace;
+    let id = service.create("/content-pieces", &service.piece("a")).await;
+    let path = format!("/content-pieces?id={id}");
+    let token = service.token("contentPieces:read", None).await;
+    for number in 0..20 {
+        for token in [&token, &service.home.token] {
+            assert_eq!(get_as(&service, token, &path, None).await.status, 200);
+        }
+        let title = format!("by a command {number}");
+        retitle(&beside, &service, id.parse().unwrap(), title.clone()).await;
+        assert_eq!(service.get(&path).await.body["title"], json!(title));
+        // One of our own in between.
+        assert_eq!(
+            service.post("/tags", &json!({"label": format!("t{number}")})).await.status,
+            201
+        );
+        assert_eq!(service.get(&path).await.body["title"], json!(title));
+    }
+    let variant = service.create("/variants", &json!({"key": "de", "label": "German"})).await;
+    assert_eq!(service.get("/variants/list").await.body[0]["key"], "de");
+    let variant = variant.parse().unwrap();
+    let delete = async move |tx: &WriteTx<'_>| variants::delete(tx, workspace, variant).await;
+    assert!(beside.write::<_, Error, _>("delete", delete).await.unwrap());
+    assert_eq!(service.get("/variants/list").await.body, json!([]));
+    let token_id: TokenId = service.token_id(&token).await.parse().unwrap();
+    assert_eq!(get_as(&service, &token, &path, None).await.status, 200);
+    let revoke = async move |tx: &WriteTx<'_>| tokens::delete(tx, workspace, token_id).await;
+    beside.write::<_, Error, _>("revoke", revoke).await.unwrap();
+    assert_eq!(get_as(&service, &token, &path, None).await.status, 401);
+}

@@ -1,0 +1,165 @@
+//! Which moment of the store's history an answer is of, and whether it still holds.
+//!
+//! What was read may be given again as long as nothing of it was changed. That is decided by the store's own count
+//! of commits, which is looked at anew each time ([`crate::Database::moment`]), and by what each transaction changed,
+//! which its statements say ([`Reach`]). Both err on the side of reading again:
+//!
+//! - A change counts from before its commit on. Whoever looks between that and the commit reads the store.
+//! - A statement that doesn't name its workspace first is taken to change every workspace.
+//! - A commit that this program didn't make is taken to have changed everything.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use galley_domain::WorkspaceId;
+
+use crate::value::Value;
+
+/// A moment in the store's history. What is read after it was asked for is not older.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(pub(crate) u64);
+
+/// When a workspace was last changed.
+#[derive(Debug, Clone, Default)]
+pub struct LastChange {
+    workspace: Arc<AtomicU64>,
+    everything: Arc<AtomicU64>,
+}
+
+impl LastChange {
+    /// Whether what was read at `moment` or after it is what would be read now.
+    pub fn is_before(&self, moment: Moment) -> bool {
+        let last = |clock: &AtomicU64| clock.load(Ordering::SeqCst);
+        last(&self.workspace).max(last(&self.everything)) <= moment.0
+    }
+}
+
+/// When each workspace was last changed.
+#[derive(Debug, Default)]
+pub(crate) struct LastChanges {
+    everything: Arc<AtomicU64>,
+    workspaces: RwLock<HashMap<WorkspaceId, Arc<AtomicU64>>>,
+}
+
+impl LastChanges {
+    pub(crate) fn of(&self, workspace: WorkspaceId) -> LastChange {
+        let everything = Arc::clone(&self.everything);
+        let known = self.workspaces.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(workspace) = known.get(&workspace) {
+            return LastChange { workspace: Arc::clone(workspace), everything };
+        }
+        drop(known);
+        let mut known = self.workspaces.write().unwrap_or_else(PoisonError::into_inner);
+        LastChange { workspace: Arc::clone(known.entry(workspace).or_default()), everything }
+    }
+
+    /// What `reach` says was, or is about to be, changed at this moment.
+    pub(crate) fn note(&self, reach: &Reach, moment: u64) {
+        if reach.everything {
+            self.everything.fetch_max(moment, Ordering::SeqCst);
+        }
+        for &workspace in &reach.workspaces {
+            self.of(workspace).workspace.fetch_max(moment, Ordering::SeqCst);
+        }
+    }
+
+    pub(crate) fn note_everything(&self, moment: u64) {
+        self.everything.fetch_max(moment, Ordering::SeqCst);
+    }
+}
+
+/// What a transaction has changed, of all that answers may be remembered of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Reach {
+    everything: bool,
+    workspaces: Vec<WorkspaceId>,
+}
+
+/// Tables of which no answer is remembered ([`crate::Database::moment`] says which those may be).
+const NOT_REMEMBERED: [&str; 13] = [
+    "deliveries",
+    "delivery_leases",
+    "event_matches",
+    "events",
+    "idempotency_keys",
+    "invites",
+    "key_check",
+    "mails",
+    "schema_migrations",
+    "webhook_queues",
+    "webhook_recoveries",
+    "webhooks",
+    "workspace_sequences",
+];
+
+impl Reach {
+    /// Adds what a statement has changed with these parameters.
+    pub(crate) fn add_statement(&mut self, sql: &str, params: &[Value<'_>]) {
+        if changed_table(sql).is_some_and(|table| NOT_REMEMBERED.contains(&table)) {
+            return;
+        }
+        match named_workspace(params) {
+            Some(workspace) if self.workspaces.contains(&workspace) => {}
+            Some(workspace) => self.workspaces.push(workspace),
+            None => self.everything = true,
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.everything |= other.everything;
+        for workspace in other.workspaces {
+            if !self.workspaces.contains(&workspace) {
+                self.workspaces.push(workspace);
+            }
+        }
+    }
+}
+
+/// The table that a statement changes.
+fn changed_table(sql: &str) -> Option<&str> {
+    let mut words = sql.split_whitespace();
+    match words.next()? {
+        "UPDATE" => words.next(),
+        "INSERT" | "DELETE" => words.nth(1),
+        _ => None,
+    }
+}
+
+/// The workspace that the first parameter names: in this crate's statements nothing of others is changed then.
+fn named_workspace(params: &[Value<'_>]) -> Option<WorkspaceId> {
+    match params.first()? {
+        Value::Text(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_statement_changes_is_known_by_its_table_and_first_parameter() {
+        let workspace = WorkspaceId::new(7);
+        let of = |sql: &str, params: &[Value<'_>]| {
+            let mut reach = Reach::default();
+            reach.add_statement(sql, params);
+            reach
+        };
+        let nothing = Reach::default();
+        let everything = Reach { everything: true, workspaces: Vec::new() };
+        let own = Reach { everything: false, workspaces: vec![workspace] };
+        let named = [Value::from(workspace), Value::Int(1)];
+        assert_eq!(of("UPDATE tags SET label = ?2 WHERE workspace_id = ?1", &named), own);
+        assert_eq!(of("INSERT INTO\n tags (workspace_id) VALUES (?1)", &named), own);
+        assert_eq!(of("DELETE FROM tags WHERE workspace_id = ?1", &named), own);
+        assert_eq!(
+            of("UPDATE users SET avatar = NULL WHERE id = ?1", &[Value::Int(1)]),
+            everything
+        );
+        assert_eq!(of("DELETE FROM users", &[]), everything);
+        assert_eq!(of("WITH a AS (SELECT 1) UPDATE tags SET label = ''", &named), own);
+        assert_eq!(of("UPDATE deliveries AS d SET lane = 1", &named), nothing);
+        assert_eq!(of("INSERT INTO events (workspace_id) VALUES (?1)", &named), nothing);
+    }
+}

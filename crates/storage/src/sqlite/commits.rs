@@ -1,0 +1,179 @@
+//! The count of a SQLite file's commits, by any process, and what ours changed.
+//!
+//! SQLite keeps the count itself, in the header of the log's index, the file that ends in `-shm`
+//! (<https://www.sqlite.org/walformat.html>, section 2.1): the field `iChange`, which every commit raises, and by
+//! which connections learn that there is something new. It is read there with one `pread`, a quarter of what asking
+//! a connection (`PRAGMA data_version`) costs. The header stands twice; while the two differ a commit is under way.
+//!
+//! Two things must not be missed: what our own writer changed, and that another process changed anything. The writer
+//! notes the first before its commit ([`Commits::commit`]). After it, by `PRAGMA data_version` on its own connection,
+//! it knows whether others have committed since it began; if not, the count is *explained*. A reader that finds
+//! another count than the explained one has found either a commit of ours that is just under way, then it is told
+//! nothing and reads the store, or somebody else's, then everything counts as changed.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+
+use crate::error::{Cause, Error, Result};
+use crate::moment::{LastChange, LastChanges, Moment, Reach};
+
+/// The format of the header that is known here.
+const VERSION: u32 = 3_007_000;
+
+/// The bytes of one copy of the header.
+const HEADER: usize = 48;
+
+/// Where in it the count of commits is.
+const COUNT: usize = 8;
+
+/// The count begins anew when SQLite has to make the index anew, or after so many commits.
+const AGE: u64 = 1 << 32;
+
+/// The commits of one file.
+#[derive(Debug)]
+pub(super) struct Commits {
+    index: Option<Arc<File>>,
+    /// Up to here it is known what was changed.
+    explained: AtomicU64,
+    /// What is added to the count, so that moments only grow.
+    age: AtomicU64,
+    /// Held while a commit of ours is under way, and by who explains one of others.
+    under_way: Mutex<()>,
+    changes: LastChanges,
+}
+
+impl Commits {
+    /// Of the file at `path`, which is open.
+    pub(super) fn of(path: &Path) -> Self {
+        let index = open_for_good(path);
+        if let Err(error) = &index {
+            tracing::warn!(%error, "the log's index can't be read: no answer is remembered");
+        }
+        let commits = Self {
+            index: index.ok(),
+            explained: AtomicU64::new(0),
+            age: AtomicU64::new(AGE),
+            under_way: Mutex::default(),
+            changes: LastChanges::default(),
+        };
+        // What was before is nobody's business.
+        commits.moment();
+        commits
+    }
+
+    /// When `workspace` was last changed.
+    pub(super) fn last_change(&self, workspace: galley_domain::WorkspaceId) -> LastChange {
+        self.changes.of(workspace)
+    }
+
+    /// The present, if it can be told.
+    pub(super) fn moment(&self) -> Option<Moment> {
+        let explained = self.explained.load(Ordering::SeqCst);
+        let now = self.now()?;
+        if now == explained {
+            return Some(Moment(now));
+        }
+        // A commit of ours may have come in between.
+        if explained < now && now <= self.explained.load(Ordering::SeqCst) {
+            return Some(Moment(now));
+        }
+        let _guard = self.under_way.try_lock().ok()?;
+        self.explain_others()
+    }
+
+    /// Takes what isn't explained to have been others' and to have changed everything. To be called with `under_way`
+    /// held.
+    fn explain_others(&self) -> Option<Moment> {
+        let mut now = self.now()?;
+        let explained = self.explained.load(Ordering::SeqCst);
+        if now < explained {
+            self.age.fetch_add(AGE, Ordering::SeqCst);
+            now += AGE;
+        }
+        if now > explained {
+            self.changes.note_everything(now);
+            self.explained.store(now, Ordering::SeqCst);
+        }
+        Some(Moment(now))
+    }
+
+    /// Commits what `connection` has written, by `commit`; `reach` is what that changes. The connection has begun its
+    /// transaction as a writer, and nobody else writes.
+    pub(super) fn commit(
+        &self,
+        connection: &Connection,
+        reach: &Reach,
+        commit: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        if self.index.is_none() {
+            return commit();
+        }
+        let guard = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whatever was committed since our last one, before this transaction began.
+        let before = self.explain_others();
+        let seen = data_version(connection);
+        match before {
+            Some(Moment(before)) => self.changes.note(reach, before + 1),
+            None => self.changes.note_everything(self.explained.load(Ordering::SeqCst) + 1),
+        }
+        let result = commit();
+        let after = self.now();
+        if let (Ok(()), Some(after), Some(seen)) = (&result, after, seen)
+            && before.is_some_and(|Moment(before)| before <= after)
+            && data_version(connection) == Some(seen)
+        {
+            self.explained.store(after, Ordering::SeqCst);
+        } else {
+            self.explain_others();
+        }
+        drop(guard);
+        result
+    }
+
+    /// The count as it is, unless a commit is just changing it.
+    fn now(&self) -> Option<u64> {
+        let age = self.age.load(Ordering::SeqCst);
+        let mut header = [0; 2 * HEADER];
+        self.index.as_ref()?.read_exact_at(&mut header, 0).ok()?;
+        let (first, second) = header.split_at(HEADER);
+        let field = |at: usize| first[at..at + 4].try_into().map(u32::from_ne_bytes).ok();
+        if first != second || field(0)? != VERSION {
+            return None;
+        }
+        Some(age + u64::from(field(COUNT)?))
+    }
+}
+
+/// Changes when another connection than this one has committed.
+fn data_version(connection: &Connection) -> Option<i64> {
+    let mut statement = connection.prepare_cached("PRAGMA data_version").ok()?;
+    statement.query_row([], |row| row.get(0)).ok()
+}
+
+/// Opens the index of the log of `path`. It stays open until the program ends: a process that closes a file loses all
+/// locks that it has on it, also those that SQLite has taken.
+fn open_for_good(path: &Path) -> Result<Arc<File>> {
+    type Id = (u64, u64);
+    static OPEN: Mutex<Option<HashMap<Id, Arc<File>>>> = Mutex::new(None);
+    let unavailable = |error| Error::Unavailable(Cause::new(error));
+    let mut name = path.as_os_str().to_owned();
+    name.push("-shm");
+    let name = PathBuf::from(name);
+    // The lock keeps two from opening the same file, of which one would close it again.
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let open = open.get_or_insert_default();
+    let metadata = std::fs::metadata(&name).map_err(unavailable)?;
+    let id = (metadata.dev(), metadata.ino());
+    if let Some(file) = open.get(&id) {
+        return Ok(Arc::clone(file));
+    }
+    let file = Arc::new(File::open(&name).map_err(unavailable)?);
+    open.insert(id, Arc::clone(&file));
+    Ok(file)
+}

@@ -1,0 +1,166 @@
+//! Whether what was read at a moment still holds, on SQLite.
+
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use galley_domain::WorkspaceId;
+use galley_storage::{Database, Error, Role, WriteTx, tokens, workspaces};
+use galley_testing::TestStore;
+
+use crate::store::{NOW, Open, id, options};
+
+async fn rename(database: &Database, workspace: WorkspaceId, name: String) -> Result<(), Error> {
+    let write = async move |tx: &WriteTx<'_>| {
+        let mut found = workspaces::find(tx, workspace).await?.unwrap();
+        found.description = Some(galley_domain::text::ShortText::parse(&name).unwrap());
+        workspaces::update(tx, &found).await
+    };
+    database.write("rename", write).await
+}
+
+async fn add_workspace(database: &Database) -> WorkspaceId {
+    let workspace = WorkspaceId::new(id());
+    let write = async move |tx: &WriteTx<'_>| workspaces::insert(tx, workspace, "Other", NOW).await;
+    database.write::<_, Error, _>("add", write).await.unwrap();
+    workspace
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_ends_what_was_of_its_workspace_alone() {
+    let open = Open::new(TestStore::sqlite()).await;
+    let (database, own) = (&open.database, open.workspace);
+    let other = add_workspace(database).await;
+    let last = |workspace| database.last_change(workspace).unwrap();
+    let moment = database.moment().unwrap();
+    assert!(last(own).is_before(moment) && last(other).is_before(moment));
+    rename(database, own, "a".to_owned()).await.unwrap();
+    assert!(!last(own).is_before(moment));
+    assert!(last(other).is_before(moment));
+    let after = database.moment().unwrap();
+    assert!(last(own).is_before(after) && after > moment);
+
+    // What is undone, or changes nothing, or isn't shown, ends nothing.
+    let undone = async move |tx: &WriteTx<'_>| {
+        let found = workspaces::find(tx, own).await?.unwrap();
+        workspaces::update(tx, &found).await?;
+        Err::<(), _>(Error::Conflict)
+    };
+    assert!(database.write("undone", undone).await.is_err());
+    let unseen = async move |tx: &WriteTx<'_>| {
+        tokens::touch(tx, own, galley_domain::TokenId::new(1), NOW).await?;
+        tokens::delete(tx, own, galley_domain::TokenId::new(1)).await.map(drop)
+    };
+    database.write::<_, Error, _>("unseen", unseen).await.unwrap();
+    let now = database.moment().unwrap();
+    assert!(last(own).is_before(now) && last(other).is_before(after));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_commit_ends_everything() {
+    let open = Open::new(TestStore::sqlite()).await;
+    let (database, own) = (&open.database, open.workspace);
+    let other = add_workspace(database).await;
+    let beside = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
+    for number in 0..50 {
+        let moment = database.moment().unwrap();
+        rename(&beside, other, format!("{number}")).await.unwrap();
+        let now = database.moment().unwrap();
+        for workspace in [own, other] {
+            assert!(!database.last_change(workspace).unwrap().is_before(moment), "{number}");
+            assert!(database.last_change(workspace).unwrap().is_before(now), "{number}");
+        }
+        // Also when nobody has looked before our own next commit.
+        let moment = database.moment().unwrap();
+        rename(&beside, other, format!("{number} again")).await.unwrap();
+        rename(database, own, format!("{number}")).await.unwrap();
+        assert!(!database.last_change(other).unwrap().is_before(moment), "{number}");
+    }
+}
+
+/// A process that was killed while it wrote the index's header leaves one that nobody believes; SQLite then makes the
+/// index anew, and counts from the beginning.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_is_made_anew_ends_everything() {
+    let open = Open::new(TestStore::sqlite()).await;
+    let (database, own) = (&open.database, open.workspace);
+    let beside = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
+    let mut index = database.path().unwrap().as_os_str().to_owned();
+    index.push("-shm");
+    for number in 0..5 {
+        for _ in 0..5 {
+            rename(database, own, format!("before {number}")).await.unwrap();
+        }
+        let moment = database.moment().unwrap();
+        // Never closed, as that would take the locks of this process off.
+        let file = std::fs::OpenOptions::new().write(true).open(&index).unwrap();
+        file.write_all_at(&[0; 4], 40).unwrap();
+        std::mem::forget(file);
+        assert_eq!(database.moment(), None, "half a header says nothing");
+        rename(&beside, own, format!("after {number}")).await.unwrap();
+        let now = database.moment().unwrap();
+        assert!(now > moment);
+        assert!(!database.last_change(own).unwrap().is_before(moment), "{number}");
+        assert!(database.last_change(own).unwrap().is_before(now), "{number}");
+        rename(database, own, format!("own {number}")).await.unwrap();
+        assert!(!database.last_change(own).unwrap().is_before(now), "{number}");
+        assert!(database.last_change(own).unwrap().is_before(database.moment().unwrap()));
+    }
+}
+
+/// Reads that are remembered beside writers of both kinds are never older than the last write that was answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_remembered_is_never_older_than_an_answered_write() {
+    let open = Open::new(TestStore::sqlite()).await;
+    let (database, own) = (open.database.clone(), open.workspace);
+    let beside = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
+    rename(&database, own, "0".to_owned()).await.unwrap();
+    let (answered, done) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicBool::new(false)));
+    let mut readers = Vec::new();
+    for _ in 0..3 {
+        let (database, answered, done) =
+            (database.clone(), Arc::clone(&answered), Arc::clone(&done));
+        readers.push(tokio::spawn(async move {
+            let (mut remembered, mut hits) = (None, 0);
+            while !done.load(Ordering::SeqCst) {
+                let least = answered.load(Ordering::SeqCst);
+                let moment = database.moment();
+                let holds = |(at, _): &(_, i64)| database.last_change(own).unwrap().is_before(*at);
+                let number = match (moment, remembered.filter(holds)) {
+                    (Some(_), Some((_, number))) => {
+                        hits += 1;
+                        number
+                    }
+                    _ => {
+                        let read = async move |tx: &galley_storage::Tx<'_>| {
+                            Ok::<_, Error>(
+                                workspaces::find(tx, own).await?.unwrap().description.unwrap(),
+                            )
+                        };
+                        let number =
+                            database.read("read", read).await.unwrap().as_str().parse().unwrap();
+                        remembered = moment.map(|moment| (moment, number));
+                        number
+                    }
+                };
+                assert!(number >= least, "{number} after {least} was answered");
+                tokio::task::yield_now().await;
+            }
+            hits
+        }));
+    }
+    for number in 1..=1_500 {
+        let database = if number % 7 == 0 { &beside } else { &database };
+        rename(database, own, number.to_string()).await.unwrap();
+        answered.store(number, Ordering::SeqCst);
+        if number % 3 == 0 {
+            tokio::time::sleep(std::time::Duration::from_micros(300)).await;
+        }
+    }
+    done.store(true, Ordering::SeqCst);
+    let mut hits = 0;
+    for reader in readers {
+        hits += reader.await.unwrap();
+    }
+    assert!(hits > 1_000, "nothing was remembered: {hits}");
+}
