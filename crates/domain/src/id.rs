@@ -44,15 +44,19 @@ impl IdSequence {
     }
 }
 
-fn encode(value: u128, prefix: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let mut digits = [0_u8; DIGITS];
+/// The most bytes of an identifier's text.
+const TEXT_MAX: usize = 40;
+
+/// Writes an identifier's text.
+fn encode<'t>(value: u128, prefix: &str, text: &'t mut [u8; TEXT_MAX]) -> &'t str {
+    let end = prefix.len() + DIGITS;
+    text[..prefix.len()].copy_from_slice(prefix.as_bytes());
     let mut rest = value;
-    for digit in digits.iter_mut().rev() {
+    for digit in text[prefix.len()..end].iter_mut().rev() {
         *digit = ALPHABET[(rest & 31) as usize];
         rest >>= 5;
     }
-    out.write_str(prefix)?;
-    out.write_str(std::str::from_utf8(&digits).expect("the alphabet is ASCII"))
+    std::str::from_utf8(&text[..end]).expect("prefixes and the alphabet are ASCII")
 }
 
 fn decode(text: &str, prefix: &str) -> Result<u128, MalformedId> {
@@ -61,11 +65,27 @@ fn decode(text: &str, prefix: &str) -> Result<u128, MalformedId> {
     if digits.len() != DIGITS || digits[0] > b'7' {
         return Err(MalformedId);
     }
-    digits.iter().try_fold(0_u128, |value, digit| {
-        let position = ALPHABET.iter().position(|known| known == digit).ok_or(MalformedId)?;
-        Ok((value << 5) | position as u128)
+    digits.iter().try_fold(0_u128, |value, &digit| match VALUES[digit as usize] {
+        NO_DIGIT => Err(MalformedId),
+        position => Ok((value << 5) | u128::from(position)),
     })
 }
+
+/// What isn't in the alphabet.
+const NO_DIGIT: u8 = u8::MAX;
+
+/// What each byte is worth as a digit.
+const VALUES: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut position = 0;
+    while position < ALPHABET.len() {
+        #[expect(clippy::cast_possible_truncation, reason = "there are 32")]
+        let value = position as u8;
+        values[ALPHABET[position] as usize] = value;
+        position += 1;
+    }
+    values
+};
 
 macro_rules! identifiers {
     ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
@@ -85,7 +105,7 @@ macro_rules! identifiers {
 
         impl fmt::Display for $name {
             fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                encode(self.0, Self::PREFIX, out)
+                out.write_str(encode(self.0, Self::PREFIX, &mut [0; TEXT_MAX]))
             }
         }
 
@@ -106,7 +126,7 @@ macro_rules! identifiers {
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                serializer.serialize_str(encode(self.0, Self::PREFIX, &mut [0; TEXT_MAX]))
             }
         }
     )*};

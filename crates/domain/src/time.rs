@@ -55,8 +55,39 @@ impl Timestamp {
     }
 }
 
+/// The bytes of `2024-05-06T07:08:09.123Z`.
+const TEXT_LENGTH: usize = 24;
+
+impl Timestamp {
+    /// The text of a time in the years 0 to 9999, by hand: lists are full of times.
+    fn write(self, text: &mut [u8; TEXT_LENGTH]) -> Option<&str> {
+        let utc = EPOCH.checked_add(SignedDuration::from_millis(self.0)).ok()?;
+        let year = u16::try_from(utc.year()).ok()?;
+        text.copy_from_slice(b"0000-00-00T00:00:00.000Z");
+        let mut put = |at: usize, digits: usize, number: u16| {
+            let mut rest = number;
+            for digit in text[at..at + digits].iter_mut().rev() {
+                *digit = b'0' + u8::try_from(rest % 10).unwrap_or_default();
+                rest /= 10;
+            }
+        };
+        let small = |part: i8| u16::from(part.unsigned_abs());
+        put(0, 4, year);
+        put(5, 2, small(utc.month()));
+        put(8, 2, small(utc.day()));
+        put(11, 2, small(utc.hour()));
+        put(14, 2, small(utc.minute()));
+        put(17, 2, small(utc.second()));
+        put(20, 3, utc.millisecond().unsigned_abs());
+        std::str::from_utf8(text).ok()
+    }
+}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(text) = self.write(&mut [0; TEXT_LENGTH]) {
+            return out.write_str(text);
+        }
         let utc = EPOCH.checked_add(SignedDuration::from_millis(self.0)).unwrap_or(DateTime::MAX);
         write!(
             out,
@@ -74,7 +105,11 @@ impl fmt::Display for Timestamp {
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        let mut text = [0; TEXT_LENGTH];
+        match self.write(&mut text) {
+            Some(text) => serializer.serialize_str(text),
+            None => serializer.collect_str(self),
+        }
     }
 }
 
