@@ -194,18 +194,24 @@ pub async fn update(
     before: &ContentPiece,
     piece: &ContentPiece,
 ) -> Result<()> {
+    let (mut was, mut is) = (Vec::new(), Vec::new());
+    push_columns(before, &mut was);
+    push_columns(piece, &mut is);
+    // Only what differs: SQLite writes the indexes of all columns that a statement names.
     let mut params = vec![Value::from(workspace), Value::from(piece.id)];
-    push_columns(piece, &mut params);
-    tx.execute(
-        "UPDATE content_pieces SET content_group_id = ?3, order_key = ?4, version = ?5,
-            updated_at_ms = ?6, date_ms = ?7, title = ?8, description = ?9, slug = ?10,
-            cover_url = ?11, cover_alt = ?12, cover_width = ?13, canonical_link = ?14,
-            filename = ?15, custom_data = ?16, tag_ids = ?17, member_ids = ?18,
-            placed_at_ms = ?19
-         WHERE workspace_id = ?1 AND id = ?2",
-        &params,
-    )
-    .await?;
+    let mut changes = Vec::new();
+    for ((column, was), is) in CHANGING.into_iter().zip(was).zip(is) {
+        if was != is {
+            params.push(is);
+            changes.push(format!("{column} = ?{}", params.len()));
+        }
+    }
+    if !changes.is_empty() {
+        let changes = changes.join(", ");
+        let sql =
+            format!("UPDATE content_pieces SET {changes} WHERE workspace_id = ?1 AND id = ?2");
+        tx.execute(&sql, &params).await?;
+    }
     if before.fields.tags != piece.fields.tags || before.order != piece.order {
         delete_tags(tx, workspace, before).await?;
         insert_tags(tx, workspace, piece).await?;
@@ -323,7 +329,28 @@ pub async fn are_more_than(
     .await
 }
 
-/// From the group to the time of placing, in the order of the columns.
+/// The columns that may change, in the order of [`push_columns`].
+const CHANGING: [&str; 17] = [
+    "content_group_id",
+    "order_key",
+    "version",
+    "updated_at_ms",
+    "date_ms",
+    "title",
+    "description",
+    "slug",
+    "cover_url",
+    "cover_alt",
+    "cover_width",
+    "canonical_link",
+    "filename",
+    "custom_data",
+    "tag_ids",
+    "member_ids",
+    "placed_at_ms",
+];
+
+/// The values of [`CHANGING`].
 fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
     let fields = &piece.fields;
     params.extend([
