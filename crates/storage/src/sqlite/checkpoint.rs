@@ -5,8 +5,9 @@
 //! as that takes, which is tens of milliseconds, nobody could read.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// the same moment wait for: better few of them.
 const GROWN: i64 = 4_096;
 
+/// What may be left to be folded in while writers wait for the log to begin anew, in pages; and how often it is tried
+/// to get there.
+const REST_MAX: i64 = 256;
+const ROUNDS_MAX: usize = 4;
+
 /// For how long nobody has to write until what there is is folded in.
 const QUIET: Duration = Duration::from_secs(1);
 
@@ -31,6 +37,36 @@ pub(super) const LOG_MAX: u64 = 64 * 1024 * 1024;
 /// For how long writers wait for a moment without readers, and for how long they are left alone when there was none.
 const MOMENT_MAX: Duration = Duration::from_millis(40);
 const LEFT_ALONE: Duration = Duration::from_secs(1);
+
+/// Keeps the writer and a log that begins anew apart. Left to SQLite, a writer that meets one sleeps for up to 25 ms
+/// at a time, however soon that is over.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    is_wanted: AtomicBool,
+    lock: Mutex<()>,
+}
+
+impl Gate {
+    /// To be held by the writer for as long as it writes.
+    pub(super) fn pass(&self) -> MutexGuard<'_, ()> {
+        // A lock that is taken again at once leaves others no chance.
+        while self.is_wanted.load(Ordering::Acquire) {
+            std::thread::sleep(GATE_PAUSE);
+        }
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the writer out.
+    fn close(&self) -> MutexGuard<'_, ()> {
+        self.is_wanted.store(true, Ordering::Release);
+        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_wanted.store(false, Ordering::Release);
+        guard
+    }
+}
+
+/// How often the writer looks whether it is let in.
+const GATE_PAUSE: Duration = Duration::from_micros(50);
 
 /// The thread that makes checkpoints.
 #[derive(Debug)]
@@ -52,14 +88,14 @@ impl CheckpointSignal {
 }
 
 impl Checkpointer {
-    pub(super) fn start(database: &Path) -> Result<Self> {
+    pub(super) fn start(database: &Path, gate: Arc<Gate>) -> Result<Self> {
         let connection = connection::open_writer(database)?;
         connection.busy_timeout(MOMENT_MAX)?;
         let log = PathBuf::from(format!("{}-wal", database.display()));
         let (signal, signals) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("checkpoint".to_owned())
-            .spawn(move || run(&connection, &log, &signals))
+            .spawn(move || run(&connection, &log, &gate, &signals))
             .map_err(|error| Error::Unavailable(Cause::new(error)))?;
         Ok(Self { signal: Mutex::new(Some(signal)), thread: Mutex::new(Some(thread)) })
     }
@@ -80,8 +116,8 @@ impl Checkpointer {
     }
 }
 
-fn run(connection: &Connection, log: &Path, signals: &Receiver<()>) {
-    let mut folder = Folder { connection, log, busy_until: None };
+fn run(connection: &Connection, log: &Path, gate: &Gate, signals: &Receiver<()>) {
+    let mut folder = Folder { connection, log, gate, busy_until: None };
     // The first one folds in what an earlier process left.
     folder.fold();
     let mut is_folded = true;
@@ -106,6 +142,7 @@ fn run(connection: &Connection, log: &Path, signals: &Receiver<()>) {
 struct Folder<'a> {
     connection: &'a Connection,
     log: &'a Path,
+    gate: &'a Gate,
     /// Until when nobody is to wait, as it was for nothing last time.
     busy_until: Option<Instant>,
 }
@@ -113,10 +150,15 @@ struct Folder<'a> {
 impl Folder<'_> {
     /// Whether there is so much to fold in that it shouldn't wait until nobody writes.
     fn has_grown(&self) -> bool {
+        self.rest() >= GROWN || self.is_to_begin_anew()
+    }
+
+    /// How many pages are to be folded in.
+    fn rest(&self) -> i64 {
         let pages = self.connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
             Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?)
         });
-        pages.unwrap_or(i64::MAX) >= GROWN || self.is_to_begin_anew()
+        pages.unwrap_or(i64::MAX)
     }
 
     fn is_to_begin_anew(&self) -> bool {
@@ -124,9 +166,19 @@ impl Folder<'_> {
     }
 
     fn fold(&mut self) {
-        // Most of it while everybody goes on.
-        self.checkpoint("PASSIVE");
-        if self.is_to_begin_anew() && !self.checkpoint("RESTART") {
+        // Most of it while everybody goes on. What came meanwhile is less each time, unless there is more written
+        // than can be folded in.
+        for _ in 0..ROUNDS_MAX {
+            self.checkpoint("PASSIVE");
+            if self.rest() < REST_MAX {
+                break;
+            }
+        }
+        if !self.is_to_begin_anew() {
+            return;
+        }
+        let _closed = self.gate.close();
+        if !self.checkpoint("RESTART") {
             self.busy_until = Some(Instant::now() + LEFT_ALONE);
         }
     }

@@ -24,7 +24,7 @@ use crate::moment::{LastChange, Moment};
 use crate::pressure::Pressure;
 use crate::statement_log::StatementLog;
 use crate::tx::{Tx, WriteTx};
-use checkpoint::Checkpointer;
+use checkpoint::{Checkpointer, Gate};
 use commits::Commits;
 pub(crate) use connection::open_reader;
 pub(crate) use file::{Unseen, back_up, check};
@@ -54,7 +54,8 @@ impl Sqlite {
         let mut connection = connection::open_writer(path)?;
         connection::warn_of_memory_statistics(&connection);
         migrate::bring_up_to_date(&mut connection, options)?;
-        let checkpointer = Checkpointer::start(path)?;
+        let gate = Arc::new(Gate::default());
+        let checkpointer = Checkpointer::start(path, Arc::clone(&gate))?;
         let commits = Arc::new(Commits::of(path));
         let log = options.statement_log.clone();
         Ok(Self {
@@ -63,6 +64,7 @@ impl Sqlite {
             writer: Writer::start(
                 connection,
                 Arc::clone(&commits),
+                gate,
                 checkpointer.signal(),
                 news,
                 options,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::checkpoint::CheckpointSignal;
+use super::checkpoint::{CheckpointSignal, Gate};
 use super::commits::Commits;
 use super::inline;
 use crate::database::{News, Options};
@@ -80,6 +80,7 @@ impl Writer {
     pub(super) fn start(
         connection: Connection,
         commits: Arc<Commits>,
+        gate: Arc<Gate>,
         checkpoint: CheckpointSignal,
         news: News,
         options: &Options,
@@ -87,7 +88,7 @@ impl Writer {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
         let thread = std::thread::Builder::new()
             .name("writer".to_owned())
-            .spawn(move || Loop { connection, commits, checkpoint, news, waiting }.run())
+            .spawn(move || Loop { connection, commits, gate, checkpoint, news, waiting }.run())
             .expect("the system starts a thread at the program's start");
         Self {
             queue: Mutex::new(Some(queue)),
@@ -194,6 +195,7 @@ impl<T, E, F> std::fmt::Debug for Write<T, E, F> {
 struct Loop {
     connection: Connection,
     commits: Arc<Commits>,
+    gate: Arc<Gate>,
     checkpoint: CheckpointSignal,
     news: News,
     waiting: mpsc::Receiver<Waiting>,
@@ -208,6 +210,8 @@ impl Loop {
 
     /// Runs `first` and what waits behind it, and commits all of it as one group.
     fn run_group(&mut self, first: Waiting) {
+        let gate = Arc::clone(&self.gate);
+        let passed = gate.pass();
         if let Err(error) = execute(&self.connection, "BEGIN IMMEDIATE") {
             self.recover();
             first.job.answer(Some(&error));
@@ -247,6 +251,7 @@ impl Loop {
                 self.news.tell();
             }
         }
+        drop(passed);
         answer_all(done, failure.as_ref());
     }
 
