@@ -23,15 +23,31 @@ pub struct Moment(pub(crate) u64);
 /// When a workspace was last changed.
 #[derive(Debug, Clone, Default)]
 pub struct LastChange {
-    workspace: Arc<AtomicU64>,
+    workspace: Arc<Clocks>,
     everything: Arc<AtomicU64>,
+}
+
+/// Of one workspace.
+#[derive(Debug, Default)]
+struct Clocks {
+    anything: AtomicU64,
+    access: AtomicU64,
 }
 
 impl LastChange {
     /// Whether what was read at `moment` or after it is what would be read now.
     pub fn is_before(&self, moment: Moment) -> bool {
+        self.no_later_than(&self.workspace.anything, moment)
+    }
+
+    /// The same of what a token may do.
+    pub fn of_access_is_before(&self, moment: Moment) -> bool {
+        self.no_later_than(&self.workspace.access, moment)
+    }
+
+    fn no_later_than(&self, clock: &AtomicU64, moment: Moment) -> bool {
         let last = |clock: &AtomicU64| clock.load(Ordering::SeqCst);
-        last(&self.workspace).max(last(&self.everything)) <= moment.0
+        last(clock).max(last(&self.everything)) <= moment.0
     }
 }
 
@@ -39,7 +55,7 @@ impl LastChange {
 #[derive(Debug, Default)]
 pub(crate) struct LastChanges {
     everything: Arc<AtomicU64>,
-    workspaces: RwLock<HashMap<WorkspaceId, Arc<AtomicU64>>>,
+    workspaces: RwLock<HashMap<WorkspaceId, Arc<Clocks>>>,
 }
 
 impl LastChanges {
@@ -59,8 +75,12 @@ impl LastChanges {
         if reach.everything {
             self.everything.fetch_max(moment, Ordering::SeqCst);
         }
-        for &workspace in &reach.workspaces {
-            self.of(workspace).workspace.fetch_max(moment, Ordering::SeqCst);
+        for &(workspace, what) in &reach.workspaces {
+            let clocks = self.of(workspace).workspace;
+            clocks.anything.fetch_max(moment, Ordering::SeqCst);
+            if what == What::Access {
+                clocks.access.fetch_max(moment, Ordering::SeqCst);
+            }
         }
     }
 
@@ -73,8 +93,32 @@ impl LastChanges {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Reach {
     everything: bool,
-    workspaces: Vec<WorkspaceId>,
+    workspaces: Vec<(WorkspaceId, What)>,
 }
+
+/// What of a workspace was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Content,
+    /// Who may do what, and all that answers show of it.
+    Access,
+}
+
+/// Tables that have nothing to do with who may do what.
+const CONTENT: [&str; 12] = [
+    "content_group_paths",
+    "content_groups",
+    "content_piece_contents",
+    "content_piece_members",
+    "content_piece_tags",
+    "content_piece_variant_contents",
+    "content_piece_variant_members",
+    "content_piece_variant_tags",
+    "content_piece_variants",
+    "content_pieces",
+    "tags",
+    "variants",
+];
 
 /// Tables of which no answer is remembered ([`crate::Database::moment`] says which those may be).
 const NOT_REMEMBERED: [&str; 13] = [
@@ -96,23 +140,27 @@ const NOT_REMEMBERED: [&str; 13] = [
 impl Reach {
     /// Adds what a statement has changed with these parameters.
     pub(crate) fn add_statement(&mut self, sql: &str, params: &[Value<'_>]) {
-        if changed_table(sql).is_some_and(|table| NOT_REMEMBERED.contains(&table)) {
+        let table = changed_table(sql);
+        if table.is_some_and(|table| NOT_REMEMBERED.contains(&table)) {
             return;
         }
+        let is_content = table.is_some_and(|table| CONTENT.contains(&table));
+        let what = if is_content { What::Content } else { What::Access };
         match named_workspace(params) {
-            Some(workspace) if self.workspaces.contains(&workspace) => {}
-            Some(workspace) => self.workspaces.push(workspace),
+            Some(workspace) => self.add_workspace((workspace, what)),
             None => self.everything = true,
+        }
+    }
+
+    fn add_workspace(&mut self, changed: (WorkspaceId, What)) {
+        if !self.workspaces.contains(&changed) {
+            self.workspaces.push(changed);
         }
     }
 
     pub(crate) fn add(&mut self, other: Self) {
         self.everything |= other.everything;
-        for workspace in other.workspaces {
-            if !self.workspaces.contains(&workspace) {
-                self.workspaces.push(workspace);
-            }
-        }
+        other.workspaces.into_iter().for_each(|changed| self.add_workspace(changed));
     }
 }
 
@@ -148,7 +196,8 @@ mod tests {
         };
         let nothing = Reach::default();
         let everything = Reach { everything: true, workspaces: Vec::new() };
-        let own = Reach { everything: false, workspaces: vec![workspace] };
+        let own_of = |what| Reach { everything: false, workspaces: vec![(workspace, what)] };
+        let own = own_of(What::Content);
         let named = [Value::from(workspace), Value::Int(1)];
         assert_eq!(of("UPDATE tags SET label = ?2 WHERE workspace_id = ?1", &named), own);
         assert_eq!(of("INSERT INTO\n tags (workspace_id) VALUES (?1)", &named), own);
@@ -158,7 +207,14 @@ mod tests {
             everything
         );
         assert_eq!(of("DELETE FROM users", &[]), everything);
-        assert_eq!(of("WITH a AS (SELECT 1) UPDATE tags SET label = ''", &named), own);
+        assert_eq!(
+            of("WITH a AS (SELECT 1) UPDATE tags SET label = ''", &named),
+            own_of(What::Access)
+        );
+        assert_eq!(
+            of("UPDATE tokens SET name = ?2 WHERE workspace_id = ?1", &named),
+            own_of(What::Access)
+        );
         assert_eq!(of("UPDATE deliveries AS d SET lane = 1", &named), nothing);
         assert_eq!(of("INSERT INTO events (workspace_id) VALUES (?1)", &named), nothing);
     }

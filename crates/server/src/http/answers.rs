@@ -160,7 +160,7 @@ impl RouteMetrics {
 
 impl KnownToken {
     fn is_current(&self) -> bool {
-        self.last_change.is_before(self.moment)
+        self.last_change.of_access_is_before(self.moment)
     }
 
     fn has_expired(&self, now: Timestamp) -> bool {
