@@ -17,26 +17,19 @@
 #[allow(dead_code, reason = "the tests use all of it")]
 mod program;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use galley_testing::TestStore;
+use galley_testing::open_loop::{CLIENTS, Reader, per_second};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use program::{Program, free_port, galley, init_token, stdout, write};
-
-/// How many clients there are in a closed loop.
-const CLIENTS: usize = 8;
-
-/// How many connections the open loop has.
-const CONNECTIONS: usize = 32;
 
 /// How long reads are measured while there is nothing else.
 const IDLE: Duration = Duration::from_secs(8);
@@ -57,7 +50,7 @@ async fn measure(store: &TestStore, posts: usize) {
         write(&folder.join(format!("{number:05}.md")), post_as_markdown(number));
     }
     let program = Program::serve(store, free_port());
-    let reader = Reader::new(&program).await;
+    let reader = reader(&program).await;
     let peak = reader.peak();
     let rate = peak * 0.3;
     println!(
@@ -123,10 +116,6 @@ fn post_as_json(group: &str, tags: &[Value], number: usize) -> Value {
     })
 }
 
-fn per_second(count: usize, time: Duration) -> f64 {
-    f64::from(u32::try_from(count).unwrap()) / time.as_secs_f64()
-}
-
 async fn plain_loop(program: &Program, posts: usize) -> f64 {
     let group = program.group().await;
     let mut tags = Vec::new();
@@ -190,133 +179,22 @@ fn resident_kib(process: u32) -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()
 }
 
-/// Times of requests.
-struct Times {
-    p50: Duration,
-    p99: Duration,
-    count: usize,
-}
-
-impl std::fmt::Display for Times {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "p50 {:?}, p99 {:?} ({} reads)", self.p50, self.p99, self.count)
+/// Reads pieces by id.
+async fn reader(program: &Program) -> Reader {
+    let group = program.group().await;
+    let address = program.url.trim_start_matches("http://").to_owned();
+    let tag = program.request(Method::POST, "/tags").json(&json!({"label": "read"}));
+    let tag = tag.send().await.unwrap().json::<Value>().await.unwrap()["id"].clone();
+    let mut requests = Vec::new();
+    for number in 0..READ {
+        let body = post_as_json(&group, std::slice::from_ref(&tag), number);
+        let made = program.request(Method::POST, "/content-pieces").json(&body);
+        let made: Value = made.send().await.unwrap().json().await.unwrap();
+        let (id, token) = (made["id"].as_str().unwrap(), init_token());
+        let request = format!(
+            "GET /content-pieces?id={id}&content=true HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\r\n"
+        );
+        requests.push(request.into_bytes());
     }
-}
-
-impl Times {
-    fn of(mut times: Vec<Duration>) -> Self {
-        times.sort_unstable();
-        let at = |hundredths: usize| times[(times.len() - 1) * hundredths / 100];
-        Self { p50: at(50), p99: at(99), count: times.len() }
-    }
-}
-
-/// Reads pieces by id, on threads of its own: what it costs itself is little beside what it measures.
-struct Reader {
-    address: String,
-    /// What is sent.
-    requests: Arc<Vec<Vec<u8>>>,
-}
-
-impl Reader {
-    async fn new(program: &Program) -> Self {
-        let group = program.group().await;
-        let address = program.url.trim_start_matches("http://").to_owned();
-        let tag = program.request(Method::POST, "/tags").json(&json!({"label": "read"}));
-        let tag = tag.send().await.unwrap().json::<Value>().await.unwrap()["id"].clone();
-        let mut requests = Vec::new();
-        for number in 0..READ {
-            let body = post_as_json(&group, std::slice::from_ref(&tag), number);
-            let made = program.request(Method::POST, "/content-pieces").json(&body);
-            let made: Value = made.send().await.unwrap().json().await.unwrap();
-            let (id, token) = (made["id"].as_str().unwrap(), init_token());
-            let request = format!(
-                "GET /content-pieces?id={id}&content=true HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\r\n"
-            );
-            requests.push(request.into_bytes());
-        }
-        Self { address, requests: Arc::new(requests) }
-    }
-
-    /// Reads a second in a closed loop.
-    fn peak(&self) -> f64 {
-        const TIME: Duration = Duration::from_secs(5);
-        let clients = (0..CLIENTS).map(|first| {
-            let mut connection = Connection::new(self);
-            std::thread::spawn(move || {
-                let started = Instant::now();
-                let mut count = 0;
-                while started.elapsed() < TIME {
-                    connection.read(first * 31 + count);
-                    count += 1;
-                }
-                count
-            })
-        });
-        let clients: Vec<_> = clients.collect();
-        per_second(clients.into_iter().map(|client| client.join().unwrap()).sum(), TIME)
-    }
-
-    /// What comes of `work`, and how long reads take meanwhile that are due at a steady rate, whatever becomes of
-    /// those before: one that is sent late, as its connection still waits for an answer, has waited since then.
-    async fn beside<T>(&self, rate: f64, work: impl Future<Output = T>) -> (T, Times) {
-        let done = Arc::new(AtomicBool::new(false));
-        let started = Instant::now();
-        let threads = (0..CONNECTIONS).map(|first| {
-            let (mut connection, done) = (Connection::new(self), Arc::clone(&done));
-            std::thread::spawn(move || {
-                let mut times = Vec::new();
-                for number in (first..).step_by(CONNECTIONS) {
-                    let due = started
-                        + Duration::from_secs_f64(f64::from(u32::try_from(number).unwrap()) / rate);
-                    std::thread::sleep(due.saturating_duration_since(Instant::now()));
-                    if done.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    connection.read(number);
-                    times.push(due.elapsed());
-                }
-                times
-            })
-        });
-        let threads: Vec<_> = threads.collect();
-        let result = work.await;
-        done.store(true, Ordering::Relaxed);
-        let times = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
-        (result, Times::of(times))
-    }
-}
-
-/// A connection of the reader's.
-struct Connection {
-    stream: TcpStream,
-    requests: Arc<Vec<Vec<u8>>>,
-    buffer: Vec<u8>,
-}
-
-impl Connection {
-    fn new(reader: &Reader) -> Self {
-        let stream = TcpStream::connect(&reader.address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Self { stream, requests: Arc::clone(&reader.requests), buffer: vec![0; 64 * 1024] }
-    }
-
-    fn read(&mut self, number: usize) {
-        self.stream.write_all(&self.requests[number % self.requests.len()]).unwrap();
-        let (mut have, mut all) = (0, None);
-        while all.is_none_or(|all| have < all) {
-            let count = self.stream.read(&mut self.buffer[have..]).unwrap();
-            assert!(count > 0, "the server hung up");
-            have += count;
-            all = all.or_else(|| whole_size(std::str::from_utf8(&self.buffer[..have]).ok()?));
-        }
-    }
-}
-
-/// How long an answer is with its head, once that is there.
-fn whole_size(answer: &str) -> Option<usize> {
-    let end = answer.find("\r\n\r\n")? + 4;
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    let length = answer.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
-    Some(end + length.parse::<usize>().unwrap())
+    Reader::new(address, requests)
 }

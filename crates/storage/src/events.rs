@@ -25,6 +25,8 @@ pub struct NewEvent {
     pub data: String,
     /// How it was before, where it moved from one group to another.
     pub data_before: Option<String>,
+    /// Of a piece that moved: the order that it had before; empty, where that is not known.
+    pub order_before: Option<String>,
 }
 
 /// An event as the whole workspace sees it.
@@ -77,8 +79,8 @@ pub async fn append(
         numbered.iter().map(|event| parameters(workspace, event, now)).collect();
     tx.execute_each(
         "INSERT INTO events (workspace_id, sequence, id, type, created_at_ms, path_before,
-            path_after, data, data_before)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            path_after, data, data_before, order_before)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         &rows,
     )
     .await?;
@@ -150,7 +152,8 @@ fn parameters<'e>(
         path(occurrence.path_before()),
         path(occurrence.path_after()),
         &event.data,
-        event.data_before.as_deref()
+        event.data_before.as_deref(),
+        event.order_before.as_deref()
     ]
     .to_vec()
 }

@@ -44,6 +44,11 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0005_match_progress.sql"),
     },
     Migration { version: 6, name: "mails", sql: include_str!("../migrations/0006_mails.sql") },
+    Migration {
+        version: 7,
+        name: "order_before",
+        sql: include_str!("../migrations/0007_order_before.sql"),
+    },
 ];
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

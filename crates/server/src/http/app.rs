@@ -10,6 +10,8 @@ use galley_domain::Invalid;
 use galley_domain::address_policy::AddressPolicy;
 use galley_mail::Mailer;
 use galley_storage::Database;
+use galley_storage::content_piece_ranks::{RankedList, Ranks};
+use quick_cache::sync::Cache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::environment::Environment;
@@ -75,6 +77,8 @@ struct Parts {
     limits: Limits,
     key: SecretKey,
     answers: Answers,
+    /// Of the lists in which somebody has gone far lately.
+    ranks: Cache<RankedList, Arc<Ranks>>,
     rate_limit: RateLimit,
     token_use: TokenUse,
     sender: Arc<Sender>,
@@ -87,6 +91,9 @@ struct Parts {
 
 /// The most bytes of a tree as JSON: several times what the largest sensible HTML makes.
 const TREE_MAX: usize = 16 * 1024 * 1024;
+
+/// Of how many lists it is remembered how many pieces stand before a place: some 100 KB for a million pieces.
+const RANKS_MAX: usize = 64;
 
 /// How many streams of events are open at the most.
 const STREAMS_MAX: usize = 1_000;
@@ -115,6 +122,7 @@ impl App {
             database,
             environment,
             answers: Answers::new(limits.answers_max),
+            ranks: Cache::new(RANKS_MAX),
             limits,
             key,
             rate_limit,
@@ -145,6 +153,11 @@ impl App {
     /// What was answered lately.
     pub(crate) fn answers(&self) -> &Answers {
         &self.0.answers
+    }
+
+    /// How many pieces stand before a place, of the lists in which somebody has gone far lately.
+    pub(crate) fn ranks(&self) -> &Cache<RankedList, Arc<Ranks>> {
+        &self.0.ranks
     }
 
     /// How many requests each token may send.

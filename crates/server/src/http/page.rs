@@ -61,6 +61,11 @@ impl Page {
         self.offset(has_cursor) + ITEM_COST * self.per_page > INLINE_COST_MAX
     }
 
+    /// Whether reading it takes long wherever it begins.
+    pub(crate) fn is_large(self) -> bool {
+        ITEM_COST * self.per_page > INLINE_COST_MAX
+    }
+
     /// Cuts off the item too many; the last one shown, if more follow.
     pub(crate) fn cut<T>(self, items: &mut Vec<T>) -> Option<&T> {
         let shown = usize::try_from(self.per_page).unwrap_or(usize::MAX);

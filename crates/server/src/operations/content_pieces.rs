@@ -275,6 +275,8 @@ pub async fn update(
     }
     let mut happened = neighbours_moved(tx, environment, scope, &neighbours).await?;
     let key = variant.as_ref().map(|variant| &variant.variant.key);
+    let moved = piece.order != before.order || path != path_before;
+    let order_before = moved.then(|| before.order.as_str().to_owned());
     let data_before = if path == path_before {
         None
     } else {
@@ -288,7 +290,8 @@ pub async fn update(
     let piece = ContentPiece { fields: shown, ..piece };
     let data = ContentPieceBody::event_data(&piece, &referenced, key);
     let occurrence = Occurrence::PieceUpdated { before: path_before, after: path };
-    happened.push(event(environment, occurrence, data, data_before));
+    let updated = event(environment, occurrence, data, data_before);
+    happened.push(NewEvent { order_before, ..updated });
     events::append(tx, scope.workspace, &happened, now).await?;
     Ok(Kept { piece, referenced })
 }
@@ -529,7 +532,8 @@ async fn neighbours_moved(
         let referenced = Referenced::of(tx, scope.workspace, [piece].into_iter()).await?;
         let occurrence = Occurrence::PieceUpdated { before: path.clone(), after: path };
         let data = ContentPieceBody::event_data(piece, &referenced, None);
-        happened.push(event(environment, occurrence, data, None));
+        let moved = event(environment, occurrence, data, None);
+        happened.push(NewEvent { order_before: Some(String::new()), ..moved });
     }
     Ok(happened)
 }

@@ -124,5 +124,6 @@ fn event(
     data: String,
     data_before: Option<String>,
 ) -> NewEvent {
-    NewEvent { id: EventId::new(environment.new_id()), occurrence, data, data_before }
+    let id = EventId::new(environment.new_id());
+    NewEvent { id, occurrence, data, data_before, order_before: None }
 }

@@ -11,6 +11,7 @@ use galley_domain::variant::{
 };
 use galley_domain::{ContentGroupId, EventId, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::content_piece_list::{self, ListQuery, Sort, SortKey};
+use galley_storage::content_piece_ranks::{self, RankedList};
 use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
 use galley_storage::ordering::{self, Place};
@@ -276,6 +277,18 @@ fn everything() -> ListQuery {
     }
 }
 
+/// How many pieces stand before which.
+async fn ranks(tx: &WriteTx<'_>, open: &Given) -> Result<(), Error> {
+    for group in [None, Some(open.group)] {
+        let list = RankedList { workspace: open.workspace, group };
+        let ranks = content_piece_ranks::current(tx, list, None, NOW).await?;
+        assert_eq!(ranks.find(1, false), (None, 1));
+        let again = content_piece_ranks::current(tx, list, Some(ranks.clone()), NOW).await?;
+        assert_eq!(again, ranks);
+    }
+    Ok(())
+}
+
 /// Every filter and sort, and the place after which a list goes on.
 async fn lists(
     tx: &WriteTx<'_>,
@@ -283,6 +296,7 @@ async fn lists(
     tag: &Tag,
     variant: Option<VariantId>,
 ) -> Result<(), Error> {
+    Box::pin(ranks(tx, open)).await?;
     let keys =
         [SortKey::Order, SortKey::Date, SortKey::CreatedAt, SortKey::UpdatedAt, SortKey::Title];
     for (key, descending) in keys.into_iter().flat_map(|key| [(key, false), (key, true)]) {
@@ -327,6 +341,7 @@ async fn told(
         occurrence,
         data: "{}".to_owned(),
         data_before: None,
+        order_before: None,
     };
     let two = [new(Occurrence::PieceAdded(path.clone())), new(Occurrence::PieceRemoved(path))];
     events::append(tx, workspace, &two, NOW).await?;

@@ -66,6 +66,7 @@ pub(crate) async fn happen_at(open: &Open, count: usize, now: Timestamp) {
         occurrence: Occurrence::MemberAdded,
         data: "{}".to_owned(),
         data_before: None,
+        order_before: None,
     };
     let events: Vec<NewEvent> = (0..count).map(|_| new()).collect();
     let append = async move |tx: &WriteTx<'_>| events::append(tx, workspace, &events, now).await;

@@ -6,6 +6,7 @@ use galley_domain::variant::VariantName;
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId};
 use galley_storage::Tx;
 use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
+use galley_storage::content_piece_ranks::{self, RankedList};
 use galley_storage::content_pieces::View;
 
 use super::format::{Format, FormatParameters};
@@ -19,6 +20,9 @@ use crate::http::query::{Id, Query};
 use crate::http::response;
 use crate::operations::{Scope, variants};
 use crate::representation::content_piece::{ContentPieceBody, Referenced};
+
+/// From so many pieces on it is worth while to know how many stand before a place.
+const DEEP: i64 = 2_000;
 
 /// How many groups one request names at the most.
 const GROUPS_MAX: usize = 100;
@@ -49,29 +53,42 @@ pub(crate) async fn handle(
     let has_cursor = !matches!(asked.start, Start::Beginning);
     // What a variant may override no index has in order.
     let sorts_all = variant.is_some() && matches!(asked.sort.key, SortKey::Date | SortKey::Title);
-    let heavy = page.is_heavy(has_cursor) || sorts_all;
     let scope = actor.scope();
     let sort = asked.sort;
+    let ranked = asked.ranked_list(&scope).filter(|_| page.offset(has_cursor) >= DEEP);
+    let known = ranked.and_then(|list| app.ranks().get(&list));
+    let is_deep = page.is_heavy(has_cursor) && known.is_none();
+    let heavy = is_deep || sorts_all || page.is_large();
+    let now = app.environment().now();
     let read = async move |tx: &Tx<'_>| {
         let variant = variants::find_named(tx, &scope, variant.as_ref()).await?;
         if asked.names_nothing {
-            return Ok((Vec::new(), None, Referenced::default()));
+            return Ok((Vec::new(), None, Referenced::default(), None));
         }
         let view =
             View { variant: variant.map(|variant| variant.id), content: format.content.is_some() };
-        let list = asked.to_list_query(tx, &scope, page, view).await?;
+        let mut list = asked.to_list_query(tx, &scope, page, view).await?;
+        let mut ranks = None;
+        if let Some(ranked) = ranked {
+            let current = content_piece_ranks::current(tx, ranked, known.clone(), now).await?;
+            (list.after, list.offset) = current.find(list.offset, sort.descending);
+            ranks = Some((ranked, current));
+        }
         let mut listed = content_piece_list::list(tx, scope.workspace, &list).await?;
         let next = page.cut(&mut listed).map(|(last, _)| cursor(sort, &sort.position(last)));
         let pieces = listed.iter().map(|(piece, _)| piece);
         let referenced = Referenced::of(tx, scope.workspace, pieces).await?;
-        Ok::<_, Error>((listed, next, referenced))
+        Ok::<_, Error>((listed, next, referenced, ranks))
     };
     let database = app.database();
-    let (listed, next, referenced) = if heavy {
+    let (listed, next, referenced, ranks) = if heavy {
         database.read_much("content_pieces.list", read).await?
     } else {
         database.read("content_pieces.list", read).await?
     };
+    if let Some((list, ranks)) = ranks {
+        app.ranks().insert(list, ranks);
+    }
     let shown = format.show(&app, listed).await?;
     let mut response =
         response::ok(&shown.iter().map(|piece| piece.body(&referenced)).collect::<Vec<_>>());
@@ -101,6 +118,19 @@ enum Start {
 }
 
 impl Asked {
+    /// The list, if it is one in which places are known by their number.
+    fn ranked_list(&self, scope: &Scope) -> Option<RankedList> {
+        let group = match self.groups.as_deref() {
+            None => None,
+            Some([group]) if !self.subtree => Some(*group),
+            Some(_) => return None,
+        };
+        let is_filtered = self.slug.is_some() || self.tag.is_some() || self.names_nothing;
+        let is_whole = scope.content_groups.is_none() && !is_filtered;
+        let list = RankedList { workspace: scope.workspace, group };
+        (is_whole && self.sort.key == SortKey::Order).then_some(list)
+    }
+
     fn read(query: &mut Query) -> Self {
         let sort = read_sort(query);
         let texts: Vec<String> =

@@ -1,0 +1,150 @@
+//! Requests that are due at a steady rate, whatever becomes of those before, and how long they take.
+//!
+//! Who asks again only when it was answered asks less while the answers are slow, and so doesn't notice how slow they
+//! are.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How many clients there are in a closed loop.
+pub const CLIENTS: usize = 8;
+
+/// How many connections the open loop has.
+const CONNECTIONS: usize = 32;
+
+/// Times of requests.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// Half of them take no longer.
+    pub p50: Duration,
+    /// Of a hundred, 99 take no longer.
+    pub p99: Duration,
+    /// How many there were.
+    pub count: usize,
+}
+
+impl std::fmt::Display for Times {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "p50 {:?}, p99 {:?} ({} reads)", self.p50, self.p99, self.count)
+    }
+}
+
+impl Times {
+    fn of(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        let at = |hundredths: usize| times[(times.len() - 1) * hundredths / 100];
+        Self { p50: at(50), p99: at(99), count: times.len() }
+    }
+}
+
+/// Sends the same requests again and again, on threads of its own: what it costs itself is little beside what it
+/// measures.
+#[derive(Debug)]
+pub struct Reader {
+    address: String,
+    /// What is sent.
+    requests: Arc<Vec<Vec<u8>>>,
+}
+
+impl Reader {
+    /// Of whole requests to `address`, which are answered by 200 with a length.
+    pub fn new(address: String, requests: Vec<Vec<u8>>) -> Self {
+        Self { address, requests: Arc::new(requests) }
+    }
+
+    /// Reads a second in a closed loop.
+    pub fn peak(&self) -> f64 {
+        const TIME: Duration = Duration::from_secs(5);
+        let clients = (0..CLIENTS).map(|first| {
+            let mut connection = Connection::new(self);
+            std::thread::spawn(move || {
+                let started = Instant::now();
+                let mut count = 0;
+                while started.elapsed() < TIME {
+                    connection.read(first * 31 + count);
+                    count += 1;
+                }
+                count
+            })
+        });
+        let clients: Vec<_> = clients.collect();
+        let counts = clients.into_iter().map(|client| client.join().expect("a client ends"));
+        per_second(counts.sum(), TIME)
+    }
+
+    /// What comes of `work`, and how long reads take meanwhile that are due at a steady rate, whatever becomes of
+    /// those before: one that is sent late, as its connection still waits for an answer, has waited since then.
+    pub async fn beside<T>(&self, rate: f64, work: impl Future<Output = T>) -> (T, Times) {
+        let done = Arc::new(AtomicBool::new(false));
+        let started = Instant::now();
+        let threads = (0..CONNECTIONS).map(|first| {
+            let (mut connection, done) = (Connection::new(self), Arc::clone(&done));
+            std::thread::spawn(move || {
+                let mut times = Vec::new();
+                for number in (first..).step_by(CONNECTIONS) {
+                    let due = started + Duration::from_secs_f64(as_float(number) / rate);
+                    std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                    if done.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    connection.read(number);
+                    times.push(due.elapsed());
+                }
+                times
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        let result = work.await;
+        done.store(true, Ordering::Relaxed);
+        let times =
+            threads.into_iter().flat_map(|thread| thread.join().expect("a client ends")).collect();
+        (result, Times::of(times))
+    }
+}
+
+/// A connection of the reader's.
+struct Connection {
+    stream: TcpStream,
+    requests: Arc<Vec<Vec<u8>>>,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    fn new(reader: &Reader) -> Self {
+        let stream = TcpStream::connect(&reader.address).expect("the server takes connections");
+        stream.set_nodelay(true).expect("it is a TCP connection");
+        Self { stream, requests: Arc::clone(&reader.requests), buffer: vec![0; 64 * 1024] }
+    }
+
+    fn read(&mut self, number: usize) {
+        let request = &self.requests[number % self.requests.len()];
+        self.stream.write_all(request).expect("the server takes requests");
+        let (mut have, mut all) = (0, None);
+        while all.is_none_or(|all| have < all) {
+            let count = self.stream.read(&mut self.buffer[have..]).expect("the server answers");
+            assert!(count > 0, "the server hung up");
+            have += count;
+            all = all.or_else(|| whole_size(std::str::from_utf8(&self.buffer[..have]).ok()?));
+        }
+    }
+}
+
+/// How long an answer is with its head, once that is there.
+fn whole_size(answer: &str) -> Option<usize> {
+    let end = answer.find("\r\n\r\n")? + 4;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let length = answer.lines().find_map(|line| line.strip_prefix("content-length: "))?;
+    Some(end + length.parse::<usize>().ok()?)
+}
+
+/// A rate.
+pub fn per_second(count: usize, time: Duration) -> f64 {
+    as_float(count) / time.as_secs_f64()
+}
+
+fn as_float(count: usize) -> f64 {
+    u32::try_from(count).map_or(f64::INFINITY, f64::from)
+}
