@@ -1,10 +1,11 @@
 //! The project's own commands, started as `cargo xtask <command>`.
 //!
 //! This file is the command line and nothing else. Each command is a module of its own:
-//! [`test`](mod@test), [`serve`] (`cargo xtask postgres`) and [`openapi`]. What they share is
+//! [`test`](mod@test), [`serve`] (`cargo xtask postgres`), [`openapi`] and [`bench`](mod@bench). What they share is
 //! [`postgres`], the throw-away server, [`mail_server`], a Python with one, [`child`], how other
 //! programs are run, and [`cargo`], how Cargo is.
 
+mod bench;
 mod cargo;
 mod child;
 mod mail_server;
@@ -37,6 +38,12 @@ enum Command {
         #[arg(last = true)]
         command: Vec<OsString>,
     },
+    /// Measures how fast Galley is beside yardsticks, with wrk: half an hour, and 15 GB for a store of a million pieces.
+    Bench {
+        /// Handed on to what measures: `-- --few 1000 hot cold`; `-- --help` tells of the sections.
+        #[arg(last = true)]
+        arguments: Vec<OsString>,
+    },
     /// Writes openapi.json from the code.
     Openapi {
         /// Writes nothing, and fails when the committed file differs from the code.
@@ -63,6 +70,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Test(arguments) => test::run(&arguments),
         Command::Postgres { command } => serve::run(&command),
+        Command::Bench { arguments } => bench::run(&arguments),
         Command::Openapi { check: true } => openapi::check(),
         Command::Openapi { check: false } => openapi::write(),
     };

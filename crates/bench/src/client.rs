@@ -1,0 +1,72 @@
+//! A connection over which requests go one after another, for what is not measured: setting up.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+pub(crate) struct Client {
+    stream: TcpStream,
+    token: String,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    pub(crate) fn connect(address: SocketAddr, token: &str) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, token: token.to_owned(), buffer: Vec::new() })
+    }
+
+    /// The JSON of the answer, which must be one of success.
+    pub(crate) fn get(&mut self, path: &str) -> anyhow::Result<Value> {
+        Ok(serde_json::from_slice(&self.send("GET", path, None)?.1)?)
+    }
+
+    /// The JSON of the answer, which must be one of success.
+    pub(crate) fn post(&mut self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        Ok(serde_json::from_slice(&self.send("POST", path, Some(body))?.1)?)
+    }
+
+    /// Head and body of the answer.
+    pub(crate) fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> anyhow::Result<(String, Vec<u8>)> {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let (token, length) = (&self.token, body.len());
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {token}\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        self.stream.write_all(request.as_bytes())?;
+        self.buffer.clear();
+        let head_end = loop {
+            if let Some(end) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") {
+                break end + 4;
+            }
+            self.receive()?;
+        };
+        let head = std::str::from_utf8(&self.buffer[..head_end])?.to_owned();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let end = head_end + length.context("an answer has a length")?.parse::<usize>()?;
+        while self.buffer.len() < end {
+            self.receive()?;
+        }
+        let body = self.buffer[head_end..end].to_vec();
+        let told = String::from_utf8_lossy(&body);
+        ensure!(head.starts_with("HTTP/1.1 2"), "{method} {path}: {head}{told}");
+        Ok((head, body))
+    }
+
+    fn receive(&mut self) -> anyhow::Result<()> {
+        let mut part = [0; 16 * 1024];
+        let count = self.stream.read(&mut part)?;
+        ensure!(count > 0, "the server hung up");
+        self.buffer.extend_from_slice(&part[..count]);
+        Ok(())
+    }
+}

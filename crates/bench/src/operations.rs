@@ -1,0 +1,166 @@
+//! The requests of each operation.
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::load::Requests;
+use crate::rows::Row;
+use crate::server::Server;
+use crate::store::{Names, Store, piece};
+
+/// How many pieces are asked for again and again where answers are warm.
+const HOT: usize = 1_000;
+
+/// How many pages of a list.
+const PAGES: usize = 50;
+
+/// What is asked of a store.
+pub(crate) struct Operations<'s> {
+    names: &'s Names,
+    authorization: String,
+}
+
+impl<'s> Operations<'s> {
+    pub(crate) fn new(store: &Store, names: &'s Names) -> Self {
+        Self { names, authorization: format!("Bearer {}", store.token) }
+    }
+
+    fn headers(&self) -> [(&str, &str); 2] {
+        [("Authorization", &self.authorization), ("Content-Type", "application/json")]
+    }
+
+    /// GETs of `paths` with the token.
+    pub(crate) fn gets(&self, paths: &[String]) -> Requests {
+        Requests::gets(paths, &self.headers()[..1])
+    }
+
+    /// The requests of each kind of read.
+    pub(crate) fn reads(&self) -> Vec<(&'static str, f64, Vec<String>)> {
+        let Names { pieces, tags, group, .. } = self.names;
+        let each = |path: fn(&str) -> String| -> Vec<String> {
+            pieces.iter().take(HOT).map(|(id, _)| path(id)).collect()
+        };
+        let pages = |more: &str| -> Vec<String> {
+            (1..=PAGES).map(|page| format!("/content-pieces/list?page={page}{more}")).collect()
+        };
+        let last = pieces.len() / 20;
+        vec![
+            ("get", 0.7, each(|id| format!("/content-pieces?id={id}"))),
+            ("get with content", 0.7, each(|id| format!("/content-pieces?id={id}&content=true"))),
+            ("list of 20", 0.5, pages("")),
+            ("list of 20 with content", 0.7, pages("&content=true")),
+            (
+                "list of 20 by tag",
+                0.5,
+                tags.iter().map(|tag| format!("/content-pieces/list?tagId={tag}")).collect(),
+            ),
+            (
+                "by slug",
+                0.5,
+                (0..HOT)
+                    .map(|number| format!("/content-pieces/list?slug=piece-{number}"))
+                    .collect(),
+            ),
+            (
+                "deep page",
+                0.5,
+                (1..=PAGES)
+                    .map(|page| {
+                        format!(
+                            "/content-pieces/list?contentGroupId={group}&page={}",
+                            (last - page).max(1)
+                        )
+                    })
+                    .collect(),
+            ),
+        ]
+    }
+
+    /// Reads that are answered from memory, beside a constant of their size.
+    pub(crate) fn hot(&self, galley: &Server, store: &Store) -> anyhow::Result<Vec<Row>> {
+        let mut client = Client::connect(galley.address, &store.token)?;
+        let mut rows = Vec::new();
+        for (name, bar, paths) in self.reads() {
+            let size = client.send("GET", &paths[0], None)?.1.len();
+            let (requests, yardstick) = (self.gets(&paths), self.gets(&[format!("/{size}")]));
+            rows.push(Row { name: format!("{name}, hot"), bar, requests, yardstick });
+        }
+        let path = format!("/content-pieces?id={}&content=true", self.names.pieces[0].0);
+        let (head, _) = client.send("GET", &path, None)?;
+        let tag = head.lines().find_map(|line| line.strip_prefix("etag: ")).context("a tag")?;
+        let known = [self.headers()[0], ("If-None-Match", tag)];
+        rows.push(Row {
+            name: "304".to_owned(),
+            bar: 0.85,
+            requests: Requests::gets(&[path], &known),
+            yardstick: Requests::gets(&["/not-modified".to_owned()], &known),
+        });
+        Ok(rows)
+    }
+
+    /// Reads of each piece once, beside the floor.
+    pub(crate) fn cold(&self) -> Vec<Row> {
+        let pieces = &self.names.pieces;
+        let gets = pieces.iter().map(|(id, _)| format!("/content-pieces?id={id}&content=true"));
+        let lists =
+            pieces.iter().map(|(_, order)| format!("/content-pieces/list?lastOrder={order}"));
+        let row = |name: &str, bar, paths: Vec<String>| {
+            let requests = self.gets(&paths);
+            Row { name: format!("{name}, cold"), bar, yardstick: requests.clone(), requests }
+        };
+        vec![row("get with content", 0.7, gets.collect()), row("list of 20", 0.6, lists.collect())]
+    }
+
+    /// New titles for some pieces.
+    pub(crate) fn update(&self) -> Requests {
+        let ids = self.names.pieces.iter().take(HOT).map(|(id, _)| format!("'{id}'"));
+        let body = format!(
+            "local ids = {{{}}}\nfunction body(number)\n  return '{{\"id\":\"' .. ids[number % #ids + 1] .. \
+             '\",\"title\":\"Title ' .. number .. '\"}}'\nend",
+            ids.collect::<Vec<_>>().join(",")
+        );
+        Requests::made_up("PUT", "/content-pieces", &self.headers(), &body)
+    }
+
+    fn create(&self) -> anyhow::Result<Requests> {
+        let Names { group, tags, member, .. } = self.names;
+        let mut new = piece(0, group, tags, member);
+        new["title"] = Value::from("TITLE");
+        let text = new.to_string();
+        let (before, after) = text.split_once("TITLE").context("a title")?;
+        let body = format!(
+            "local before, after = [==[{before}]==], [==[{after}]==]\n\
+             function body(number)\n  return before .. 'Title ' .. number .. after\nend"
+        );
+        Ok(Requests::made_up("POST", "/content-pieces", &self.headers(), &body))
+    }
+
+    /// Nineteen reads for each new title.
+    fn mixed(&self) -> Requests {
+        let ids = self.names.pieces.iter().take(HOT).map(|(id, _)| format!("'{id}'"));
+        let lua = format!(
+            "local headers = {{['Authorization'] = '{}', ['Content-Type'] = 'application/json'}}\n\
+             local ids = {{{}}}\nlocal number = 0\nnext_request = function()\n  number = number + 1\n  \
+             local id = ids[number * 7 % #ids + 1]\n  if number % 20 == 0 then\n    \
+             return wrk.format('PUT', '/content-pieces', headers, '{{\"id\":\"' .. id .. '\",\"title\":\"Title ' .. number .. '\"}}')\n  end\n  \
+             return wrk.format('GET', '/content-pieces?content=true&id=' .. id, headers)\nend\n",
+            self.authorization,
+            ids.collect::<Vec<_>>().join(",")
+        );
+        Requests { lua }
+    }
+
+    /// Writes, beside a constant of 4.6 KB.
+    pub(crate) fn writes(&self) -> anyhow::Result<Vec<Row>> {
+        let row = |name: &str, bar, requests| {
+            let yardstick = self.gets(&["/4600".to_owned()]);
+            Row { name: name.to_owned(), bar, requests, yardstick }
+        };
+        Ok(vec![
+            row("new title", 0.08, self.update()),
+            row("new piece, with an event for a webhook", 0.05, self.create()?),
+            row("95 reads, 5 new titles", 0.0, self.mixed()),
+        ])
+    }
+}

@@ -1,0 +1,408 @@
+//! What is measured against what, section by section.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use clap::{Args, ValueEnum};
+use galley_testing::open_loop::Reader;
+
+use crate::load;
+use crate::operations::Operations;
+use crate::rows::{self, Effort, HEADS, Row};
+use crate::server::{LOAD_CORE, SERVER_CORE, Server};
+use crate::store::Store;
+use crate::table::{self, median};
+
+/// Measures Galley beside its yardsticks.
+#[derive(Args)]
+pub(crate) struct Plan {
+    /// The program.
+    #[arg(long, value_name = "FILE")]
+    galley: PathBuf,
+    /// Where stores are kept from one time to the next.
+    #[arg(long, value_name = "DIR")]
+    stores: PathBuf,
+    /// How many pieces the small store has.
+    #[arg(long, default_value_t = 10_000)]
+    few: usize,
+    /// How many pieces there are of which each is asked for once.
+    #[arg(long, default_value_t = 200_000)]
+    once: usize,
+    /// How many pieces the large store has.
+    #[arg(long, default_value_t = 1_000_000)]
+    many: usize,
+    /// How many seconds each measurement takes.
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// How often each is done; the tables show medians.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// An empty PostgreSQL database, for what is measured there.
+    #[arg(long, value_name = "URL")]
+    postgres: Option<String>,
+    /// Only these.
+    sections: Vec<Section>,
+}
+
+/// A table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Section {
+    /// Reads that are answered from memory.
+    Hot,
+    /// Reads of each piece once.
+    Cold,
+    /// Reads of many pieces and of few.
+    Many,
+    /// Writes.
+    Writes,
+    /// Commits in groups.
+    Groups,
+    /// Reads while others write.
+    Beside,
+    /// Memory, and the time of a start.
+    Sizes,
+    /// PostgreSQL.
+    Postgres,
+}
+
+impl Plan {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        fs::create_dir_all(self.work())?;
+        // What is started from here, and the load of threads, keeps off the servers' core.
+        let pid = std::process::id().to_string();
+        let pinned = Command::new("taskset").args(["-cp", LOAD_CORE, &pid]).output();
+        ensure!(pinned.context("taskset")?.status.success(), "this needs two cores");
+        let all = [
+            Section::Hot,
+            Section::Cold,
+            Section::Many,
+            Section::Writes,
+            Section::Groups,
+            Section::Beside,
+            Section::Sizes,
+            Section::Postgres,
+        ];
+        for section in all {
+            if !self.sections.is_empty() && !self.sections.contains(&section) {
+                continue;
+            }
+            match section {
+                Section::Hot => self.hot()?,
+                Section::Cold => self.cold()?,
+                Section::Many => self.many()?,
+                Section::Writes => self.writes()?,
+                Section::Groups => self.groups()?,
+                Section::Beside => self.beside()?,
+                Section::Sizes => self.sizes()?,
+                Section::Postgres => self.postgres()?,
+            }
+        }
+        Ok(())
+    }
+
+    fn work(&self) -> PathBuf {
+        self.stores.join("work")
+    }
+
+    fn effort(&self) -> Effort {
+        Effort { rounds: self.rounds, time: Duration::from_secs(self.seconds) }
+    }
+
+    fn store(&self, pieces: usize) -> anyhow::Result<Store> {
+        let store = Store::of(&self.stores, &self.galley, pieces)?;
+        // From here on it is read from memory, as it would be after a while.
+        std::io::copy(&mut fs::File::open(store.file())?, &mut std::io::sink())?;
+        Ok(store)
+    }
+
+    /// A yardstick of this program's own.
+    fn yardstick(arguments: impl FnOnce(SocketAddr) -> Vec<String>) -> anyhow::Result<Server> {
+        Server::start(std::env::current_exe()?, arguments, &[])
+    }
+
+    fn constant() -> anyhow::Result<Server> {
+        Self::yardstick(|address| vec!["constant".to_owned(), address.to_string()])
+    }
+
+    fn rows(
+        &self,
+        rows: Vec<Row>,
+        beside: &str,
+        galley: &Server,
+        yardstick: &Server,
+    ) -> anyhow::Result<()> {
+        let mut lines = Vec::new();
+        for row in rows {
+            let rounds = rows::measure(&self.work(), self.effort(), &row, galley, yardstick)?;
+            lines.push(rows::line(&row, beside, &rounds));
+        }
+        table::print(&HEADS, &lines);
+        Ok(())
+    }
+
+    fn hot(&self) -> anyhow::Result<()> {
+        let store = self.store(self.few)?;
+        let names = store.names(self.few)?;
+        let galley = store.serve(&self.galley, &[])?;
+        let rows = Operations::new(&store, &names).hot(&galley, &store)?;
+        self.rows(rows, "constant", &galley, &Self::constant()?)
+    }
+
+    fn cold(&self) -> anyhow::Result<()> {
+        let store = self.store(self.once)?;
+        let names = store.names(self.once)?;
+        let file = store.file().display().to_string();
+        let floor = Self::yardstick(|address| vec!["floor".to_owned(), address.to_string(), file])?;
+        for row in Operations::new(&store, &names).cold() {
+            // Nothing is remembered of the round before.
+            let (mut rounds, one) = (Vec::new(), Effort { rounds: 1, ..self.effort() });
+            for _ in 0..self.rounds {
+                let galley = store.serve(&self.galley, &[])?;
+                rounds.extend(rows::measure(&self.work(), one, &row, &galley, &floor)?);
+            }
+            table::print(&HEADS, &[rows::line(&row, "floor", &rounds)]);
+        }
+        Ok(())
+    }
+
+    /// Without memory of answers, as with it there is no difference.
+    fn many(&self) -> anyhow::Result<()> {
+        let forgetful = [("GALLEY_ANSWERS_MAX", "0".to_owned())];
+        let (few, many) = (self.store(self.few)?, self.store(self.many)?);
+        let of_few = few.serve(&self.galley, &forgetful)?;
+        let of_many = many.serve(&self.galley, &forgetful)?;
+        let (few_names, many_names) = (few.names(self.few)?, many.names(self.few)?);
+        let (few, many) = (Operations::new(&few, &few_names), Operations::new(&many, &many_names));
+        let mut rows = Vec::new();
+        for ((name, _, few_paths), (_, _, many_paths)) in few.reads().into_iter().zip(many.reads())
+        {
+            rows.push(Row {
+                name: name.to_owned(),
+                bar: 1.0 / 1.3,
+                requests: many.gets(&many_paths),
+                yardstick: few.gets(&few_paths),
+            });
+        }
+        self.rows(rows, "few pieces", &of_many, &of_few)
+    }
+
+    fn writes(&self) -> anyhow::Result<()> {
+        let store = self.store(self.few)?.copied(&self.work())?;
+        let names = store.names(self.few)?;
+        let constant = Self::constant()?;
+        let galley = store.serve(&self.galley, &[])?;
+        let mut client = crate::client::Client::connect(galley.address, &store.token)?;
+        // On the core of the load, as it stands for another machine.
+        let receiver = Server::start_on(
+            LOAD_CORE,
+            std::env::current_exe()?,
+            |address| vec!["constant".to_owned(), address.to_string()],
+            &[],
+        )?;
+        let webhook = serde_json::json!({
+            "url": format!("http://{}/webhook", receiver.address), "name": "Bench", "event": "contentPieceAdded",
+            "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "metadata": {"contentGroupId": names.group},
+        });
+        client.post("/webhooks", &webhook)?;
+        let operations = Operations::new(&store, &names);
+        self.rows(operations.writes()?, "constant", &galley, &constant)
+    }
+
+    /// New titles: by Galley over HTTP, and by a loop that does nothing else, in groups and with a commit for each.
+    fn groups(&self) -> anyhow::Result<()> {
+        let slow = [
+            "strace",
+            "-f",
+            "-qq",
+            "--seccomp-bpf",
+            "-o",
+            "/dev/null",
+            "-e",
+            "trace=fsync,fdatasync",
+            "-e",
+            "inject=fsync,fdatasync:delay_exit=1000",
+        ];
+        let mut lines = Vec::new();
+        for (what, wrapper) in [("as it is", &[][..]), ("1 ms more for each sync", &slow[..])] {
+            let store = self.store(self.few)?.copied(&self.work())?;
+            let names = store.names(self.few)?;
+            let mut ratios = [Vec::new(), Vec::new(), Vec::new()];
+            for _ in 0..self.rounds {
+                let grouped = self.commits(wrapper, &store, 32)?;
+                let single = self.commits(wrapper, &store, 1)?;
+                let galley = store.serve_by(wrapper, &self.galley, &[])?;
+                let time = Duration::from_secs(self.seconds);
+                let update = Operations::new(&store, &names).update();
+                let own = load::run(&self.work(), &galley, &update, time)?.per_second;
+                eprintln!(
+                    "{what}: Galley {own:.0}/s, loop in groups {grouped:.0}/s, one by one {single:.0}/s"
+                );
+                ratios[0].push(own);
+                ratios[1].push(own / grouped);
+                ratios[2].push(own / single);
+            }
+            let [own, grouped, single] = ratios.map(median);
+            lines.push(vec![
+                what.to_owned(),
+                format!("{own:.0}"),
+                format!("{grouped:.2}"),
+                format!("{single:.2}"),
+            ]);
+        }
+        let heads = [
+            "new titles by 32 clients",
+            "a second",
+            "of a bare loop in groups of 32",
+            "of a commit for each",
+        ];
+        table::print(&heads, &lines);
+        Ok(())
+    }
+
+    fn commits(&self, wrapper: &[&str], store: &Store, group: usize) -> anyhow::Result<f64> {
+        let copy = store.copied(&self.work().join("commits"))?;
+        let output = Command::new("taskset")
+            .args(["-c", SERVER_CORE])
+            .args(wrapper)
+            .arg(std::env::current_exe()?)
+            .arg("commits")
+            .arg(copy.file())
+            .args([group.to_string(), self.seconds.to_string()])
+            .output()?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Ok(String::from_utf8(output.stdout)?.trim().parse()?)
+    }
+
+    /// Gets that are due at a steady rate, alone and while 32 clients write.
+    fn beside(&self) -> anyhow::Result<()> {
+        let store = self.store(self.few)?.copied(&self.work())?;
+        let names = store.names(self.few)?;
+        let galley = store.serve(&self.galley, &[])?;
+        let (host, token) = (galley.address, &store.token);
+        let requests = names.pieces.iter().take(1_000).map(|(id, _)| {
+            format!("GET /content-pieces?id={id}&content=true HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\n\r\n")
+                .into_bytes()
+        });
+        let reader = Reader::new(host.to_string(), requests.collect());
+        let operations = Operations::new(&store, &names);
+        let gets = operations.gets(&operations.reads()[1].2);
+        let time = Duration::from_secs(self.seconds);
+        let peak = load::run(&self.work(), &galley, &gets, time)?.per_second;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let mut lines = Vec::new();
+        for part in [0.3, 0.1, 0.03] {
+            let (mut alone, mut beside, mut writes) = (Vec::new(), Vec::new(), Vec::new());
+            for _ in 0..self.rounds {
+                let ((), times) =
+                    runtime.block_on(reader.beside(peak * part, tokio::time::sleep(time)));
+                alone.push(times.p99.as_secs_f64() * 1e3);
+                let (update, work) = (operations.update(), self.work());
+                let written = async {
+                    std::thread::scope(|scope| {
+                        scope
+                            .spawn(|| load::run(&work, &galley, &update, time))
+                            .join()
+                            .expect("it ends")
+                    })
+                };
+                let (written, times) = runtime.block_on(reader.beside(peak * part, written));
+                beside.push(times.p99.as_secs_f64() * 1e3);
+                writes.push(written?.per_second);
+            }
+            let ratios = beside.iter().zip(&alone).map(|(beside, alone)| beside / alone).collect();
+            lines.push(vec![
+                format!("{:.0} gets a second, {part} of the peak", peak * part),
+                format!("{:.2}", median(alone)),
+                format!("{:.2}", median(beside)),
+                format!("{:.1}", median(ratios)),
+                format!("{:.0}", median(writes)),
+            ]);
+        }
+        table::print(
+            &["open loop", "p99 ms alone", "p99 ms beside 32 writers", "ratio", "writes a second"],
+            &lines,
+        );
+        Ok(())
+    }
+
+    fn sizes(&self) -> anyhow::Result<()> {
+        let mut lines = Vec::new();
+        for pieces in [self.few, self.many] {
+            let store = self.store(pieces)?;
+            let names = store.names(self.few)?;
+            let (mut starts, mut idle, mut loaded) = (Vec::new(), Vec::new(), Vec::new());
+            for _ in 0..self.rounds {
+                let galley = store.serve(&self.galley, &[])?;
+                starts.push(galley.started_in.as_secs_f64() * 1e3);
+                std::thread::sleep(Duration::from_secs(1));
+                idle.push(galley.memory()? / 1e6);
+                let operations = Operations::new(&store, &names);
+                for (_, _, paths) in operations.reads() {
+                    load::run(
+                        &self.work(),
+                        &galley,
+                        &operations.gets(&paths),
+                        Duration::from_secs(2),
+                    )?;
+                }
+                loaded.push(galley.memory()? / 1e6);
+            }
+            lines.push(vec![
+                pieces.to_string(),
+                format!("{:.1}", median(starts)),
+                format!("{:.1}", median(idle)),
+                format!("{:.1}", median(loaded)),
+            ]);
+        }
+        table::print(&["pieces", "start to ready, ms", "MB idle", "MB under load"], &lines);
+        let size = fs::metadata(&self.galley)?.len();
+        println!("The program has {:.1} MB.\n", size as f64 / 1e6);
+        Ok(())
+    }
+
+    fn postgres(&self) -> anyhow::Result<()> {
+        let Some(url) = &self.postgres else {
+            println!("PostgreSQL: left out, as no --postgres URL was given.\n");
+            return Ok(());
+        };
+        let store = self.store(self.few)?;
+        let names = store.names(self.few)?;
+        self.copy_to_postgres(&store, url)?;
+        let key = fs::read_to_string(store.folder.join("galley.key"))?;
+        let settings =
+            [("GALLEY_DATABASE_URL", url.clone()), ("GALLEY_KEY", key.trim().to_owned())];
+        let galley = store.serve(&self.galley, &settings)?;
+        let floor = Self::yardstick(|address| {
+            vec!["postgres-floor".to_owned(), address.to_string(), url.clone()]
+        })?;
+        let rows = Operations::new(&store, &names).cold().into_iter().take(1).collect();
+        self.rows(rows, "floor", &galley, &floor)
+    }
+
+    fn copy_to_postgres(&self, store: &Store, url: &str) -> anyhow::Result<()> {
+        let from = store.file().display().to_string();
+        let output =
+            Command::new(&self.galley).args(["copy", "--from", &from, "--to", url]).output()?;
+        let told = String::from_utf8_lossy(&output.stderr);
+        // From the time before it is the same.
+        ensure!(output.status.success() || told.contains("empty"), "{told}");
+        Ok(())
+    }
+}
+
+/// Copies a folder without those in it.
+pub(crate) fn copy_files(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let _ = fs::remove_dir_all(to);
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! One thing that is measured beside another.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::load::{self, Measured, Requests};
+use crate::server::Server;
+use crate::table;
+
+/// Requests to Galley, and those to a yardstick.
+pub(crate) struct Row {
+    pub(crate) name: String,
+    /// The least ratio of their rates.
+    pub(crate) bar: f64,
+    pub(crate) requests: Requests,
+    pub(crate) yardstick: Requests,
+}
+
+/// How often, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    pub(crate) rounds: usize,
+    pub(crate) time: Duration,
+}
+
+/// What came of a row: of Galley, and of its yardstick in the same round.
+pub(crate) type Rounds = Vec<(Measured, Measured)>;
+
+/// Measures in turns, so that whatever else the machine does meets both.
+pub(crate) fn measure(
+    work: &Path,
+    effort: Effort,
+    row: &Row,
+    galley: &Server,
+    yardstick: &Server,
+) -> anyhow::Result<Rounds> {
+    let mut rounds = Vec::new();
+    for _ in 0..effort.rounds {
+        let other = load::run(work, yardstick, &row.yardstick, effort.time)?;
+        let own = load::run(work, galley, &row.requests, effort.time)?;
+        eprintln!("{}: {:.0}/s of {:.0}/s", row.name, own.per_second, other.per_second);
+        rounds.push((own, other));
+    }
+    Ok(rounds)
+}
+
+/// The heads of [`line`].
+pub(crate) const HEADS: [&str; 9] =
+    ["what", "beside", "ratio", "bar", "a second", "p50 ms", "p99 ms", "CPU µs", "its CPU µs"];
+
+/// The medians of a row.
+pub(crate) fn line(row: &Row, beside: &str, rounds: &Rounds) -> Vec<String> {
+    let middle = |figure: fn(&(Measured, Measured)) -> f64| {
+        table::median(rounds.iter().map(figure).collect())
+    };
+    vec![
+        row.name.clone(),
+        beside.to_owned(),
+        format!("{:.2}", middle(|(own, other)| own.per_second / other.per_second)),
+        format!("{:.2}", row.bar),
+        format!("{:.0}", middle(|(own, _)| own.per_second)),
+        format!("{:.2}", middle(|(own, _)| own.p50.as_secs_f64() * 1e3)),
+        format!("{:.2}", middle(|(own, _)| own.p99.as_secs_f64() * 1e3)),
+        format!("{:.1}", middle(|(own, _)| own.cpu.as_secs_f64() * 1e6)),
+        format!("{:.1}", middle(|(_, other)| other.cpu.as_secs_f64() * 1e6)),
+    ]
+}

@@ -1,0 +1,263 @@
+//! A store with as many pieces as are asked for, made through the API.
+
+use std::fs;
+use std::io::{Write as _, stderr};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::Context;
+use galley_domain::access_token::AccessToken;
+use rusqlite::{Connection, OpenFlags};
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::plan::copy_files;
+use crate::server::Server;
+
+/// How many tags there are; every piece has two of them.
+const TAGS: usize = 50;
+
+/// How many pieces are made by one request.
+const BATCH: usize = 100;
+
+/// How many clients make them.
+const CLIENTS: usize = 4;
+
+/// A data directory.
+pub(crate) struct Store {
+    pub(crate) folder: PathBuf,
+    pub(crate) token: String,
+}
+
+/// What requests name.
+pub(crate) struct Names {
+    pub(crate) group: String,
+    pub(crate) tags: Vec<String>,
+    pub(crate) member: String,
+    /// Ids and orders of pieces, in no particular order.
+    pub(crate) pieces: Vec<(String, String)>,
+}
+
+impl Store {
+    /// The store of so many pieces in `folder`, made by `program` if it isn't there.
+    pub(crate) fn of(folder: &Path, program: &Path, pieces: usize) -> anyhow::Result<Self> {
+        let token = AccessToken::from_random([7; 32]).reveal().to_owned();
+        let store = Self { folder: folder.join(format!("{pieces}-pieces")), token };
+        let whole = store.folder.join("whole");
+        if !whole.exists() {
+            let _ = fs::remove_dir_all(&store.folder);
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&store.folder)?;
+            store.fill(program, pieces)?;
+            fs::write(whole, "")?;
+        }
+        Ok(store)
+    }
+
+    /// Its SQLite file.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.folder.join("galley.db")
+    }
+
+    /// The same once more, to be written to.
+    pub(crate) fn copied(&self, work: &Path) -> anyhow::Result<Self> {
+        let folder = work.join("store");
+        copy_files(&self.folder, &folder)?;
+        Ok(Self { folder, token: self.token.clone() })
+    }
+
+    /// Starts Galley on it.
+    pub(crate) fn serve(
+        &self,
+        program: &Path,
+        settings: &[(&str, String)],
+    ) -> anyhow::Result<Server> {
+        self.serve_by(&[], program, settings)
+    }
+
+    /// Starts Galley on it, by a program that is given it as its arguments.
+    pub(crate) fn serve_by(
+        &self,
+        wrapper: &[&str],
+        program: &Path,
+        settings: &[(&str, String)],
+    ) -> anyhow::Result<Server> {
+        let mut environment = vec![
+            ("GALLEY_INIT_TOKEN", self.token.clone()),
+            ("GALLEY_DATA_DIR", self.folder.display().to_string()),
+            ("GALLEY_WEBHOOKS_ALLOW", "127.0.0.0/8".to_owned()),
+        ];
+        environment.extend_from_slice(settings);
+        let mut words: Vec<String> = wrapper.iter().map(|&word| word.to_owned()).collect();
+        words.push(program.display().to_string());
+        let first = words.remove(0);
+        let arguments = |address: std::net::SocketAddr| {
+            words.extend(["serve", "--listen"].map(ToOwned::to_owned));
+            words.push(address.to_string());
+            words
+        };
+        Server::start(first, arguments, &environment)
+    }
+
+    fn fill(&self, program: &Path, pieces: usize) -> anyhow::Result<()> {
+        let server = self.serve(program, &[])?;
+        let mut client = Client::connect(server.address, &self.token)?;
+        let id = |made: Value| made["id"].as_str().map(ToOwned::to_owned).context("an id");
+        let group = id(client.post("/content-groups", &json!({"name": "All"}))?)?;
+        let mut tags = Vec::new();
+        for number in 0..TAGS {
+            tags.push(id(client.post("/tags", &json!({"label": format!("Tag {number}")}))?)?);
+        }
+        let members = client.get("/workspace-memberships/list-members")?;
+        let member = members[0]["id"].as_str().context("a member")?.to_owned();
+        let next = AtomicUsize::new(0);
+        let started = Instant::now();
+        let work = || {
+            let mut client = Client::connect(server.address, &self.token)?;
+            loop {
+                let first = next.fetch_add(BATCH, Ordering::Relaxed);
+                if first >= pieces {
+                    return Ok::<_, anyhow::Error>(());
+                }
+                let batch: Vec<_> = (first..pieces.min(first + BATCH))
+                    .map(|number| piece(number, &group, &tags, &member))
+                    .collect();
+                client.post("/content-pieces/batch", &json!({"pieces": batch}))?;
+                let seconds = started.elapsed().as_secs();
+                let _ = write!(stderr(), "\rmade {first} of {pieces} pieces, {seconds} s ");
+            }
+        };
+        let done: anyhow::Result<()> = thread::scope(|scope| {
+            let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(work)).collect();
+            clients.into_iter().try_for_each(|client| client.join().expect("a client ends"))
+        });
+        eprintln!();
+        done
+    }
+
+    /// What there is to ask for: at most `count` pieces, spread evenly over all.
+    pub(crate) fn names(&self, count: usize) -> anyhow::Result<Names> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let database = Connection::open_with_flags(self.file(), flags)?;
+        let texts = |sql: &str| -> rusqlite::Result<Vec<String>> {
+            database.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+        };
+        let all: Vec<(String, String)> = database
+            .prepare("SELECT id, order_key FROM content_pieces")?
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_, _>>()?;
+        // A step without a divisor in common with the number of pieces comes by each of them once.
+        let first = all.len() * 618 / 1_000 + 1;
+        let step = (first..first + all.len()).find(|&step| gcd(step, all.len()) == 1);
+        let step = step.context("there are pieces")?;
+        let nth = |number: usize| all[number * step % all.len()].clone();
+        Ok(Names {
+            group: texts("SELECT id FROM content_groups WHERE name = 'All'")?.remove(0),
+            tags: texts("SELECT id FROM tags ORDER BY id")?,
+            member: texts("SELECT id FROM workspace_members ORDER BY id")?.remove(0),
+            pieces: (0..count.min(all.len())).map(nth).collect(),
+        })
+    }
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Text that differs from piece to piece and compresses as prose does.
+fn words(seed: usize, count: usize) -> String {
+    const WORDS: [&str; 48] = [
+        "the",
+        "harbour",
+        "of",
+        "a",
+        "small",
+        "town",
+        "at",
+        "dawn",
+        "and",
+        "what",
+        "editors",
+        "write",
+        "about",
+        "it",
+        "when",
+        "boats",
+        "come",
+        "in",
+        "with",
+        "herring",
+        "letters",
+        "printed",
+        "on",
+        "paper",
+        "that",
+        "smells",
+        "ink",
+        "before",
+        "anybody",
+        "reads",
+        "them",
+        "over",
+        "coffee",
+        "galley",
+        "proofs",
+        "are",
+        "corrected",
+        "by",
+        "hand",
+        "then",
+        "set",
+        "again",
+        "until",
+        "every",
+        "line",
+        "holds",
+        "its",
+        "place",
+    ];
+    let mut state = seed as u64 ^ 0x9e37_79b9_7f4a_7c15;
+    let mut text = String::new();
+    for index in 0..count {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        if index > 0 {
+            text.push(' ');
+        }
+        text.push_str(WORDS[(state >> 33) as usize % WORDS.len()]);
+    }
+    text
+}
+
+/// HTML of some 3 KB, whose tree has some 4.
+pub(crate) fn html(number: usize) -> String {
+    let mut html = format!("<h2>{}</h2>", words(number, 6));
+    for part in 0..6 {
+        let seed = number * 16 + part;
+        html.push_str(&format!(
+            "<p>{} <strong>{}</strong> {} <a href=\"https://example.org/{seed}\">{}</a> {}</p>",
+            words(seed, 40),
+            words(seed + 1, 2),
+            words(seed + 2, 12),
+            words(seed + 3, 3),
+            words(seed + 4, 10),
+        ));
+    }
+    html
+}
+
+/// A piece as it is sent.
+pub(crate) fn piece(number: usize, group: &str, tags: &[String], member: &str) -> Value {
+    json!({
+        "title": format!("Piece {number}: {}", words(number, 5)),
+        "slug": format!("piece-{number}"),
+        "description": format!("<p>{}</p>", words(number + 7, 15)),
+        "date": "2024-05-06T07:08:09Z",
+        "contentGroupId": group,
+        "tags": [tags[number % TAGS], tags[(number / TAGS + 1 + number) % TAGS]],
+        "members": [member],
+        "content": html(number),
+    })
+}

@@ -1,0 +1,53 @@
+//! `cargo xtask bench`: how fast Galley is, beside yardsticks that are measured in the same minutes.
+//!
+//! Builds the program as it is handed out and [`galley-bench`], which measures it, and starts that with a throw-away
+//! PostgreSQL where there can be one.
+//!
+//! [`galley-bench`]: ../../galley_bench/index.html
+
+use std::{
+    ffi::OsString,
+    process::{Command, ExitCode},
+};
+
+use anyhow::{Result, bail};
+
+use crate::{
+    cargo, child,
+    postgres::{self, Provision},
+    signals::Signals,
+    step::Steps,
+};
+
+/// Builds, measures, and returns the exit code of the latter.
+pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
+    for (program, package) in [("wrk", "wrk"), ("taskset", "util-linux")] {
+        if Command::new(program).arg("-v").output().is_err() {
+            bail!("{program} is needed to measure: apt-get install {package}");
+        }
+    }
+    let signals = Signals::listen()?;
+    let mut steps = Steps::default();
+    for (package, profile) in [("galley", "dist"), ("galley-bench", "release")] {
+        let mut build = cargo::command("build");
+        build.args(["--locked", "--profile", profile, "--package", package]);
+        let status =
+            steps.run(&format!("Build of {package}"), || child::run(&mut build, &signals))?;
+        if !status.success() {
+            return Ok(child::exit_code(status));
+        }
+    }
+    let target = cargo::target_directory();
+    let mut measure = Command::new(target.join("release/galley-bench"));
+    measure.arg("run").arg("--galley").arg(target.join("dist/galley"));
+    measure.arg("--stores").arg(target.join("bench")).args(arguments);
+    let provision = postgres::provide();
+    if let Provision::Missing(reason) = &provision {
+        steps.skip("PostgreSQL", &format!("{reason:#}"));
+    }
+    if let Some(url) = provision.url() {
+        measure.args(["--postgres", url]);
+    }
+    let status = steps.run("Measuring", || child::run(&mut measure, &signals))?;
+    Ok(child::exit_code(status))
+}
