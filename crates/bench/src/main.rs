@@ -48,6 +48,9 @@ enum Command {
     /// The same on PostgreSQL, for one piece.
     #[command(hide = true)]
     PostgresFloor { address: SocketAddr, url: String },
+    /// Writes the rows of new titles that are sent, in groups.
+    #[command(hide = true)]
+    CommitsServer { address: SocketAddr, file: PathBuf },
     /// Writes the rows of new titles, so many in a transaction, and prints how many in a second.
     #[command(hide = true)]
     Commits { file: PathBuf, group: usize, seconds: u64 },
@@ -59,6 +62,7 @@ fn main() -> anyhow::Result<()> {
         Command::Constant { address } => yardsticks::constant::serve(address),
         Command::Floor { address, file } => yardsticks::floor::serve(address, file),
         Command::PostgresFloor { address, url } => yardsticks::postgres::serve(address, &url),
+        Command::CommitsServer { address, file } => yardsticks::commits::serve(address, &file),
         Command::Commits { file, group, seconds } => {
             yardsticks::commits::run(&file, group, seconds)
         }

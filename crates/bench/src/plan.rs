@@ -230,26 +230,34 @@ impl Plan {
         for (what, wrapper) in [("as it is", &[][..]), ("1 ms more for each sync", &slow[..])] {
             let store = self.store(self.few)?.copied(&self.work())?;
             let names = store.names(self.few)?;
-            let mut ratios = [Vec::new(), Vec::new(), Vec::new()];
+            let mut figures = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
             for _ in 0..self.rounds {
                 let grouped = self.commits(wrapper, &store, 32)?;
                 let single = self.commits(wrapper, &store, 1)?;
-                let galley = store.serve_by(wrapper, &self.galley, &[])?;
-                let time = Duration::from_secs(self.seconds);
                 let update = Operations::new(&store, &names).update();
+                let time = Duration::from_secs(self.seconds);
+                let behind = {
+                    let copy = store.copied(&self.work().join("commits"))?;
+                    let server = Self::commits_server(wrapper, &copy)?;
+                    load::run(&self.work(), &server, &update, time)?.per_second
+                };
+                let galley = store.serve_by(wrapper, &self.galley, &[])?;
                 let own = load::run(&self.work(), &galley, &update, time)?.per_second;
                 eprintln!(
-                    "{what}: Galley {own:.0}/s, loop in groups {grouped:.0}/s, one by one {single:.0}/s"
+                    "{what}: Galley {own:.0}/s, loop in groups {grouped:.0}/s, behind axum {behind:.0}/s, one by one {single:.0}/s"
                 );
-                ratios[0].push(own);
-                ratios[1].push(own / grouped);
-                ratios[2].push(own / single);
+                for (figures, figure) in
+                    figures.iter_mut().zip([own, own / grouped, own / behind, own / single])
+                {
+                    figures.push(figure);
+                }
             }
-            let [own, grouped, single] = ratios.map(median);
+            let [own, grouped, behind, single] = figures.map(median);
             lines.push(vec![
                 what.to_owned(),
                 format!("{own:.0}"),
                 format!("{grouped:.2}"),
+                format!("{behind:.2}"),
                 format!("{single:.2}"),
             ]);
         }
@@ -257,10 +265,22 @@ impl Plan {
             "new titles by 32 clients",
             "a second",
             "of a bare loop in groups of 32",
-            "of a commit for each",
+            "of bare groups behind axum",
+            "of a bare loop with a commit for each",
         ];
         table::print(&heads, &lines);
         Ok(())
+    }
+
+    fn commits_server(wrapper: &[&str], store: &Store) -> anyhow::Result<Server> {
+        let mut words: Vec<String> = wrapper.iter().map(|&word| word.to_owned()).collect();
+        words.push(std::env::current_exe()?.display().to_string());
+        let (first, file) = (words.remove(0), store.file().display().to_string());
+        let arguments = |address: SocketAddr| {
+            words.extend(["commits-server".to_owned(), address.to_string(), file]);
+            words
+        };
+        Server::start(first, arguments, &[])
     }
 
     fn commits(&self, wrapper: &[&str], store: &Store, group: usize) -> anyhow::Result<f64> {
@@ -297,8 +317,8 @@ impl Plan {
         for part in [0.3, 0.1, 0.03] {
             let (mut alone, mut beside, mut writes) = (Vec::new(), Vec::new(), Vec::new());
             for _ in 0..self.rounds {
-                let ((), times) =
-                    runtime.block_on(reader.beside(peak * part, tokio::time::sleep(time)));
+                let ((), times) = runtime
+                    .block_on(reader.beside(peak * part, async { tokio::time::sleep(time).await }));
                 alone.push(times.p99.as_secs_f64() * 1e3);
                 let (update, work) = (operations.update(), self.work());
                 let written = async {

@@ -10,9 +10,9 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use galley_domain::WorkspaceId;
+use galley_domain::{ContentPieceId, WorkspaceId};
 
 use crate::value::Value;
 
@@ -31,13 +31,47 @@ pub struct LastChange {
 #[derive(Debug, Default)]
 struct Clocks {
     anything: AtomicU64,
+    /// What belongs to no single piece.
+    shared: AtomicU64,
     access: AtomicU64,
+    /// Those that were changed alone.
+    pieces: Mutex<HashMap<ContentPieceId, u64>>,
+}
+
+/// Of how many pieces it is known when they were changed. Of more, all count as changed.
+const PIECES_MAX: usize = 4_096;
+
+impl Clocks {
+    fn note(&self, what: What, moment: u64) {
+        self.anything.fetch_max(moment, Ordering::SeqCst);
+        if what == What::Access {
+            self.access.fetch_max(moment, Ordering::SeqCst);
+        }
+        let What::Piece(piece) = what else {
+            self.shared.fetch_max(moment, Ordering::SeqCst);
+            return;
+        };
+        let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
+        if pieces.len() == PIECES_MAX {
+            self.shared.fetch_max(moment, Ordering::SeqCst);
+            pieces.clear();
+        }
+        pieces.insert(piece, moment);
+    }
 }
 
 impl LastChange {
     /// Whether what was read at `moment` or after it is what would be read now.
     pub fn is_before(&self, moment: Moment) -> bool {
         self.no_later_than(&self.workspace.anything, moment)
+    }
+
+    /// The same of one piece alone, and all that shows with it.
+    pub fn of_piece_is_before(&self, piece: ContentPieceId, moment: Moment) -> bool {
+        let pieces = self.workspace.pieces.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = pieces.get(&piece).is_none_or(|&last| last <= moment.0);
+        // Looked at with the lock held: what is taken out of the list is noted there first.
+        own && self.no_later_than(&self.workspace.shared, moment)
     }
 
     /// The same of what a token may do.
@@ -76,11 +110,7 @@ impl LastChanges {
             self.everything.fetch_max(moment, Ordering::SeqCst);
         }
         for &(workspace, what) in &reach.workspaces {
-            let clocks = self.of(workspace).workspace;
-            clocks.anything.fetch_max(moment, Ordering::SeqCst);
-            if what == What::Access {
-                clocks.access.fetch_max(moment, Ordering::SeqCst);
-            }
+            self.of(workspace).workspace.note(what, moment);
         }
     }
 
@@ -99,15 +129,18 @@ pub(crate) struct Reach {
 /// What of a workspace was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
+    /// One piece, and nothing of others.
+    Piece(ContentPieceId),
     Content,
     /// Who may do what, and all that answers show of it.
     Access,
 }
 
 /// Tables that have nothing to do with who may do what.
-const CONTENT: [&str; 12] = [
-    "content_group_paths",
-    "content_groups",
+const CONTENT: [&str; 4] = ["content_group_paths", "content_groups", "tags", "variants"];
+
+/// Tables of pieces, whose rows belong to one each.
+const PIECES: [&str; 8] = [
     "content_piece_contents",
     "content_piece_members",
     "content_piece_tags",
@@ -116,8 +149,6 @@ const CONTENT: [&str; 12] = [
     "content_piece_variant_tags",
     "content_piece_variants",
     "content_pieces",
-    "tags",
-    "variants",
 ];
 
 /// Tables of which no answer is remembered ([`crate::Database::moment`] says which those may be).
@@ -144,8 +175,14 @@ impl Reach {
         if table.is_some_and(|table| NOT_REMEMBERED.contains(&table)) {
             return;
         }
-        let is_content = table.is_some_and(|table| CONTENT.contains(&table));
-        let what = if is_content { What::Content } else { What::Access };
+        let is_of = |tables: &[&str]| table.is_some_and(|table| tables.contains(&table));
+        let what = if is_of(&PIECES) {
+            only_piece(params).map_or(What::Content, What::Piece)
+        } else if is_of(&CONTENT) {
+            What::Content
+        } else {
+            What::Access
+        };
         match named_workspace(params) {
             Some(workspace) => self.add_workspace((workspace, what)),
             None => self.everything = true,
@@ -182,6 +219,16 @@ fn named_workspace(params: &[Value<'_>]) -> Option<WorkspaceId> {
     }
 }
 
+/// The only piece that the parameters name: in this crate's statements no other is changed then.
+fn only_piece(params: &[Value<'_>]) -> Option<ContentPieceId> {
+    let mut named = params.iter().filter_map(|value| match value {
+        Value::Text(text) => text.parse().ok(),
+        _ => None,
+    });
+    let first = named.next()?;
+    named.all(|other| other == first).then_some(first)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,6 +247,18 @@ mod tests {
         let own = own_of(What::Content);
         let named = [Value::from(workspace), Value::Int(1)];
         assert_eq!(of("UPDATE tags SET label = ?2 WHERE workspace_id = ?1", &named), own);
+        let (piece, other) = (ContentPieceId::new(1), ContentPieceId::new(2));
+        let by_piece = [Value::from(workspace), Value::from("title"), Value::from(piece)];
+        assert_eq!(
+            of(
+                "UPDATE content_pieces SET title = ?2 WHERE workspace_id = ?1 AND id = ?3",
+                &by_piece
+            ),
+            own_of(What::Piece(piece))
+        );
+        let by_two = [Value::from(workspace), Value::from(piece), Value::from(other)];
+        assert_eq!(of("DELETE FROM content_pieces WHERE id IN (?2, ?3)", &by_two), own);
+        assert_eq!(of("DELETE FROM content_piece_tags WHERE workspace_id = ?1", &named), own);
         assert_eq!(of("INSERT INTO\n tags (workspace_id) VALUES (?1)", &named), own);
         assert_eq!(of("DELETE FROM tags WHERE workspace_id = ?1", &named), own);
         assert_eq!(

@@ -24,9 +24,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::environment::Environment;
 use crate::http::app::App;
-use crate::http::processors::stand_back;
 use crate::operations::webhooks::secret_place;
 use exchange::Exchange;
+use galley_storage::stand_back;
 
 pub(crate) use envelope::{Envelope, test_data};
 pub(crate) use log::AttemptBody;

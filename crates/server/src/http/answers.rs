@@ -15,7 +15,7 @@ use axum::extract::Request;
 use axum::http::header::{ACCEPT_ENCODING, AUTHORIZATION, ETAG, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
-use galley_domain::Timestamp;
+use galley_domain::{ContentPieceId, Timestamp};
 use galley_storage::tokens::Authentication;
 use galley_storage::{Database, LastChange, Moment};
 use metrics::{Counter, Histogram};
@@ -116,8 +116,20 @@ impl KeyRef<'_> {
 struct Answer {
     token: Arc<KnownToken>,
     moment: Moment,
+    /// The piece that it is of, if it is of one.
+    piece: Option<ContentPieceId>,
     headers: HeaderMap,
     body: Bytes,
+}
+
+impl Answer {
+    fn is_current(&self) -> bool {
+        let last_change = &self.token.last_change;
+        match self.piece {
+            Some(piece) => last_change.of_piece_is_before(piece, self.moment),
+            None => last_change.is_before(self.moment),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -191,7 +203,7 @@ impl Answers {
         app.database().moment()?;
         let answer = known.get(&key)?;
         let now = app.environment().now();
-        if !answer.token.last_change.is_before(answer.moment) || answer.token.has_expired(now) {
+        if !answer.is_current() || answer.token.has_expired(now) {
             return None;
         }
         let standing = Standing::default();
@@ -240,8 +252,9 @@ impl Answers {
                 return StatusCode::INTERNAL_SERVER_ERROR.into_response();
             }
         };
-        let moment = ticket.moment;
-        let answer = Answer { token, moment, headers: head.headers.clone(), body: body.clone() };
+        let (moment, piece) = (ticket.moment, piece_of(&ticket.key.target));
+        let (headers, whole) = (head.headers.clone(), body.clone());
+        let answer = Answer { token, moment, piece, headers, body: whole };
         known.insert(ticket.key, Arc::new(answer));
         Response::from_parts(head, Body::from(body))
     }
@@ -275,6 +288,16 @@ impl Answers {
         let Some((moment, last_change)) = moment.zip(last_change) else { return };
         let authentication = Arc::clone(authentication);
         self.tokens.insert(hash, Arc::new(KnownToken { authentication, moment, last_change }));
+    }
+}
+
+/// The piece that is asked for at this address, if it is one.
+fn piece_of(target: &str) -> Option<ContentPieceId> {
+    let query = target.strip_prefix("/content-pieces?")?;
+    let mut ids = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "id");
+    match (ids.next(), ids.next()) {
+        (Some((_, id)), None) => id.parse().ok(),
+        _ => None,
     }
 }
 

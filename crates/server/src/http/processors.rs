@@ -1,6 +1,7 @@
 //! Threads for work on documents: as many as there are processors, beside those that serve requests, and standing
 //! back for them.
 
+use galley_storage::stand_back;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 
@@ -48,14 +49,5 @@ impl Drop for Processors {
             // What is still worked on is for nobody any more.
             runtime.shutdown_background();
         }
-    }
-}
-
-/// Lets the threads of others go before this one, by that niceness.
-pub fn stand_back(niceness: i32) {
-    if let Err(error) =
-        rustix::process::setpriority_process(Some(rustix::thread::gettid()), niceness)
-    {
-        tracing::debug!(%error, "a thread that was to stand back doesn't");
     }
 }

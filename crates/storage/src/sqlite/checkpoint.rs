@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::connection;
+use super::writer::NICENESS;
 use crate::error::{Cause, Error, Result};
+use crate::priority::stand_back;
 
 /// How often it looks how much there is to do while writes come in.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -95,7 +97,11 @@ impl Checkpointer {
         let (signal, signals) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("checkpoint".to_owned())
-            .spawn(move || run(&connection, &log, &gate, &signals))
+            .spawn(move || {
+                // As the writer, which waits for it now and then.
+                stand_back(NICENESS);
+                run(&connection, &log, &gate, &signals);
+            })
             .map_err(|error| Error::Unavailable(Cause::new(error)))?;
         Ok(Self { signal: Mutex::new(Some(signal)), thread: Mutex::new(Some(thread)) })
     }

@@ -19,6 +19,7 @@ use crate::database::{News, Options};
 use crate::error::{Error, Failure, Result};
 use crate::moment::Reach;
 use crate::pressure::{Pressure, Slice};
+use crate::priority::stand_back;
 use crate::statement_log::StatementLog;
 use crate::tx::{Tx, WriteTx};
 
@@ -30,6 +31,19 @@ const GROUP_MAX: usize = 128;
 
 /// How long a group may grow before it is committed.
 const GROUP_TIME_MAX: Duration = Duration::from_millis(20);
+
+/// Where there is not enough of the processor for all, who reads goes first: a write waits for its commit anyway. It
+/// still gets a quarter of what a thread that serves requests gets.
+pub(super) const NICENESS: i32 = 5;
+
+/// A commit that takes less is not waited for company.
+const QUICK_COMMIT: Duration = Duration::from_micros(300);
+
+/// How long a group waits for company at the most.
+const COMPANY_TIME_MAX: Duration = Duration::from_millis(2);
+
+/// How often it looks whether some has come.
+const COMPANY_PAUSE: Duration = Duration::from_micros(50);
 
 /// The writer thread's handle.
 #[derive(Debug)]
@@ -88,7 +102,11 @@ impl Writer {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
         let thread = std::thread::Builder::new()
             .name("writer".to_owned())
-            .spawn(move || Loop { connection, commits, gate, checkpoint, news, waiting }.run())
+            .spawn(move || {
+                stand_back(NICENESS);
+                let last = LastGroup::default();
+                Loop { connection, commits, gate, checkpoint, news, waiting, last }.run();
+            })
             .expect("the system starts a thread at the program's start");
         Self {
             queue: Mutex::new(Some(queue)),
@@ -199,6 +217,25 @@ struct Loop {
     checkpoint: CheckpointSignal,
     news: News,
     waiting: mpsc::Receiver<Waiting>,
+    last: LastGroup,
+}
+
+/// What the group before was like.
+#[derive(Debug, Default)]
+struct LastGroup {
+    size: usize,
+    commit_time: Duration,
+}
+
+impl LastGroup {
+    /// How long a group of this size waits for more. Who was in the group before has been answered at the same
+    /// moment, and comes back about now; but not all at once, and the first of them should not have a sync for itself.
+    fn wait_for_company(&self, size: usize) -> Duration {
+        if self.commit_time < QUICK_COMMIT || size * 2 >= self.size {
+            return Duration::ZERO;
+        }
+        (self.commit_time / 4).min(COMPANY_TIME_MAX)
+    }
 }
 
 impl Loop {
@@ -234,7 +271,7 @@ impl Loop {
                 }
             }
             if done.len() < GROUP_MAX && started.elapsed() < GROUP_TIME_MAX {
-                next = self.waiting.try_recv().ok();
+                next = self.next(done.len());
             }
         }
         let mut reach = Reach::default();
@@ -242,7 +279,9 @@ impl Loop {
             reach.add(job.take_reach());
         }
         let commit = || execute(&self.connection, "COMMIT");
+        let committing = Instant::now();
         let failure = self.commits.commit(&self.connection, &reach, commit).err();
+        self.last = LastGroup { size: done.len(), commit_time: committing.elapsed() };
         if failure.is_some() {
             self.recover();
         } else {
@@ -253,6 +292,20 @@ impl Loop {
         }
         drop(passed);
         answer_all(done, failure.as_ref());
+    }
+
+    /// What is to be in the same group as `size` others.
+    fn next(&mut self, size: usize) -> Option<Waiting> {
+        let until = Instant::now() + self.last.wait_for_company(size);
+        loop {
+            if let Ok(next) = self.waiting.try_recv() {
+                return Some(next);
+            }
+            if Instant::now() >= until {
+                return None;
+            }
+            std::thread::sleep(COMPANY_PAUSE);
+        }
     }
 
     /// Runs one closure in a savepoint. An error means that the whole group is gone.
