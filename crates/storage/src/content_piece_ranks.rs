@@ -124,32 +124,31 @@ impl Ranks {
     }
 }
 
-/// The ranks of a list as it is now; by what is remembered of it, if that helps.
+/// What was known of a list, as it is now; nothing, if it has to be made anew.
 ///
-/// On SQLite they are of the transaction's moment. On PostgreSQL what is committed between this and a statement after
+/// On SQLite it is of the transaction's moment. On PostgreSQL what is committed between this and a statement after
 /// it may put a page off by as many pieces.
-pub async fn current(
+pub async fn bring_up(
     tx: &Tx<'_>,
     list: RankedList,
-    remembered: Option<Arc<Ranks>>,
+    known: Arc<Ranks>,
     now: Timestamp,
-) -> Result<Arc<Ranks>> {
-    let young = |ranks: &Arc<Ranks>| now.ms() - ranks.made_at.ms() < AGE_MAX_MS;
-    if let Some(known) = remembered.filter(young) {
-        let changes = changes_after(tx, list.workspace, known.sequence).await?;
-        let Some(latest) = changes.last() else { return Ok(known) };
-        if changes.len() < usize::try_from(EVENTS_MAX).unwrap_or(usize::MAX) {
-            let mut ranks = Ranks { sequence: latest.sequence, ..(*known).clone() };
-            if changes.iter().all(|change| ranks.apply(list, change)) {
-                return Ok(Arc::new(ranks));
-            }
-        }
+) -> Result<Option<Arc<Ranks>>> {
+    if now.ms() - known.made_at.ms() >= AGE_MAX_MS {
+        return Ok(None);
     }
-    make(tx, list, now).await.map(Arc::new)
+    let changes = changes_after(tx, list.workspace, known.sequence).await?;
+    let Some(latest) = changes.last() else { return Ok(Some(known)) };
+    if changes.len() >= usize::try_from(EVENTS_MAX).unwrap_or(usize::MAX) {
+        return Ok(None);
+    }
+    let mut ranks = Ranks { sequence: latest.sequence, ..(*known).clone() };
+    let is_right = changes.iter().all(|change| ranks.apply(list, change));
+    Ok(is_right.then(|| Arc::new(ranks)))
 }
 
-/// Walks over a list.
-async fn make(tx: &Tx<'_>, list: RankedList, now: Timestamp) -> Result<Ranks> {
+/// Walks over a list, which takes a second for a million pieces.
+pub async fn make(tx: &Tx<'_>, list: RankedList, now: Timestamp) -> Result<Ranks> {
     let mut params = params![list.workspace].to_vec();
     let group = match list.group {
         Some(group) => {

@@ -3,11 +3,13 @@
 //! Who asks again only when it was answered asks less while the answers are slow, and so doesn't notice how slow they
 //! are.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How many clients there are in a closed loop.
 pub const CLIENTS: usize = 8;
@@ -79,30 +81,62 @@ impl Reader {
     /// those before: one that is sent late, as its connection still waits for an answer, has waited since then.
     pub async fn beside<T>(&self, rate: f64, work: impl Future<Output = T>) -> (T, Times) {
         let done = Arc::new(AtomicBool::new(false));
-        let started = Instant::now();
-        let threads = (0..CONNECTIONS).map(|first| {
-            let (mut connection, done) = (Connection::new(self), Arc::clone(&done));
-            std::thread::spawn(move || {
-                let mut times = Vec::new();
-                for number in (first..).step_by(CONNECTIONS) {
-                    let due = started + Duration::from_secs_f64(as_float(number) / rate);
-                    std::thread::sleep(due.saturating_duration_since(Instant::now()));
-                    if done.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    connection.read(number);
-                    times.push(due.elapsed());
-                }
-                times
-            })
-        });
-        let threads: Vec<_> = threads.collect();
+        let connections = (0..CONNECTIONS).map(|_| Connection::new(self)).collect();
+        let until = Arc::clone(&done);
+        let thread = std::thread::spawn(move || keep_asking(connections, rate, &until));
         let result = work.await;
         done.store(true, Ordering::Relaxed);
-        let times =
-            threads.into_iter().flat_map(|thread| thread.join().expect("a client ends")).collect();
-        (result, Times::of(times))
+        (result, Times::of(thread.join().expect("the clients end")))
     }
+}
+
+/// Sends what is due over whichever connection is free, until it is done. One thread for all connections: many would
+/// take longer to be woken than what they measure.
+fn keep_asking(mut connections: Vec<Connection>, rate: f64, done: &AtomicBool) -> Vec<Duration> {
+    for connection in &connections {
+        connection.stream.set_nonblocking(true).expect("it is a TCP connection");
+    }
+    let started = Instant::now();
+    let mut times = Vec::new();
+    let mut asked_at = vec![None; connections.len()];
+    let mut number = 0;
+    while !done.load(Ordering::Relaxed) {
+        let due = started + Duration::from_secs_f64(as_float(number) / rate);
+        let free = asked_at.iter().position(Option::is_none);
+        if let Some(free) = free
+            && due <= Instant::now()
+        {
+            connections[free].send(number);
+            asked_at[free] = Some(due);
+            number += 1;
+            continue;
+        }
+        let wait = match free {
+            Some(_) => due.saturating_duration_since(Instant::now()),
+            None => Duration::from_millis(100),
+        };
+        let asked: Vec<usize> =
+            (0..connections.len()).filter(|&index| asked_at[index].is_some()).collect();
+        let ready: Vec<usize> = {
+            let mut sockets: Vec<_> = asked
+                .iter()
+                .map(|&index| PollFd::new(&connections[index].stream, PollFlags::IN))
+                .collect();
+            let wait = Timespec::try_from(wait).expect("it is short");
+            poll(&mut sockets, Some(&wait)).expect("sockets can be waited for");
+            let ready =
+                asked.iter().zip(&sockets).filter(|(_, socket)| !socket.revents().is_empty());
+            ready.map(|(&index, _)| index).collect()
+        };
+        for index in ready {
+            if connections[index].receive()
+                && let Some(due) = asked_at[index].take()
+            {
+                times.push(due.elapsed());
+            }
+        }
+    }
+    times
 }
 
 /// A connection of the reader's.
@@ -110,25 +144,47 @@ struct Connection {
     stream: TcpStream,
     requests: Arc<Vec<Vec<u8>>>,
     buffer: Vec<u8>,
+    /// What of an answer is there, and how much that is when it is whole.
+    have: usize,
+    all: Option<usize>,
 }
 
 impl Connection {
     fn new(reader: &Reader) -> Self {
         let stream = TcpStream::connect(&reader.address).expect("the server takes connections");
         stream.set_nodelay(true).expect("it is a TCP connection");
-        Self { stream, requests: Arc::clone(&reader.requests), buffer: vec![0; 64 * 1024] }
+        Self {
+            stream,
+            requests: Arc::clone(&reader.requests),
+            buffer: vec![0; 64 * 1024],
+            have: 0,
+            all: None,
+        }
     }
 
     fn read(&mut self, number: usize) {
+        self.send(number);
+        while !self.receive() {}
+    }
+
+    fn send(&mut self, number: usize) {
         let request = &self.requests[number % self.requests.len()];
         self.stream.write_all(request).expect("the server takes requests");
-        let (mut have, mut all) = (0, None);
-        while all.is_none_or(|all| have < all) {
-            let count = self.stream.read(&mut self.buffer[have..]).expect("the server answers");
-            assert!(count > 0, "the server hung up");
-            have += count;
-            all = all.or_else(|| whole_size(std::str::from_utf8(&self.buffer[..have]).ok()?));
-        }
+        (self.have, self.all) = (0, None);
+    }
+
+    /// Takes what is there of the answer; says whether that is all of it.
+    fn receive(&mut self) -> bool {
+        let count = match self.stream.read(&mut self.buffer[self.have..]) {
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+            Err(error) => panic!("the server answers: {error}"),
+        };
+        assert!(count > 0, "the server hung up");
+        self.have += count;
+        let head = || std::str::from_utf8(&self.buffer[..self.have]).ok();
+        self.all = self.all.or_else(|| whole_size(head()?));
+        self.all.is_some_and(|all| self.have >= all)
     }
 }
 

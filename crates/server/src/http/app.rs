@@ -1,6 +1,7 @@
 //! What every handler has at hand.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::HeaderValue;
@@ -9,8 +10,8 @@ use galley_delivery::{Sender, SenderLimits};
 use galley_domain::Invalid;
 use galley_domain::address_policy::AddressPolicy;
 use galley_mail::Mailer;
-use galley_storage::Database;
-use galley_storage::content_piece_ranks::{RankedList, Ranks};
+use galley_storage::content_piece_ranks::{self, RankedList, Ranks};
+use galley_storage::{Database, Error as StorageError, Tx};
 use quick_cache::sync::Cache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -79,6 +80,8 @@ struct Parts {
     answers: Answers,
     /// Of the lists in which somebody has gone far lately.
     ranks: Cache<RankedList, Arc<Ranks>>,
+    /// Those that are being made.
+    ranking: Mutex<HashSet<RankedList>>,
     rate_limit: RateLimit,
     token_use: TokenUse,
     sender: Arc<Sender>,
@@ -123,6 +126,7 @@ impl App {
             environment,
             answers: Answers::new(limits.answers_max),
             ranks: Cache::new(RANKS_MAX),
+            ranking: Mutex::default(),
             limits,
             key,
             rate_limit,
@@ -158,6 +162,24 @@ impl App {
     /// How many pieces stand before a place, of the lists in which somebody has gone far lately.
     pub(crate) fn ranks(&self) -> &Cache<RankedList, Arc<Ranks>> {
         &self.0.ranks
+    }
+
+    /// Makes the ranks of a list for those who come next, beside the requests.
+    pub(crate) fn make_ranks(&self, list: RankedList) {
+        let ranking = || self.0.ranking.lock().unwrap_or_else(PoisonError::into_inner);
+        if !ranking().insert(list) {
+            return;
+        }
+        let app = self.clone();
+        tokio::spawn(async move {
+            let now = app.environment().now();
+            let make = async move |tx: &Tx<'_>| content_piece_ranks::make(tx, list, now).await;
+            match app.database().read_much::<_, StorageError, _>("ranks.make", make).await {
+                Ok(ranks) => app.ranks().insert(list, Arc::new(ranks)),
+                Err(error) => tracing::debug!(%error, "a list's ranks could not be made"),
+            }
+            app.0.ranking.lock().unwrap_or_else(PoisonError::into_inner).remove(&list);
+        });
     }
 
     /// How many requests each token may send.

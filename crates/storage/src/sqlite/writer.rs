@@ -36,15 +36,6 @@ const GROUP_TIME_MAX: Duration = Duration::from_millis(20);
 /// still gets a quarter of what a thread that serves requests gets.
 pub(super) const NICENESS: i32 = 5;
 
-/// A commit that takes less is not waited for company.
-const QUICK_COMMIT: Duration = Duration::from_micros(300);
-
-/// How long a group waits for company at the most.
-const COMPANY_TIME_MAX: Duration = Duration::from_millis(2);
-
-/// How often it looks whether some has come.
-const COMPANY_PAUSE: Duration = Duration::from_micros(50);
-
 /// The writer thread's handle.
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -104,8 +95,7 @@ impl Writer {
             .name("writer".to_owned())
             .spawn(move || {
                 stand_back(NICENESS);
-                let last = LastGroup::default();
-                Loop { connection, commits, gate, checkpoint, news, waiting, last }.run();
+                Loop { connection, commits, gate, checkpoint, news, waiting }.run();
             })
             .expect("the system starts a thread at the program's start");
         Self {
@@ -217,25 +207,6 @@ struct Loop {
     checkpoint: CheckpointSignal,
     news: News,
     waiting: mpsc::Receiver<Waiting>,
-    last: LastGroup,
-}
-
-/// What the group before was like.
-#[derive(Debug, Default)]
-struct LastGroup {
-    size: usize,
-    commit_time: Duration,
-}
-
-impl LastGroup {
-    /// How long a group of this size waits for more. Who was in the group before has been answered at the same
-    /// moment, and comes back about now; but not all at once, and the first of them should not have a sync for itself.
-    fn wait_for_company(&self, size: usize) -> Duration {
-        if self.commit_time < QUICK_COMMIT || size * 2 >= self.size {
-            return Duration::ZERO;
-        }
-        (self.commit_time / 4).min(COMPANY_TIME_MAX)
-    }
 }
 
 impl Loop {
@@ -271,7 +242,7 @@ impl Loop {
                 }
             }
             if done.len() < GROUP_MAX && started.elapsed() < GROUP_TIME_MAX {
-                next = self.next(done.len());
+                next = self.waiting.try_recv().ok();
             }
         }
         let mut reach = Reach::default();
@@ -279,9 +250,7 @@ impl Loop {
             reach.add(job.take_reach());
         }
         let commit = || execute(&self.connection, "COMMIT");
-        let committing = Instant::now();
         let failure = self.commits.commit(&self.connection, &reach, commit).err();
-        self.last = LastGroup { size: done.len(), commit_time: committing.elapsed() };
         if failure.is_some() {
             self.recover();
         } else {
@@ -292,20 +261,6 @@ impl Loop {
         }
         drop(passed);
         answer_all(done, failure.as_ref());
-    }
-
-    /// What is to be in the same group as `size` others.
-    fn next(&mut self, size: usize) -> Option<Waiting> {
-        let until = Instant::now() + self.last.wait_for_company(size);
-        loop {
-            if let Ok(next) = self.waiting.try_recv() {
-                return Some(next);
-            }
-            if Instant::now() >= until {
-                return None;
-            }
-            std::thread::sleep(COMPANY_PAUSE);
-        }
     }
 
     /// Runs one closure in a savepoint. An error means that the whole group is gone.

@@ -1,6 +1,8 @@
 //! Every function of the store does the same on both engines, by statements that both can prepare
 //! and that find their rows by an index.
 
+use std::sync::Arc;
+
 use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
 use galley_domain::content_piece::{ContentPiece, Slug, Title};
 use galley_domain::event::Occurrence;
@@ -281,10 +283,10 @@ fn everything() -> ListQuery {
 async fn ranks(tx: &WriteTx<'_>, open: &Given) -> Result<(), Error> {
     for group in [None, Some(open.group)] {
         let list = RankedList { workspace: open.workspace, group };
-        let ranks = content_piece_ranks::current(tx, list, None, NOW).await?;
+        let ranks = Arc::new(content_piece_ranks::make(tx, list, NOW).await?);
         assert_eq!(ranks.find(1, false), (None, 1));
-        let again = content_piece_ranks::current(tx, list, Some(ranks.clone()), NOW).await?;
-        assert_eq!(again, ranks);
+        let again = content_piece_ranks::bring_up(tx, list, ranks.clone(), NOW).await?;
+        assert_eq!(again, Some(ranks));
     }
     Ok(())
 }

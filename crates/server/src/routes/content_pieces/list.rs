@@ -1,5 +1,7 @@
 //! `GET /content-pieces/list`
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::response::Response;
 use galley_domain::variant::VariantName;
@@ -57,8 +59,8 @@ pub(crate) async fn handle(
     let sort = asked.sort;
     let ranked = asked.ranked_list(&scope).filter(|_| page.offset(has_cursor) >= DEEP);
     let known = ranked.and_then(|list| app.ranks().get(&list));
-    let is_deep = page.is_heavy(has_cursor) && known.is_none();
-    let heavy = is_deep || sorts_all || page.is_large();
+    let is_far = page.is_heavy(has_cursor) && known.is_none();
+    let heavy = is_far || sorts_all || page.is_large();
     let now = app.environment().now();
     let read = async move |tx: &Tx<'_>| {
         let variant = variants::find_named(tx, &scope, variant.as_ref()).await?;
@@ -68,11 +70,14 @@ pub(crate) async fn handle(
         let view =
             View { variant: variant.map(|variant| variant.id), content: format.content.is_some() };
         let mut list = asked.to_list_query(tx, &scope, page, view).await?;
-        let mut ranks = None;
-        if let Some(ranked) = ranked {
-            let current = content_piece_ranks::current(tx, ranked, known.clone(), now).await?;
-            (list.after, list.offset) = current.find(list.offset, sort.descending);
-            ranks = Some((ranked, current));
+        let ranks = match (ranked, &known) {
+            (Some(ranked), Some(known)) => {
+                content_piece_ranks::bring_up(tx, ranked, Arc::clone(known), now).await?
+            }
+            _ => None,
+        };
+        if let Some(ranks) = &ranks {
+            (list.after, list.offset) = ranks.find(list.offset, sort.descending);
         }
         let mut listed = content_piece_list::list(tx, scope.workspace, &list).await?;
         let next = page.cut(&mut listed).map(|(last, _)| cursor(sort, &sort.position(last)));
@@ -86,8 +91,10 @@ pub(crate) async fn handle(
     } else {
         database.read("content_pieces.list", read).await?
     };
-    if let Some((list, ranks)) = ranks {
-        app.ranks().insert(list, ranks);
+    match (ranked, ranks) {
+        (Some(list), Some(ranks)) => app.ranks().insert(list, ranks),
+        (Some(list), None) => app.make_ranks(list),
+        (None, _) => {}
     }
     let shown = format.show(&app, listed).await?;
     let mut response =
