@@ -44,7 +44,7 @@ pub(crate) fn measure(
     Ok(rounds)
 }
 
-/// The heads of [`line`].
+/// The heads of [`line()`].
 pub(crate) const HEADS: [&str; 9] =
     ["what", "beside", "ratio", "bar", "a second", "p50 ms", "p99 ms", "CPU µs", "its CPU µs"];
 

@@ -134,12 +134,13 @@ pub async fn bring_up(
     known: Arc<Ranks>,
     now: Timestamp,
 ) -> Result<Option<Arc<Ranks>>> {
-    if now.ms() - known.made_at.ms() >= AGE_MAX_MS {
+    if !(0..AGE_MAX_MS).contains(&(now.ms() - known.made_at.ms())) {
         return Ok(None);
     }
     let changes = changes_after(tx, list.workspace, known.sequence).await?;
     let Some(latest) = changes.last() else { return Ok(Some(known)) };
-    if changes.len() >= usize::try_from(EVENTS_MAX).unwrap_or(usize::MAX) {
+    let has_gap = changes[0].sequence != known.sequence + 1;
+    if has_gap || changes.len() >= usize::try_from(EVENTS_MAX).unwrap_or(usize::MAX) {
         return Ok(None);
     }
     let mut ranks = Ranks { sequence: latest.sequence, ..(*known).clone() };
@@ -192,7 +193,11 @@ fn read_change(row: &Row<'_>) -> Result<Change> {
     let event_type = row.text(1)?;
     let added = event_type == EventType::ContentPieceAdded.as_str();
     let removed = event_type == EventType::ContentPieceRemoved.as_str();
-    let moved_from = row.opt_text(4)?;
+    let mut moved_from = row.opt_text(4)?;
+    // Older programs didn't keep it.
+    if moved_from.is_none() && !added && !removed && row.opt_text(2)? != row.opt_text(3)? {
+        moved_from = Some("");
+    }
     let moved = event_type == EventType::ContentPieceUpdated.as_str() && moved_from.is_some();
     if !added && !removed && !moved {
         return Ok(change);

@@ -126,6 +126,9 @@ pub(crate) struct Reach {
     workspaces: Vec<(WorkspaceId, What)>,
 }
 
+/// Who changes more pieces than this together has changed all.
+const REACH_MAX: usize = 256;
+
 /// What of a workspace was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
@@ -190,6 +193,11 @@ impl Reach {
     }
 
     fn add_workspace(&mut self, changed: (WorkspaceId, What)) {
+        let is_long = self.workspaces.len() >= REACH_MAX;
+        let changed = match changed {
+            (workspace, What::Piece(_)) if is_long => (workspace, What::Content),
+            other => other,
+        };
         if !self.workspaces.contains(&changed) {
             self.workspaces.push(changed);
         }

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::Request;
-use axum::http::header::{ACCEPT_ENCODING, AUTHORIZATION, ETAG, HOST, ORIGIN};
+use axum::http::header::{ACCEPT_ENCODING, AUTHORIZATION, ETAG, HOST, ORIGIN, VARY};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use galley_domain::{ContentPieceId, Timestamp};
@@ -210,7 +210,15 @@ impl Answers {
         let token = answer.token.authentication.token;
         if let Err(error) = app.rate_limit().check(token, Some(&standing)) {
             let refused = error.into_response();
-            return Some(edge::finish_alone(refused, request, app, &standing, started));
+            let mut refused = edge::finish_alone(refused, request, app, &standing, started);
+            let of_origin = answer
+                .headers
+                .iter()
+                .filter(|(name, _)| name.as_str().starts_with("access-control-") || *name == VARY);
+            for (name, value) in of_origin {
+                refused.headers_mut().insert(name, value.clone());
+            }
+            return Some(refused);
         }
         app.token_use().note(app.database(), &answer.token.authentication, now);
         let is_known = conditional::names(request.headers(), answer.headers.get(ETAG)?);
@@ -242,7 +250,9 @@ impl Answers {
     /// Remembers an answer, which must be whole but for what is a request's own.
     pub(crate) async fn keep(&self, ticket: Ticket, response: Response) -> Response {
         let Some(known) = &self.known else { return response };
-        let Some(token) = self.tokens.get(&ticket.key.token) else { return response };
+        // What was known of the token may be older than the answer.
+        let token = self.tokens.get(&ticket.key.token).filter(|token| token.is_current());
+        let Some(token) = token else { return response };
         let (head, body) = response.into_parts();
         let most = usize::try_from(BODY_MAX).unwrap_or(usize::MAX);
         let body = match to_bytes(body, most).await {
@@ -286,6 +296,10 @@ impl Answers {
     ) {
         let last_change = database.last_change(authentication.workspace);
         let Some((moment, last_change)) = moment.zip(last_change) else { return };
+        // Who was slow to read it doesn't take the place of what is newer.
+        if self.tokens.get(&hash).is_some_and(|known| known.moment > moment) {
+            return;
+        }
         let authentication = Arc::clone(authentication);
         self.tokens.insert(hash, Arc::new(KnownToken { authentication, moment, last_change }));
     }

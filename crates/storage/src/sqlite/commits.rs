@@ -32,6 +32,9 @@ const HEADER: usize = 48;
 /// Where in it the count of commits is.
 const COUNT: usize = 8;
 
+/// Where the checksum of the log's last frame is, by which two histories of the same count differ.
+const CHECKSUM: usize = 24;
+
 /// The count begins anew when SQLite has to make the index anew, or after so many commits.
 const AGE: u64 = 1 << 32;
 
@@ -41,6 +44,8 @@ pub(super) struct Commits {
     index: Option<Arc<File>>,
     /// Up to here it is known what was changed.
     explained: AtomicU64,
+    /// The checksum that belongs to it.
+    checksum: AtomicU64,
     /// What is added to the count, so that moments only grow.
     age: AtomicU64,
     /// Held while a commit of ours is under way, and by who explains one of others.
@@ -58,6 +63,7 @@ impl Commits {
         let commits = Self {
             index: index.ok(),
             explained: AtomicU64::new(0),
+            checksum: AtomicU64::new(0),
             age: AtomicU64::new(AGE),
             under_way: Mutex::default(),
             changes: LastChanges::default(),
@@ -75,8 +81,8 @@ impl Commits {
     /// The present, if it can be told.
     pub(super) fn moment(&self) -> Option<Moment> {
         let explained = self.explained.load(Ordering::SeqCst);
-        let now = self.now()?;
-        if now == explained {
+        let (now, checksum) = self.now()?;
+        if now == explained && checksum == self.checksum.load(Ordering::SeqCst) {
             return Some(Moment(now));
         }
         // A commit of ours may have come in between.
@@ -90,15 +96,16 @@ impl Commits {
     /// Takes what isn't explained to have been others' and to have changed everything. To be called with `under_way`
     /// held.
     fn explain_others(&self) -> Option<Moment> {
-        let mut now = self.now()?;
+        let (mut now, checksum) = self.now()?;
         let explained = self.explained.load(Ordering::SeqCst);
-        if now < explained {
+        let is_another = checksum != self.checksum.load(Ordering::SeqCst);
+        if now < explained || (now == explained && is_another) {
             self.age.fetch_add(AGE, Ordering::SeqCst);
             now += AGE;
         }
         if now > explained {
             self.changes.note_everything(now);
-            self.explained.store(now, Ordering::SeqCst);
+            self.explain(now, checksum);
         }
         Some(Moment(now))
     }
@@ -124,11 +131,11 @@ impl Commits {
         }
         let result = commit();
         let after = self.now();
-        if let (Ok(()), Some(after), Some(seen)) = (&result, after, seen)
+        if let (Ok(()), Some((after, checksum)), Some(seen)) = (&result, after, seen)
             && before.is_some_and(|Moment(before)| before <= after)
             && data_version(connection) == Some(seen)
         {
-            self.explained.store(after, Ordering::SeqCst);
+            self.explain(after, checksum);
         } else {
             self.explain_others();
         }
@@ -136,8 +143,13 @@ impl Commits {
         result
     }
 
-    /// The count as it is, unless a commit is just changing it.
-    fn now(&self) -> Option<u64> {
+    fn explain(&self, now: u64, checksum: u64) {
+        self.checksum.store(checksum, Ordering::SeqCst);
+        self.explained.store(now, Ordering::SeqCst);
+    }
+
+    /// The count as it is, and the checksum, unless a commit is just changing them.
+    fn now(&self) -> Option<(u64, u64)> {
         let age = self.age.load(Ordering::SeqCst);
         let mut header = [0; 2 * HEADER];
         self.index.as_ref()?.read_exact_at(&mut header, 0).ok()?;
@@ -146,7 +158,8 @@ impl Commits {
         if first != second || field(0)? != VERSION {
             return None;
         }
-        Some(age + u64::from(field(COUNT)?))
+        let checksum = u64::from(field(CHECKSUM)?) << 32 | u64::from(field(CHECKSUM + 4)?);
+        Some((age + u64::from(field(COUNT)?), checksum))
     }
 }
 
