@@ -215,8 +215,9 @@ impl Answers {
                 .headers
                 .iter()
                 .filter(|(name, _)| name.as_str().starts_with("access-control-") || *name == VARY);
+            refused.headers_mut().remove(VARY);
             for (name, value) in of_origin {
-                refused.headers_mut().insert(name, value.clone());
+                refused.headers_mut().append(name, value.clone());
             }
             return Some(refused);
         }

@@ -240,6 +240,21 @@ on_both_engines! {
         assert!(refused.header("ratelimit").contains("r=0;"));
     }
 
+    async fn a_refusal_of_what_is_remembered_is_for_its_origin(store: TestStore) {
+        let origin = "https://site.example";
+        let limits = Limits { rate_limit: 2, cors_origins: vec![origin.parse().unwrap()], ..Limits::default() };
+        let service = Service::start_with(store, limits).await;
+        let token = service.token("tags:read", None).await;
+        for status in [200, 200, 429] {
+            let answer = get_as(&service, &token, "/tags/list", Some(origin)).await;
+            assert_eq!(answer.status, status);
+            assert_eq!(answer.header("access-control-allow-origin"), origin, "{status}");
+            let vary: Vec<_> = answer.headers.get_all("vary").iter().map(|value| value.to_str().unwrap()).collect();
+            let vary = vary.join(", ");
+            assert!(vary.contains("authorization") && vary.contains("origin"), "{status}: {vary}");
+        }
+    }
+
     async fn writers_read_what_they_wrote_while_others_read_the_same(store: TestStore) {
         let service = Arc::new(Service::start(store).await);
         let beside = beside(&service).await;
