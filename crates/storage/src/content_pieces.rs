@@ -197,21 +197,17 @@ pub async fn update(
     let (mut was, mut is) = (Vec::new(), Vec::new());
     push_columns(before, &mut was);
     push_columns(piece, &mut is);
-    // Only what differs: SQLite writes the indexes of all columns that a statement names.
     let mut params = vec![Value::from(workspace), Value::from(piece.id)];
     let mut changes = Vec::new();
     for ((column, was), is) in CHANGING.into_iter().zip(was).zip(is) {
-        if was != is {
+        if was != is || !INDEXED.contains(&column) {
             params.push(is);
             changes.push(format!("{column} = ?{}", params.len()));
         }
     }
-    if !changes.is_empty() {
-        let changes = changes.join(", ");
-        let sql =
-            format!("UPDATE content_pieces SET {changes} WHERE workspace_id = ?1 AND id = ?2");
-        tx.execute(&sql, &params).await?;
-    }
+    let changes = changes.join(", ");
+    let sql = format!("UPDATE content_pieces SET {changes} WHERE workspace_id = ?1 AND id = ?2");
+    tx.execute(&sql, &params).await?;
     if before.fields.tags != piece.fields.tags || before.order != piece.order {
         delete_tags(tx, workspace, before).await?;
         insert_tags(tx, workspace, piece).await?;
@@ -349,6 +345,10 @@ const CHANGING: [&str; 17] = [
     "member_ids",
     "placed_at_ms",
 ];
+
+/// Those of them that are named only where they change, as SQLite writes the indexes of all columns that a statement
+/// names. The others stand in every update, so that there are few statements to prepare.
+const INDEXED: [&str; 5] = ["content_group_id", "order_key", "date_ms", "title", "slug"];
 
 /// The values of [`CHANGING`].
 fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {

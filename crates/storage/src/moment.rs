@@ -52,7 +52,7 @@ impl Clocks {
             return;
         };
         let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
-        if pieces.len() == PIECES_MAX {
+        if pieces.len() == PIECES_MAX && !pieces.contains_key(&piece) {
             self.shared.fetch_max(moment, Ordering::SeqCst);
             pieces.clear();
         }

@@ -215,26 +215,13 @@ fn piece((piece, content): Viewed, overrides: Vec<Override>) -> anyhow::Result<f
         variants.insert(variant, format::Override::new(overrides, content));
     }
     let content = tree(content.as_deref().context("content was asked for")?)?;
-    let fields = piece.fields;
-    Ok(format::Piece {
+    Ok(format::with_fields_of!(piece.fields => format::Piece {
         id: piece.id,
         content_group_id: piece.content_group_id,
         order: piece.order,
         created_at: piece.created_at,
         updated_at: piece.updated_at,
-        title: fields.title,
-        slug: fields.slug,
-        date: fields.date,
-        description: fields.description,
-        cover_url: fields.cover_url,
-        cover_alt: fields.cover_alt,
-        cover_width: fields.cover_width,
-        canonical_link: fields.canonical_link,
-        filename: fields.filename,
-        custom_data: fields.custom_data,
-        tags: fields.tags,
-        members: fields.members,
         content,
         variants,
-    })
+    }))
 }

@@ -229,58 +229,41 @@ pub(super) struct Override {
     pub(super) content: Option<Value>,
 }
 
-impl Piece {
-    pub(super) fn fields(&self) -> ContentPieceFields {
-        ContentPieceFields {
-            date: self.date,
-            title: self.title.clone(),
-            description: self.description.clone(),
-            slug: self.slug.clone(),
-            cover_url: self.cover_url.clone(),
-            cover_alt: self.cover_alt.clone(),
-            cover_width: self.cover_width.clone(),
-            canonical_link: self.canonical_link.clone(),
-            filename: self.filename.clone(),
-            custom_data: self.custom_data.clone(),
-            tags: self.tags.clone(),
-            members: self.members.clone(),
+/// A value of a type that has a piece's fields, made of another one that has them by the same names.
+macro_rules! with_fields_of {
+    ($source:expr => $type:path { $($more:tt)* }) => {{
+        let source = $source;
+        $type {
+            date: source.date,
+            title: source.title,
+            description: source.description,
+            slug: source.slug,
+            cover_url: source.cover_url,
+            cover_alt: source.cover_alt,
+            cover_width: source.cover_width,
+            canonical_link: source.canonical_link,
+            filename: source.filename,
+            custom_data: source.custom_data,
+            tags: source.tags,
+            members: source.members,
+            $($more)*
         }
+    }};
+}
+pub(super) use with_fields_of;
+
+impl Piece {
+    pub(super) fn into_fields(self) -> ContentPieceFields {
+        with_fields_of!(self => ContentPieceFields {})
     }
 }
 
 impl Override {
     pub(super) fn new(overrides: ContentPieceOverrides, content: Option<Value>) -> Self {
-        Self {
-            title: overrides.title,
-            slug: overrides.slug,
-            date: overrides.date,
-            description: overrides.description,
-            cover_url: overrides.cover_url,
-            cover_alt: overrides.cover_alt,
-            cover_width: overrides.cover_width,
-            canonical_link: overrides.canonical_link,
-            filename: overrides.filename,
-            custom_data: overrides.custom_data,
-            tags: overrides.tags,
-            members: overrides.members,
-            content,
-        }
+        with_fields_of!(overrides => Override { content })
     }
 
-    pub(super) fn overrides(&self) -> ContentPieceOverrides {
-        ContentPieceOverrides {
-            date: self.date,
-            title: self.title.clone(),
-            description: self.description.clone(),
-            slug: self.slug.clone(),
-            cover_url: self.cover_url.clone(),
-            cover_alt: self.cover_alt.clone(),
-            cover_width: self.cover_width.clone(),
-            canonical_link: self.canonical_link.clone(),
-            filename: self.filename.clone(),
-            custom_data: self.custom_data.clone(),
-            tags: self.tags.clone(),
-            members: self.members.clone(),
-        }
+    pub(super) fn into_overrides(self) -> ContentPieceOverrides {
+        with_fields_of!(self => ContentPieceOverrides {})
     }
 }

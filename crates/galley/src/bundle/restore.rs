@@ -610,17 +610,17 @@ fn piece(path: &Path) -> Result<Read, String> {
         one.tags = one.tags.map(|tags| references("tags", tags)).transpose()?;
         one.members = one.members.map(|members| references("members", members)).transpose()?;
         let content = one.content.as_ref().map(|value| tree("content", value)).transpose()?;
-        overrides.push((variant, one.overrides(), content));
+        overrides.push((variant, one.into_overrides(), content));
     }
     let piece = ContentPiece {
         id: read.id,
         content_group_id: read.content_group_id,
         order: read.order.clone(),
         placed_at: read.created_at,
-        fields: read.fields(),
         version: 1,
         created_at: read.created_at,
         updated_at: read.updated_at,
+        fields: read.into_fields(),
     };
     Ok((piece, content, overrides))
 }

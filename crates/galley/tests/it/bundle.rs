@@ -213,12 +213,19 @@ on_both_engines! {
         let folder = store.directory().join("bundle");
         assert!(run(command(&store).arg("export").arg(&folder).args(["--format", "json"])).status.success());
         let other = another(&store).await;
-        for wait in [5, 20, 40, 80] {
+        // Each time a little later, until one comes to its end.
+        let mut killed = 0;
+        for wait in (5..).step_by(15) {
             let mut child = command(&other).arg("import").arg(&folder).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
             std::thread::sleep(std::time::Duration::from_millis(wait));
+            if child.try_wait().unwrap().is_some() {
+                break;
+            }
             child.kill().unwrap();
             child.wait().unwrap();
+            killed += 1;
         }
+        assert!(killed > 1, "hardly an import was stopped: {killed}");
         let last = run(command(&other).arg("import").arg(&folder));
         assert!(last.status.success(), "{last:?}");
         let second = other.directory().join("second");

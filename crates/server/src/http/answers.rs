@@ -148,6 +148,14 @@ pub(crate) struct Ticket {
     moment: Moment,
 }
 
+/// What is known of a request's answer.
+pub(crate) enum LookedUp {
+    /// All of it.
+    Known(Response),
+    /// Nothing, but what it may be remembered by.
+    New(Option<Ticket>),
+}
+
 struct RouteMetrics {
     whole: Counter,
     not_modified: Counter,
@@ -194,23 +202,39 @@ impl Answers {
         }
     }
 
-    /// The answer to a request, if it is known and still holds.
-    pub(crate) fn give(&self, app: &App, request: &Request) -> Option<Response> {
-        let started = Instant::now();
+    /// The answer to a request, if it is known and still holds; or what the answer may be remembered by.
+    pub(crate) fn look_up(&self, app: &App, request: &Request) -> LookedUp {
+        self.find(app, request).unwrap_or(LookedUp::New(None))
+    }
+
+    fn find(&self, app: &App, request: &Request) -> Option<LookedUp> {
         let known = self.known.as_ref()?;
-        let (route, key) = key_of(request)?;
+        let route = route_of(request)?;
         // Before anything is looked up: what holds at this moment is no older than the request.
-        app.database().moment()?;
-        let answer = known.get(&key)?;
+        let moment = app.database().moment()?;
+        let key = key_of(request)?;
         let now = app.environment().now();
-        if !answer.is_current() || answer.token.has_expired(now) {
-            return None;
-        }
+        let holds = |answer: &Arc<Answer>| answer.is_current() && !answer.token.has_expired(now);
+        Some(match known.get(&key).filter(holds) {
+            Some(answer) => LookedUp::Known(self.give(app, request, route, &answer, now)),
+            None => LookedUp::New(Some(Ticket { moment, key: key.to_key() })),
+        })
+    }
+
+    /// The answer once more, with what is the request's own.
+    fn give(
+        &self,
+        app: &App,
+        request: &Request,
+        route: usize,
+        answer: &Answer,
+        now: Timestamp,
+    ) -> Response {
+        let started = Instant::now();
         let standing = Standing::default();
-        let token = answer.token.authentication.token;
-        if let Err(error) = app.rate_limit().check(token, Some(&standing)) {
-            let refused = error.into_response();
-            let mut refused = edge::finish_alone(refused, request, app, &standing, started);
+        let authentication = &answer.token.authentication;
+        if let Err(error) = app.rate_limit().check(authentication.token, Some(&standing)) {
+            let mut refused = edge::finish_alone(error.into_response(), request, app, &standing);
             let of_origin = answer
                 .headers
                 .iter()
@@ -219,10 +243,11 @@ impl Answers {
             for (name, value) in of_origin {
                 refused.headers_mut().append(name, value.clone());
             }
-            return Some(refused);
+            return refused;
         }
-        app.token_use().note(app.database(), &answer.token.authentication, now);
-        let is_known = conditional::names(request.headers(), answer.headers.get(ETAG)?);
+        app.token_use().note(app.database(), authentication, now);
+        let own = answer.headers.get(ETAG);
+        let is_known = own.is_some_and(|own| conditional::names(request.headers(), own));
         let body = if is_known { Body::empty() } else { Body::from(answer.body.clone()) };
         let mut response = Response::new(body);
         *response.headers_mut() = answer.headers.clone();
@@ -236,16 +261,8 @@ impl Answers {
         let metrics = self.metrics[route][method].get_or_init(of_route);
         if is_known { &metrics.not_modified } else { &metrics.whole }.increment(1);
         metrics.seconds.record(started.elapsed());
-        let status = response.status().as_u16();
-        tracing::debug!(path = REMEMBERED[route], status, "answered from memory");
-        Some(response)
-    }
-
-    /// What the answer to this request may be remembered by.
-    pub(crate) fn ticket(&self, app: &App, request: &Request) -> Option<Ticket> {
-        self.known.as_ref()?;
-        let (_, key) = key_of(request)?;
-        Some(Ticket { moment: app.database().moment()?, key: key.to_key() })
+        edge::log_alone(request, &response, started);
+        response
     }
 
     /// Remembers an answer, which must be whole but for what is a request's own.
@@ -316,13 +333,17 @@ fn piece_of(target: &str) -> Option<ContentPieceId> {
     }
 }
 
-/// By what the answer to a request is known, and which route it takes.
-fn key_of(request: &Request) -> Option<(usize, KeyRef<'_>)> {
+/// Which route a request takes, if its answer may be remembered.
+fn route_of(request: &Request) -> Option<usize> {
     if !METHODS.contains(request.method()) || request.version() < Version::HTTP_11 {
         return None;
     }
     let path = request.uri().path();
-    let route = REMEMBERED.iter().position(|known| *known == path)?;
+    REMEMBERED.iter().position(|known| *known == path)
+}
+
+/// By what the answer to a request is known.
+fn key_of(request: &Request) -> Option<KeyRef<'_>> {
     let headers = request.headers();
     let only = |name| {
         let mut values = headers.get_all(name).iter();
@@ -336,13 +357,12 @@ fn key_of(request: &Request) -> Option<(usize, KeyRef<'_>)> {
     if !scheme.eq_ignore_ascii_case("bearer") {
         return None;
     }
-    let key = KeyRef {
+    Some(KeyRef {
         token: Sha256::digest(token.trim().as_bytes()).into(),
         target: request.uri().path_and_query()?.as_str(),
         accept_encoding: only(ACCEPT_ENCODING).ok()?,
         origin: only(ORIGIN).ok()?,
-    };
-    Some((route, key))
+    })
 }
 
 impl std::fmt::Debug for Answers {

@@ -1,7 +1,7 @@
 //! What every handler has at hand.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::http::HeaderValue;
@@ -166,8 +166,7 @@ impl App {
 
     /// Makes the ranks of a list for those who come next, beside the requests.
     pub(crate) fn make_ranks(&self, list: RankedList) {
-        let ranking = || self.0.ranking.lock().unwrap_or_else(PoisonError::into_inner);
-        if !ranking().insert(list) {
+        if !self.ranking().insert(list) {
             return;
         }
         let app = self.clone();
@@ -178,8 +177,12 @@ impl App {
                 Ok(ranks) => app.ranks().insert(list, Arc::new(ranks)),
                 Err(error) => tracing::debug!(%error, "a list's ranks could not be made"),
             }
-            app.0.ranking.lock().unwrap_or_else(PoisonError::into_inner).remove(&list);
+            app.ranking().remove(&list);
         });
+    }
+
+    fn ranking(&self) -> MutexGuard<'_, HashSet<RankedList>> {
+        self.0.ranking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many requests each token may send.

@@ -4,7 +4,7 @@
 //! when their client goes away, turns panics and problems into bodies, and logs and counts.
 
 use std::panic::AssertUnwindSafe;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -23,7 +23,7 @@ use tower::ServiceExt;
 use tracing::Instrument;
 
 use crate::environment::Environment;
-use crate::http::answers::Answers;
+use crate::http::answers::{Answers, LookedUp};
 use crate::http::app::App;
 use crate::http::problem::{Issue, Problem, Reason, Step};
 use crate::http::rate_limit::Standing;
@@ -38,10 +38,10 @@ struct Route(MatchedPath);
 /// Answers a request, from memory or by `router`.
 pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> Response {
     let started = Instant::now();
-    if let Some(response) = app.answers().give(app, &request) {
-        return response;
-    }
-    let ticket = app.answers().ticket(app, &request);
+    let ticket = match app.answers().look_up(app, &request) {
+        LookedUp::Known(response) => return response,
+        LookedUp::New(ticket) => ticket,
+    };
     let environment = app.environment();
     let standing = Standing::default();
     request.extensions_mut().insert(standing.clone());
@@ -115,8 +115,8 @@ pub(crate) fn finish_alone(
     request: &Request,
     app: &App,
     standing: &Standing,
-    started: Instant,
 ) -> Response {
+    let started = Instant::now();
     let request_id = request_id(request.headers(), app.environment());
     let mut response = finish(response, &request_id, request.method());
     set_request_id(&mut response, &request_id);
@@ -232,6 +232,22 @@ fn report(method: &Method, path: &str, response: &Response, started: Instant) {
     metrics::counter!("galley_http_requests_total", &labels).increment(1);
     metrics::histogram!("galley_http_request_seconds", "route" => route.to_owned())
         .record(duration);
+    log(method, path, status, duration);
+}
+
+/// Logs a request that no handler has seen, in the same way as others, where somebody listens.
+pub(crate) fn log_alone(request: &Request, response: &Response, started: Instant) {
+    if !tracing::enabled!(tracing::Level::DEBUG) {
+        return;
+    }
+    let id = response.headers().get(&REQUEST_ID).and_then(|id| id.to_str().ok());
+    let trace_id = trace_id(request.headers()).map(tracing::field::display);
+    let span = tracing::info_span!("request", id, trace_id);
+    let path = request.uri().path();
+    span.in_scope(|| log(request.method(), path, response.status(), started.elapsed()));
+}
+
+fn log(method: &Method, path: &str, status: StatusCode, duration: Duration) {
     let (status, ms) = (status.as_u16(), duration.as_secs_f64() * 1_000.0);
     if status >= StatusCode::INTERNAL_SERVER_ERROR.as_u16() {
         tracing::warn!(%method, path, status, ms, "answered");

@@ -5,9 +5,8 @@
 //! as that takes, which is tens of milliseconds, nobody could read.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -41,34 +40,62 @@ const MOMENT_MAX: Duration = Duration::from_millis(40);
 const LEFT_ALONE: Duration = Duration::from_secs(1);
 
 /// Keeps the writer and a log that begins anew apart. Left to SQLite, a writer that meets one sleeps for up to 25 ms
-/// at a time, however soon that is over.
+/// at a time, however soon that is over. A lock would not do: who takes it again at once leaves others no chance.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
-    is_wanted: AtomicBool,
-    lock: Mutex<()>,
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct GateState {
+    is_closed: bool,
+    is_passed: bool,
+}
+
+/// Whoever is in the gate, until this is dropped.
+#[derive(Debug)]
+pub(super) struct InGate<'g> {
+    gate: &'g Gate,
+    leave: fn(&mut GateState),
 }
 
 impl Gate {
-    /// To be held by the writer for as long as it writes.
-    pub(super) fn pass(&self) -> MutexGuard<'_, ()> {
-        // A lock that is taken again at once leaves others no chance.
-        while self.is_wanted.load(Ordering::Acquire) {
-            std::thread::sleep(GATE_PAUSE);
-        }
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+    /// For the writer, while it writes: waits until the gate is open.
+    pub(super) fn pass(&self) -> InGate<'_> {
+        let mut state = self.wait_while(self.state(), |state| state.is_closed);
+        state.is_passed = true;
+        InGate { gate: self, leave: |state| state.is_passed = false }
     }
 
-    /// Keeps the writer out.
-    fn close(&self) -> MutexGuard<'_, ()> {
-        self.is_wanted.store(true, Ordering::Release);
-        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        self.is_wanted.store(false, Ordering::Release);
-        guard
+    /// Keeps the writer out, once it has left.
+    fn close(&self) -> InGate<'_> {
+        let mut state = self.state();
+        state.is_closed = true;
+        drop(self.wait_while(state, |state| state.is_passed));
+        InGate { gate: self, leave: |state| state.is_closed = false }
+    }
+
+    fn state(&self) -> MutexGuard<'_, GateState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_while<'g>(
+        &self,
+        state: MutexGuard<'g, GateState>,
+        condition: fn(&GateState) -> bool,
+    ) -> MutexGuard<'g, GateState> {
+        let waited = self.changed.wait_while(state, |state| condition(state));
+        waited.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How often the writer looks whether it is let in.
-const GATE_PAUSE: Duration = Duration::from_micros(50);
+impl Drop for InGate<'_> {
+    fn drop(&mut self) {
+        (self.leave)(&mut self.gate.state());
+        self.gate.changed.notify_one();
+    }
+}
 
 /// The thread that makes checkpoints.
 #[derive(Debug)]

@@ -93,7 +93,11 @@ pub(crate) async fn handle(
     };
     match (ranked, ranks) {
         (Some(list), Some(ranks)) => app.ranks().insert(list, ranks),
-        (Some(list), None) => app.make_ranks(list),
+        (Some(list), None) => {
+            // Who comes meanwhile is told at once that the page is far.
+            app.ranks().remove(&list);
+            app.make_ranks(list);
+        }
         (None, _) => {}
     }
     let shown = format.show(&app, listed).await?;
