@@ -217,7 +217,11 @@ impl Database {
             let slice = pressure.map(Pressure::slice);
             let (result, has_news) = {
                 let tx = WriteTx::new(session.tx(), slice.as_ref());
-                (operation(&tx).await, tx.has_news())
+                let result = match operation(&tx).await {
+                    Ok(value) => tx.change_generations().await.map(|()| value).map_err(E::from),
+                    Err(error) => Err(error),
+                };
+                (result, tx.has_news())
             };
             let error = match session.finish(result).await {
                 Ok(value) => {
@@ -249,6 +253,12 @@ impl Database {
             Engine::Sqlite(sqlite) => sqlite.moment(),
             Engine::Postgres(_) => None,
         }
+    }
+
+    /// Whether other programs may write without this one being told, so that only the database itself knows whether
+    /// something was changed ([`crate::tokens::find_by_hash_with_generation`]): on PostgreSQL.
+    pub fn has_generations(&self) -> bool {
+        matches!(*self.engine, Engine::Postgres(_))
     }
 
     /// When a workspace was last changed; nothing, where [`Database::moment`] tells nothing.

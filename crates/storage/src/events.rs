@@ -10,6 +10,7 @@ use galley_domain::{ContentGroupId, EventId, Timestamp, WorkspaceId};
 use crate::content_groups;
 use crate::content_pieces::{comma_separated, in_list};
 use crate::error::{Error, Result};
+use crate::moment::Generation;
 use crate::row::Row;
 use crate::tx::{Tx, WriteTx};
 use crate::value::{Value, params};
@@ -60,12 +61,13 @@ pub async fn append(
     let count = i64::try_from(events.len()).expect("fewer events than numbers");
     let last = tx
         .get(
-            "UPDATE workspace_sequences SET last_sequence = last_sequence + ?2
+            "UPDATE workspace_sequences SET last_sequence = last_sequence + ?2, generation = ?3
              WHERE workspace_id = ?1 RETURNING last_sequence",
-            params![workspace, count],
+            params![workspace, count, Generation::next()],
             |row| row.int(0),
         )
         .await?;
+    tx.has_next_generation(workspace);
     let moved = moved_groups(tx, workspace, events).await?;
     let numbered: Vec<Numbered<'_>> = events
         .iter()

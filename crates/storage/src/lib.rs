@@ -47,7 +47,7 @@ pub mod workspaces;
 
 pub use database::{Database, DatabaseUrl, Options, Role};
 pub use error::{Error, Failure, Result};
-pub use moment::{LastChange, Moment};
+pub use moment::{Generation, LastChange, Moment};
 pub use priority::stand_back;
 pub use row::Row;
 pub use statement_log::StatementLog;

@@ -49,6 +49,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "order_before",
         sql: include_str!("../migrations/0007_order_before.sql"),
     },
+    Migration {
+        version: 8,
+        name: "generations",
+        sql: include_str!("../migrations/0008_generations.sql"),
+    },
 ];
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -8,7 +8,7 @@
 //! - A statement that doesn't name its workspace first is taken to change every workspace.
 //! - A commit that this program didn't make is taken to have changed everything.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -19,6 +19,29 @@ use crate::value::Value;
 /// A moment in the store's history. What is read after it was asked for is not older.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(pub(crate) u64);
+
+/// Another one after each change of what remembered answers show of a workspace, for a database that several
+/// programs write. Whoever finds the same as before finds nothing changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Generation(i64);
+
+impl Generation {
+    /// One that never was.
+    pub(crate) fn next() -> Self {
+        Self(rand::random())
+    }
+
+    /// As the database has it.
+    pub(crate) fn of(stored: i64) -> Self {
+        Self(stored)
+    }
+}
+
+impl From<Generation> for Value<'_> {
+    fn from(generation: Generation) -> Self {
+        Value::Int(generation.0)
+    }
+}
 
 /// When a workspace was last changed.
 #[derive(Debug, Clone, Default)]
@@ -175,7 +198,9 @@ impl Reach {
     /// Adds what a statement has changed with these parameters.
     pub(crate) fn add_statement(&mut self, sql: &str, params: &[Value<'_>]) {
         let table = changed_table(sql);
-        if table.is_some_and(|table| NOT_REMEMBERED.contains(&table)) {
+        // Of a user who is new, answers show nothing until one is made a member.
+        let is_new_user = table == Some("users") && sql.starts_with("INSERT");
+        if is_new_user || table.is_some_and(|table| NOT_REMEMBERED.contains(&table)) {
             return;
         }
         let is_of = |tables: &[&str]| table.is_some_and(|table| tables.contains(&table));
@@ -190,6 +215,16 @@ impl Reach {
             Some(workspace) => self.add_workspace((workspace, what)),
             None => self.everything = true,
         }
+    }
+
+    /// Whether it may be every workspace's.
+    pub(crate) fn is_of_everything(&self) -> bool {
+        self.everything
+    }
+
+    /// The workspaces that it names.
+    pub(crate) fn workspaces(&self) -> BTreeSet<WorkspaceId> {
+        self.workspaces.iter().map(|&(workspace, _)| workspace).collect()
     }
 
     fn add_workspace(&mut self, changed: (WorkspaceId, What)) {
@@ -274,6 +309,7 @@ mod tests {
             everything
         );
         assert_eq!(of("DELETE FROM users", &[]), everything);
+        assert_eq!(of("INSERT INTO users (id) VALUES (?1)", &[Value::Int(1)]), nothing);
         assert_eq!(
             of("WITH a AS (SELECT 1) UPDATE tags SET label = ''", &named),
             own_of(What::Access)

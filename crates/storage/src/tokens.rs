@@ -9,6 +9,7 @@ use galley_domain::{
 
 use crate::content_pieces::comma_separated;
 use crate::error::Result;
+use crate::moment::Generation;
 use crate::row::Row;
 use crate::tx::{Tx, WriteTx};
 use crate::value::params;
@@ -105,10 +106,10 @@ fn read(row: &Row<'_>) -> Result<Token> {
     })
 }
 
-const SELECT_AUTHENTICATION: &str = "SELECT t.id, t.workspace_id, t.user_id, m.id, \
-    r.base_type, r.permissions, t.permissions, t.content_group_ids, t.extension, \
-    t.expires_at_ms, t.last_used_at_ms
-    FROM tokens t
+const AUTHENTICATION: &str = "t.id, t.workspace_id, t.user_id, m.id, r.base_type, r.permissions, \
+    t.permissions, t.content_group_ids, t.extension, t.expires_at_ms, t.last_used_at_ms";
+
+const OF_TOKEN: &str = "FROM tokens t
     JOIN workspace_members m ON m.workspace_id = t.workspace_id AND m.user_id = t.user_id
     JOIN roles r ON r.workspace_id = m.workspace_id AND r.id = m.role_id";
 
@@ -131,8 +132,22 @@ fn read_authentication(row: &Row<'_>) -> Result<Authentication> {
 
 /// Finds the token with this hash, whose user is still a member, whether or not it has expired.
 pub async fn find_by_hash(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Authentication>> {
-    let sql = format!("{SELECT_AUTHENTICATION} WHERE t.hash = ?1");
+    let sql = format!("SELECT {AUTHENTICATION} {OF_TOKEN} WHERE t.hash = ?1");
     tx.find(&sql, params![hash.as_slice()], read_authentication).await
+}
+
+/// The same, with the generation of its workspace: what is read after this is no older than that.
+pub async fn find_by_hash_with_generation(
+    tx: &Tx<'_>,
+    hash: &[u8; 32],
+) -> Result<Option<(Authentication, Generation)>> {
+    let sql = format!(
+        "SELECT {AUTHENTICATION}, s.generation {OF_TOKEN}
+         JOIN workspace_sequences s ON s.workspace_id = t.workspace_id
+         WHERE t.hash = ?1"
+    );
+    let read = |row: &Row<'_>| Ok((read_authentication(row)?, Generation::of(row.int(11)?)));
+    tx.find(&sql, params![hash.as_slice()], read).await
 }
 
 /// What a token says by now about a request that carries it, if its user is still a member.
@@ -141,7 +156,7 @@ pub async fn find_authentication(
     workspace: WorkspaceId,
     id: TokenId,
 ) -> Result<Option<Authentication>> {
-    let sql = format!("{SELECT_AUTHENTICATION} WHERE t.workspace_id = ?1 AND t.id = ?2");
+    let sql = format!("SELECT {AUTHENTICATION} {OF_TOKEN} WHERE t.workspace_id = ?1 AND t.id = ?2");
     tx.find(&sql, params![workspace, id], read_authentication).await
 }
 

@@ -4,6 +4,7 @@
 //! are; for PostgreSQL they become `$1`. Calls take `&self`, so that reads can be joined: on
 //! PostgreSQL joined reads share one round trip, on SQLite each is done at its first poll.
 
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,14 +12,15 @@ use std::sync::{Mutex, PoisonError};
 use deadpool_postgres::ClientWrapper;
 use futures_util::future::try_join_all;
 use futures_util::{TryStreamExt, pin_mut};
+use galley_domain::WorkspaceId;
 use tokio_postgres::types::ToSql;
 
 use crate::error::{Error, Result};
-use crate::moment::Reach;
+use crate::moment::{Generation, Reach};
 use crate::pressure::Slice;
 use crate::row::Row;
 use crate::statement_log::StatementLog;
-use crate::value::Value;
+use crate::value::{Value, params};
 
 /// A transaction that reads.
 #[derive(Debug)]
@@ -35,6 +37,8 @@ pub struct WriteTx<'a> {
     /// Of one in the background.
     slice: Option<&'a Slice>,
     reach: Mutex<Reach>,
+    /// The workspaces that have their next generation.
+    next: Mutex<BTreeSet<WorkspaceId>>,
 }
 
 #[derive(Debug)]
@@ -171,12 +175,41 @@ impl<'a> Deref for WriteTx<'a> {
 
 impl<'a> WriteTx<'a> {
     pub(crate) fn new(tx: Tx<'a>, slice: Option<&'a Slice>) -> Self {
-        Self { tx, has_news: AtomicBool::new(false), slice, reach: Mutex::default() }
+        Self {
+            tx,
+            has_news: AtomicBool::new(false),
+            slice,
+            reach: Mutex::default(),
+            next: Mutex::default(),
+        }
     }
 
     /// What it has changed.
     pub(crate) fn reach(&self) -> Reach {
         self.reach.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// To be called when the workspace was given its next generation.
+    pub(crate) fn has_next_generation(&self, workspace: WorkspaceId) {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner).insert(workspace);
+    }
+
+    /// Gives the workspaces that were changed their next generation, by which other programs see that they were. To
+    /// be called last.
+    pub(crate) async fn change_generations(&self) -> Result<()> {
+        const UPDATE: &str = "UPDATE workspace_sequences SET generation = ?1";
+        let reach = self.reach();
+        if reach.is_of_everything() {
+            return self.execute_unseen(UPDATE, params![Generation::next()]).await.map(drop);
+        }
+        let mut changed = reach.workspaces();
+        let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        changed.retain(|workspace| !next.contains(workspace));
+        for workspace in changed {
+            let sql = format!("{UPDATE} WHERE workspace_id = ?2");
+            self.execute_unseen(&sql, params![Generation::next(), workspace]).await?;
+        }
+        Ok(())
     }
 
     /// Whether this transaction, which is in the background, keeps others from writing. What has

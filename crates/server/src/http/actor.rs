@@ -8,16 +8,17 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use galley_domain::Permission;
 use galley_domain::access_token::AccessToken;
 use galley_domain::permission::Resource;
 use galley_storage::tokens::{self, Authentication};
-use galley_storage::{Error as StorageError, Tx};
+use galley_storage::{Error as StorageError, Generation, Tx};
 use sha2::{Digest, Sha256};
 
-use crate::http::answers::TokenHash;
+use crate::http::answers::{Found, TokenHash};
 use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::problem::Problem;
@@ -122,13 +123,17 @@ impl<P: Needs> Argument for Actor<P> {
 }
 
 async fn authenticate(parts: &Parts, app: &App) -> Result<Arc<Authentication>, Error> {
-    let token = bearer(parts).ok_or_else(|| {
+    let token = bearer(&parts.headers).ok_or_else(|| {
         Problem::unauthorized(
             "send the header Authorization: Bearer <ACCESS_TOKEN> with a valid token",
         )
     })?;
     let now = app.environment().now();
-    match find(app, hash(&token)).await? {
+    let found = match parts.extensions.get() {
+        Some(Found(found)) => found.clone(),
+        None => find(app, hash(&token)).await,
+    };
+    match found? {
         Some(found) if found.expires_at.is_none_or(|end| end > now) => {
             app.token_use().note(app.database(), &found, now);
             app.rate_limit().check(found.token, parts.extensions.get())?;
@@ -157,9 +162,20 @@ async fn find(app: &App, hash: TokenHash) -> Result<Option<Arc<Authentication>>,
     Ok(found)
 }
 
+/// What the token with this hash says by the store, and the generation of its workspace.
+pub(crate) async fn find_with_generation(
+    app: &App,
+    hash: TokenHash,
+) -> Result<Option<(Arc<Authentication>, Generation)>, StorageError> {
+    let read = async move |tx: &Tx<'_>| tokens::find_by_hash_with_generation(tx, &hash).await;
+    let name = "tokens.find_by_hash_with_generation";
+    let found = app.database().read::<_, StorageError, _>(name, read).await?;
+    Ok(found.map(|(authentication, generation)| (Arc::new(authentication), generation)))
+}
+
 /// The well-formed token of the `Authorization` header, which must be the only one.
-fn bearer(parts: &Parts) -> Option<AccessToken> {
-    let mut values = parts.headers.get_all(AUTHORIZATION).iter();
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<AccessToken> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("bearer") {

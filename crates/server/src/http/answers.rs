@@ -5,7 +5,8 @@
 //! changed since ([`galley_storage::Database::moment`]): whoever reads after a write was answered never gets what
 //! was before. The same holds for what a token may do.
 //!
-//! Where the store tells no moment, nothing is remembered.
+//! Where others write the store, too, it is asked each time: whoever looks up the token of a request learns the
+//! generation of its workspace ([`galley_storage::Generation`]), and an answer of the same one still holds.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -17,12 +18,13 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use galley_domain::{ContentPieceId, Timestamp};
 use galley_storage::tokens::Authentication;
-use galley_storage::{Database, LastChange, Moment};
+use galley_storage::{Database, Error, Generation, LastChange, Moment};
 use metrics::{Counter, Histogram};
 use quick_cache::sync::Cache;
 use quick_cache::{Equivalent, Weighter};
 use sha2::{Digest, Sha256};
 
+use crate::http::actor;
 use crate::http::app::App;
 use crate::http::conditional;
 use crate::http::edge;
@@ -114,21 +116,38 @@ impl KeyRef<'_> {
 
 #[derive(Debug)]
 struct Answer {
-    token: Arc<KnownToken>,
-    moment: Moment,
-    /// The piece that it is of, if it is of one.
-    piece: Option<ContentPieceId>,
+    state: State,
     headers: HeaderMap,
     body: Bytes,
 }
 
+/// The state of the store that an answer is of.
+#[derive(Debug)]
+enum State {
+    /// A moment, known without asking.
+    Moment {
+        token: Arc<KnownToken>,
+        moment: Moment,
+        /// The piece that it is of, if it is of one.
+        piece: Option<ContentPieceId>,
+    },
+    /// What the store said.
+    Generation(Generation),
+}
+
 impl Answer {
-    fn is_current(&self) -> bool {
-        let last_change = &self.token.last_change;
-        match self.piece {
-            Some(piece) => last_change.of_piece_is_before(piece, self.moment),
-            None => last_change.is_before(self.moment),
-        }
+    /// The token as it was, if the answer is known to hold without asking.
+    fn holds(&self) -> Option<&KnownToken> {
+        let State::Moment { token, moment, piece } = &self.state else { return None };
+        let is_current = match *piece {
+            Some(piece) => token.last_change.of_piece_is_before(piece, *moment),
+            None => token.last_change.is_before(*moment),
+        };
+        is_current.then_some(token)
+    }
+
+    fn is_of(&self, generation: Generation) -> bool {
+        matches!(self.state, State::Generation(own) if own == generation)
     }
 }
 
@@ -145,7 +164,14 @@ impl Weighter<Key, Arc<Answer>> for Weight {
 #[derive(Debug)]
 pub(crate) struct Ticket {
     key: Key,
-    moment: Moment,
+    since: Since,
+}
+
+/// Since when nothing may have changed for an answer to hold.
+#[derive(Debug, Clone, Copy)]
+enum Since {
+    Moment(Moment),
+    Generation(Generation),
 }
 
 /// What is known of a request's answer.
@@ -155,6 +181,10 @@ pub(crate) enum LookedUp {
     /// Nothing, but what it may be remembered by.
     New(Option<Ticket>),
 }
+
+/// What was found of a request's token in the store already.
+#[derive(Debug, Clone)]
+pub(crate) struct Found(pub(crate) Result<Option<Arc<Authentication>>, Error>);
 
 struct RouteMetrics {
     whole: Counter,
@@ -203,22 +233,54 @@ impl Answers {
     }
 
     /// The answer to a request, if it is known and still holds; or what the answer may be remembered by.
-    pub(crate) fn look_up(&self, app: &App, request: &Request) -> LookedUp {
-        self.find(app, request).unwrap_or(LookedUp::New(None))
+    pub(crate) async fn look_up(&self, app: &App, request: &mut Request) -> LookedUp {
+        let looked_up = if app.database().has_generations() {
+            self.look_up_by_generation(app, request).await
+        } else {
+            self.look_up_by_moment(app, request)
+        };
+        looked_up.unwrap_or(LookedUp::New(None))
     }
 
-    fn find(&self, app: &App, request: &Request) -> Option<LookedUp> {
+    fn look_up_by_moment(&self, app: &App, request: &Request) -> Option<LookedUp> {
         let known = self.known.as_ref()?;
         let route = route_of(request)?;
         // Before anything is looked up: what holds at this moment is no older than the request.
         let moment = app.database().moment()?;
         let key = key_of(request)?;
         let now = app.environment().now();
-        let holds = |answer: &Arc<Answer>| answer.is_current() && !answer.token.has_expired(now);
-        Some(match known.get(&key).filter(holds) {
-            Some(answer) => LookedUp::Known(self.give(app, request, route, &answer, now)),
-            None => LookedUp::New(Some(Ticket { moment, key: key.to_key() })),
-        })
+        if let Some(answer) = known.get(&key)
+            && let Some(token) = answer.holds()
+            && !token.has_expired(now)
+        {
+            let given = self.give(app, request, route, &answer, &token.authentication, now);
+            return Some(LookedUp::Known(given));
+        }
+        let (key, since) = (key.to_key(), Since::Moment(moment));
+        Some(LookedUp::New(Some(Ticket { key, since })))
+    }
+
+    async fn look_up_by_generation(&self, app: &App, request: &mut Request) -> Option<LookedUp> {
+        let known = self.known.as_ref()?;
+        let route = route_of(request)?;
+        let key = key_of(request)?.to_key();
+        let token = actor::bearer(request.headers())?;
+        let found = actor::find_with_generation(app, actor::hash(&token)).await;
+        let now = app.environment().now();
+        let mut ticket = None;
+        if let Ok(Some((authentication, generation))) = &found {
+            if authentication.expires_at.is_none_or(|end| end > now)
+                && let Some(answer) = known.get(&key).filter(|answer| answer.is_of(*generation))
+            {
+                let given = self.give(app, request, route, &answer, authentication, now);
+                return Some(LookedUp::Known(given));
+            }
+            ticket = Some(Ticket { key, since: Since::Generation(*generation) });
+        }
+        // Whoever asks for the token next has it.
+        let found = found.map(|found| found.map(|(authentication, _)| authentication));
+        request.extensions_mut().insert(Found(found));
+        Some(LookedUp::New(ticket))
     }
 
     /// The answer once more, with what is the request's own.
@@ -228,11 +290,11 @@ impl Answers {
         request: &Request,
         route: usize,
         answer: &Answer,
+        authentication: &Authentication,
         now: Timestamp,
     ) -> Response {
         let started = Instant::now();
         let standing = Standing::default();
-        let authentication = &answer.token.authentication;
         if let Err(error) = app.rate_limit().check(authentication.token, Some(&standing)) {
             let mut refused = edge::finish_alone(error.into_response(), request, app, &standing);
             let of_origin = answer
@@ -268,9 +330,16 @@ impl Answers {
     /// Remembers an answer, which must be whole but for what is a request's own.
     pub(crate) async fn keep(&self, ticket: Ticket, response: Response) -> Response {
         let Some(known) = &self.known else { return response };
-        // What was known of the token may be older than the answer.
-        let token = self.tokens.get(&ticket.key.token).filter(|token| token.is_current());
-        let Some(token) = token else { return response };
+        let Ticket { key, since } = ticket;
+        let state = match since {
+            Since::Generation(generation) => State::Generation(generation),
+            Since::Moment(moment) => {
+                // What was known of the token may be older than the answer.
+                let token = self.tokens.get(&key.token).filter(|token| token.is_current());
+                let Some(token) = token else { return response };
+                State::Moment { token, moment, piece: piece_of(&key.target) }
+            }
+        };
         let (head, body) = response.into_parts();
         let most = usize::try_from(BODY_MAX).unwrap_or(usize::MAX);
         let body = match to_bytes(body, most).await {
@@ -280,10 +349,8 @@ impl Answers {
                 return StatusCode::INTERNAL_SERVER_ERROR.into_response();
             }
         };
-        let (moment, piece) = (ticket.moment, piece_of(&ticket.key.target));
-        let (headers, whole) = (head.headers.clone(), body.clone());
-        let answer = Answer { token, moment, piece, headers, body: whole };
-        known.insert(ticket.key, Arc::new(answer));
+        let answer = Answer { state, headers: head.headers.clone(), body: body.clone() };
+        known.insert(key, Arc::new(answer));
         Response::from_parts(head, Body::from(body))
     }
 

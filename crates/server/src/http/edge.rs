@@ -38,7 +38,7 @@ struct Route(MatchedPath);
 /// Answers a request, from memory or by `router`.
 pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> Response {
     let started = Instant::now();
-    let ticket = match app.answers().look_up(app, &request) {
+    let ticket = match app.answers().look_up(app, &mut request).await {
         LookedUp::Known(response) => return response,
         LookedUp::New(ticket) => ticket,
     };

@@ -7,8 +7,8 @@ use std::time::Duration;
 use galley_domain::content_piece::Title;
 use galley_domain::{ContentPieceId, TokenId};
 use galley_server::Limits;
-use galley_storage::{Database, Error, Options, Role, WriteTx, content_pieces, tokens, variants};
-use galley_testing::{TestStore, on_both_engines};
+use galley_storage::{Database, Error, WriteTx, content_pieces, tokens, variants};
+use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -48,28 +48,19 @@ async fn assert_fresh(service: &Service, token: &str, paths: &[String], after: &
     }
 }
 
-/// Whether a token or a piece was looked up since this was last asked, or the statements taken.
-fn has_read(service: &Service) -> bool {
-    service
-        .statements
-        .take()
-        .keys()
-        .any(|sql| sql.contains("FROM tokens t") || sql.contains("FROM content_pieces p"))
+/// Which of tokens and pieces were looked up, and how often, since this was last asked, or the statements taken.
+fn read(service: &Service) -> (usize, usize) {
+    let statements = service.statements.take();
+    let of = |table: &str| {
+        let read = statements.iter().filter(|(sql, _)| sql.contains(table));
+        read.map(|(_, &count)| usize::try_from(count).unwrap()).sum()
+    };
+    (of("FROM tokens t"), of("FROM content_pieces p"))
 }
 
-/// A second way to the same store, as a command has.
-async fn beside(service: &Service) -> Option<Database> {
-    let path = service.database.path()?;
-    let options = Options {
-        url: galley_storage::DatabaseUrl::Sqlite(path.to_owned()),
-        role: Role::Command,
-        program_version: "0.1.0",
-        now: service.environment.now(),
-        connections: 1,
-        write_wait_max: Duration::from_secs(10),
-        statement_log: None,
-    };
-    Some(Database::open(options).await.unwrap())
+/// What a read from memory looks up: who asks, where only the database knows whether that still holds.
+fn read_from_memory(service: &Service) -> (usize, usize) {
+    (usize::from(service.database.has_generations()), 0)
 }
 
 async fn retitle(database: &Database, service: &Service, id: ContentPieceId, title: String) {
@@ -169,14 +160,17 @@ on_both_engines! {
         let first = comparable(service.get(&path).await);
         service.statements.take();
         assert_eq!(comparable(service.get(&path).await), first);
-        let remembers = service.database.path().is_some();
-        assert_eq!(has_read(&service), !remembers);
+        assert_eq!(read(&service), read_from_memory(&service));
         // Nor when somebody else's workspace changes.
         let tag = service.send_as(&other.token, Method::POST, "/tags", Some(&json!({"label": "x"}))).await;
         assert_eq!(tag.status, 201);
         service.statements.take();
         assert_eq!(comparable(service.get(&path).await), first);
-        assert_eq!(has_read(&service), !remembers);
+        assert_eq!(read(&service), read_from_memory(&service));
+        // What is read from the store is asked for once.
+        service.statements.take();
+        assert_eq!(service.get(&format!("{path}&content=true")).await.status, 200);
+        assert_eq!(read(&service), (read_from_memory(&service).0, 1));
         // Compressed or not, in parts or not, the request's own headers stay its own.
         let request = service.request(Method::GET, &path).bearer_auth(&service.home.token).header("x-request-id", "mine");
         assert_eq!(Answer::of(request).await.header("x-request-id"), "mine");
@@ -257,7 +251,8 @@ on_both_engines! {
 
     async fn writers_read_what_they_wrote_while_others_read_the_same(store: TestStore) {
         let service = Arc::new(Service::start(store).await);
-        let beside = beside(&service).await;
+        let beside = Arc::new(service.beside().await);
+        let another = service.another_server().await;
         let mut ids = Vec::new();
         for number in 0..6 {
             ids.push(service.create("/content-pieces", &service.piece(&format!("p-{number}"))).await);
@@ -281,21 +276,22 @@ on_both_engines! {
         }
         let mut writers = Vec::new();
         for (index, id) in ids.into_iter().enumerate() {
-            let (service, beside) = (Arc::clone(&service), beside.clone());
+            let (service, beside, another) = (Arc::clone(&service), Arc::clone(&beside), another.clone());
             writers.push(tokio::spawn(async move {
                 let path = format!("/content-pieces?id={id}");
                 for number in 1..=40 {
                     let title = format!("N{number}");
-                    match &beside {
-                        // Every third piece is written by somebody else than the server.
-                        Some(beside) if index % 3 == 0 => retitle(beside, &service, id.parse().unwrap(), title.clone()).await,
-                        _ => {
-                            let answer = service.put("/content-pieces", &json!({"id": id, "title": title})).await;
-                            assert_eq!(answer.status, 204);
-                        }
+                    // Every third piece is written by somebody else than the server.
+                    if index % 3 == 0 {
+                        retitle(&beside, &service, id.parse().unwrap(), title.clone()).await;
+                    } else {
+                        let answer = service.put("/content-pieces", &json!({"id": id, "title": title})).await;
+                        assert_eq!(answer.status, 204);
                     }
-                    assert_eq!(service.get(&path).await.body["title"], json!(title));
-                    assert_eq!(service.get(&path).await.body["title"], json!(title));
+                    for server in [Some(&service.url), another.as_ref(), Some(&service.url), another.as_ref()].into_iter().flatten() {
+                        let request = service.request_to(server, Method::GET, &path).bearer_auth(&service.home.token);
+                        assert_eq!(Answer::of(request).await.body["title"], json!(title), "{server}");
+                    }
                 }
             }));
         }
@@ -307,40 +303,39 @@ on_both_engines! {
             reader.await.unwrap();
         }
     }
-}
 
-/// What another process does, on the file itself.
-#[tokio::test(flavor = "multi_thread")]
-async fn commands_beside_the_server_are_seen() {
-    let service = Service::start(TestStore::sqlite()).await;
-    let beside = beside(&service).await.unwrap();
-    let workspace = service.home.made.workspace;
-    let id = service.create("/content-pieces", &service.piece("a")).await;
-    let path = format!("/content-pieces?id={id}");
-    let token = service.token("contentPieces:read", None).await;
-    for number in 0..20 {
-        for token in [&token, &service.home.token] {
-            assert_eq!(get_as(&service, token, &path, None).await.status, 200);
+    /// What another process does, on the database itself.
+    async fn commands_beside_the_server_are_seen(store: TestStore) {
+        let service = Service::start(store).await;
+        let beside = service.beside().await;
+        let workspace = service.home.made.workspace;
+        let id = service.create("/content-pieces", &service.piece("a")).await;
+        let path = format!("/content-pieces?id={id}");
+        let token = service.token("contentPieces:read", None).await;
+        for number in 0..20 {
+            for token in [&token, &service.home.token] {
+                assert_eq!(get_as(&service, token, &path, None).await.status, 200);
+            }
+            let title = format!("by a command {number}");
+            retitle(&beside, &service, id.parse().unwrap(), title.clone()).await;
+            assert_eq!(service.get(&path).await.body["title"], json!(title));
+            // One of our own in between.
+            assert_eq!(
+                service.post("/tags", &json!({"label": format!("t{number}")})).await.status,
+                201
+            );
+            assert_eq!(service.get(&path).await.body["title"], json!(title));
         }
-        let title = format!("by a command {number}");
-        retitle(&beside, &service, id.parse().unwrap(), title.clone()).await;
-        assert_eq!(service.get(&path).await.body["title"], json!(title));
-        // One of our own in between.
-        assert_eq!(
-            service.post("/tags", &json!({"label": format!("t{number}")})).await.status,
-            201
-        );
-        assert_eq!(service.get(&path).await.body["title"], json!(title));
+        let variant = service.create("/variants", &json!({"key": "de", "label": "German"})).await;
+        assert_eq!(service.get("/variants/list").await.body[0]["key"], "de");
+        let variant = variant.parse().unwrap();
+        let delete = async move |tx: &WriteTx<'_>| variants::delete(tx, workspace, variant).await;
+        assert!(beside.write::<_, Error, _>("delete", delete).await.unwrap());
+        assert_eq!(service.get("/variants/list").await.body, json!([]));
+        let token_id: TokenId = service.token_id(&token).await.parse().unwrap();
+        assert_eq!(get_as(&service, &token, &path, None).await.status, 200);
+        let revoke = async move |tx: &WriteTx<'_>| tokens::delete(tx, workspace, token_id).await;
+        beside.write::<_, Error, _>("revoke", revoke).await.unwrap();
+        assert_eq!(get_as(&service, &token, &path, None).await.status, 401);
     }
-    let variant = service.create("/variants", &json!({"key": "de", "label": "German"})).await;
-    assert_eq!(service.get("/variants/list").await.body[0]["key"], "de");
-    let variant = variant.parse().unwrap();
-    let delete = async move |tx: &WriteTx<'_>| variants::delete(tx, workspace, variant).await;
-    assert!(beside.write::<_, Error, _>("delete", delete).await.unwrap());
-    assert_eq!(service.get("/variants/list").await.body, json!([]));
-    let token_id: TokenId = service.token_id(&token).await.parse().unwrap();
-    assert_eq!(get_as(&service, &token, &path, None).await.status, 200);
-    let revoke = async move |tx: &WriteTx<'_>| tokens::delete(tx, workspace, token_id).await;
-    beside.write::<_, Error, _>("revoke", revoke).await.unwrap();
-    assert_eq!(get_as(&service, &token, &path, None).await.status, 401);
 }

@@ -104,6 +104,27 @@ pub(crate) struct Answer {
     pub(crate) body: Value,
 }
 
+fn options(store: &TestStore, role: Role, environment: &Environment) -> Options {
+    Options {
+        url: store.url.clone(),
+        role,
+        program_version: "0.1.0",
+        now: environment.now(),
+        connections: 8,
+        write_wait_max: Duration::from_secs(10),
+        statement_log: None,
+    }
+}
+
+/// Serves a database at a port of its own; the address.
+async fn serve(database: &Database, environment: &Environment, limits: Limits) -> String {
+    let app = App::new(database.clone(), environment.clone(), key(), limits, None);
+    let server = Server::bind(([127, 0, 0, 1], 0).into()).await.expect("a port is free");
+    let url = format!("http://{}", server.address().expect("it is bound"));
+    tokio::spawn(server.run(app, std::future::pending()));
+    url
+}
+
 impl Service {
     pub(crate) async fn start(store: TestStore) -> Self {
         Self::start_with(store, Limits::default()).await
@@ -124,22 +145,30 @@ impl Service {
             Environment::with_clock(Arc::<TestClock>::clone(&clock)).with_resolver(names);
         let statements = Arc::new(StatementLog::default());
         let options = Options {
-            url: store.url.clone(),
-            role: Role::Server,
-            program_version: "0.1.0",
-            now: environment.now(),
-            connections: 8,
-            write_wait_max: Duration::from_secs(10),
             statement_log: Some(Arc::clone(&statements)),
+            ..options(&store, Role::Server, &environment)
         };
         let database = Database::open(options).await.expect("the store opens");
         let home = make_first_workspace(&database, &environment).await;
-        let app = App::new(database.clone(), environment.clone(), key(), limits, None);
-        let server = Server::bind(([127, 0, 0, 1], 0).into()).await.expect("a port is free");
-        let url = format!("http://{}", server.address().expect("it is bound"));
-        tokio::spawn(server.run(app, std::future::pending()));
+        let url = serve(&database, &environment, limits).await;
         let client = Client::builder().no_proxy().build().expect("a client can be made");
         Self { url, database, environment, statements, home, clock, client, store }
+    }
+
+    /// A second way to the same store, as a command has.
+    pub(crate) async fn beside(&self) -> Database {
+        let options = options(&self.store, Role::Command, &self.environment);
+        Database::open(options).await.expect("the store opens")
+    }
+
+    /// The address of a second server on the same database, where there can be one.
+    pub(crate) async fn another_server(&self) -> Option<String> {
+        if self.database.path().is_some() {
+            return None;
+        }
+        let options = options(&self.store, Role::Server, &self.environment);
+        let database = Database::open(options).await.expect("the store opens");
+        Some(serve(&database, &self.environment, Limits::default()).await)
     }
 
     /// How many deadlocks the database has broken; SQLite, with one writer, has none.
@@ -189,7 +218,17 @@ impl Service {
 
     /// A request to fill in by hand.
     pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
-        self.client.request(method, format!("{}{path}", self.url))
+        self.request_to(&self.url, method, path)
+    }
+
+    /// The same, to another server.
+    pub(crate) fn request_to(
+        &self,
+        server: &str,
+        method: Method,
+        path: &str,
+    ) -> reqwest::RequestBuilder {
+        self.client.request(method, format!("{server}{path}"))
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {

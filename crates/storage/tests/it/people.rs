@@ -307,7 +307,9 @@ async fn the_tokens(
     assert_eq!(found.base_type, Some(BaseType::Admin));
     assert!(!found.is_unlimited());
     let again = tokens::find_authentication(tx, workspace, token.id).await?;
-    assert_eq!(again, Some(found));
+    assert_eq!(again.as_ref(), Some(&found));
+    let with_generation = tokens::find_by_hash_with_generation(tx, &[9; 32]).await?;
+    assert_eq!(with_generation.map(|(found, _)| found), Some(found));
     assert_eq!(tokens::find_by_hash(tx, &[8; 32]).await?, None);
     for whose in [None, Some(user)] {
         let listed = tokens::list(tx, workspace, whose, None, 10, 0).await?;
