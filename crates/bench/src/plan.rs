@@ -16,6 +16,7 @@ use crate::rows::{self, Effort, HEADS, Row};
 use crate::server::{LOAD_CORE, SERVER_CORE, Server};
 use crate::store::Store;
 use crate::table::{self, median};
+use crate::yardsticks;
 
 /// Measures Galley beside its yardsticks.
 #[derive(Args)]
@@ -307,7 +308,7 @@ impl Plan {
             format!("GET /content-pieces?id={id}&content=true HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\n\r\n")
                 .into_bytes()
         });
-        let reader = Reader::new(host.to_string(), requests.collect());
+        let reader = Reader::new(host.to_string(), requests.collect()).without_sleep();
         let operations = Operations::new(&store, &names);
         let gets = operations.gets(&operations.reads()[1].2);
         let time = Duration::from_secs(self.seconds);
@@ -393,14 +394,25 @@ impl Plan {
         let names = store.names(self.few)?;
         self.copy_to_postgres(&store, url)?;
         let key = fs::read_to_string(store.folder.join("galley.key"))?;
-        let settings =
-            [("GALLEY_DATABASE_URL", url.clone()), ("GALLEY_KEY", key.trim().to_owned())];
-        let galley = store.serve(&self.galley, &settings)?;
+        match yardsticks::postgres::keep_to(LOAD_CORE, url) {
+            Ok(()) => println!("PostgreSQL shares the core of the load.\n"),
+            Err(error) => println!("PostgreSQL runs where it likes: {error:#}\n"),
+        }
         let floor = Self::yardstick(|address| {
             vec!["postgres-floor".to_owned(), address.to_string(), url.clone()]
         })?;
-        let rows = Operations::new(&store, &names).cold().into_iter().take(1).collect();
-        self.rows(rows, "floor", &galley, &floor)
+        let row = Operations::new(&store, &names).cold().remove(0);
+        let hot = Row { name: "the same from memory".to_owned(), bar: 1.0, ..row.clone() };
+        for (row, answers_max) in [(row, "0"), (hot, "1024")] {
+            let settings = [
+                ("GALLEY_DATABASE_URL", url.clone()),
+                ("GALLEY_KEY", key.trim().to_owned()),
+                ("GALLEY_ANSWERS_MAX", answers_max.to_owned()),
+            ];
+            let galley = store.serve(&self.galley, &settings)?;
+            self.rows(vec![row], "floor", &galley, &floor)?;
+        }
+        Ok(())
     }
 
     fn copy_to_postgres(&self, store: &Store, url: &str) -> anyhow::Result<()> {

@@ -8,6 +8,7 @@ use crate::server::Server;
 use crate::table;
 
 /// Requests to Galley, and those to a yardstick.
+#[derive(Clone)]
 pub(crate) struct Row {
     pub(crate) name: String,
     /// The least ratio of their rates.

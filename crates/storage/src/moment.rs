@@ -4,7 +4,7 @@
 //! of commits, which is looked at anew each time ([`crate::Database::moment`]), and by what each transaction changed,
 //! which its statements say ([`Reach`]). Both err on the side of reading again:
 //!
-//! - A change counts from before its commit on. Whoever looks between that and the commit reads the store.
+//! - Until its commit a change hasn't happened; from then on nobody is told the present before it is noted.
 //! - A statement that doesn't name its workspace first is taken to change every workspace.
 //! - A commit that this program didn't make is taken to have changed everything.
 

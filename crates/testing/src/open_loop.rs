@@ -49,12 +49,20 @@ pub struct Reader {
     address: String,
     /// What is sent.
     requests: Arc<Vec<Vec<u8>>>,
+    sleeps: bool,
 }
 
 impl Reader {
     /// Of whole requests to `address`, which are answered by 200 with a length.
     pub fn new(address: String, requests: Vec<Vec<u8>>) -> Self {
-        Self { address, requests: Arc::new(requests) }
+        Self { address, requests: Arc::new(requests), sleeps: true }
+    }
+
+    /// With a processor to itself. On a virtual one the server would pay for waking the reader with each answer more
+    /// than for the answer.
+    #[must_use]
+    pub fn without_sleep(self) -> Self {
+        Self { sleeps: false, ..self }
     }
 
     /// Reads a second in a closed loop.
@@ -83,7 +91,9 @@ impl Reader {
         let done = Arc::new(AtomicBool::new(false));
         let connections = (0..CONNECTIONS).map(|_| Connection::new(self)).collect();
         let until = Arc::clone(&done);
-        let thread = std::thread::spawn(move || keep_asking(connections, rate, &until));
+        let sleeps = self.sleeps;
+        let ask = move || keep_asking(connections, rate, sleeps, &until);
+        let thread = std::thread::spawn(ask);
         let result = work.await;
         done.store(true, Ordering::Relaxed);
         (result, Times::of(thread.join().expect("the clients end")))
@@ -92,7 +102,12 @@ impl Reader {
 
 /// Sends what is due over whichever connection is free, until it is done. One thread for all connections: many would
 /// take longer to be woken than what they measure.
-fn keep_asking(mut connections: Vec<Connection>, rate: f64, done: &AtomicBool) -> Vec<Duration> {
+fn keep_asking(
+    mut connections: Vec<Connection>,
+    rate: f64,
+    sleeps: bool,
+    done: &AtomicBool,
+) -> Vec<Duration> {
     for connection in &connections {
         connection.stream.set_nonblocking(true).expect("it is a TCP connection");
     }
@@ -112,6 +127,7 @@ fn keep_asking(mut connections: Vec<Connection>, rate: f64, done: &AtomicBool) -
             continue;
         }
         let wait = match free {
+            _ if !sleeps => Duration::ZERO,
             Some(_) => due.saturating_duration_since(Instant::now()),
             None => Duration::from_millis(100),
         };

@@ -3,8 +3,10 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::process::Command;
 use std::sync::Arc;
 
+use anyhow::{Context, ensure};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Query, State};
@@ -50,6 +52,23 @@ pub(crate) fn serve(address: SocketAddr, url: &str) -> anyhow::Result<()> {
         axum::serve(listener, router).await?;
         Ok(())
     })
+}
+
+/// Lets the server of this database run on one core alone, where it is on this machine and may be told so.
+pub(crate) fn keep_to(core: &str, url: &str) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let own: i32 = runtime.block_on(async {
+        let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+        tokio::spawn(connection);
+        anyhow::Ok(client.query_one("SELECT pg_backend_pid()", &[]).await?.get(0))
+    })?;
+    // Connections are served by children of the server.
+    let status = std::fs::read_to_string(format!("/proc/{own}/status"))?;
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+    let parent = parent.context("a process has a parent")?.trim();
+    let pinned = Command::new("taskset").args(["-cp", core, parent]).output()?;
+    ensure!(pinned.status.success(), "{}", String::from_utf8_lossy(&pinned.stderr).trim());
+    Ok(())
 }
 
 async fn handle(

@@ -5,11 +5,11 @@
 //! which connections learn that there is something new. It is read there with one `pread`, a quarter of what asking
 //! a connection (`PRAGMA data_version`) costs. The header stands twice; while the two differ a commit is under way.
 //!
-//! Two things must not be missed: what our own writer changed, and that another process changed anything. The writer
-//! notes the first before its commit ([`Commits::commit`]). After it, by `PRAGMA data_version` on its own connection,
-//! it knows whether others have committed since it began; if not, the count is *explained*. A reader that finds
-//! another count than the explained one has found either a commit of ours that is just under way, then it is told
-//! nothing and reads the store, or somebody else's, then everything counts as changed.
+//! Two things must not be missed: what our own writer changed, and that another process changed anything. After a
+//! commit the writer knows, by `PRAGMA data_version` on its own connection, whether others have committed since it
+//! began. If not, it notes what its own commit changed, and then that the count is *explained* ([`Commits::commit`]). A
+//! reader that finds another count than the explained one has found either a commit of ours that is being explained,
+//! for which it waits some microseconds, or somebody else's, then everything counts as changed.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -89,7 +89,9 @@ impl Commits {
         if explained < now && now <= self.explained.load(Ordering::SeqCst) {
             return Some(Moment(now));
         }
-        let _guard = self.under_way.try_lock().ok()?;
+        // To read the store instead would take longer than the writer needs now, and it may be waiting for this thread
+        // to leave it the processor.
+        let _guard = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         self.explain_others()
     }
 
@@ -125,16 +127,13 @@ impl Commits {
         // Whatever was committed since our last one, before this transaction began.
         let before = self.explain_others();
         let seen = data_version(connection);
-        match before {
-            Some(Moment(before)) => self.changes.note(reach, before + 1),
-            None => self.changes.note_everything(self.explained.load(Ordering::SeqCst) + 1),
-        }
         let result = commit();
         let after = self.now();
         if let (Ok(()), Some((after, checksum)), Some(seen)) = (&result, after, seen)
             && before.is_some_and(|Moment(before)| before <= after)
             && data_version(connection) == Some(seen)
         {
+            self.changes.note(reach, after);
             self.explain(after, checksum);
         } else {
             self.explain_others();
