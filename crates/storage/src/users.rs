@@ -47,9 +47,10 @@ pub async fn find(tx: &Tx<'_>, id: UserId) -> Result<Option<User>> {
     Ok(tx.find(&sql, params![id], |row| read(row, 0)).await?.flatten())
 }
 
-/// Finds a user to change it: nobody else does until this transaction ends.
+/// Finds a user to change it: nobody else does, or makes it a member of anything, until this transaction ends. A new
+/// workspace would otherwise not be told that its member has changed.
 pub async fn find_to_change(tx: &WriteTx<'_>, id: UserId) -> Result<Option<User>> {
-    let sql = format!("SELECT {COLUMNS} FROM users u WHERE u.id = ?1{}", tx.for_no_key_update());
+    let sql = format!("SELECT {COLUMNS} FROM users u WHERE u.id = ?1{}", tx.for_update());
     Ok(tx.find(&sql, params![id], |row| read(row, 0)).await?.flatten())
 }
 

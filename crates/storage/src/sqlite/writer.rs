@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, oneshot};
 
 use super::checkpoint::{CheckpointSignal, Gate};
@@ -92,7 +92,10 @@ impl Writer {
         options: &Options,
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
-        let runtime = Handle::try_current().ok();
+        // One of a single thread may be left alone while somebody waits elsewhere.
+        let has_threads =
+            |runtime: &Handle| runtime.runtime_flavor() != RuntimeFlavor::CurrentThread;
+        let runtime = Handle::try_current().ok().filter(has_threads);
         let thread = std::thread::Builder::new()
             .name("writer".to_owned())
             .spawn(move || {
@@ -202,6 +205,20 @@ impl<T, E, F> std::fmt::Debug for Write<T, E, F> {
     }
 }
 
+/// A group's answers, given when this is dropped: also by a runtime that is about to end, and runs nothing more.
+struct Answers {
+    jobs: Vec<Box<dyn Job>>,
+    failure: Option<Error>,
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        for job in std::mem::take(&mut self.jobs) {
+            job.answer(self.failure.as_ref());
+        }
+    }
+}
+
 struct Loop {
     connection: Connection,
     commits: Arc<Commits>,
@@ -229,6 +246,8 @@ impl Loop {
             first.job.answer(Some(&error));
             return;
         }
+        // What others have committed is made known here, so that nobody has to wait for it until our commit is synced.
+        self.commits.moment();
         let started = Instant::now();
         let mut done: Vec<Box<dyn Job>> = Vec::new();
         let mut next = Some(first);
@@ -270,10 +289,10 @@ impl Loop {
     /// Answers a whole group from within the runtime. From here each answer would wake a sleeping thread of it for one
     /// request alone, which costs more than the request.
     fn answer_all(&self, jobs: Vec<Box<dyn Job>>, failure: Option<Error>) {
-        let answer_all = move || jobs.into_iter().for_each(|job| job.answer(failure.as_ref()));
+        let answers = Answers { jobs, failure };
         match &self.runtime {
-            Some(runtime) => drop(runtime.spawn(async move { answer_all() })),
-            None => answer_all(),
+            Some(runtime) => drop(runtime.spawn(async move { drop(answers) })),
+            None => drop(answers),
         }
     }
 
