@@ -308,7 +308,7 @@ impl Plan {
             format!("GET /content-pieces?id={id}&content=true HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\n\r\n")
                 .into_bytes()
         });
-        let reader = Reader::new(host.to_string(), requests.collect()).without_sleep();
+        let reader = Reader::new(host.to_string(), requests.collect()).restless();
         let operations = Operations::new(&store, &names);
         let gets = operations.gets(&operations.reads()[1].2);
         let time = Duration::from_secs(self.seconds);

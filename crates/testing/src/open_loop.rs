@@ -17,6 +17,9 @@ pub const CLIENTS: usize = 8;
 /// How many connections the open loop has.
 const CONNECTIONS: usize = 32;
 
+/// How long it waits for answers at a time.
+const WAIT_MAX: Duration = Duration::from_millis(100);
+
 /// Times of requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
@@ -49,20 +52,20 @@ pub struct Reader {
     address: String,
     /// What is sent.
     requests: Arc<Vec<Vec<u8>>>,
-    sleeps: bool,
+    is_restless: bool,
 }
 
 impl Reader {
     /// Of whole requests to `address`, which are answered by 200 with a length.
     pub fn new(address: String, requests: Vec<Vec<u8>>) -> Self {
-        Self { address, requests: Arc::new(requests), sleeps: true }
+        Self { address, requests: Arc::new(requests), is_restless: false }
     }
 
-    /// With a processor to itself. On a virtual one the server would pay for waking the reader with each answer more
-    /// than for the answer.
+    /// With a processor to itself, on which it looks for answers all the time. On a virtual one the server would pay
+    /// for waking the reader more than for the answer.
     #[must_use]
-    pub fn without_sleep(self) -> Self {
-        Self { sleeps: false, ..self }
+    pub fn restless(self) -> Self {
+        Self { is_restless: true, ..self }
     }
 
     /// Reads a second in a closed loop.
@@ -91,8 +94,8 @@ impl Reader {
         let done = Arc::new(AtomicBool::new(false));
         let connections = (0..CONNECTIONS).map(|_| Connection::new(self)).collect();
         let until = Arc::clone(&done);
-        let sleeps = self.sleeps;
-        let ask = move || keep_asking(connections, rate, sleeps, &until);
+        let wait_max = if self.is_restless { Duration::ZERO } else { WAIT_MAX };
+        let ask = move || keep_asking(connections, rate, wait_max, &until);
         let thread = std::thread::spawn(ask);
         let result = work.await;
         done.store(true, Ordering::Relaxed);
@@ -105,7 +108,7 @@ impl Reader {
 fn keep_asking(
     mut connections: Vec<Connection>,
     rate: f64,
-    sleeps: bool,
+    wait_max: Duration,
     done: &AtomicBool,
 ) -> Vec<Duration> {
     for connection in &connections {
@@ -127,9 +130,8 @@ fn keep_asking(
             continue;
         }
         let wait = match free {
-            _ if !sleeps => Duration::ZERO,
-            Some(_) => due.saturating_duration_since(Instant::now()),
-            None => Duration::from_millis(100),
+            Some(_) => due.saturating_duration_since(Instant::now()).min(wait_max),
+            None => wait_max,
         };
         let asked: Vec<usize> =
             (0..connections.len()).filter(|&index| asked_at[index].is_some()).collect();

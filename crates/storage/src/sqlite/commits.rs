@@ -113,10 +113,11 @@ impl Commits {
     }
 
     /// Commits what `connection` has written, by `commit`; `reach` is what that changes. The connection has begun its
-    /// transaction as a writer, and nobody else writes.
+    /// transaction as a writer, `before` is the moment after that, and nobody else has written since.
     pub(super) fn commit(
         &self,
         connection: &Connection,
+        before: Option<Moment>,
         reach: &Reach,
         commit: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
@@ -124,8 +125,6 @@ impl Commits {
             return commit();
         }
         let guard = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whatever was committed since our last one, before this transaction began.
-        let before = self.explain_others();
         let seen = data_version(connection);
         let result = commit();
         let after = self.now();

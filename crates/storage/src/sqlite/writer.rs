@@ -246,8 +246,9 @@ impl Loop {
             first.job.answer(Some(&error));
             return;
         }
-        // What others have committed is made known here, so that nobody has to wait for it until our commit is synced.
-        self.commits.moment();
+        // Here, so that what others have committed is known long before our commit is under way: who asks meanwhile
+        // would have to wait until that is synced.
+        let before = self.commits.moment();
         let started = Instant::now();
         let mut done: Vec<Box<dyn Job>> = Vec::new();
         let mut next = Some(first);
@@ -273,7 +274,7 @@ impl Loop {
             reach.add(job.take_reach());
         }
         let commit = || execute(&self.connection, "COMMIT");
-        let failure = self.commits.commit(&self.connection, &reach, commit).err();
+        let failure = self.commits.commit(&self.connection, before, &reach, commit).err();
         if failure.is_some() {
             self.recover();
         } else {

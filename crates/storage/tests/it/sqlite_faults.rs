@@ -148,3 +148,17 @@ async fn the_log_begins_anew_though_somebody_reads_all_the_time() {
     // One that never begins anew has more than all that was written.
     assert!(written > 350 * MIB && largest < written, "{} MiB", largest / MIB);
 }
+
+/// Groups are answered from within the runtime in which the database was opened.
+#[test]
+fn a_write_is_answered_also_when_the_runtime_has_ended() {
+    let runtime =
+        || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let (first, second) = (runtime().unwrap(), runtime().unwrap());
+    let open = first.block_on(Open::new(TestStore::sqlite()));
+    first.block_on(insert(&open, 1)).unwrap();
+    drop(first);
+    second.block_on(insert(&open, 2)).unwrap();
+    assert!(second.block_on(insert(&open, 2)).is_err(), "it is there");
+    assert_eq!(second.block_on(slugs(&open)), ["p1", "p2"]);
+}
