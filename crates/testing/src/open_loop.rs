@@ -56,7 +56,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Of whole requests to `address`, which are answered by 200 with a length.
+    /// Of whole requests to `address`, which are answered by 200 with a length, or by 204.
     pub fn new(address: String, requests: Vec<Vec<u8>>) -> Self {
         Self { address, requests: Arc::new(requests), is_restless: false }
     }
@@ -72,7 +72,7 @@ impl Reader {
     pub fn peak(&self) -> f64 {
         const TIME: Duration = Duration::from_secs(5);
         let clients = (0..CLIENTS).map(|first| {
-            let mut connection = Connection::new(self);
+            let mut connection = Connection::new(&self.address, &self.requests);
             std::thread::spawn(move || {
                 let started = Instant::now();
                 let mut count = 0;
@@ -92,69 +92,106 @@ impl Reader {
     /// those before: one that is sent late, as its connection still waits for an answer, has waited since then.
     pub async fn beside<T>(&self, rate: f64, work: impl Future<Output = T>) -> (T, Times) {
         let done = Arc::new(AtomicBool::new(false));
-        let connections = (0..CONNECTIONS).map(|_| Connection::new(self)).collect();
         let until = Arc::clone(&done);
-        let wait_max = if self.is_restless { Duration::ZERO } else { WAIT_MAX };
-        let ask = move || keep_asking(connections, rate, wait_max, &until);
-        let thread = std::thread::spawn(ask);
+        let loops = self.loops(rate, &[]);
+        let thread = std::thread::spawn(move || loops.run(|| until.load(Ordering::Relaxed)).0);
         let result = work.await;
         done.store(true, Ordering::Relaxed);
         (result, Times::of(thread.join().expect("the clients end")))
     }
+
+    /// How long reads take that are due at a steady rate, while as many clients send `others` one after another, each
+    /// whenever it was answered; and how often they were. All on this thread, so that neither waits for the other to
+    /// have the processor.
+    pub fn beside_clients(&self, rate: f64, time: Duration, others: &[Vec<u8>]) -> (Times, usize) {
+        let loops = self.loops(rate, others);
+        let started = Instant::now();
+        let (times, answered) = loops.run(|| started.elapsed() > time);
+        (Times::of(times), answered)
+    }
+
+    fn loops(&self, rate: f64, others: &[Vec<u8>]) -> Loops {
+        let connect = |requests: &Arc<Vec<Vec<u8>>>| -> Vec<Connection> {
+            (0..CONNECTIONS).map(|_| Connection::new(&self.address, requests)).collect()
+        };
+        let mut connections = connect(&self.requests);
+        if !others.is_empty() {
+            connections.extend(connect(&Arc::new(others.to_vec())));
+        }
+        let wait_max = if self.is_restless { Duration::ZERO } else { WAIT_MAX };
+        Loops { connections, rate, wait_max }
+    }
 }
 
-/// Sends what is due over whichever connection is free, until it is done. One thread for all connections: many would
-/// take longer to be woken than what they measure.
-fn keep_asking(
-    mut connections: Vec<Connection>,
+/// An open loop over the first [`CONNECTIONS`], and a closed one over each of the others. One thread for all: many
+/// would take longer to be woken than what they measure.
+struct Loops {
+    connections: Vec<Connection>,
     rate: f64,
     wait_max: Duration,
-    done: &AtomicBool,
-) -> Vec<Duration> {
-    for connection in &connections {
-        connection.stream.set_nonblocking(true).expect("it is a TCP connection");
-    }
-    let started = Instant::now();
-    let mut times = Vec::new();
-    let mut asked_at = vec![None; connections.len()];
-    let mut number = 0;
-    while !done.load(Ordering::Relaxed) {
-        let due = started + Duration::from_secs_f64(as_float(number) / rate);
-        let free = asked_at.iter().position(Option::is_none);
-        if let Some(free) = free
-            && due <= Instant::now()
-        {
-            connections[free].send(number);
-            asked_at[free] = Some(due);
-            number += 1;
-            continue;
+}
+
+impl Loops {
+    /// Sends what is due over whichever connection is free, until it is done. Gives the times of the open loop, and
+    /// how often the other one was answered.
+    fn run(self, is_done: impl Fn() -> bool) -> (Vec<Duration>, usize) {
+        let Self { mut connections, rate, wait_max } = self;
+        for connection in &connections {
+            connection.stream.set_nonblocking(true).expect("it is a TCP connection");
         }
-        let wait = match free {
-            Some(_) => due.saturating_duration_since(Instant::now()).min(wait_max),
-            None => wait_max,
-        };
-        let asked: Vec<usize> =
-            (0..connections.len()).filter(|&index| asked_at[index].is_some()).collect();
-        let ready: Vec<usize> = {
-            let mut sockets: Vec<_> = asked
-                .iter()
-                .map(|&index| PollFd::new(&connections[index].stream, PollFlags::IN))
-                .collect();
-            let wait = Timespec::try_from(wait).expect("it is short");
-            poll(&mut sockets, Some(&wait)).expect("sockets can be waited for");
-            let ready =
-                asked.iter().zip(&sockets).filter(|(_, socket)| !socket.revents().is_empty());
-            ready.map(|(&index, _)| index).collect()
-        };
-        for index in ready {
-            if connections[index].receive()
-                && let Some(due) = asked_at[index].take()
+        let started = Instant::now();
+        let mut times = Vec::new();
+        let mut asked_at = vec![None; connections.len()];
+        let (mut number, mut others) = (0, 0);
+        for (index, connection) in connections.iter_mut().enumerate().skip(CONNECTIONS) {
+            connection.send(others);
+            asked_at[index] = Some(started);
+            others += 1;
+        }
+        let mut answered = 0;
+        while !is_done() {
+            let due = started + Duration::from_secs_f64(as_float(number) / rate);
+            let free = asked_at[..CONNECTIONS].iter().position(Option::is_none);
+            if let Some(free) = free
+                && due <= Instant::now()
             {
-                times.push(due.elapsed());
+                connections[free].send(number);
+                asked_at[free] = Some(due);
+                number += 1;
+                continue;
+            }
+            let wait = match free {
+                Some(_) => due.saturating_duration_since(Instant::now()).min(wait_max),
+                None => wait_max,
+            };
+            let asked: Vec<usize> =
+                (0..connections.len()).filter(|&index| asked_at[index].is_some()).collect();
+            let ready: Vec<usize> = {
+                let mut sockets: Vec<_> = asked
+                    .iter()
+                    .map(|&index| PollFd::new(&connections[index].stream, PollFlags::IN))
+                    .collect();
+                let wait = Timespec::try_from(wait).expect("it is short");
+                poll(&mut sockets, Some(&wait)).expect("sockets can be waited for");
+                let ready =
+                    asked.iter().zip(&sockets).filter(|(_, socket)| !socket.revents().is_empty());
+                ready.map(|(&index, _)| index).collect()
+            };
+            for index in ready {
+                if !connections[index].receive() {
+                    continue;
+                }
+                if index >= CONNECTIONS {
+                    connections[index].send(others);
+                    others += 1;
+                    answered += 1;
+                } else if let Some(due) = asked_at[index].take() {
+                    times.push(due.elapsed());
+                }
             }
         }
+        (times, answered)
     }
-    times
 }
 
 /// A connection of the reader's.
@@ -168,12 +205,12 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(reader: &Reader) -> Self {
-        let stream = TcpStream::connect(&reader.address).expect("the server takes connections");
+    fn new(address: &str, requests: &Arc<Vec<Vec<u8>>>) -> Self {
+        let stream = TcpStream::connect(address).expect("the server takes connections");
         stream.set_nodelay(true).expect("it is a TCP connection");
         Self {
             stream,
-            requests: Arc::clone(&reader.requests),
+            requests: Arc::clone(requests),
             buffer: vec![0; 64 * 1024],
             have: 0,
             all: None,
@@ -209,6 +246,9 @@ impl Connection {
 /// How long an answer is with its head, once that is there.
 fn whole_size(answer: &str) -> Option<usize> {
     let end = answer.find("\r\n\r\n")? + 4;
+    if answer.starts_with("HTTP/1.1 204") {
+        return Some(end);
+    }
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let length = answer.lines().find_map(|line| line.strip_prefix("content-length: "))?;
     Some(end + length.parse::<usize>().ok()?)
