@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{
@@ -15,26 +16,32 @@ use galley_domain::content_piece::Description;
 /// otherwise as it leaves it.
 pub fn description(html: String) -> Result<Description, Invalid> {
     let html = String::from(Description::parse(html)?);
-    if Parts::of(&html).open_most > OPEN_MAX {
+    let parts = Parts::of(&html);
+    if parts.open_most > OPEN_MAX {
         let message = format!("must not leave more than {OPEN_MAX} tags open");
         return Err(Invalid::new("too_deep", message));
     }
     // What a sanitiser writes out anew may be longer than what it read.
-    Ok(Description::from_stored(sanitized(html)))
+    Ok(Description::from_stored(sanitized(html, &parts)))
 }
 
 /// How many tags may be open at a time: cleaning takes a time that grows with their number.
 const OPEN_MAX: usize = 500;
 
-fn sanitized(html: String) -> String {
-    if !html.contains('<') || takes_nothing_out(&html) { html } else { ammonia::clean(&html) }
+fn sanitized(html: String, parts: &Parts) -> String {
+    let is_clean = !html.contains('<') || takes_nothing_out(&html, parts);
+    if is_clean { html } else { ammonia::clean(&html) }
 }
 
 /// A sanitiser also rewrites what it keeps (`&` becomes `&amp;`), so that not the texts are
 /// compared but what stands in them: everything that goes in must come out.
-fn takes_nothing_out(html: &str) -> bool {
-    let cleaned = ammonia::Builder::default().link_rel(None).clean(html).to_string();
-    let before = Parts::of(html);
+fn takes_nothing_out(html: &str, before: &Parts) -> bool {
+    static SANITISER: LazyLock<ammonia::Builder<'_>> = LazyLock::new(|| {
+        let mut sanitiser = ammonia::Builder::default();
+        sanitiser.link_rel(None);
+        sanitiser
+    });
+    let cleaned = SANITISER.clean(html).to_string();
     let after = Parts::of(&cleaned);
     let kept = |(tag, count): (&String, &usize)| after.tags.get(tag).is_some_and(|n| n >= count);
     // A tag that is still open at the end is dropped by every parser, until somebody puts the text
@@ -124,7 +131,7 @@ mod tests {
             "it's <b>5 > 4</b>, isn't it",
             "i <3 you",
         ] {
-            assert_eq!(sanitized(html.to_owned()), html);
+            assert_eq!(sanitized(html.to_owned(), &Parts::of(html)), html);
         }
     }
 
@@ -148,7 +155,7 @@ mod tests {
             ("<b>x</b><script", "<b>x</b>"),
             ("x</div></main>y", "xy"),
         ] {
-            assert_eq!(sanitized(html.to_owned()), cleaned);
+            assert_eq!(sanitized(html.to_owned(), &Parts::of(html)), cleaned);
         }
     }
 }
