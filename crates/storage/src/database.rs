@@ -136,6 +136,22 @@ impl Database {
         }
     }
 
+    /// Like [`Database::read`], for one row by its key: on PostgreSQL those who read so share a connection.
+    pub async fn read_row<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
+    {
+        match &*self.engine {
+            Engine::Sqlite(_) => self.read(name, operation).await,
+            Engine::Postgres(postgres) => {
+                let session = postgres.shared_reader().await?;
+                operation(&session.tx()).await
+            }
+        }
+    }
+
     /// Like [`Database::read`], for what is known to take long: on SQLite it goes to a thread of
     /// its own at once.
     pub async fn read_much<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
@@ -316,7 +332,7 @@ impl Database {
     pub async fn close(&self) {
         match &*self.engine {
             Engine::Sqlite(sqlite) => sqlite.close().await,
-            Engine::Postgres(postgres) => postgres.close(),
+            Engine::Postgres(postgres) => postgres.close().await,
         }
     }
 }

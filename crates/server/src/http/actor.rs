@@ -154,7 +154,7 @@ async fn find(app: &App, hash: TokenHash) -> Result<Option<Arc<Authentication>>,
     }
     let moment = database.moment();
     let read = async move |tx: &Tx<'_>| tokens::find_by_hash(tx, &hash).await;
-    let found = database.read::<_, StorageError, _>("tokens.find_by_hash", read).await?;
+    let found = database.read_row::<_, StorageError, _>("tokens.find_by_hash", read).await?;
     let found = found.map(Arc::new);
     if let Some(found) = &found {
         app.answers().keep_token(database, hash, moment, found);
@@ -169,7 +169,7 @@ pub(crate) async fn find_with_generation(
 ) -> Result<Option<(Arc<Authentication>, Generation)>, StorageError> {
     let read = async move |tx: &Tx<'_>| tokens::find_by_hash_with_generation(tx, &hash).await;
     let name = "tokens.find_by_hash_with_generation";
-    let found = app.database().read::<_, StorageError, _>(name, read).await?;
+    let found = app.database().read_row::<_, StorageError, _>(name, read).await?;
     Ok(found.map(|(authentication, generation)| (Arc::new(authentication), generation)))
 }
 

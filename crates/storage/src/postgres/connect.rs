@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use deadpool::managed::Manager as _;
 use deadpool_postgres::{
     ClientWrapper, Hook, HookError, Manager, ManagerConfig, Metrics, Pool, RecyclingMethod, Runtime,
 };
@@ -62,18 +63,33 @@ pub(super) fn pool(url: &str, options: &Options) -> Result<Pool> {
             let is_stale = (metrics.recycle_count + 1).is_power_of_two();
             Box::pin(async move {
                 if is_stale {
-                    client.batch_execute(PLAN_ANEW).await.map_err(HookError::Backend)?;
+                    plan_anew(client).await.map_err(HookError::Backend)?;
                 }
                 Ok(())
             })
         }))
         .post_create(Hook::async_fn(|client: &mut ClientWrapper, _| {
-            Box::pin(
-                async move { client.batch_execute(SETTINGS).await.map_err(HookError::Backend) },
-            )
+            Box::pin(async move { set_up(client).await.map_err(HookError::Backend) })
         }))
         .build()
         .map_err(|error| Error::Settings(error.to_string()))
+}
+
+/// A connection beside those of the pool.
+pub(super) async fn one_more(pool: &Pool) -> Result<ClientWrapper> {
+    let client = pool.manager().create().await?;
+    set_up(&client).await?;
+    Ok(client)
+}
+
+async fn set_up(client: &ClientWrapper) -> std::result::Result<(), tokio_postgres::Error> {
+    client.batch_execute(SETTINGS).await
+}
+
+pub(super) async fn plan_anew(
+    client: &ClientWrapper,
+) -> std::result::Result<(), tokio_postgres::Error> {
+    client.batch_execute(PLAN_ANEW).await
 }
 
 /// An answered write is on disk; a server that doesn't sync can't promise that.

@@ -6,6 +6,7 @@
 
 mod connect;
 mod session;
+mod shared;
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -20,11 +21,13 @@ use crate::migrate;
 use crate::statement_log::StatementLog;
 pub(crate) use session::Held;
 use session::{Reading, Writing};
+use shared::Shared;
 
 /// A pool of connections to one PostgreSQL database.
 #[derive(Debug)]
 pub(crate) struct Postgres {
     pool: Pool,
+    shared: Shared,
     log: Option<Arc<StatementLog>>,
     jitter: RandomState,
     times_waited: AtomicU64,
@@ -40,6 +43,7 @@ impl Postgres {
         drop(client);
         Ok(Self {
             pool,
+            shared: Shared::default(),
             log: options.statement_log.clone(),
             jitter: RandomState::new(),
             times_waited: AtomicU64::new(0),
@@ -49,7 +53,12 @@ impl Postgres {
 
     /// A connection to read with.
     pub(crate) async fn reader(&self) -> Result<Reading> {
-        Ok(Reading::new(self.pool.get().await?, self.log.clone()))
+        Ok(Reading::own(self.pool.get().await?, self.log.clone()))
+    }
+
+    /// The connection of all who look up one row.
+    pub(crate) async fn shared_reader(&self) -> Result<Reading> {
+        Ok(Reading::shared(self.shared.get(&self.pool).await?, self.log.clone()))
     }
 
     /// A connection for something longer.
@@ -83,7 +92,8 @@ impl Postgres {
         Duration::from_millis(1 + self.jitter.hash_one(times_waited) % most)
     }
 
-    pub(crate) fn close(&self) {
+    pub(crate) async fn close(&self) {
+        self.shared.close().await;
         self.pool.close();
     }
 }

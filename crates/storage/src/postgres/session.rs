@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use deadpool_postgres::Object;
+use deadpool_postgres::{ClientWrapper, Object};
 
 use crate::error::{Failure, Result};
 use crate::statement_log::StatementLog;
@@ -11,17 +11,30 @@ use crate::tx::Tx;
 
 /// A connection that reads, statement by statement.
 pub(crate) struct Reading {
-    client: Object,
+    client: Client,
     log: Option<Arc<StatementLog>>,
 }
 
+enum Client {
+    Own(Object),
+    Shared(Arc<ClientWrapper>),
+}
+
 impl Reading {
-    pub(super) fn new(client: Object, log: Option<Arc<StatementLog>>) -> Self {
-        Self { client, log }
+    pub(super) fn own(client: Object, log: Option<Arc<StatementLog>>) -> Self {
+        Self { client: Client::Own(client), log }
+    }
+
+    pub(super) fn shared(client: Arc<ClientWrapper>, log: Option<Arc<StatementLog>>) -> Self {
+        Self { client: Client::Shared(client), log }
     }
 
     pub(crate) fn tx(&self) -> Tx<'_> {
-        Tx::postgres(&self.client, self.log.as_deref())
+        let client = match &self.client {
+            Client::Own(client) => client,
+            Client::Shared(client) => &**client,
+        };
+        Tx::postgres(client, self.log.as_deref())
     }
 }
 
