@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use deadpool_postgres::Pool;
+use deadpool_postgres::{ClientWrapper, Object, Pool};
 
 use crate::database::Options;
 use crate::error::Result;
@@ -52,13 +52,13 @@ impl Postgres {
     }
 
     /// A connection to read with.
-    pub(crate) async fn reader(&self) -> Result<Reading> {
-        Ok(Reading::own(self.pool.get().await?, self.log.clone()))
+    pub(crate) async fn reader(&self) -> Result<Reading<Object>> {
+        Ok(Reading::new(self.pool.get().await?, self.log.clone()))
     }
 
     /// The connection of all who look up one row.
-    pub(crate) async fn shared_reader(&self) -> Result<Reading> {
-        Ok(Reading::shared(self.shared.get(&self.pool).await?, self.log.clone()))
+    pub(crate) async fn shared_reader(&self) -> Result<Reading<Arc<ClientWrapper>>> {
+        Ok(Reading::new(self.shared.get(&self.pool).await?, self.log.clone()))
     }
 
     /// A connection for something longer.

@@ -9,32 +9,19 @@ use crate::error::{Failure, Result};
 use crate::statement_log::StatementLog;
 use crate::tx::Tx;
 
-/// A connection that reads, statement by statement.
-pub(crate) struct Reading {
-    client: Client,
+/// A connection that reads, statement by statement: one of the pool's, or a shared one.
+pub(crate) struct Reading<C> {
+    client: C,
     log: Option<Arc<StatementLog>>,
 }
 
-enum Client {
-    Own(Object),
-    Shared(Arc<ClientWrapper>),
-}
-
-impl Reading {
-    pub(super) fn own(client: Object, log: Option<Arc<StatementLog>>) -> Self {
-        Self { client: Client::Own(client), log }
-    }
-
-    pub(super) fn shared(client: Arc<ClientWrapper>, log: Option<Arc<StatementLog>>) -> Self {
-        Self { client: Client::Shared(client), log }
+impl<C: Deref<Target = ClientWrapper>> Reading<C> {
+    pub(super) fn new(client: C, log: Option<Arc<StatementLog>>) -> Self {
+        Self { client, log }
     }
 
     pub(crate) fn tx(&self) -> Tx<'_> {
-        let client = match &self.client {
-            Client::Own(client) => client,
-            Client::Shared(client) => &**client,
-        };
-        Tx::postgres(client, self.log.as_deref())
+        Tx::postgres(&self.client, self.log.as_deref())
     }
 }
 
