@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 
 use galley_domain::{Timestamp, WorkspaceId};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
-use crate::error::{Error, Failure, Result};
+use crate::error::{Cause, Error, Failure, Result};
+use crate::migrate;
 use crate::moment::{LastChange, Moment};
-use crate::postgres::Postgres;
+use crate::postgres::{self, Postgres};
 use crate::pressure::Pressure;
 use crate::sqlite::Sqlite;
 use crate::statement_log::StatementLog;
@@ -72,6 +74,7 @@ pub struct Database {
     engine: Arc<Engine>,
     news: News,
     pressure: Arc<Pressure>,
+    program_version: &'static str,
 }
 
 #[derive(Debug)]
@@ -96,6 +99,11 @@ const REST_MAX: Duration = Duration::from_millis(20);
 /// How often a write is run again when concurrent ones come in between.
 const TRIES: u32 = 50;
 
+/// The database's server doesn't answer, and doesn't say why.
+#[derive(Debug, thiserror::Error)]
+#[error("the database's server did not answer in time: {0}")]
+struct Silent(&'static str);
+
 impl Database {
     /// Opens the database, makes it where it is not there, and brings its schema up to date.
     ///
@@ -103,13 +111,15 @@ impl Database {
     /// and, for a server, a SQLite file that another one serves.
     pub async fn open(options: Options) -> Result<Self> {
         let news = News::default();
+        let program_version = options.program_version;
         let engine = match &options.url {
             DatabaseUrl::Sqlite(path) => {
                 Engine::Sqlite(Sqlite::open(path, &options, news.clone())?)
             }
             DatabaseUrl::Postgres(url) => Engine::Postgres(Postgres::open(url, &options).await?),
         };
-        Ok(Self { engine: Arc::new(engine), news, pressure: Arc::default() })
+        let engine = Arc::new(engine);
+        Ok(Self { engine, news, pressure: Arc::default(), program_version })
     }
 
     /// Runs `operation` in a transaction that reads. It may be run twice.
@@ -131,7 +141,13 @@ impl Database {
             },
             Engine::Postgres(postgres) => {
                 let session = postgres.reader().await?;
-                operation(&session.tx()).await
+                match timeout(postgres::SILENCE_MAX, operation(&session.tx())).await {
+                    Ok(result) => result,
+                    Err(_) => {
+                        session.discard();
+                        Err(Error::Unavailable(Cause::new(Silent(name))).into())
+                    }
+                }
             }
         }
     }
@@ -147,7 +163,14 @@ impl Database {
             Engine::Sqlite(_) => self.read(name, operation).await,
             Engine::Postgres(postgres) => {
                 let session = postgres.shared_reader().await?;
-                operation(&session.tx()).await
+                match timeout(postgres::LOOK_UP_MAX, operation(&session.tx())).await {
+                    Ok(result) => result,
+                    Err(_) => {
+                        // Nobody else is to wait for it.
+                        postgres.discard_shared(session).await;
+                        Err(Error::Unavailable(Cause::new(Silent(name))).into())
+                    }
+                }
             }
         }
     }
@@ -315,9 +338,26 @@ impl Database {
         self.news.0.subscribe()
     }
 
-    /// Whether the database answers.
+    /// Whether the database answers, and is still one that this program may use: a newer one may have changed it.
     pub async fn ping(&self) -> Result<()> {
+        let unknown = async |tx: &Tx<'_>| migrate::unknown(tx).await;
+        for (oldest_program, name) in self.read_row::<_, Error, _>("ping", unknown).await? {
+            migrate::refuse_too_old(self.program_version, &oldest_program, &name)?;
+        }
+        // Others don't go over the same connection.
         self.read("ping", async |tx: &Tx<'_>| tx.exists("SELECT 1", &[]).await.map(drop)).await
+    }
+
+    /// What time it is for all who share the database; nothing, where this machine's clock counts: on SQLite.
+    pub async fn clock(&self) -> Result<Option<Timestamp>> {
+        if !self.has_generations() {
+            return Ok(None);
+        }
+        let read = async |tx: &Tx<'_>| {
+            let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+            tx.get(sql, &[], |row| row.time(0)).await
+        };
+        self.read_row::<_, Error, _>("clock", read).await.map(Some)
     }
 
     /// The engine's name.

@@ -106,6 +106,10 @@ impl From<rusqlite::Error> for Error {
         let rusqlite::Error::SqliteFailure(failure, message) = &error else {
             return Self::Engine(Cause::new(error));
         };
+        // The index of the log can't grow: there is no other reason for that.
+        if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE {
+            return Self::StorageFull;
+        }
         match failure.code {
             Code::ConstraintViolation => match message.as_deref().and_then(UniqueKey::of_sqlite) {
                 Some(key) => Self::Taken(key),
@@ -147,6 +151,10 @@ impl From<tokio_postgres::Error> for Error {
         }
         if state == State::LOCK_NOT_AVAILABLE {
             return Self::Overloaded;
+        }
+        // It has become a standby of another one.
+        if state == State::READ_ONLY_SQL_TRANSACTION {
+            return Self::Unavailable(Cause::new(error));
         }
         if state == State::QUERY_CANCELED {
             return Self::TimedOut;

@@ -13,7 +13,10 @@ use sha2::{Digest, Sha256};
 
 use crate::database::Options;
 use crate::error::{Error, Result};
+use crate::row::Row;
 use crate::sqlite;
+use crate::tx::Tx;
+use crate::value::params;
 
 struct Migration {
     version: i64,
@@ -218,18 +221,34 @@ fn missing<'m>(
                     record.version, record.name
                 )));
             }
-            None if version_parts(program_version) < version_parts(&record.oldest_program) => {
-                return Err(Error::Schema(format!(
-                    "the database is too new: it was changed for galley {} or later ({}), and \
-                     this is galley {program_version}; start the newer program",
-                    record.oldest_program, record.name
-                )));
-            }
-            _ => {}
+            Some(_) => {}
+            None => refuse_too_old(program_version, &record.oldest_program, &record.name)?,
         }
     }
     let last = applied.last().map_or(0, |record| record.version);
     Ok(MIGRATIONS.iter().filter(move |migration| migration.version > last))
+}
+
+/// Changes that this program doesn't know: the oldest program that each allows, and its name.
+pub(crate) async fn unknown(tx: &Tx<'_>) -> Result<Vec<(String, String)>> {
+    let last = MIGRATIONS.last().map_or(0, |migration| migration.version);
+    let sql = "SELECT oldest_program, name FROM schema_migrations WHERE version > ?1";
+    let read = |row: &Row<'_>| Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()));
+    tx.query(sql, params![last], read).await
+}
+
+pub(crate) fn refuse_too_old(
+    program_version: &str,
+    oldest_program: &str,
+    name: &str,
+) -> Result<()> {
+    if version_parts(program_version) >= version_parts(oldest_program) {
+        return Ok(());
+    }
+    Err(Error::Schema(format!(
+        "the database is too new: it was changed for galley {oldest_program} or later ({name}), and this is galley \
+         {program_version}; start the newer program"
+    )))
 }
 
 fn version_parts(version: &str) -> Vec<u64> {

@@ -7,6 +7,7 @@ use deadpool::managed::Manager as _;
 use deadpool_postgres::{
     ClientWrapper, Hook, HookError, Manager, ManagerConfig, Metrics, Pool, RecyclingMethod, Runtime,
 };
+use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::database::{Options, Role};
@@ -18,6 +19,9 @@ const COMMAND: &str = "galley command";
 
 /// How long to wait for a free connection, and for a new one.
 const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// How long the server's machine may answer nothing before a connection is given up.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// Set on every new connection: limits on what one statement, lock or idle transaction may take,
 /// and a commit that is on disk when it is answered, whatever the server's default. Each statement has an
@@ -51,6 +55,12 @@ pub(super) fn pool(url: &str, options: &Options) -> Result<Pool> {
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(WAIT_MAX);
     }
+    // Of several servers the one that takes writes; and of one that is gone without a word it is known before long.
+    config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(SILENCE_MAX);
+    }
+    config.keepalives_idle(SILENCE_MAX).keepalives_interval(SILENCE_MAX / 5).keepalives_retries(3);
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager =
         Manager::from_config(config, MakeRustlsConnect::new(galley_tls::client()), recycling);

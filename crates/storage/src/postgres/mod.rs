@@ -23,6 +23,12 @@ pub(crate) use session::Held;
 use session::{Reading, Writing};
 use shared::Shared;
 
+/// How long a read may take, also where nothing comes back: more than the server lets a statement take.
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(40);
+
+/// How long it may take to look up one row.
+pub(crate) const LOOK_UP_MAX: Duration = Duration::from_secs(5);
+
 /// A pool of connections to one PostgreSQL database.
 #[derive(Debug)]
 pub(crate) struct Postgres {
@@ -72,6 +78,11 @@ impl Postgres {
             WHERE datname = current_database() AND application_name = $1 LIMIT 1";
         let found = self.pool.get().await?.query_opt(sql, &[&connect::SERVER]).await?;
         Ok(found.is_some())
+    }
+
+    /// Has the next one who looks up a row make another connection.
+    pub(crate) async fn discard_shared(&self, session: Reading<Arc<ClientWrapper>>) {
+        self.shared.discard(session.client()).await;
     }
 
     /// A connection within a new transaction.

@@ -25,6 +25,19 @@ impl<C: Deref<Target = ClientWrapper>> Reading<C> {
     }
 }
 
+impl Reading<Object> {
+    /// Closes the connection, which somebody else may not use any more.
+    pub(crate) fn discard(self) {
+        drop(Object::take(self.client));
+    }
+}
+
+impl Reading<Arc<ClientWrapper>> {
+    pub(super) fn client(&self) -> &Arc<ClientWrapper> {
+        &self.client
+    }
+}
+
 /// A connection that is in the midst of something, such as a transaction. Dropped, as when the operation is
 /// cancelled or panics, it is closed, and PostgreSQL rolls back.
 pub(crate) struct Held(Option<Object>);

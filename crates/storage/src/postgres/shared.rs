@@ -37,14 +37,23 @@ impl Shared {
             && !in_use.client.is_closed()
         {
             in_use.times += 1;
+            let client = Arc::clone(&in_use.client);
+            // For those who come later: nobody waits for it.
             if in_use.times.is_power_of_two() {
-                connect::plan_anew(&in_use.client).await?;
+                let client = Arc::clone(&client);
+                tokio::spawn(async move { connect::plan_anew(&client).await });
             }
-            return Ok(Arc::clone(&in_use.client));
+            return Ok(client);
         }
         let client = Arc::new(connect::one_more(pool).await?);
         *shared = Some(InUse { client: Arc::clone(&client), times: 0 });
         Ok(client)
+    }
+
+    /// Makes another one for the next, if `client` still is the one that all share.
+    pub(super) async fn discard(&self, client: &Arc<ClientWrapper>) {
+        let mut shared = self.0.lock().await;
+        shared.take_if(|in_use| Arc::ptr_eq(&in_use.client, client));
     }
 
     /// Whoever still waits for an answer gets it.

@@ -102,6 +102,55 @@ on_both_engines! {
     }
 }
 
+/// Passes on what comes to a PostgreSQL server, until told to be silent: then nothing goes over the connections that
+/// there are, and none is closed.
+async fn pass_on(url: &str) -> Option<(String, tokio::sync::watch::Sender<bool>)> {
+    let authority = url.split_once("://")?.1.split(['/', '?']).next()?;
+    let server = authority.rsplit('@').next()?.to_owned();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.ok()?;
+    let own = listener.local_addr().ok()?.to_string();
+    let url = url.replacen(&server, &own, 1);
+    let (silence, is_silent) = tokio::sync::watch::channel(false);
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            let mut far = tokio::net::TcpStream::connect(&server).await.unwrap();
+            let mut is_silent = is_silent.clone();
+            is_silent.mark_unchanged();
+            tokio::spawn(async move {
+                tokio::select! {
+                    _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+                    _ = is_silent.changed() => std::future::pending::<()>().await,
+                }
+            });
+        }
+    });
+    Some((url, silence))
+}
+
+#[tokio::test]
+async fn a_server_that_falls_silent_is_asked_again_over_another_connection() {
+    let Some(store) = galley_testing::TestStore::postgres().await else { return };
+    let galley_storage::DatabaseUrl::Postgres(url) = &store.url else { unreachable!() };
+    let Some((url, silence)) = pass_on(url).await else { return };
+    let options = galley_storage::Options {
+        url: galley_storage::DatabaseUrl::Postgres(url),
+        ..crate::store::options(store.url.clone(), galley_storage::Role::Server)
+    };
+    let database = galley_storage::Database::open(options).await.unwrap();
+    let look_up = async || {
+        let find = async |tx: &Tx<'_>| galley_storage::tokens::find_by_hash(tx, &[7; 32]).await;
+        database.read_row::<_, Error, _>("find", find).await
+    };
+    assert!(matches!(look_up().await, Ok(None)));
+    silence.send_replace(true);
+    let (first, second) = tokio::join!(look_up(), look_up());
+    for refused in [first, second] {
+        assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
+    }
+    assert!(matches!(look_up().await, Ok(None)));
+    assert!(database.clock().await.unwrap().is_some());
+}
+
 #[tokio::test]
 async fn a_transaction_that_awaits_something_else_is_refused_on_sqlite() {
     let open = Open::new(galley_testing::TestStore::sqlite()).await;
