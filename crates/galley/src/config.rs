@@ -29,6 +29,7 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<()> {
     print("body-max", &settings.body_max, settings.body_max.value);
     print("head-max", &settings.head_max, settings.head_max.value);
     print("receive-time-max", &settings.receive_time_max, settings.receive_time_max.value);
+    print("stop-delay", &settings.stop_delay, settings.stop_delay.value);
     print("content-max", &settings.content_max, settings.content_max.value);
     settings.cors_origins()?;
     print("cors-origins", &settings.cors_origins, &settings.cors_origins.value);

@@ -2,10 +2,11 @@
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use galley_server::{App, Environment, Limits, Server, serve_metrics};
+use galley_server::{App, DatabaseClock, Environment, Limits, Server, SystemClock, serve_metrics};
 use galley_storage::{Database, Role};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use tokio::net::TcpListener;
@@ -38,11 +39,12 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         format!("can't listen on {}: choose another by --listen", settings.listen.value)
     })?;
     let address = server.address()?;
-    let environment = Environment::default();
-    let database = store::open(settings, &environment, Role::Server).await?;
+    let database = store::open(settings, &Environment::default(), Role::Server).await?;
     if let Err(problem) = check::data_dir(&settings.data_dir.value) {
         tracing::warn!("the data directory {problem}");
     }
+    let clock = DatabaseClock::follow(&database, Arc::new(SystemClock)).await;
+    let environment = Environment::with_clock(clock.context("the database's clock can't be read")?);
     let key = key::load(settings, &database).await?;
     first_start(settings, &database, &environment, address).await?;
     let limits = Limits {
@@ -57,6 +59,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         webhook_addresses: settings.webhook_addresses(address)?,
         public_url: settings.public_url(address),
         node: node(address),
+        stop_delay: Duration::from_secs(settings.stop_delay.value),
     };
     let app = App::new(database.clone(), environment, key, limits, Some(mailer));
     let url = settings.public_url(address);

@@ -52,6 +52,9 @@ pub(crate) struct Given {
     /// [default: 30]
     #[arg(long, global = true, env = "GALLEY_RECEIVE_TIME_MAX", value_name = "SECONDS")]
     receive_time_max: Option<u64>,
+    /// Seconds to serve on after a signal to stop, while /readyz says so, for a balancer to notice [default: 0]
+    #[arg(long, global = true, env = "GALLEY_STOP_DELAY", value_name = "SECONDS")]
+    stop_delay: Option<u64>,
     /// The most bytes of HTML as a piece's content [default: 2097152]
     #[arg(long, global = true, env = "GALLEY_CONTENT_MAX", value_name = "BYTES")]
     content_max: Option<usize>,
@@ -125,6 +128,7 @@ pub(crate) struct Settings {
     pub(crate) body_max: Setting<usize>,
     pub(crate) head_max: Setting<usize>,
     pub(crate) receive_time_max: Setting<u64>,
+    pub(crate) stop_delay: Setting<u64>,
     pub(crate) content_max: Setting<usize>,
     pub(crate) cors_origins: Setting<String>,
     pub(crate) answers_max: Setting<u32>,
@@ -178,6 +182,7 @@ pub(crate) fn load(mut given: Given) -> anyhow::Result<Settings> {
         body_max: pick(given.body_max, in_file.body_max, limits.body_max),
         head_max: pick(given.head_max, in_file.head_max, limits.head_max),
         receive_time_max: pick(given.receive_time_max, in_file.receive_time_max, receive_time_max),
+        stop_delay: pick(given.stop_delay, in_file.stop_delay, 0),
         content_max: pick(given.content_max, in_file.content_max, limits.content_max),
         cors_origins: pick(given.cors_origins, in_file.cors_origins, String::new()),
         answers_max: pick(given.answers_max, in_file.answers_max, 64),

@@ -1,8 +1,9 @@
 //! Time, randomness and what names lead to, handed to whatever needs them.
 
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,6 +11,7 @@ use galley_delivery::{Resolve, SystemResolver};
 use galley_domain::Timestamp;
 use galley_domain::access_token::AccessToken;
 use galley_domain::id::IdSequence;
+use galley_storage::{Database, Error as StorageError};
 
 /// Tells the time.
 pub trait Clock: Debug + Send + Sync {
@@ -28,6 +30,74 @@ impl Clock for SystemClock {
         Timestamp::from_ms(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
     }
 }
+
+/// The clock of a database that several servers share, as this one follows it: the clocks of their machines may differ,
+/// and what one of them has leased ends for all at the same moment.
+#[derive(Debug)]
+pub struct DatabaseClock {
+    own: Arc<dyn Clock>,
+    ahead_ms: AtomicI64,
+}
+
+impl DatabaseClock {
+    /// Follows the clock of `database` by means of this machine's `own`, as long as anybody has it. Where the database
+    /// has none it is `own`.
+    pub async fn follow(
+        database: &Database,
+        own: Arc<dyn Clock>,
+    ) -> Result<Arc<dyn Clock>, StorageError> {
+        let Some(ahead_ms) = Self::measure(database, &*own).await? else { return Ok(own) };
+        let amount = Duration::from_millis(ahead_ms.unsigned_abs());
+        if amount > AMOUNT_USUAL {
+            let ahead = ahead_ms > 0;
+            tracing::warn!(
+                ?amount,
+                ahead,
+                "the database's clock differs from this machine's: it counts"
+            );
+        }
+        let clock = Arc::new(Self { own, ahead_ms: AtomicI64::new(ahead_ms) });
+        let (database, followed) = (database.clone(), Arc::downgrade(&clock));
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(FOLLOW_PAUSE).await;
+                let Some(clock) = followed.upgrade() else { break };
+                match Self::measure(&database, &*clock.own).await {
+                    Ok(ahead) => clock.ahead_ms.store(ahead.unwrap_or(0), Ordering::Relaxed),
+                    Err(error) => tracing::debug!(%error, "the database's clock could not be read"),
+                }
+            }
+        });
+        Ok(clock)
+    }
+
+    /// How much the database's clock is ahead, to half of what the quickest of a few questions took.
+    async fn measure(database: &Database, own: &dyn Clock) -> Result<Option<i64>, StorageError> {
+        let mut quickest: Option<(i64, i64)> = None;
+        for _ in 0..3 {
+            let before = own.now().ms();
+            let Some(there) = database.clock().await? else { return Ok(None) };
+            let after = own.now().ms();
+            let (took, ahead) = (after - before, there.ms() - i64::midpoint(before, after));
+            if quickest.is_none_or(|(least, _)| took < least) {
+                quickest = Some((took, ahead));
+            }
+        }
+        Ok(quickest.map(|(_, ahead)| ahead))
+    }
+}
+
+impl Clock for DatabaseClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_ms(self.own.now().ms() + self.ahead_ms.load(Ordering::Relaxed))
+    }
+}
+
+/// How often a database's clock is looked at.
+const FOLLOW_PAUSE: Duration = Duration::from_secs(10);
+
+/// Clocks that are looked after differ by less.
+const AMOUNT_USUAL: Duration = Duration::from_secs(1);
 
 /// Where operations get the time, identifiers and random numbers from. Clones share them.
 #[derive(Debug, Clone)]

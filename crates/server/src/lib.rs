@@ -20,7 +20,7 @@ pub mod sanitize;
 pub mod secrets;
 
 pub use axum::http::HeaderValue;
-pub use environment::{Clock, Environment, SystemClock};
+pub use environment::{Clock, DatabaseClock, Environment, SystemClock};
 pub use galley_delivery::{Resolve, Resolving, SystemResolver, signature};
 pub use galley_mail::{InvalidSetting, Mailer, NotSent, Outbox, Sender as MailSender, Smtp};
 pub use galley_storage::stand_back;

@@ -96,6 +96,33 @@ on_both_engines! {
         assert!(!program.rest_of_log().contains(&init_token()));
     }
 
+    async fn a_server_that_is_about_to_stop_says_so_and_serves_on(store: TestStore) {
+        let mut command = galley(&store);
+        command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_STOP_DELAY", "5");
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        let mut program = Program::start(command);
+        let ask = async |path: &str| program.request(Method::GET, path).send().await;
+        let before = ask("/readyz").await.unwrap();
+        assert_eq!((before.status().as_u16(), before.headers().get("connection")), (200, None));
+        program.tell_to_stop();
+        let leaving = loop {
+            let answer = ask("/readyz").await.unwrap();
+            if answer.status() != 200 {
+                break answer;
+            }
+        };
+        assert_eq!(leaving.status(), 503);
+        assert_eq!(leaving.json::<Value>().await.unwrap()["reason"], "not_ready");
+        // Each over a connection of its own, as no second request comes over one that a first one came over.
+        for _ in 0..2 {
+            let answer = ask("/content-groups/list").await.unwrap();
+            assert_eq!(answer.status(), 200);
+            assert_eq!(answer.headers()["connection"], "close");
+        }
+        assert!(program.terminate().success());
+        assert!(program.request(Method::GET, "/readyz").send().await.is_err());
+    }
+
     async fn a_stop_finishes_the_running_requests(store: TestStore) {
         let mut program = Program::serve(&store, free_port());
         let group = program.group().await;

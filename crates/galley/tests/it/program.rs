@@ -156,9 +156,13 @@ impl Program {
 
     /// Tells the process to stop, as a service manager does, and waits for its end.
     pub(crate) fn terminate(&mut self) -> std::process::ExitStatus {
+        self.tell_to_stop();
+        self.child.wait().unwrap()
+    }
+
+    pub(crate) fn tell_to_stop(&self) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        self.child.wait().unwrap()
     }
 }
 

@@ -1,6 +1,7 @@
 //! What every handler has at hand.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -47,6 +48,8 @@ pub struct Limits {
     pub public_url: String,
     /// What this program is called among those that serve the same database.
     pub node: String,
+    /// How long it serves on when it is told to stop, so that a balancer notices first.
+    pub stop_delay: Duration,
 }
 
 impl Default for Limits {
@@ -63,6 +66,7 @@ impl Default for Limits {
             webhook_addresses: AddressPolicy::default(),
             public_url: String::new(),
             node: String::new(),
+            stop_delay: Duration::ZERO,
         }
     }
 }
@@ -86,6 +90,7 @@ struct Parts {
     token_use: TokenUse,
     sender: Arc<Sender>,
     mailer: Option<Arc<Mailer>>,
+    is_leaving: AtomicBool,
     stopping: watch::Sender<bool>,
     /// Streams of events that may be open at the same time.
     streams: Arc<Semaphore>,
@@ -133,6 +138,7 @@ impl App {
             token_use,
             sender: Arc::new(sender),
             mailer: mailer.map(Arc::new),
+            is_leaving: AtomicBool::new(false),
             stopping: watch::Sender::new(false),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             processors: Processors::new(),
@@ -193,6 +199,16 @@ impl App {
     /// When tokens were last used.
     pub(crate) fn token_use(&self) -> &TokenUse {
         &self.0.token_use
+    }
+
+    /// From now on clients are asked to go elsewhere.
+    pub(crate) fn leave(&self) {
+        self.0.is_leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether clients are asked to go elsewhere.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.0.is_leaving.load(Ordering::Relaxed)
     }
 
     /// Says to whatever goes on by itself that the service stops.

@@ -252,6 +252,11 @@ reasons! {
         "The service has more to do than it can at the moment, or the request took longer \
          than it may. Nothing was changed.",
         "Try again after the time in `Retry-After`, and wait longer each time.";
+    /// Not to be asked now.
+    NotReady = "not_ready", SERVICE_UNAVAILABLE, "The server is not to be asked now",
+        "The service is about to stop, or its database was changed for newer programs. Only `/readyz` says so, for \
+         who balances over several servers; the others are still answered.",
+        "Send requests to another server.";
 }
 
 /// A step on the way to a value in a body: a field's name, or a place in an array.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::HeaderValue;
+use axum::http::header::{CONNECTION, CONTENT_TYPE};
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -45,7 +46,8 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// Serves `app` until `stop` is done; then takes no new requests and waits for the running ones.
+    /// Serves `app` until `stop` is done, and as long after that as a balancer may take to notice; then takes no new
+    /// requests and waits for the running ones.
     pub async fn run(self, app: App, stop: impl Future<Output = ()>) {
         let router = router(app.clone());
         let connections = GracefulShutdown::new();
@@ -58,19 +60,12 @@ impl Server {
                 None
             }
         };
-        let mut stop = std::pin::pin!(stop);
-        loop {
-            tokio::select! {
-                accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => serve_connection(stream, &app, &router, &connections),
-                    // Out of file descriptors, say: nothing gets better by trying at once.
-                    Err(error) => {
-                        tracing::warn!(%error, "a connection could not be accepted");
-                        tokio::time::sleep(Duration::from_millis(50)).await;
-                    }
-                },
-                () = &mut stop => break,
-            }
+        self.accept(&app, &router, &connections, stop).await;
+        app.leave();
+        let delay = app.limits().stop_delay;
+        if !delay.is_zero() {
+            tracing::info!(seconds = delay.as_secs(), "about to stop: /readyz says so");
+            self.accept(&app, &router, &connections, tokio::time::sleep(delay)).await;
         }
         drop(self.listener);
         keeping.abort();
@@ -91,6 +86,30 @@ impl Server {
             tracing::warn!("stopped with work still running after {DRAIN_TIME_MAX:?}");
         }
     }
+
+    /// Takes connections until `stop` is done.
+    async fn accept(
+        &self,
+        app: &App,
+        router: &Router,
+        connections: &GracefulShutdown,
+        stop: impl Future<Output = ()>,
+    ) {
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) => serve_connection(stream, app, router, connections),
+                    // Out of file descriptors, say: nothing gets better by trying at once.
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection could not be accepted");
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
+                },
+                () = &mut stop => break,
+            }
+        }
+    }
 }
 
 fn serve_connection(stream: TcpStream, app: &App, router: &Router, connections: &GracefulShutdown) {
@@ -107,7 +126,12 @@ fn serve_connection(stream: TcpStream, app: &App, router: &Router, connections: 
         let (app, router) = (app.clone(), router.clone());
         async move {
             let request = request.map(Body::new);
-            Ok::<_, Infallible>(edge::handle(router, &app, request).await)
+            let mut response = edge::handle(router, &app, request).await;
+            if app.is_leaving() {
+                // So that no connection is left on which a request may come as it is closed.
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(response)
         }
     });
     let connection = http1::Builder::new()
@@ -132,7 +156,7 @@ pub async fn serve_metrics(
         "/metrics",
         axum::routing::get(async move || {
             let mut response = Response::new(Body::from(metrics.render()));
-            let text = axum::http::HeaderValue::from_static("text/plain; version=0.0.4");
+            let text = HeaderValue::from_static("text/plain; version=0.0.4");
             response.headers_mut().insert(CONTENT_TYPE, text);
             response
         }),

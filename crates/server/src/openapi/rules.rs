@@ -416,6 +416,7 @@ impl Operation<'_> {
             facts.service,
             &[Reason::DatabaseUnavailable, Reason::Overloaded, Reason::StorageFull],
         );
+        when(self.path == "/readyz", &[Reason::NotReady]);
         when(facts.token, &[Reason::RateLimited]);
         when(
             facts.idempotent && facts.token,

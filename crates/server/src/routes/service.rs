@@ -1,12 +1,19 @@
 //! `/healthz` and `/readyz`: for whoever watches the process or balances over several.
 
+use std::time::Duration;
+
 use axum::extract::State;
+use axum::http::HeaderValue;
+use axum::http::header::RETRY_AFTER;
 use axum::response::Response;
+use galley_storage::Error as StorageError;
 use serde::Serialize;
+use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use crate::http::app::App;
 use crate::http::error::Error;
+use crate::http::problem::{Problem, Reason};
 use crate::http::response;
 
 /// How the service is.
@@ -29,9 +36,12 @@ pub(crate) async fn health() -> Response {
     response::ok(&Status { status: "ok" })
 }
 
-/// Whether requests can be answered
+/// How long the database may take to answer.
+const PING_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// Whether this server is to be asked
 ///
-/// That is, whether the database is there.
+/// That is, whether the database is there, for programs of this version, and the server is not about to stop.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -39,6 +49,17 @@ pub(crate) async fn health() -> Response {
     responses((status = 200, body = Status)),
 )]
 pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Error> {
-    app.database().ping().await?;
-    Ok(response::ok(&Status { status: "ready" }))
+    let not_ready = |detail: &str| {
+        let soon = HeaderValue::from_static("5");
+        Problem::new(Reason::NotReady, detail).with_header(RETRY_AFTER, soon)
+    };
+    if app.is_leaving() {
+        return Err(not_ready("the server is about to stop").into());
+    }
+    match timeout(PING_TIME_MAX, app.database().ping()).await {
+        Ok(Ok(())) => Ok(response::ok(&Status { status: "ready" })),
+        Ok(Err(StorageError::Schema(reason))) => Err(not_ready(&reason).into()),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => Err(Error::from(StorageError::TimedOut)),
+    }
 }
