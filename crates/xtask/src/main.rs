@@ -5,9 +5,11 @@
 //! [`postgres`], the throw-away server, [`mail_server`], a Python with one, [`child`], how other
 //! programs are run, and [`cargo`], how Cargo is.
 
+mod balancer;
 mod bench;
 mod cargo;
 mod child;
+mod debian;
 mod mail_server;
 mod openapi;
 mod postgres;

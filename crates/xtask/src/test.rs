@@ -12,7 +12,9 @@ use std::{
 use anyhow::{Result, bail};
 
 use crate::{
-    TestArguments, cargo, child,
+    TestArguments,
+    balancer::{self, HAPROXY_VARIABLE},
+    cargo, child,
     mail_server::{self, PYTHON_VARIABLE},
     postgres::{self, Provision, URL_VARIABLE},
     signals::Signals,
@@ -51,6 +53,12 @@ fn run_steps(
             tests.env(PYTHON_VARIABLE, python);
         }
         Err(reason) => steps.skip("Tests with a mail server", &format!("{reason:#}")),
+    }
+    match steps.run("Balancer: set up", balancer::provide) {
+        Ok(haproxy) => {
+            tests.env(HAPROXY_VARIABLE, haproxy);
+        }
+        Err(reason) => steps.skip("Tests with a balancer", &format!("{reason:#}")),
     }
     let status = steps.run("Tests", || child::run(&mut tests, signals))?;
     if matches!(provision, Some(Provision::Started(_))) {

@@ -23,6 +23,7 @@ mod invites;
 mod kills;
 mod listen;
 mod mails;
+mod nodes;
 mod operators;
 mod program;
 mod whole;

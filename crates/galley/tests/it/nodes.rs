@@ -1,0 +1,103 @@
+//! Three servers of one PostgreSQL behind a balancer, killed and replaced one after another under load.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use galley_testing::{TestStore, skipped};
+
+use crate::kills::{CLIENTS, Load, assert_kept, receive_from};
+use crate::program::{Program, free_port, galley, init_token};
+
+/// The configuration that is handed out.
+const CONFIGURATION: &str = include_str!("../../../../deploy/haproxy.cfg");
+
+/// HAProxy in front of the three.
+struct Balancer {
+    child: Child,
+    url: String,
+}
+
+impl Balancer {
+    /// Nothing, where there is no HAProxy.
+    async fn start(store: &TestStore, nodes: &[u16; 3]) -> Option<Self> {
+        let Some(program) = std::env::var_os("GALLEY_TEST_HAPROXY") else {
+            skipped("HAProxy: GALLEY_TEST_HAPROXY is not set (cargo xtask test sets it)");
+            return None;
+        };
+        let port = free_port();
+        let mut configuration =
+            CONFIGURATION.replace("bind :80", &format!("bind 127.0.0.1:{port}"));
+        for (number, node) in nodes.iter().enumerate() {
+            let (named, own) =
+                (format!("10.0.0.1{}:8080", number + 1), format!("127.0.0.1:{node}"));
+            assert!(configuration.contains(&named), "it names three nodes");
+            configuration = configuration.replace(&named, &own);
+        }
+        let file = store.directory().join("haproxy.cfg");
+        std::fs::write(&file, configuration).unwrap();
+        let mut command = Command::new(program);
+        command.arg("-db").arg("-f").arg(file).stdin(Stdio::null());
+        let child = command.stdout(Stdio::null()).spawn().unwrap();
+        let mut balancer = Self { child, url: format!("http://127.0.0.1:{port}") };
+        while reqwest::get(format!("{}/readyz", balancer.url)).await.is_err() {
+            assert!(balancer.child.try_wait().unwrap().is_none(), "HAProxy did not start");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Some(balancer)
+    }
+}
+
+impl Drop for Balancer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn node(store: &TestStore, port: u16) -> Program {
+    let mut command = galley(store);
+    // Longer than the balancer takes to look again.
+    command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_STOP_DELAY", "2");
+    command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
+    Program::start(command)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_nodes_are_killed_and_replaced_one_after_another_under_load() {
+    let Some(store) = TestStore::postgres().await else { return };
+    let ports = [free_port(), free_port(), free_port()];
+    let mut nodes = ports.map(|port| node(&store, port));
+    let Some(balancer) = Balancer::start(&store, &ports).await else { return };
+    let group = nodes[0].group().await;
+    let receiver = receive_from(&nodes[0], &group).await;
+    let load = Arc::new(Load::default());
+    let clients = load.start(&balancer.url, &group);
+    let failed = || load.failed.swap(0, Ordering::Relaxed);
+    load.wait_for(20).await;
+    assert_eq!(failed(), 0, "all are there");
+    // Told to stop, as for a newer program: nobody notices.
+    for (node_of, port) in nodes.iter_mut().zip(ports) {
+        assert!(node_of.terminate().success());
+        *node_of = node(&store, port);
+        // Until the balancer has seen that it is there.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        load.wait_for(10).await;
+        assert_eq!(failed(), 0, "a node was replaced in order");
+    }
+    let mut kills = 0;
+    for (node_of, port) in nodes.iter_mut().zip(ports) {
+        load.wait_for(10).await;
+        node_of.kill();
+        kills += 1;
+        load.wait_for(10).await;
+        let failed = failed();
+        assert!(failed <= CLIENTS, "{failed} failed, more than were in flight");
+        *node_of = node(&store, port);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let acknowledged = load.end(clients).await;
+    let twice = assert_kept(&store, &nodes[0], &receiver, &acknowledged).await;
+    assert!(twice <= kills * 8, "{twice} came twice, more than were under way at {kills} kills");
+}
