@@ -141,7 +141,7 @@ impl Database {
             },
             Engine::Postgres(postgres) => {
                 let session = postgres.reader().await?;
-                match timeout(postgres::SILENCE_MAX, operation(&session.tx())).await {
+                match timeout(postgres::READ_TIME_MAX, operation(&session.tx())).await {
                     Ok(result) => result,
                     Err(_) => {
                         session.discard();

@@ -24,7 +24,7 @@ use session::{Reading, Writing};
 use shared::Shared;
 
 /// How long a read may take, also where nothing comes back: more than the server lets a statement take.
-pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(40);
+pub(crate) const READ_TIME_MAX: Duration = Duration::from_secs(40);
 
 /// How long it may take to look up one row.
 pub(crate) const LOOK_UP_MAX: Duration = Duration::from_secs(5);

@@ -45,6 +45,9 @@ impl Shared {
             }
             return Ok(client);
         }
+        if pool.is_closed() {
+            return Err(Error::Overloaded);
+        }
         let client = Arc::new(connect::one_more(pool).await?);
         *shared = Some(InUse { client: Arc::clone(&client), times: 0 });
         Ok(client)
