@@ -19,6 +19,9 @@ use crate::program::{Program, data_dir, free_port, init_token, piece};
 
 pub(crate) const CLIENTS: usize = 8;
 
+/// How long clients may get no answers, as when the server is gone for good.
+const ANSWERED_MAX: Duration = Duration::from_mins(2);
+
 /// What clients that write share.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
@@ -42,8 +45,10 @@ impl Load {
 
     /// Waits until so many more pieces are made.
     pub(crate) async fn wait_for(&self, count: usize) {
+        let started = Instant::now();
         let before = self.answered.load(Ordering::Relaxed);
         while self.answered.load(Ordering::Relaxed) < before + count {
+            assert!(started.elapsed() < ANSWERED_MAX, "clients get no answers");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }

@@ -1,9 +1,12 @@
 //! Three servers of one PostgreSQL behind a balancer, killed and replaced one after another under load.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use galley_testing::{TestStore, skipped};
 
@@ -17,7 +20,12 @@ const CONFIGURATION: &str = include_str!("../../../../deploy/haproxy.cfg");
 struct Balancer {
     child: Child,
     url: String,
+    /// Where it says which nodes it sends requests to.
+    socket: PathBuf,
 }
+
+/// How long it may take to see that a node is there.
+const NOTICED_MAX: Duration = Duration::from_mins(1);
 
 impl Balancer {
     /// Nothing, where there is no HAProxy.
@@ -35,17 +43,40 @@ impl Balancer {
             assert!(configuration.contains(&named), "it names three nodes");
             configuration = configuration.replace(&named, &own);
         }
+        let socket = store.directory().join("haproxy.sock");
+        let global = format!("global\n    stats socket {}\n", socket.display());
         let file = store.directory().join("haproxy.cfg");
-        std::fs::write(&file, configuration).unwrap();
+        std::fs::write(&file, global + &configuration).unwrap();
         let mut command = Command::new(program);
         command.arg("-db").arg("-f").arg(file).stdin(Stdio::null());
         let child = command.stdout(Stdio::null()).spawn().unwrap();
-        let mut balancer = Self { child, url: format!("http://127.0.0.1:{port}") };
-        while reqwest::get(format!("{}/readyz", balancer.url)).await.is_err() {
-            assert!(balancer.child.try_wait().unwrap().is_none(), "HAProxy did not start");
+        let mut balancer = Self { child, url: format!("http://127.0.0.1:{port}"), socket };
+        balancer.wait_for_all().await;
+        Some(balancer)
+    }
+
+    /// Waits until it sends requests to all three nodes.
+    async fn wait_for_all(&mut self) {
+        let started = Instant::now();
+        while self.count_up() < 3 {
+            assert!(self.child.try_wait().unwrap().is_none(), "HAProxy ended");
+            assert!(started.elapsed() < NOTICED_MAX, "HAProxy doesn't see all nodes");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        Some(balancer)
+    }
+
+    /// How many nodes it sends requests to.
+    fn count_up(&self) -> usize {
+        let Ok(mut socket) = UnixStream::connect(&self.socket) else { return 0 };
+        let mut table = String::new();
+        socket.write_all(b"show stat\n").unwrap();
+        socket.read_to_string(&mut table).unwrap();
+        let is_up = |line: &&str| {
+            let mut cells = line.split(',');
+            let (backend, name, status) = (cells.next(), cells.next(), cells.nth(15));
+            backend == Some("nodes") && name != Some("BACKEND") && status == Some("UP")
+        };
+        table.lines().filter(is_up).count()
     }
 }
 
@@ -69,7 +100,7 @@ async fn three_nodes_are_killed_and_replaced_one_after_another_under_load() {
     let Some(store) = TestStore::postgres().await else { return };
     let ports = [free_port(), free_port(), free_port()];
     let mut nodes = ports.map(|port| node(&store, port));
-    let Some(balancer) = Balancer::start(&store, &ports).await else { return };
+    let Some(mut balancer) = Balancer::start(&store, &ports).await else { return };
     let group = nodes[0].group().await;
     let receiver = receive_from(&nodes[0], &group).await;
     let load = Arc::new(Load::default());
@@ -81,8 +112,7 @@ async fn three_nodes_are_killed_and_replaced_one_after_another_under_load() {
     for (node_of, port) in nodes.iter_mut().zip(ports) {
         assert!(node_of.terminate().success());
         *node_of = node(&store, port);
-        // Until the balancer has seen that it is there.
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        balancer.wait_for_all().await;
         load.wait_for(10).await;
         assert_eq!(failed(), 0, "a node was replaced in order");
     }
@@ -96,7 +126,7 @@ async fn three_nodes_are_killed_and_replaced_one_after_another_under_load() {
         assert!(failed <= CLIENTS, "{failed} failed, more than were in flight");
         most = most.max(failed);
         *node_of = node(&store, port);
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        balancer.wait_for_all().await;
     }
     let acknowledged = load.end(clients).await;
     let twice = assert_kept(&store, &nodes[0], &receiver, &acknowledged).await;

@@ -1,6 +1,8 @@
 //! Several servers of one database.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
 
 use galley_domain::Timestamp;
 use galley_server::{Clock, DatabaseClock, SystemClock};
@@ -13,12 +15,12 @@ use crate::service::{Answer, Service};
 /// That of a machine whose clock nobody looks after.
 #[derive(Debug)]
 struct WrongClock {
-    ahead_ms: i64,
+    ahead_ms: AtomicI64,
 }
 
 impl Clock for WrongClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_ms(SystemClock.now().ms() + self.ahead_ms)
+        Timestamp::from_ms(SystemClock.now().ms() + self.ahead_ms.load(Ordering::Relaxed))
     }
 }
 
@@ -28,12 +30,20 @@ on_both_engines! {
         let service = Service::start(store).await;
         let is_shared = service.another_server().await.is_some();
         for ahead_ms in [-HOUR, HOUR] {
-            let own = Arc::new(WrongClock { ahead_ms });
-            let clock = DatabaseClock::follow(&service.database, own).await.unwrap();
-            let off = clock.now().ms() - SystemClock.now().ms();
+            let own = Arc::new(WrongClock { ahead_ms: AtomicI64::new(ahead_ms) });
+            let follow = DatabaseClock::follow(&service.database, Arc::clone(&own) as Arc<dyn Clock>);
+            let clock = follow.await.unwrap();
+            let off = || clock.now().ms() - SystemClock.now().ms();
             // PostgreSQL is on this machine, and goes by its clock.
             let expected = if is_shared { 0 } else { ahead_ms };
-            assert!((off - expected).abs() < HOUR / 2, "{off} ms off");
+            assert!((off() - expected).abs() < HOUR / 2, "{} ms off", off());
+            // Somebody sets the machine's clock right.
+            own.ahead_ms.store(0, Ordering::Relaxed);
+            let started = Instant::now();
+            while off().abs() > HOUR / 2 {
+                assert!(started.elapsed() < Duration::from_mins(1), "it is not followed");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
         }
     }
 
