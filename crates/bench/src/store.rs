@@ -1,7 +1,7 @@
 //! A store with as many pieces as are asked for, made through the API.
 
 use std::fs;
-use std::io::{Write as _, stderr};
+use std::io::{IsTerminal as _, Write as _, stderr};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -113,7 +113,7 @@ impl Store {
         let members = client.get("/workspace-memberships/list-members")?;
         let member = members[0]["id"].as_str().context("a member")?.to_owned();
         let next = AtomicUsize::new(0);
-        let started = Instant::now();
+        let (started, shows_progress) = (Instant::now(), stderr().is_terminal());
         let work = || {
             let mut client = Client::connect(server.address, &self.token)?;
             loop {
@@ -125,15 +125,17 @@ impl Store {
                     .map(|number| piece(number, &group, &tags, &member))
                     .collect();
                 client.post("/content-pieces/batch", &json!({"pieces": batch}))?;
-                let seconds = started.elapsed().as_secs();
-                let _ = write!(stderr(), "\rmade {first} of {pieces} pieces, {seconds} s ");
+                if shows_progress {
+                    let seconds = started.elapsed().as_secs();
+                    let _ = write!(stderr(), "\rmade {first} of {pieces} pieces, {seconds} s ");
+                }
             }
         };
         let done: anyhow::Result<()> = thread::scope(|scope| {
             let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(work)).collect();
             clients.into_iter().try_for_each(|client| client.join().expect("a client ends"))
         });
-        eprintln!();
+        eprintln!("made {pieces} pieces in {} s", started.elapsed().as_secs());
         done
     }
 
