@@ -5,6 +5,7 @@
 //! `cargo xtask test` brings up. Without it the tests on PostgreSQL say that they are skipped.
 
 pub mod open_loop;
+mod postgres;
 mod receiver;
 
 use std::io::Write;
@@ -15,6 +16,7 @@ use galley_storage::DatabaseUrl;
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
 
+pub use postgres::{PostgresServer, free_port};
 pub use receiver::{Behaviour, Received, Receiver};
 #[doc(hidden)]
 pub use tokio;
@@ -69,8 +71,12 @@ impl TestStore {
         drop(client);
         connection.await.expect("the connection's task ends").expect("the connection ends well");
         let (base, _) = server.rsplit_once('/').expect("the URL names a database");
-        let directory = tempfile::tempdir().expect("the system has room for a directory");
-        Some(Self { url: DatabaseUrl::Postgres(format!("{base}/{name}")), directory })
+        Some(Self::at(DatabaseUrl::Postgres(format!("{base}/{name}"))))
+    }
+
+    /// One that is made already.
+    pub fn at(url: DatabaseUrl) -> Self {
+        Self { url, directory: tempfile::tempdir().expect("the system has room for a directory") }
     }
 
     /// A directory of the test's own.

@@ -1,7 +1,12 @@
 //! How other programs are run: to their end, whatever signals arrive meanwhile.
 
 use std::{
-    os::unix::process::{CommandExt, ExitStatusExt},
+    fs::{self, Permissions},
+    os::unix::{
+        fs::PermissionsExt,
+        process::{CommandExt, ExitStatusExt},
+    },
+    path::Path,
     process::{Child, Command, ExitCode, ExitStatus},
     thread,
     time::Duration,
@@ -61,6 +66,13 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
         bail!("{program} failed with {}:\n{}", output.status, last_lines(&stderr, ERROR_LINES));
     }
     Ok(stdout)
+}
+
+/// Writes a script that everybody may run.
+pub(crate) fn write_script(path: &Path, script: &str) -> Result<()> {
+    fs::write(path, script)
+        .and_then(|()| fs::set_permissions(path, Permissions::from_mode(0o755)))
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Returns the end of a text that may be long.

@@ -11,13 +11,13 @@ use anyhow::{Context, Result};
 use crate::child;
 
 /// Downloads and unpacks what `pick` takes of the packages that apt-get says it would install for `package`.
-pub(crate) fn unpack(package: &str, directory: &Path, pick: Pick) -> Result<()> {
+pub(crate) fn unpack(package: &str, directory: &Path, pick: impl Pick) -> Result<()> {
     eprintln!("unpacking Debian's package {package} into {}", directory.display());
     // Half of it would be taken for the whole by the next call: it gets its name when it is
     // complete.
     let partial = directory.with_extension("partial");
     let _ = fs::remove_dir_all(&partial);
-    let outcome = unpack_into(&partial.join("root"), &partial, package, pick);
+    let outcome = unpack_into(&partial.join("root"), &partial, package, &pick);
     let outcome = outcome.and_then(|()| {
         let _ = fs::remove_dir_all(directory);
         fs::rename(partial.join("root"), directory)
@@ -28,7 +28,9 @@ pub(crate) fn unpack(package: &str, directory: &Path, pick: Pick) -> Result<()> 
 }
 
 /// Picks names of packages from what a simulation prints.
-pub(crate) type Pick = fn(&str) -> Result<Vec<&str>>;
+pub(crate) trait Pick: Fn(&str) -> Result<Vec<&str>> {}
+
+impl<F: Fn(&str) -> Result<Vec<&str>>> Pick for F {}
 
 /// The packages that a simulation says would be installed.
 pub(crate) fn packages_of(simulation: &str) -> Vec<&str> {
@@ -57,7 +59,7 @@ fn architecture_directories(parent: &Path) -> Vec<PathBuf> {
 }
 
 /// Unpacks into one directory, with another one to work in.
-fn unpack_into(root: &Path, work: &Path, package: &str, pick: Pick) -> Result<()> {
+fn unpack_into(root: &Path, work: &Path, package: &str, pick: &impl Pick) -> Result<()> {
     fs::create_dir_all(root).with_context(|| format!("cannot create {}", root.display()))?;
     Apt::with_system_lists(work)?.unpack(root, package, pick).or_else(|error| {
         // The lists are missing, as in a new container, or name versions that are gone.
@@ -95,7 +97,7 @@ impl Apt {
         Ok(apt)
     }
 
-    fn unpack(&self, root: &Path, package: &str, pick: Pick) -> Result<()> {
+    fn unpack(&self, root: &Path, package: &str, pick: &impl Pick) -> Result<()> {
         let simulation = ["--simulate", "--no-install-recommends", package];
         let simulation = child::output(self.command("install").args(simulation))?;
         let packages = pick(&simulation)?;

@@ -5,7 +5,6 @@
 //! [`postgres`], the throw-away server, [`mail_server`], a Python with one, [`child`], how other
 //! programs are run, and [`cargo`], how Cargo is.
 
-mod balancer;
 mod bench;
 mod cargo;
 mod child;
@@ -13,6 +12,7 @@ mod debian;
 mod mail_server;
 mod openapi;
 mod postgres;
+mod proxies;
 mod serve;
 mod signals;
 mod step;

@@ -17,14 +17,17 @@ mod privileges;
 mod scratch;
 mod server;
 
-use std::env;
+use std::{env, ffi::OsString};
 
 use anyhow::{Context, Error, Result};
 
 pub(crate) use server::Server;
 
 /// The variable in which the tests look for a server's address.
-pub(crate) const URL_VARIABLE: &str = "GALLEY_TEST_POSTGRES_URL";
+const URL_VARIABLE: &str = "GALLEY_TEST_POSTGRES_URL";
+
+/// The variable in which tests that start servers of their own look for the programs and for room.
+const DIRECTORY_VARIABLE: &str = "GALLEY_TEST_POSTGRES_DIRECTORY";
 
 const NOT_FOUND: &str = "no PostgreSQL server programs were found; install your system's \
     PostgreSQL server package, or set GALLEY_POSTGRES_BIN to the directory of initdb and postgres, \
@@ -52,6 +55,16 @@ impl Provision {
             Self::Started(server) => Some(server.url()),
             Self::Missing(_) => None,
         }
+    }
+
+    /// What tests are told of it: variables, some of them not set.
+    pub(crate) fn variables(&self) -> [(&'static str, Option<OsString>); 2] {
+        let directory = match self {
+            Self::Given(_) => env::var_os(DIRECTORY_VARIABLE),
+            Self::Started(server) => Some(server.directory().into()),
+            Self::Missing(_) => None,
+        };
+        [(URL_VARIABLE, self.url().map(OsString::from)), (DIRECTORY_VARIABLE, directory)]
     }
 }
 

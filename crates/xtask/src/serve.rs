@@ -7,11 +7,11 @@ use std::{
     thread,
 };
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 
 use crate::{
     child,
-    postgres::{self, Provision, Server, URL_VARIABLE},
+    postgres::{self, Provision, Server},
     signals::Signals,
 };
 
@@ -24,12 +24,17 @@ pub(crate) fn run(command: &[OsString]) -> Result<ExitCode> {
         }
         provision => provision,
     };
-    let url = provision.url().context("a server that is there has an address")?;
-    eprintln!("{URL_VARIABLE}={url}");
+    let variables =
+        provision.variables().into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let variables: Vec<(&str, OsString)> = variables.collect();
+    for (name, value) in &variables {
+        eprintln!("{name}={}", value.display());
+    }
     match (command, provision) {
         ([program, arguments @ ..], provision) => {
             let mut command = Command::new(program);
-            command.args(arguments).env(URL_VARIABLE, provision.url().unwrap_or_default());
+            command.args(arguments).envs(variables);
+            let _up = provision;
             Ok(child::exit_code(child::run(&mut command, &signals)?))
         }
         ([], Provision::Started(server)) => wait(server, &signals),

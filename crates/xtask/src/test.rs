@@ -9,14 +9,13 @@ use std::{
     process::{Command, ExitCode, ExitStatus},
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 
 use crate::{
-    TestArguments,
-    balancer::{self, HAPROXY_VARIABLE},
-    cargo, child,
+    TestArguments, cargo, child,
     mail_server::{self, PYTHON_VARIABLE},
-    postgres::{self, Provision, URL_VARIABLE},
+    postgres::{self, Provision},
+    proxies::PROXIES,
     signals::Signals,
     step::Steps,
 };
@@ -44,34 +43,41 @@ fn run_steps(
     }
     let provision = provide_postgres(arguments, steps)?;
     let mut tests = test_command(&arguments.cargo_arguments);
-    match provision.as_ref().and_then(Provision::url) {
-        Some(url) => tests.env(URL_VARIABLE, url),
-        None => tests.env_remove(URL_VARIABLE),
-    };
+    for (name, value) in provision.variables() {
+        match value {
+            Some(value) => tests.env(name, value),
+            None => tests.env_remove(name),
+        };
+    }
     match steps.run("Mail server: set up", mail_server::provide) {
         Ok(python) => {
             tests.env(PYTHON_VARIABLE, python);
         }
         Err(reason) => steps.skip("Tests with a mail server", &format!("{reason:#}")),
     }
-    match steps.run("Balancer: set up", balancer::provide) {
-        Ok(haproxy) => {
-            tests.env(HAPROXY_VARIABLE, haproxy);
+    for proxy in &PROXIES {
+        match steps.run(&format!("{}: set up", proxy.name), || proxy.provide()) {
+            Ok(program) => {
+                tests.env(proxy.variable, program);
+            }
+            Err(reason) => {
+                steps.skip(&format!("Tests with {}", proxy.name), &format!("{reason:#}"));
+            }
         }
-        Err(reason) => steps.skip("Tests with a balancer", &format!("{reason:#}")),
     }
     let status = steps.run("Tests", || child::run(&mut tests, signals))?;
-    if matches!(provision, Some(Provision::Started(_))) {
+    if matches!(provision, Provision::Started(_)) {
         steps.run("PostgreSQL: stop", || drop(provision));
     }
     Ok(status)
 }
 
-fn provide_postgres(arguments: &TestArguments, steps: &mut Steps) -> Result<Option<Provision>> {
+fn provide_postgres(arguments: &TestArguments, steps: &mut Steps) -> Result<Provision> {
     const PART: &str = "PostgreSQL tests";
     if arguments.no_postgres {
-        steps.skip(PART, "--no-postgres was given");
-        return Ok(None);
+        let reason = "--no-postgres was given";
+        steps.skip(PART, reason);
+        return Ok(Provision::Missing(anyhow!(reason)));
     }
     let provision = steps.run("PostgreSQL: start", postgres::provide);
     if let Provision::Missing(reason) = &provision {
@@ -80,7 +86,7 @@ fn provide_postgres(arguments: &TestArguments, steps: &mut Steps) -> Result<Opti
         }
         steps.skip(PART, &format!("{reason:#}"));
     }
-    Ok(Some(provision))
+    Ok(provision)
 }
 
 /// Returns the command that only builds, unless the arguments themselves say something about that.

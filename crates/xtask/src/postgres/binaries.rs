@@ -3,6 +3,7 @@
 use std::{
     env,
     ffi::OsString,
+    fmt::Write as _,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -67,6 +68,24 @@ impl Binaries {
             command.env("LD_LIBRARY_PATH", self.library_path());
         }
         command
+    }
+
+    /// Writes a script into `directory` that runs one of the programs as the account, for tests that start servers of
+    /// their own.
+    pub(super) fn write_script(
+        &self,
+        program: &str,
+        account: &Account,
+        directory: &Path,
+    ) -> Result<()> {
+        let mut script = "#!/bin/sh\nexport LC_ALL=C\n".to_owned();
+        if !self.library_directories.is_empty() {
+            let _ = writeln!(script, "export LD_LIBRARY_PATH='{}'", self.library_path().display());
+        }
+        let program_path = self.directory.join(program);
+        let prefix = account.shell_prefix();
+        let _ = writeln!(script, "exec {prefix}'{}' \"$@\"", program_path.display());
+        child::write_script(&directory.join(program), &script)
     }
 
     fn library_path(&self) -> OsString {

@@ -59,6 +59,14 @@ impl Account {
         command
     }
 
+    /// The words of a shell before a command that is to run with this account's rights.
+    pub(super) fn shell_prefix(&self) -> String {
+        let lowered = self.lowered.as_ref();
+        lowered.map_or_else(String::new, |User { uid, gid, .. }| {
+            format!("setpriv --reuid={uid} --regid={gid} --clear-groups ")
+        })
+    }
+
     /// Makes the account the owner of a file or directory.
     pub(super) fn take_over(&self, path: &Path) -> Result<()> {
         let Some(user) = &self.lowered else { return Ok(()) };

@@ -56,6 +56,9 @@ impl Server {
         scratch::remove_left_over(binaries, account);
         let scratch = Scratch::create(account)?;
         create_database(binaries, account, &scratch)?;
+        for program in ["initdb", "postgres"] {
+            binaries.write_script(program, account, scratch.path())?;
+        }
         let mut attempt = 1;
         let (process, port) = loop {
             match launch(binaries, account, &scratch) {
@@ -70,6 +73,11 @@ impl Server {
 
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Returns the directory with scripts that run `initdb` and `postgres`, in which there is room for servers of others.
+    pub(crate) fn directory(&self) -> &Path {
+        self.scratch.path()
     }
 
     /// Tells whether the server has not ended by itself.

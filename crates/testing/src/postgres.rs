@@ -1,0 +1,186 @@
+//! PostgreSQL servers of a test's own, to be stopped, lost and replaced.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use galley_storage::DatabaseUrl;
+use tempfile::TempDir;
+use tokio_postgres::{Client, NoTls};
+
+use crate::{TestStore, skipped};
+
+/// Where there are scripts that run `initdb` and `postgres`, and room.
+const DIRECTORY: &str = "GALLEY_TEST_POSTGRES_DIRECTORY";
+
+/// How long a server may take to be there.
+const START_TIME_MAX: Duration = Duration::from_mins(1);
+
+/// How a standby is called.
+const STANDBY: &str = "standby";
+
+/// A server, which ends when this is dropped.
+#[derive(Debug)]
+pub struct PostgresServer {
+    process: Option<Child>,
+    program: PathBuf,
+    data: PathBuf,
+    port: u16,
+    /// Goes away with the last of its servers.
+    _directory: Arc<TempDir>,
+}
+
+impl PostgresServer {
+    /// An empty one, and a standby that has what it answers is committed; nothing, where the tests have no programs.
+    pub async fn with_standby() -> Option<(Self, Self)> {
+        let Some(programs) = std::env::var_os(DIRECTORY).map(PathBuf::from) else {
+            skipped(&format!(
+                "PostgreSQL servers: {DIRECTORY} is not set (cargo xtask test sets it)"
+            ));
+            return None;
+        };
+        let directory = Arc::new(TempDir::new_in(&programs).expect("there is room"));
+        // The servers may be somebody else's than the test.
+        let owner = fs::metadata(&programs).expect("the directory is there");
+        chown(directory.path(), Some(owner.uid()), Some(owner.gid())).expect("it is handed over");
+        let server = |name: &str| Self {
+            process: None,
+            program: programs.join("postgres"),
+            data: directory.path().join(name),
+            port: free_port(),
+            _directory: Arc::clone(&directory),
+        };
+        let (mut primary, mut standby) = (server("primary"), server(STANDBY));
+        let mut initdb = Command::new(programs.join("initdb"));
+        initdb.args(["--locale=C", "--encoding=UTF8", "--auth=trust", "--username=galley"]);
+        succeed(initdb.arg("--no-sync").arg("--pgdata").arg(&primary.data));
+        succeed(Command::new("cp").arg("-a").arg(&primary.data).arg(&standby.data));
+        let from =
+            format!("host=127.0.0.1 port={} user=galley application_name={STANDBY}", primary.port);
+        standby.configure(&format!(
+            "primary_conninfo = '{from}'\nwal_retrieve_retry_interval = 500ms\nhot_standby_feedback = on\n"
+        ));
+        succeed(
+            Command::new("cp")
+                .arg("-a")
+                .arg(standby.data.join("PG_VERSION"))
+                .arg(standby.data.join("standby.signal")),
+        );
+        primary.start().await;
+        standby.start().await;
+        // From now on a commit is answered when the standby has it, too.
+        primary.configure(&format!("synchronous_standby_names = '{STANDBY}'\n"));
+        primary.execute("SELECT pg_reload_conf()").await;
+        Some((primary, standby))
+    }
+
+    /// Starts it, or starts it again.
+    pub async fn start(&mut self) {
+        assert!(self.process.is_none(), "it runs");
+        let mut command = Command::new(&self.program);
+        let settings = [
+            "max_connections=100",
+            "shared_buffers=32MB",
+            "listen_addresses=127.0.0.1",
+            "unix_socket_directories=",
+            "jit=off",
+            "logging_collector=off",
+        ];
+        command.args(settings.iter().flat_map(|setting| ["-c", setting]));
+        command.args(["-p", &self.port.to_string()]).arg("-D").arg(&self.data);
+        command.current_dir(&self.data).stdin(Stdio::null()).stdout(Stdio::null());
+        let log =
+            OpenOptions::new().create(true).append(true).open(self.data.with_extension("log"));
+        command.stderr(log.expect("there is room for a log"));
+        self.process = Some(command.spawn().expect("it can be started"));
+        self.wait().await;
+    }
+
+    /// Ends it at once, as when its machine is gone: what was not on disk is lost.
+    pub fn stop(&mut self) {
+        let Some(mut process) = self.process.take() else { return };
+        let _ = Command::new("kill").args(["-QUIT", &process.id().to_string()]).status();
+        let _ = process.wait();
+    }
+
+    /// Makes a standby the one that takes writes.
+    pub async fn promote(&self) {
+        self.execute("SELECT pg_promote()").await;
+        self.execute("ALTER SYSTEM RESET synchronous_standby_names").await;
+        self.execute("SELECT pg_reload_conf()").await;
+    }
+
+    /// Runs a statement.
+    pub async fn execute(&self, sql: &str) {
+        self.connect().await.expect("it answers").batch_execute(sql).await.expect("it is executed");
+    }
+
+    /// A connection to it.
+    pub async fn connect(&self) -> Result<Client, tokio_postgres::Error> {
+        let (client, connection) = tokio_postgres::connect(&self.url(), NoTls).await?;
+        tokio::spawn(connection);
+        Ok(client)
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> String {
+        format!("postgres://galley@{}/postgres", self.address())
+    }
+
+    /// Host and port.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Its database.
+    pub fn store(&self) -> TestStore {
+        TestStore::at(DatabaseUrl::Postgres(self.url()))
+    }
+
+    /// Adds settings to its file.
+    fn configure(&self, settings: &str) {
+        let file = OpenOptions::new().append(true).open(self.data.join("postgresql.conf"));
+        file.and_then(|mut file| file.write_all(settings.as_bytes()))
+            .expect("it can be configured");
+    }
+
+    async fn wait(&mut self) {
+        let started = Instant::now();
+        while let Err(error) = self.connect().await {
+            let process = self.process.as_mut().expect("it was started");
+            let ended = process.try_wait().expect("it is this process's child");
+            assert!(
+                ended.is_none() && started.elapsed() < START_TIME_MAX,
+                "PostgreSQL is not there: {error}:\n{}",
+                read(&self.data.with_extension("log"))
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A port that was free a moment ago.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    listener.local_addr().expect("it has an address").port()
+}
+
+fn read(log: &Path) -> String {
+    fs::read_to_string(log).unwrap_or_default()
+}
+
+fn succeed(command: &mut Command) {
+    let output = command.current_dir("/").output().expect("the program is there");
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
