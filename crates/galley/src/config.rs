@@ -16,6 +16,8 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<()> {
     print("listen", &settings.listen, settings.listen.value);
     print("data-dir", &settings.data_dir, settings.data_dir.value.display());
     print("database-url", &settings.database_url, database);
+    let read_url = settings.database_read_url.value.as_ref().map_or("none", |_| "postgres://…");
+    print("database-read-url", &settings.database_read_url, read_url);
     print(
         "database-connections",
         &settings.database_connections,

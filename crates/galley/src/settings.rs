@@ -29,6 +29,10 @@ pub(crate) struct Given {
     #[arg(long, global = true, env = "GALLEY_DATABASE_URL", value_name = "URL")]
     #[arg(hide_env_values = true)]
     database_url: Option<String>,
+    /// postgres://… of replicas, for reads that clients let be a while old [default: none]
+    #[arg(long, global = true, env = "GALLEY_DATABASE_READ_URL", value_name = "URL")]
+    #[arg(hide_env_values = true)]
+    database_read_url: Option<String>,
     /// How many connections to PostgreSQL, or threads for heavy reads on SQLite [default: 8]
     #[arg(long, global = true, env = "GALLEY_DATABASE_CONNECTIONS", value_name = "COUNT")]
     database_connections: Option<usize>,
@@ -95,6 +99,10 @@ pub(crate) struct Given {
     init_token: Option<String>,
 }
 
+fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres://") || url.starts_with("postgresql://")
+}
+
 fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| "must be an IP address and a port, such as 127.0.0.1:8080")
 }
@@ -121,6 +129,7 @@ pub(crate) struct Settings {
     pub(crate) listen: Setting<SocketAddr>,
     pub(crate) data_dir: Setting<PathBuf>,
     pub(crate) database_url: Setting<Option<String>>,
+    pub(crate) database_read_url: Setting<Option<String>>,
     pub(crate) database_connections: Setting<usize>,
     pub(crate) public_url: Setting<Option<String>>,
     pub(crate) metrics_addr: Setting<Option<SocketAddr>>,
@@ -149,6 +158,7 @@ const DEFAULT_FILE: &str = "galley.toml";
 pub(crate) fn load(mut given: Given) -> anyhow::Result<Settings> {
     let texts = [
         &mut given.database_url,
+        &mut given.database_read_url,
         &mut given.public_url,
         &mut given.log,
         &mut given.cors_origins,
@@ -175,6 +185,7 @@ pub(crate) fn load(mut given: Given) -> anyhow::Result<Settings> {
         listen: pick(given.listen, in_file.listen, SocketAddr::from(([127, 0, 0, 1], 8080))),
         data_dir: pick(given.data_dir, in_file.data_dir, PathBuf::from("galley-data")),
         database_url: pick_optional(given.database_url, in_file.database_url),
+        database_read_url: pick_optional(given.database_read_url, in_file.database_read_url),
         database_connections: pick(given.database_connections, in_file.database_connections, 8),
         public_url: pick_optional(given.public_url, in_file.public_url),
         metrics_addr: pick_optional(given.metrics_addr, in_file.metrics_addr),
@@ -237,6 +248,13 @@ impl Settings {
         // Less is refused by what reads the heads.
         anyhow::ensure!(self.head_max.value >= 8_192, "head-max must be at least 8192");
         anyhow::ensure!(self.receive_time_max.value > 0, "receive-time-max must be at least 1");
+        if let Some(url) = &self.database_read_url.value {
+            anyhow::ensure!(is_postgres(url), "database-read-url must start with postgres://");
+            anyhow::ensure!(
+                self.database_url.value.is_some(),
+                "database-read-url is for replicas of a PostgreSQL that database-url names"
+            );
+        }
         if let Some(text) = &self.public_url.value {
             let url = url::Url::parse(text).ok().filter(|url| {
                 matches!(url.scheme(), "http" | "https")
@@ -255,9 +273,7 @@ impl Settings {
     pub(crate) fn database(&self) -> anyhow::Result<DatabaseUrl> {
         match self.database_url.value.as_deref() {
             None => Ok(DatabaseUrl::Sqlite(self.data_dir.value.join(crate::store::FILE))),
-            Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
-                Ok(DatabaseUrl::Postgres(url.to_owned()))
-            }
+            Some(url) if is_postgres(url) => Ok(DatabaseUrl::Postgres(url.to_owned())),
             Some(_) => anyhow::bail!(
                 "the database URL must start with postgres://; for SQLite leave it out and set \
                  the data directory"

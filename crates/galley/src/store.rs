@@ -53,6 +53,7 @@ pub(crate) fn options(
 ) -> Options {
     Options {
         url,
+        replica_url: settings.database_read_url.value.clone().filter(|_| role == Role::Server),
         role,
         program_version: VERSION,
         now: environment.now(),

@@ -53,6 +53,8 @@ pub enum Role {
 pub struct Options {
     /// Where it is.
     pub url: DatabaseUrl,
+    /// A connection string of standbys, for reads that may be of a while ago: only with PostgreSQL.
+    pub replica_url: Option<String>,
     /// What for.
     pub role: Role,
     /// The version of the program, for the schema's record of who may use it.
@@ -113,6 +115,9 @@ impl Database {
         let news = News::default();
         let program_version = options.program_version;
         let engine = match &options.url {
+            DatabaseUrl::Sqlite(_) if options.replica_url.is_some() => {
+                return Err(Error::Settings("only PostgreSQL has replicas".to_owned()));
+            }
             DatabaseUrl::Sqlite(path) => {
                 Engine::Sqlite(Sqlite::open(path, &options, news.clone())?)
             }
@@ -172,6 +177,37 @@ impl Database {
                     }
                 }
             }
+        }
+    }
+
+    /// Like [`Database::read`], for what may be of a while ago: of a standby, if there is one that is no more than `age_max`
+    /// behind. Says then how old what was read is at the most.
+    ///
+    /// An error is always of the database itself.
+    pub async fn read_aged<T, E, F>(
+        &self,
+        name: &'static str,
+        age_max: Duration,
+        operation: F,
+    ) -> Result<(T, Option<Duration>), E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
+    {
+        if let Engine::Postgres(postgres) = &*self.engine
+            && let Some((value, age)) = postgres.read_replica(age_max, &operation).await
+        {
+            return Ok((value, Some(age)));
+        }
+        self.read(name, operation).await.map(|value| (value, None))
+    }
+
+    /// Whether [`Database::read_aged`] has somewhere else to read.
+    pub fn has_replica(&self) -> bool {
+        match &*self.engine {
+            Engine::Sqlite(_) => false,
+            Engine::Postgres(postgres) => postgres.has_replica(),
         }
     }
 

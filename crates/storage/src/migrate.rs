@@ -334,6 +334,7 @@ mod tests {
         drop(connection);
         let options = Options {
             url: crate::DatabaseUrl::Sqlite(path.clone()),
+            replica_url: None,
             role: crate::Role::Server,
             program_version: "0.1.0",
             now: galley_domain::Timestamp::from_ms(0),

@@ -156,6 +156,7 @@ async fn assert_events(store: &TestStore, pieces: usize) {
     };
     let options = Options {
         url,
+        replica_url: None,
         role: Role::Command,
         program_version: "0.1.0",
         now: Timestamp::from_ms(0),

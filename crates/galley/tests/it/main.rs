@@ -26,4 +26,5 @@ mod mails;
 mod nodes;
 mod operators;
 mod program;
+mod replicas;
 mod whole;

@@ -1,7 +1,6 @@
 //! The binary, running for a test.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use galley_storage::DatabaseUrl;
 use galley_testing::TestStore;
+pub(crate) use galley_testing::free_port;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 
@@ -51,11 +51,6 @@ fn without_settings(command: &mut Command) {
 /// Where the test's server keeps its files.
 pub(crate) fn data_dir(store: &TestStore) -> std::path::PathBuf {
     store.directory().join("data")
-}
-
-/// A port that was free a moment ago.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A token that a first start takes: `GALLEY_INIT_TOKEN`.

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use axum::http::header::{
-    AUTHORIZATION, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LINK, LOCATION, RETRY_AFTER,
+    AGE, AUTHORIZATION, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LINK, LOCATION, RETRY_AFTER,
 };
 use axum::http::{HeaderName, HeaderValue, Method};
 use tower_http::cors::CorsLayer;
 
+use crate::http::prefer::APPLIED;
 use crate::http::response::REPLAYED;
 
 /// How long a browser may remember what it was told.
@@ -15,15 +16,9 @@ const REMEMBERED: Duration = Duration::from_hours(1);
 
 /// Lets in scripts of these origins, with a token of their own; browsers send no cookies here.
 pub(crate) fn layer(origins: &[HeaderValue]) -> CorsLayer {
-    let [prefer, applied, idempotency_key, rate, rate_policy, request_id] = [
-        "prefer",
-        "preference-applied",
-        "idempotency-key",
-        "ratelimit",
-        "ratelimit-policy",
-        "x-request-id",
-    ]
-    .map(HeaderName::from_static);
+    let [prefer, idempotency_key, rate, rate_policy, request_id] =
+        ["prefer", "idempotency-key", "ratelimit", "ratelimit-policy", "x-request-id"]
+            .map(HeaderName::from_static);
     CorsLayer::new()
         .allow_origin(origins.to_vec())
         .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE])
@@ -37,11 +32,12 @@ pub(crate) fn layer(origins: &[HeaderValue]) -> CorsLayer {
             request_id.clone(),
         ])
         .expose_headers([
+            AGE,
             ETAG,
             LINK,
             LOCATION,
             RETRY_AFTER,
-            applied,
+            APPLIED,
             REPLAYED,
             rate,
             rate_policy,

@@ -25,6 +25,7 @@ use tracing::Instrument;
 use crate::environment::Environment;
 use crate::http::answers::{Answers, LookedUp};
 use crate::http::app::App;
+use crate::http::prefer::Freshness;
 use crate::http::problem::{Issue, Problem, Reason, Step};
 use crate::http::rate_limit::Standing;
 use crate::http::{compression, conditional};
@@ -45,6 +46,10 @@ pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> R
     let environment = app.environment();
     let standing = Standing::default();
     request.extensions_mut().insert(standing.clone());
+    let freshness = Freshness::of(request.headers(), app.database());
+    if freshness.may_be_old() {
+        request.extensions_mut().insert(freshness.clone());
+    }
     let request_id = request_id(request.headers(), environment);
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
@@ -64,13 +69,14 @@ pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> R
         Problem::of_issues(vec![Issue::new(place, &invalid)]).into_response()
     };
     let response = finish(response, &request_id, &method);
-    let ticket = ticket.filter(|_| Answers::is_worth(&response));
+    let ticket = ticket.filter(|_| Answers::is_worth(&response) && !freshness.is_old());
     let mut response = compression::compress(accepted, response).await;
     if let Some(ticket) = ticket {
         response = app.answers().keep(ticket, response).await;
     }
     set_request_id(&mut response, &request_id);
     standing.write(response.headers_mut());
+    freshness.write(response.headers_mut());
     if matches!(method, Method::GET | Method::HEAD) && conditional::is_known(&known, &response) {
         response = not_modified(response);
     }

@@ -1,12 +1,33 @@
-//! `Prefer: return=representation` (RFC 7240): the resource in the answer to its change.
+//! What a client prefers (RFC 7240): `return=representation`, the resource in the answer to its change, and
+//! `max-age=SECONDS`, content as it was at most so long ago.
 
 use std::convert::Infallible;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use axum::extract::FromRequestParts;
+use axum::http::header::AGE;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use galley_storage::{Database, Failure, Tx};
 
 use crate::http::app::App;
 use crate::openapi::endpoint::{Argument, Facts};
+
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+
+/// The header of an answer that says which preference was heeded.
+pub(crate) const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+
+/// The value of a preference. Of two, the first counts.
+fn preferred<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let values = headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok());
+    let preferences = values.flat_map(|value| value.split([',', ';'])).map(str::trim);
+    preferences
+        .filter_map(|preference| preference.split_once('='))
+        .find(|(known, _)| known.trim().eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.trim().trim_matches('"'))
+}
 
 /// What a client wants to get back of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,16 +42,8 @@ impl FromRequestParts<App> for Prefer {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Infallible> {
-        let values = parts.headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
-        let preferences = values.flat_map(|value| value.split([',', ';'])).map(str::trim);
-        // Of two, the first counts.
-        let wanted = preferences
-            .filter_map(|preference| preference.split_once('='))
-            .find(|(name, _)| name.trim().eq_ignore_ascii_case("return"));
-        Ok(match wanted {
-            Some((_, value)) if value.trim().trim_matches('"') == "representation" => {
-                Self::Representation
-            }
+        Ok(match preferred(&parts.headers, "return") {
+            Some("representation") => Self::Representation,
             _ => Self::Minimal,
         })
     }
@@ -39,5 +52,80 @@ impl FromRequestParts<App> for Prefer {
 impl Argument for Prefer {
     fn tell(facts: &mut Facts) {
         facts.prefer = true;
+    }
+}
+
+/// How old content may be that is read for a request, and how old it is: from where it is read to where the answer's headers
+/// are written.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Freshness(Option<Arc<Allowed>>);
+
+#[derive(Debug)]
+struct Allowed {
+    max_age: u64,
+    age: OnceLock<Duration>,
+}
+
+impl Freshness {
+    /// What a request allows, where that makes a difference.
+    pub(crate) fn of(headers: &HeaderMap, database: &Database) -> Self {
+        let wanted = preferred(headers, "max-age").filter(|_| database.has_replica());
+        let max_age =
+            wanted.and_then(|seconds| seconds.parse().ok()).filter(|&max_age| max_age > 0);
+        Self(max_age.map(|max_age| Arc::new(Allowed { max_age, age: OnceLock::new() })))
+    }
+
+    /// Whether what is read may be of a while ago.
+    pub(crate) fn may_be_old(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether what was read is.
+    pub(crate) fn is_old(&self) -> bool {
+        self.0.as_ref().is_some_and(|allowed| allowed.age.get().is_some())
+    }
+
+    /// Reads content, of a standby of the database where it may be old.
+    pub(crate) async fn read<T, E, F>(
+        &self,
+        database: &Database,
+        name: &'static str,
+        operation: F,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
+    {
+        let Some(allowed) = &self.0 else { return database.read(name, operation).await };
+        let age_max = Duration::from_secs(allowed.max_age);
+        let (value, age) = database.read_aged(name, age_max, operation).await?;
+        if let Some(age) = age {
+            let _ = allowed.age.set(age);
+        }
+        Ok(value)
+    }
+
+    /// Adds how old what was read is, if it is.
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+        let Some(allowed) = &self.0 else { return };
+        let Some(age) = allowed.age.get() else { return };
+        headers.insert(AGE, age.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX).into());
+        let applied = HeaderValue::try_from(format!("max-age={}", allowed.max_age));
+        headers.insert(APPLIED, applied.expect("numbers are ASCII"));
+    }
+}
+
+impl FromRequestParts<App> for Freshness {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().cloned().unwrap_or_default())
+    }
+}
+
+impl Argument for Freshness {
+    fn tell(facts: &mut Facts) {
+        facts.may_be_old = true;
     }
 }

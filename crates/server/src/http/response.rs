@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
 use crate::http::conditional::entity_tag;
-use crate::http::prefer::Prefer;
+use crate::http::prefer::{APPLIED, Prefer};
 
 /// 200 with a list, or with what has no version.
 pub(crate) fn ok<T: Serialize>(body: &T) -> Response {
@@ -182,7 +182,7 @@ pub(crate) fn file(file: &File) -> Response {
 /// Says that what was preferred was done.
 fn applied(mut response: Response) -> Response {
     let done = HeaderValue::from_static("return=representation");
-    response.headers_mut().insert("preference-applied", done);
+    response.headers_mut().insert(APPLIED, done);
     response
 }
 

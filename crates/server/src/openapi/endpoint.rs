@@ -30,8 +30,10 @@ pub(crate) struct Facts {
     pub(crate) body: bool,
     /// It reads a form.
     pub(crate) form: bool,
-    /// It heeds `Prefer`.
+    /// It heeds `Prefer: return`.
     pub(crate) prefer: bool,
+    /// It heeds `Prefer: max-age`.
+    pub(crate) may_be_old: bool,
     /// It heeds `Idempotency-Key`.
     pub(crate) idempotent: bool,
     /// It heeds `If-Match`.

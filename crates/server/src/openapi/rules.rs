@@ -223,6 +223,9 @@ impl Operation<'_> {
         if self.facts.prefer {
             common.push("Prefer");
         }
+        if self.facts.may_be_old {
+            common.push("PreferMaxAge");
+        }
         if self.facts.idempotent {
             common.push("IdempotencyKey");
         }
@@ -387,6 +390,10 @@ impl Operation<'_> {
         for &name in optional.iter().chain(limited) {
             headers[name] = optional_header(name);
         }
+        if self.facts.may_be_old {
+            headers["Age"] = optional_header("Age");
+            headers["Preference-Applied"] = optional_header("Preference-Applied");
+        }
         if self.facts.idempotent {
             headers["Idempotency-Replayed"] = optional_header("Idempotency-Replayed");
         }
@@ -525,7 +532,7 @@ fn refer_to_headers(names: &[&str]) -> Value {
 }
 
 /// Every header of answers: its name, what it says, and an example.
-const HEADERS: [(&str, &str, &str); 12] = [
+const HEADERS: [(&str, &str, &str); 13] = [
     (
         "X-Request-Id",
         "The client's own, if it is 1 to 128 visible ASCII characters, or a new one; the log has it.",
@@ -549,6 +556,7 @@ const HEADERS: [(&str, &str, &str); 12] = [
         "</tags/list?perPage=50&cursor=WyJpZCJd>; rel=\"next\"",
     ),
     ("Preference-Applied", "The preference that was heeded.", "return=representation"),
+    ("Age", "With `Prefer: max-age`: of at most how many seconds ago what is answered is.", "1"),
     ("WWW-Authenticate", "How to be let in.", "Bearer"),
     ("Retry-After", "After how many seconds to try again.", "5"),
     ("RateLimit", "How much of the limit is left.", "\"default\";r=0;t=30"),
@@ -561,7 +569,7 @@ const LIMITED: &[&str] = &["RateLimit", "RateLimit-Policy"];
 
 /// The headers that are always there where they are described.
 fn headers() -> Value {
-    let sometimes = ["Link", "Idempotency-Replayed", "RateLimit", "RateLimit-Policy"];
+    let sometimes = ["Age", "Link", "Idempotency-Replayed", "RateLimit", "RateLimit-Policy"];
     let always = |name: &&str| !sometimes.contains(name);
     let names = HEADERS.iter().map(|(name, ..)| *name).filter(always);
     Value::Object(names.map(|name| (name.to_owned(), header(name, true))).collect())
@@ -611,6 +619,12 @@ fn parameters() -> Value {
             "Prefer",
             "`return=representation`: the answer has the whole resource (RFC 7240).",
             json!({"type": "string", "examples": ["return=representation"]}),
+        ),
+        "PreferMaxAge": header(
+            "Prefer",
+            "`max-age=SECONDS`: the answer may be of so many seconds ago (RFC 7240), where the service has \
+             somewhere else to read it. `Age` and `Preference-Applied` say then that it may be.",
+            json!({"type": "string", "examples": ["max-age=10"]}),
         ),
         "IdempotencyKey": header(
             "Idempotency-Key",

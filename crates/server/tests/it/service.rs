@@ -107,6 +107,7 @@ pub(crate) struct Answer {
 fn options(store: &TestStore, role: Role, environment: &Environment) -> Options {
     Options {
         url: store.url.clone(),
+        replica_url: None,
         role,
         program_version: "0.1.0",
         now: environment.now(),

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use deadpool::managed::Manager as _;
 use deadpool_postgres::{
-    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Metrics, Pool, RecyclingMethod, Runtime,
+    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Metrics, Pool, PoolBuilder,
+    RecyclingMethod, Runtime,
 };
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::replica;
 use crate::database::{Options, Role};
 use crate::error::{Error, Result};
 
@@ -19,6 +21,9 @@ const COMMAND: &str = "galley command";
 
 /// How long to wait for a free connection, and for a new one.
 const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// The same for standbys, without which it goes, too.
+const REPLICA_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// How long the server's machine may answer nothing before a connection is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
@@ -43,7 +48,50 @@ const SETTINGS: &str = "
 /// fourth and so on: what a plan goes by is then never far from what there is.
 const PLAN_ANEW: &str = "DISCARD PLANS";
 
+/// Connections to the server that takes writes.
 pub(super) fn pool(url: &str, options: &Options) -> Result<Pool> {
+    let set_up = Hook::async_fn(|client: &mut ClientWrapper, _| {
+        Box::pin(async move { set_up(client).await.map_err(HookError::Backend) })
+    });
+    let builder = builder(url, options, TargetSessionAttrs::ReadWrite, WAIT_MAX)?;
+    build(builder.post_create(set_up))
+}
+
+/// Connections to standbys of a database, and of no other.
+pub(super) fn replica_pool(url: &str, options: &Options, database: Identity) -> Result<Pool> {
+    let set_up = Hook::async_fn(move |client: &mut ClientWrapper, _| {
+        let database = database.clone();
+        Box::pin(async move {
+            if Identity::of(client).await.map_err(HookError::Backend)? != database {
+                return Err(HookError::message("it is no standby of the database"));
+            }
+            set_up(client).await.map_err(HookError::Backend)?;
+            replica::prepare(client).await.map_err(HookError::Backend)
+        })
+    });
+    let builder = builder(url, options, TargetSessionAttrs::ReadOnly, REPLICA_WAIT_MAX)?;
+    build(builder.post_create(set_up))
+}
+
+/// What a database and its standbys have in common, and no others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Identity(String);
+
+impl Identity {
+    pub(super) async fn of(
+        client: &ClientWrapper,
+    ) -> std::result::Result<Self, tokio_postgres::Error> {
+        let sql = "SELECT system_identifier || '/' || current_database() FROM pg_control_system()";
+        client.query_one(sql, &[]).await?.try_get(0).map(Self)
+    }
+}
+
+fn builder(
+    url: &str,
+    options: &Options,
+    target: TargetSessionAttrs,
+    wait_max: Duration,
+) -> Result<PoolBuilder> {
     let mut config = tokio_postgres::Config::from_str(url)
         .map_err(|error| Error::Settings(format!("the database URL is not valid: {error}")))?;
     if config.get_application_name().is_none() {
@@ -53,10 +101,11 @@ pub(super) fn pool(url: &str, options: &Options) -> Result<Pool> {
         });
     }
     if config.get_connect_timeout().is_none() {
-        config.connect_timeout(WAIT_MAX);
+        config.connect_timeout(wait_max);
     }
-    // Of several servers the one that takes writes; and of one that is gone without a word it is known before long.
-    config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    // Of several servers the one that takes writes, or one that doesn't; and of one that is gone without a word it is
+    // known before long.
+    config.target_session_attrs(target);
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(SILENCE_MAX);
     }
@@ -64,11 +113,11 @@ pub(super) fn pool(url: &str, options: &Options) -> Result<Pool> {
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager =
         Manager::from_config(config, MakeRustlsConnect::new(galley_tls::client()), recycling);
-    Pool::builder(manager)
+    Ok(Pool::builder(manager)
         .max_size(options.connections.max(1))
         .runtime(Runtime::Tokio1)
-        .wait_timeout(Some(WAIT_MAX))
-        .create_timeout(Some(WAIT_MAX))
+        .wait_timeout(Some(wait_max))
+        .create_timeout(Some(wait_max))
         .pre_recycle(Hook::async_fn(|client: &mut ClientWrapper, metrics: &Metrics| {
             let is_stale = (metrics.recycle_count + 1).is_power_of_two();
             Box::pin(async move {
@@ -77,12 +126,11 @@ pub(super) fn pool(url: &str, options: &Options) -> Result<Pool> {
                 }
                 Ok(())
             })
-        }))
-        .post_create(Hook::async_fn(|client: &mut ClientWrapper, _| {
-            Box::pin(async move { set_up(client).await.map_err(HookError::Backend) })
-        }))
-        .build()
-        .map_err(|error| Error::Settings(error.to_string()))
+        })))
+}
+
+fn build(builder: PoolBuilder) -> Result<Pool> {
+    builder.build().map_err(|error| Error::Settings(error.to_string()))
 }
 
 /// A connection beside those of the pool.

@@ -5,6 +5,7 @@
 //! the operation locks a row, or a unique index makes one of them try again.
 
 mod connect;
+mod replica;
 mod session;
 mod shared;
 
@@ -16,9 +17,11 @@ use std::time::Duration;
 use deadpool_postgres::{ClientWrapper, Object, Pool};
 
 use crate::database::Options;
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::migrate;
 use crate::statement_log::StatementLog;
+use crate::tx::Tx;
+use replica::Replica;
 pub(crate) use session::Held;
 use session::{Reading, Writing};
 use shared::Shared;
@@ -34,6 +37,7 @@ pub(crate) const LOOK_UP_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct Postgres {
     pool: Pool,
     shared: Shared,
+    replica: Option<Replica>,
     log: Option<Arc<StatementLog>>,
     jitter: RandomState,
     times_waited: AtomicU64,
@@ -46,9 +50,14 @@ impl Postgres {
         let client = pool.get().await?;
         connect::refuse_unsynced(&client).await?;
         migrate::postgres(&client, options).await?;
+        let replica = match &options.replica_url {
+            Some(url) => Some(Replica::open(url, options, &client).await?),
+            None => None,
+        };
         drop(client);
         Ok(Self {
             pool,
+            replica,
             shared: Shared::default(),
             log: options.statement_log.clone(),
             jitter: RandomState::new(),
@@ -65,6 +74,26 @@ impl Postgres {
     /// The connection of all who look up one row.
     pub(crate) async fn shared_reader(&self) -> Result<Reading<Arc<ClientWrapper>>> {
         Ok(Reading::new(self.shared.get(&self.pool).await?, self.log.clone()))
+    }
+
+    /// Whether there may be standbys.
+    pub(crate) fn has_replica(&self) -> bool {
+        self.replica.is_some()
+    }
+
+    /// What `operation` reads of a standby, and how old that is at the most; nothing, if there is none that is in time.
+    pub(crate) async fn read_replica<T, E, F>(
+        &self,
+        age_max: Duration,
+        operation: &F,
+    ) -> Option<(T, Duration)>
+    where
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E> + Sync,
+    {
+        let replica = self.replica.as_ref()?;
+        let session = self.shared_reader().await.ok()?;
+        replica.read(&session.tx(), age_max, operation).await
     }
 
     /// A connection for something longer.
@@ -105,6 +134,7 @@ impl Postgres {
 
     pub(crate) async fn close(&self) {
         self.shared.close().await;
+        self.replica.iter().for_each(Replica::close);
         self.pool.close();
     }
 }

@@ -28,6 +28,7 @@ pub(crate) struct Open {
 pub(crate) fn options(url: DatabaseUrl, role: Role) -> Options {
     Options {
         url,
+        replica_url: None,
         role,
         program_version: "0.1.0",
         now: NOW,

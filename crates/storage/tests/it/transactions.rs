@@ -134,6 +134,7 @@ async fn a_server_that_falls_silent_is_asked_again_over_another_connection() {
     let Some((url, silence)) = pass_on(url).await else { return };
     let options = galley_storage::Options {
         url: galley_storage::DatabaseUrl::Postgres(url),
+        replica_url: None,
         ..crate::store::options(store.url.clone(), galley_storage::Role::Server)
     };
     let database = galley_storage::Database::open(options).await.unwrap();

@@ -8,6 +8,7 @@ use galley_storage::{Tx, content_groups};
 use crate::http::actor::{Actor, ReadContentGroups};
 use crate::http::app::App;
 use crate::http::error::Error;
+use crate::http::prefer::Freshness;
 use crate::http::query::Query;
 use crate::http::response;
 use crate::openapi::schemas;
@@ -28,6 +29,7 @@ use crate::representation::content_group::{ContentGroupBody, Descendants, nested
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadContentGroups>,
+    freshness: Freshness,
     mut query: Query,
 ) -> Result<Response, Error> {
     let id = query.id::<ContentGroupId>();
@@ -37,7 +39,7 @@ pub(crate) async fn handle(
     let read = async move |tx: &Tx<'_>| {
         show(tx, &scope, id, subtree, |version, body| response::resource(version, body)).await
     };
-    app.database().read("content_groups.get", read).await
+    freshness.read(app.database(), "content_groups.get", read).await
 }
 
 /// Hands the group's version and representation on to `answer`.

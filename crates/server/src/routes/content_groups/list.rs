@@ -12,6 +12,7 @@ use crate::http::actor::{Actor, ReadContentGroups};
 use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::page::{self, Page, PageById};
+use crate::http::prefer::Freshness;
 use crate::http::query::Query;
 use crate::http::response;
 use crate::openapi::schemas;
@@ -39,6 +40,7 @@ use crate::representation::content_group::{ContentGroupBody, Descendants, nested
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadContentGroups>,
+    freshness: Freshness,
     mut query: Query,
 ) -> Result<Response, Error> {
     let subtree = query.boolean("subtree");
@@ -56,7 +58,7 @@ pub(crate) async fn handle(
     let read = async move |tx: &Tx<'_>| {
         list(tx, &scope, ancestor, page, after.as_deref(), subtree, &query).await
     };
-    app.database().read("content_groups.list", read).await
+    freshness.read(app.database(), "content_groups.list", read).await
 }
 
 async fn list(

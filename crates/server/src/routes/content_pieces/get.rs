@@ -10,6 +10,7 @@ use super::format::{Format, FormatParameters};
 use crate::http::actor::{Actor, ReadContentPieces};
 use crate::http::app::App;
 use crate::http::error::Error;
+use crate::http::prefer::Freshness;
 use crate::http::query::{Id, Query};
 use crate::http::response;
 use crate::openapi::schemas;
@@ -27,6 +28,7 @@ use crate::representation::content_piece::{ContentPieceBody, Referenced};
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadContentPieces>,
+    freshness: Freshness,
     mut query: Query,
 ) -> Result<Response, Error> {
     let id = query.id::<ContentPieceId>();
@@ -46,7 +48,8 @@ pub(crate) async fn handle(
         let referenced = Referenced::of(tx, workspace, [&piece].into_iter()).await?;
         Ok::<_, Error>((piece, tree, referenced))
     };
-    let (piece, tree, referenced) = app.database().read("content_pieces.get", read).await?;
+    let (piece, tree, referenced) =
+        freshness.read(app.database(), "content_pieces.get", read).await?;
     let shown = format.show(&app, vec![(piece, tree)]).await?;
     let [one] = &shown[..] else { unreachable!("one piece is shown as one") };
     Ok(response::resource(one.piece.version, &one.body(&referenced)))

@@ -17,6 +17,7 @@ use crate::http::actor::{Actor, ReadContentPieces};
 use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::page::{self, Page};
+use crate::http::prefer::Freshness;
 use crate::http::problem::{Issue, Problem, Step};
 use crate::http::query::{Id, Query};
 use crate::http::response;
@@ -43,6 +44,7 @@ const GROUPS_MAX: usize = 100;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadContentPieces>,
+    freshness: Freshness,
     mut query: Query,
 ) -> Result<Response, Error> {
     let format = Format::read(&mut query);
@@ -86,7 +88,11 @@ pub(crate) async fn handle(
         Ok::<_, Error>((listed, next, referenced, ranks))
     };
     let database = app.database();
-    let (listed, next, referenced, ranks) = if heavy {
+    // What is known of places is of now.
+    let may_be_old = freshness.may_be_old() && ranked.is_none();
+    let (listed, next, referenced, ranks) = if may_be_old {
+        freshness.read(database, "content_pieces.list", read).await?
+    } else if heavy {
         database.read_much("content_pieces.list", read).await?
     } else {
         database.read("content_pieces.list", read).await?

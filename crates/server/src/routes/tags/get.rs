@@ -8,6 +8,7 @@ use galley_storage::{Tx, tags};
 use crate::http::actor::{Actor, ReadTags};
 use crate::http::app::App;
 use crate::http::error::Error;
+use crate::http::prefer::Freshness;
 use crate::http::query::Query;
 use crate::http::response;
 use crate::openapi::schemas;
@@ -24,12 +25,14 @@ use crate::representation::tag::TagBody;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadTags>,
+    freshness: Freshness,
     mut query: Query,
 ) -> Result<Response, Error> {
     let id = query.id::<TagId>();
     query.finish()?;
     let (id, workspace) = (id.get()?, actor.workspace);
     let read = async move |tx: &Tx<'_>| Ok::<_, Error>(tags::find(tx, workspace, id).await?);
-    let tag = app.database().read("tags.get", read).await?.ok_or_else(Error::not_found)?;
+    let tag =
+        freshness.read(app.database(), "tags.get", read).await?.ok_or_else(Error::not_found)?;
     Ok(response::resource(tag.version, &TagBody::from(&tag)))
 }

@@ -9,6 +9,7 @@ use crate::http::actor::{Actor, ReadTags};
 use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::page::{self, Page, PageById};
+use crate::http::prefer::Freshness;
 use crate::http::query::Query;
 use crate::representation::tag::TagBody;
 
@@ -25,6 +26,7 @@ use crate::representation::tag::TagBody;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadTags>,
+    freshness: Freshness,
     mut query: Query,
 ) -> Result<Response, Error> {
     let page = Page::read(&mut query, page::PER_PAGE_MAX);
@@ -35,6 +37,6 @@ pub(crate) async fn handle(
     let read = async move |tx: &Tx<'_>| {
         Ok::<_, Error>(tags::list(tx, workspace, after.as_deref(), page.limit(), offset).await?)
     };
-    let mut tags = app.database().read("tags.list", read).await?;
+    let mut tags = freshness.read(app.database(), "tags.list", read).await?;
     Ok(page.show(&query, &mut tags, |tag| tag.id, TagBody::from))
 }

@@ -8,6 +8,7 @@ use galley_storage::{Tx, variants};
 use crate::http::actor::{Actor, ReadVariants};
 use crate::http::app::App;
 use crate::http::error::Error;
+use crate::http::prefer::Freshness;
 use crate::http::query::Query;
 use crate::http::response;
 use crate::openapi::schemas;
@@ -26,12 +27,14 @@ use crate::representation::variant::VariantBody;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadVariants>,
+    freshness: Freshness,
     mut query: Query,
 ) -> Result<Response, Error> {
     let id = query.id::<VariantId>();
     query.finish()?;
     let (id, workspace) = (id.get()?, actor.workspace);
     let read = async move |tx: &Tx<'_>| Ok::<_, Error>(variants::find(tx, workspace, id).await?);
-    let variant = app.database().read("variants.get", read).await?.ok_or_else(Error::not_found)?;
+    let variant =
+        freshness.read(app.database(), "variants.get", read).await?.ok_or_else(Error::not_found)?;
     Ok(response::resource(variant.version, &VariantBody::from(&variant)))
 }

@@ -10,6 +10,7 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::page::PageById;
 use crate::http::page::{self, Page};
+use crate::http::prefer::Freshness;
 use crate::http::query::Query;
 use crate::representation::variant::VariantBody;
 
@@ -28,6 +29,7 @@ use crate::representation::variant::VariantBody;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadVariants>,
+    freshness: Freshness,
     mut query: Query,
 ) -> Result<Response, Error> {
     let page = Page::read(&mut query, page::PER_PAGE_MAX);
@@ -38,6 +40,6 @@ pub(crate) async fn handle(
     let read = async move |tx: &Tx<'_>| {
         Ok::<_, Error>(variants::list(tx, workspace, after.as_deref(), page.limit(), offset).await?)
     };
-    let mut variants = app.database().read("variants.list", read).await?;
+    let mut variants = freshness.read(app.database(), "variants.list", read).await?;
     Ok(page.show(&query, &mut variants, |variant| variant.id, VariantBody::from))
 }

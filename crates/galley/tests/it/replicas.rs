@@ -1,0 +1,185 @@
+//! Reads that may be a while old, and go to a standby.
+
+use std::time::{Duration, Instant};
+
+use galley_testing::{PostgresServer, TestStore};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+
+use crate::program::{Program, free_port, galley, init_token, piece};
+
+/// How long something may take that has to come.
+const TIME_MAX: Duration = Duration::from_mins(1);
+
+/// With so many MiB for answers to be remembered.
+fn serve(store: &TestStore, replica: &PostgresServer, answers_max: &str) -> Program {
+    let mut command = galley(store);
+    command.env("GALLEY_ANSWERS_MAX", answers_max);
+    command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_DATABASE_READ_URL", replica.url());
+    command.args(["serve", "--listen", &format!("127.0.0.1:{}", free_port())]);
+    Program::start(command)
+}
+
+/// A GET of what may be so many seconds old.
+async fn get_aged(program: &Program, path: &str, max_age: u32) -> Response {
+    aged(program, path, max_age).send().await.unwrap()
+}
+
+fn aged(program: &Program, path: &str, max_age: u32) -> RequestBuilder {
+    program.request(Method::GET, path).header("Prefer", format!("max-age={max_age}"))
+}
+
+/// How old the answer says that it may be, if it is of a standby.
+fn age(response: &Response) -> Option<u64> {
+    let header = |name| response.headers().get(name).map(|value| value.to_str().unwrap());
+    let age = header("Age").map(|age| age.parse().unwrap());
+    assert_eq!(age.is_some(), header("Preference-Applied").is_some());
+    age
+}
+
+/// Asks until the answer is of a standby.
+async fn get_of_standby(program: &Program, path: &str, max_age: u32) -> Response {
+    let started = Instant::now();
+    for number in 0.. {
+        // Another request each time, so that what is of the database itself isn't remembered.
+        let request = aged(program, path, max_age).header("Accept-Encoding", format!("x-{number}"));
+        let response = request.send().await.unwrap();
+        if age(&response).is_some() {
+            return response;
+        }
+        assert!(started.elapsed() < TIME_MAX, "the standby is not read");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    unreachable!("it ends before")
+}
+
+async fn make(program: &Program, group: &str, slug: &str) -> String {
+    let made =
+        program.request(Method::POST, "/content-pieces").json(&piece(group, slug, "<p>x</p>"));
+    let made = made.send().await.unwrap();
+    assert_eq!(made.status(), StatusCode::CREATED);
+    made.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned()
+}
+
+async fn title(response: Response) -> Value {
+    assert_eq!(response.status(), StatusCode::OK);
+    response.json::<Value>().await.unwrap()["title"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_be_old_is_read_of_a_standby_that_is_not_older() {
+    let Some((primary, mut standby)) = PostgresServer::with_standby().await else { return };
+    let store = primary.store();
+    let program = serve(&store, &standby, "0");
+    let group = program.group().await;
+    let id = make(&program, &group, "first").await;
+    let path = format!("/content-pieces?id={id}");
+
+    let response = get_of_standby(&program, &path, 30).await;
+    assert_eq!(response.headers()["Preference-Applied"], "max-age=30");
+    assert!(age(&response).unwrap() <= 30);
+    let tag = response.headers()["ETag"].clone();
+    assert_eq!(title(response).await, "first");
+    // The same representation has the same tag, and is not sent again.
+    let known = program.request(Method::GET, &path).header("If-None-Match", &tag);
+    let known = known.header("Prefer", "max-age=30").send().await.unwrap();
+    assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
+    assert!(age(&known).is_some());
+    for list in ["/content-pieces/list", "/content-groups/list", "/tags/list", "/variants/list"] {
+        assert!(age(&get_aged(&program, list, 30).await).is_some(), "{list}");
+        assert_eq!(age(&program.request(Method::GET, list).send().await.unwrap()), None, "{list}");
+    }
+    // What is no content never is of a standby.
+    for other in
+        ["/profile", "/roles/list", "/webhooks/list", "/workspace-memberships/list-members"]
+    {
+        assert_eq!(age(&get_aged(&program, other, 30).await), None, "{other}");
+    }
+
+    // From here on it doesn't go on.
+    standby.execute("SELECT pg_wal_replay_pause()").await;
+    let changed = program.request(Method::PUT, "/content-pieces");
+    let changed = changed.json(&json!({"id": id, "title": "second"})).send().await.unwrap();
+    assert_eq!(changed.status(), StatusCode::NO_CONTENT);
+    let new = make(&program, &group, "new").await;
+    assert_eq!(title(get_aged(&program, &path, 60).await).await, "first");
+    assert_eq!(title(program.request(Method::GET, &path).send().await.unwrap()).await, "second");
+    assert_eq!(title(get_aged(&program, &path, 0).await).await, "second");
+    // What it doesn't have yet is not said to be missing.
+    let response = get_aged(&program, &format!("/content-pieces?id={new}"), 60).await;
+    assert_eq!((age(&response), title(response).await), (None, json!("new")));
+    // Too old by now.
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    let response = get_aged(&program, &format!("{path}&content=true"), 2).await;
+    assert_eq!((age(&response), title(response).await), (None, json!("second")));
+
+    // Who may do what is never old.
+    let token = program
+        .request(Method::POST, "/tokens")
+        .json(&json!({"name": "t", "permissions": ["contentPieces:read"]}));
+    let token: Value = token.send().await.unwrap().json().await.unwrap();
+    let own = |request: RequestBuilder| request.bearer_auth(token["token"].as_str().unwrap());
+    let ask = || {
+        reqwest::Client::new().get(format!("{}{path}", program.url)).header("Prefer", "max-age=60")
+    };
+    assert_eq!(own(ask()).send().await.unwrap().status(), StatusCode::OK);
+    let revoked = format!("/tokens?id={}", token["id"].as_str().unwrap());
+    let revoked = program.request(Method::DELETE, &revoked).send().await.unwrap();
+    assert_eq!(revoked.status(), StatusCode::NO_CONTENT);
+    assert_eq!(own(ask()).send().await.unwrap().status(), StatusCode::UNAUTHORIZED);
+
+    // It goes on.
+    standby.execute("SELECT pg_wal_replay_resume()").await;
+    assert_eq!(
+        title(get_of_standby(&program, &format!("{path}&content=true"), 2).await).await,
+        "second"
+    );
+
+    // Without it everything is read where it is written.
+    primary.execute("ALTER SYSTEM RESET synchronous_standby_names").await;
+    standby.stop();
+    let response = get_aged(&program, &format!("{path}&contentFormat=html"), 60).await;
+    assert_eq!((age(&response), title(response).await), (None, json!("second")));
+    // And there again, when it is back.
+    standby.start().await;
+    get_of_standby(&program, &format!("/content-pieces?id={new}&content=true"), 60).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_read_of_a_standby_is_not_remembered() {
+    let Some((primary, standby)) = PostgresServer::with_standby().await else { return };
+    let program = serve(&primary.store(), &standby, "64");
+    let group = program.group().await;
+    let path = format!("/content-pieces?id={}", make(&program, &group, "first").await);
+    // The list stands for what nobody has asked for yet.
+    get_of_standby(&program, "/content-pieces/list", 30).await;
+    standby.execute("SELECT pg_wal_replay_pause()").await;
+    let id = path.split_once('=').unwrap().1;
+    let changed = program.request(Method::PUT, "/content-pieces");
+    let changed = changed.json(&json!({"id": id, "title": "second"})).send().await.unwrap();
+    assert_eq!(changed.status(), StatusCode::NO_CONTENT);
+    for _ in 0..3 {
+        let response = get_aged(&program, &path, 60).await;
+        assert!(age(&response).is_some());
+        assert_eq!(title(response).await, "first");
+    }
+    for _ in 0..3 {
+        let response = program.request(Method::GET, &path).send().await.unwrap();
+        assert_eq!(title(response).await, "second");
+    }
+    // That is remembered, and newer.
+    let response = get_aged(&program, &path, 60).await;
+    assert_eq!((age(&response), title(response).await), (None, json!("second")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_database_is_not_taken_for_a_standby() {
+    let Some(store) = TestStore::postgres().await else { return };
+    let Some((_primary, standby)) = PostgresServer::with_standby().await else { return };
+    let mut command = galley(&store);
+    command.env("GALLEY_DATABASE_READ_URL", standby.url());
+    let output = crate::program::run(command.args(["serve", "--listen", "127.0.0.1:0"]));
+    assert!(!output.status.success());
+    let said = crate::program::stderr(&output);
+    assert!(said.contains("it is no standby of the database"), "{said}");
+}
