@@ -25,6 +25,7 @@ mod listen;
 mod mails;
 mod nodes;
 mod operators;
+mod outages;
 mod program;
 mod replicas;
 mod whole;

@@ -9,6 +9,7 @@ use galley_server::{Clock, DatabaseClock, SystemClock};
 use galley_storage::{Error, WriteTx};
 use galley_testing::on_both_engines;
 use reqwest::Method;
+use serde_json::json;
 
 use crate::service::{Answer, Service};
 
@@ -66,5 +67,45 @@ on_both_engines! {
         assert!(answer.body["detail"].as_str().unwrap().contains("99.0.0"), "{answer:?}");
         // Whoever asks all the same is answered.
         assert_eq!(service.get("/tags/list").await.status, 200);
+    }
+}
+
+on_both_engines! {
+    async fn what_one_server_has_answered_another_knows_at_the_next_request(store: TestStore) {
+        let service = Service::start(store).await;
+        let Some(another) = service.another_server().await else { return };
+        let ask = async |token: &str, path: &str| {
+            Answer::of(service.request_to(&another, Method::GET, path).bearer_auth(token)).await
+        };
+        let piece = service.create("/content-pieces", &service.piece("a")).await;
+        let path = format!("/content-pieces?id={piece}");
+        let role = json!({"name": "Reader", "permissions": ["contentPieces:read"]});
+        let role = service.create("/roles", &role).await;
+        let person = service.person("Ada", &role).await;
+        for number in 0..20 {
+            let token = service.token("contentPieces:read", None).await;
+            for token in [&token, &person.token] {
+                // Remembered from the second time on.
+                for _ in 0..3 {
+                    assert_eq!(ask(token, &path).await.status, 200);
+                }
+            }
+            let title = format!("{number}");
+            assert_eq!(service.put("/content-pieces", &json!({"id": piece, "title": title})).await.status, 204);
+            assert_eq!(ask(&token, &path).await.body["title"], json!(title));
+
+            let revoked = format!("/tokens?id={}", service.token_id(&token).await);
+            assert_eq!(service.delete(&revoked).await.status, 204);
+            assert_eq!(ask(&token, &path).await.status, 401);
+
+            for (permissions, status) in [("tags:read", 403), ("contentPieces:read", 200)] {
+                let change = json!({"id": role, "permissions": [permissions]});
+                assert_eq!(service.put("/roles", &change).await.status, 204);
+                assert_eq!(ask(&person.token, &path).await.status, status);
+            }
+        }
+        let member = format!("/workspace-memberships?id={}", person.member);
+        assert_eq!(service.delete(&member).await.status, 204);
+        assert_eq!(ask(&person.token, &path).await.status, 401);
     }
 }

@@ -2,12 +2,25 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use deadpool_postgres::{ClientWrapper, Object};
+use tokio::time::timeout;
 
-use crate::error::{Failure, Result};
+use crate::error::{Cause, Failure, Result};
 use crate::statement_log::StatementLog;
 use crate::tx::Tx;
+
+/// Whatever the server's default is.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
+/// How long it may take to commit, as when no standby is there that must have it, too.
+const END_TIME_MAX: Duration = Duration::from_secs(40);
+
+/// Nobody knows whether it was committed.
+#[derive(Debug, thiserror::Error)]
+#[error("the database's server did not say in time that it has committed")]
+struct Unconfirmed;
 
 /// A connection that reads, statement by statement: one of the pool's, or a shared one.
 pub(crate) struct Reading<C> {
@@ -76,7 +89,7 @@ pub(crate) struct Writing {
 impl Writing {
     pub(super) async fn begin(client: Object, log: Option<Arc<StatementLog>>) -> Result<Self> {
         let session = Self { client: Held::new(client), log };
-        session.client.batch_execute("BEGIN").await?;
+        session.client.batch_execute(BEGIN).await?;
         Ok(session)
     }
 
@@ -87,12 +100,16 @@ impl Writing {
     /// Commits what succeeded, rolls back what did not.
     pub(crate) async fn finish<T, E: Failure>(self, result: Result<T, E>) -> Result<T, E> {
         let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        match self.client.batch_execute(end).await {
+        let ended = match timeout(END_TIME_MAX, self.client.batch_execute(end)).await {
+            Ok(ended) => ended.map_err(crate::Error::from),
+            Err(_) => Err(crate::Error::Unavailable(Cause::new(Unconfirmed))),
+        };
+        match ended {
             Ok(()) => {
                 self.client.release();
                 result
             }
-            Err(error) => Err(result.err().unwrap_or_else(|| crate::Error::from(error).into())),
+            Err(error) => Err(result.err().unwrap_or_else(|| error.into())),
         }
     }
 }

@@ -1,0 +1,149 @@
+//! What is answered is kept, and what happened is told, when PostgreSQL is lost, and when connections to it are.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use galley_storage::DatabaseUrl;
+use galley_testing::{PostgresServer, TestStore, skipped};
+
+use crate::kills::{CLIENTS, Load, assert_kept, receive_from};
+use crate::program::{Program, free_port};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgresql_is_restarted_and_fails_over_under_load() {
+    let Some((mut primary, standby)) = PostgresServer::with_standby().await else { return };
+    // Whichever of the two takes writes.
+    let both = format!(
+        "postgres://galley@{},{}/postgres?application_name=galley",
+        primary.address(),
+        standby.address()
+    );
+    let store = TestStore::at(DatabaseUrl::Postgres(both));
+    let program = Program::serve(&store, free_port());
+    let group = program.group().await;
+    let receiver = receive_from(&program, &group).await;
+    let load = Arc::new(Load::default());
+    let clients = load.start(&program.url, &group);
+    load.wait_for(50).await;
+    let mut restarts = Vec::new();
+    for _ in 0..2 {
+        primary.stop();
+        // They are told so.
+        let failed = load.failed.load(Ordering::Relaxed);
+        while load.failed.load(Ordering::Relaxed) < failed + 2 * CLIENTS {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        primary.start().await;
+        let started = Instant::now();
+        load.wait_for(1).await;
+        restarts.push(started.elapsed());
+        load.wait_for(50).await;
+    }
+    primary.stop();
+    standby.promote().await;
+    let started = Instant::now();
+    load.wait_for(1).await;
+    let failover = started.elapsed();
+    load.wait_for(50).await;
+    let acknowledged = load.end(clients).await;
+    let twice = assert_kept(&store, &program, &receiver, &acknowledged).await;
+    assert!(twice <= 3 * CLIENTS, "{twice} came twice, more than were under way");
+    eprintln!(
+        "{} answered, 0 lost, {twice} delivered twice; served {restarts:?} after a restart, {failover:?} after the failover",
+        acknowledged.len()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_are_cut_in_the_midst_of_transactions() {
+    let Some(store) = TestStore::postgres().await else { return };
+    let program = Program::serve(&store, free_port());
+    let group = program.group().await;
+    let receiver = receive_from(&program, &group).await;
+    let load = Arc::new(Load::default());
+    let clients = load.start(&program.url, &group);
+    load.wait_for(20).await;
+    let DatabaseUrl::Postgres(url) = &store.url else { unreachable!("it is one") };
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    let mut cuts = 0;
+    for _ in 0..20 {
+        load.wait_for(5).await;
+        cuts += client.query_one(cut, &[]).await.unwrap().get::<_, i64>(0);
+    }
+    load.wait_for(20).await;
+    let acknowledged = load.end(clients).await;
+    let twice = assert_kept(&store, &program, &receiver, &acknowledged).await;
+    eprintln!(
+        "{cuts} connections cut, {} answered, 0 lost, {twice} delivered twice",
+        acknowledged.len()
+    );
+}
+
+/// Debian's PgBouncer in front of a database, which ends when this is dropped.
+struct PgBouncer {
+    child: Child,
+    url: String,
+}
+
+impl PgBouncer {
+    /// Nothing, where there is none.
+    async fn start(store: &TestStore) -> Option<Self> {
+        let Some(program) = std::env::var_os("GALLEY_TEST_PGBOUNCER").map(PathBuf::from) else {
+            skipped("PgBouncer: GALLEY_TEST_PGBOUNCER is not set (cargo xtask test sets it)");
+            return None;
+        };
+        let DatabaseUrl::Postgres(url) = &store.url else { unreachable!("it is one") };
+        let config: tokio_postgres::Config = url.parse().unwrap();
+        let (name, server_port) = (config.get_dbname().unwrap(), config.get_ports()[0]);
+        let port = free_port();
+        let file = store.directory().join("pgbouncer.ini");
+        let configuration = format!(
+            "[databases]\n{name} = host=127.0.0.1 port={server_port} user=galley dbname={name}\n\
+             [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
+             auth_type = any\npool_mode = session\ndefault_pool_size = 50\nmax_client_conn = 200\n"
+        );
+        std::fs::write(&file, configuration).unwrap();
+        let mut command = Command::new(program);
+        if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
+            // It refuses to be.
+            command.args(["-u", "nobody"]);
+        }
+        let child = command.arg(file).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut bouncer = Self { child, url: format!("postgres://galley@127.0.0.1:{port}/{name}") };
+        while tokio_postgres::connect(&bouncer.url, tokio_postgres::NoTls).await.is_err() {
+            assert!(bouncer.child.try_wait().unwrap().is_none(), "PgBouncer did not start");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Some(bouncer)
+    }
+}
+
+impl Drop for PgBouncer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pgbouncer_may_stand_between() {
+    let Some(store) = TestStore::postgres().await else { return };
+    let Some(bouncer) = PgBouncer::start(&store).await else { return };
+    let through = TestStore::at(DatabaseUrl::Postgres(bouncer.url.clone()));
+    let program = Program::serve(&through, free_port());
+    let group = program.group().await;
+    let receiver = receive_from(&program, &group).await;
+    let load = Arc::new(Load::default());
+    let clients = load.start(&program.url, &group);
+    load.wait_for(100).await;
+    assert_eq!(load.failed.load(Ordering::Relaxed), 0);
+    let acknowledged = load.end(clients).await;
+    assert_kept(&store, &program, &receiver, &acknowledged).await;
+}
