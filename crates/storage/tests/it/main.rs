@@ -18,6 +18,7 @@ mod moments;
 mod opening;
 mod people;
 mod plans;
+mod portability;
 mod simulation;
 mod sqlite_faults;
 mod store;

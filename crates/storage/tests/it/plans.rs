@@ -4,6 +4,8 @@ use galley_storage::DatabaseUrl;
 use serde_json::Value;
 use tokio_postgres::NoTls;
 
+use crate::portability;
+
 /// Tables with few rows in a workspace, or that the operator's commands read whole.
 const SMALL: &[&str] = &[
     "workspaces",
@@ -37,6 +39,8 @@ pub(crate) async fn check(url: &DatabaseUrl, statements: impl Iterator<Item = &S
             // As the program has it: a table is read whole only where no index could serve.
             let settings = "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan";
             client.batch_execute(settings).await.unwrap();
+            let statements: Vec<&String> = statements.collect();
+            portability::check(statements.iter().copied());
             for sql in statements {
                 check_postgres(&client, sql).await;
             }
