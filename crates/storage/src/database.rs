@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::error::{Cause, Error, Failure, Result};
 use crate::migrate;
 use crate::moment::{LastChange, Moment};
-use crate::postgres::{self, Postgres};
+use crate::postgres::{self, Postgres, Silent};
 use crate::pressure::Pressure;
 use crate::sqlite::Sqlite;
 use crate::statement_log::StatementLog;
@@ -101,11 +101,6 @@ const REST_MAX: Duration = Duration::from_millis(20);
 /// How often a write is run again when concurrent ones come in between.
 const TRIES: u32 = 50;
 
-/// The database's server doesn't answer, and doesn't say why.
-#[derive(Debug, thiserror::Error)]
-#[error("the database's server did not answer in time: {0}")]
-struct Silent(&'static str);
-
 impl Database {
     /// Opens the database, makes it where it is not there, and brings its schema up to date.
     ///
@@ -146,13 +141,17 @@ impl Database {
             },
             Engine::Postgres(postgres) => {
                 let session = postgres.reader().await?;
-                match timeout(postgres::READ_TIME_MAX, operation(&session.tx())).await {
-                    Ok(result) => result,
-                    Err(_) => {
-                        session.discard();
-                        Err(Error::Unavailable(Cause::new(Silent(name))).into())
-                    }
+                let read = timeout(postgres::READ_TIME_MAX, operation(&session.tx())).await;
+                let result = read.unwrap_or_else(|_| {
+                    tracing::debug!(operation = name, "took too long");
+                    Err(Error::Unavailable(Cause::new(Silent)).into())
+                });
+                let error = result.as_ref().err().and_then(Failure::storage_error);
+                if error.is_some_and(|error| matches!(error, Error::Unavailable(_))) {
+                    // It may still be waited for, there.
+                    session.discard();
                 }
+                result
             }
         }
     }
@@ -173,7 +172,7 @@ impl Database {
                     Err(_) => {
                         // Nobody else is to wait for it.
                         postgres.discard_shared(session).await;
-                        Err(Error::Unavailable(Cause::new(Silent(name))).into())
+                        Err(Error::Unavailable(Cause::new(Silent)).into())
                     }
                 }
             }

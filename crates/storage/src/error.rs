@@ -152,8 +152,10 @@ impl From<tokio_postgres::Error> for Error {
         if state == State::LOCK_NOT_AVAILABLE {
             return Self::Overloaded;
         }
-        // It has become a standby of another one.
-        if state == State::READ_ONLY_SQL_TRANSACTION {
+        // It has become a standby of another one, or this program or the server was held up.
+        let goes_by =
+            [State::READ_ONLY_SQL_TRANSACTION, State::IDLE_IN_TRANSACTION_SESSION_TIMEOUT];
+        if goes_by.contains(&state) {
             return Self::Unavailable(Cause::new(error));
         }
         if state == State::QUERY_CANCELED {
@@ -162,7 +164,8 @@ impl From<tokio_postgres::Error> for Error {
         match &state.code()[..2] {
             "53" if state == State::DISK_FULL => Self::StorageFull,
             "53" => Self::Overloaded,
-            "08" | "57" | "58" => Self::Unavailable(Cause::new(error)),
+            // Also where it lets nobody in, as during a failover.
+            "08" | "28" | "3D" | "57" | "58" => Self::Unavailable(Cause::new(error)),
             _ => Self::Engine(Cause::new(error)),
         }
     }

@@ -57,6 +57,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "generations",
         sql: include_str!("../migrations/0008_generations.sql"),
     },
+    Migration {
+        version: 9,
+        name: "heartbeats",
+        sql: include_str!("../migrations/0009_heartbeats.sql"),
+    },
 ];
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

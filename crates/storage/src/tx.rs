@@ -17,6 +17,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::error::{Error, Result};
 use crate::moment::{Generation, Reach};
+use crate::postgres;
 use crate::pressure::Slice;
 use crate::row::Row;
 use crate::statement_log::StatementLog;
@@ -81,14 +82,17 @@ impl<'a> Tx<'a> {
                 Ok(items)
             }
             Engine::Postgres(client) => {
-                let statement = client.prepare_cached(&for_postgres(sql)).await?;
-                let rows = client.query_raw(&statement, as_postgres(params)).await?;
-                pin_mut!(rows);
-                let mut items = Vec::new();
-                while let Some(row) = rows.try_next().await? {
-                    items.push(read(&Row::postgres(&row))?);
-                }
-                Ok(items)
+                let answer = async {
+                    let statement = client.prepare_cached(&for_postgres(sql)).await?;
+                    let rows = client.query_raw(&statement, as_postgres(params)).await?;
+                    pin_mut!(rows);
+                    let mut items = Vec::new();
+                    while let Some(row) = rows.try_next().await? {
+                        items.push(read(&Row::postgres(&row))?);
+                    }
+                    Ok(items)
+                };
+                postgres::in_time(answer).await
             }
         }
     }
@@ -111,6 +115,14 @@ impl<'a> Tx<'a> {
         read: impl FnMut(&Row<'_>) -> Result<T> + Send,
     ) -> Result<T> {
         self.find(sql, params, read).await?.ok_or_else(|| Error::corrupt("a row is missing"))
+    }
+
+    /// Makes a statement known to the server, so that when it is run it is sent at once, and what is run with it, by
+    /// joined calls, after it.
+    pub(crate) async fn prepare(&self, sql: &str) -> Result<()> {
+        let Engine::Postgres(client) = &self.engine else { return Ok(()) };
+        postgres::in_time(async { Ok(client.prepare_cached(&for_postgres(sql)).await.map(drop)?) })
+            .await
     }
 
     /// Whether the statement gives a row.
@@ -200,14 +212,14 @@ impl<'a> WriteTx<'a> {
         const UPDATE: &str = "UPDATE workspace_sequences SET generation = ?1";
         let reach = self.reach();
         if reach.is_of_everything() {
-            return self.execute_unseen(UPDATE, params![Generation::next()]).await.map(drop);
+            return self.execute_unseen(UPDATE, params![Generation::next_number()]).await.map(drop);
         }
         let mut changed = reach.workspaces();
         let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).clone();
         changed.retain(|workspace| !next.contains(workspace));
         for workspace in changed {
             let sql = format!("{UPDATE} WHERE workspace_id = ?2");
-            self.execute_unseen(&sql, params![Generation::next(), workspace]).await?;
+            self.execute_unseen(&sql, params![Generation::next_number(), workspace]).await?;
         }
         Ok(())
     }
@@ -254,8 +266,11 @@ impl<'a> WriteTx<'a> {
                 Ok(statement.raw_execute()? as u64)
             }
             Engine::Postgres(client) => {
-                let statement = client.prepare_cached(&for_postgres(sql)).await?;
-                Ok(client.execute_raw(&statement, as_postgres(params)).await?)
+                let answer = async {
+                    let statement = client.prepare_cached(&for_postgres(sql)).await?;
+                    Ok(client.execute_raw(&statement, as_postgres(params)).await?)
+                };
+                postgres::in_time(answer).await
             }
         }
     }
@@ -289,6 +304,6 @@ fn as_postgres<'p>(
 }
 
 /// No text of a statement holds a question mark but in front of a parameter's number.
-fn for_postgres(sql: &str) -> String {
+pub(crate) fn for_postgres(sql: &str) -> String {
     sql.replace('?', "$")
 }

@@ -32,7 +32,7 @@ pub struct PostgresServer {
     data: PathBuf,
     port: u16,
     /// Goes away with the last of its servers.
-    _directory: Arc<TempDir>,
+    directory: Arc<TempDir>,
 }
 
 impl PostgresServer {
@@ -53,7 +53,7 @@ impl PostgresServer {
             program: programs.join("postgres"),
             data: directory.path().join(name),
             port: free_port(),
-            _directory: Arc::clone(&directory),
+            directory: Arc::clone(&directory),
         };
         let (mut primary, mut standby) = (server("primary"), server(STANDBY));
         let mut initdb = Command::new(programs.join("initdb"));
@@ -106,6 +106,19 @@ impl PostgresServer {
         let Some(mut process) = self.process.take() else { return };
         let _ = Command::new("kill").args(["-QUIT", &process.id().to_string()]).status();
         let _ = process.wait();
+    }
+
+    /// Another server of what this one, which is stopped, has: from here on they have nothing to do with each other.
+    pub async fn copy(&self) -> Self {
+        assert!(self.process.is_none(), "it runs");
+        let data = self.directory.path().join("copy");
+        succeed(Command::new("cp").arg("-a").arg(&self.data).arg(&data));
+        let _ = fs::remove_file(data.join("postmaster.pid"));
+        let (program, directory) = (self.program.clone(), Arc::clone(&self.directory));
+        let mut copy = Self { process: None, program, data, port: free_port(), directory };
+        copy.configure("synchronous_standby_names = ''\n");
+        copy.start().await;
+        copy
     }
 
     /// Makes a standby the one that takes writes.

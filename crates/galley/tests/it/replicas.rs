@@ -113,6 +113,29 @@ async fn what_may_be_old_is_read_of_a_standby_that_is_not_older() {
     let response = get_aged(&program, &format!("{path}&content=true"), 2).await;
     assert_eq!((age(&response), title(response).await), (None, json!("second")));
 
+    // What was made a moment ago is found.
+    for (path, body) in [
+        ("/tags", json!({"label": "new"})),
+        ("/variants", json!({"key": "new", "label": "new"})),
+        ("/content-groups", json!({"name": "new"})),
+    ] {
+        let made = program.request(Method::POST, path).json(&body).send().await.unwrap();
+        let made: Value = made.json().await.unwrap();
+        let path = format!("{path}?id={}", made["id"].as_str().unwrap());
+        let response = get_aged(&program, &path, 60).await;
+        assert_eq!((response.status(), age(&response)), (StatusCode::OK, None), "{path}");
+    }
+
+    // Who sees a part sees what is there now.
+    let limited =
+        json!({"name": "l", "permissions": ["contentPieces:read"], "contentGroupIds": [group]});
+    let limited = program.request(Method::POST, "/tokens").json(&limited).send().await.unwrap();
+    let limited: Value = limited.json().await.unwrap();
+    let request = reqwest::Client::new().get(format!("{}{path}", program.url));
+    let request = request.bearer_auth(limited["token"].as_str().unwrap());
+    let response = request.header("Prefer", "max-age=60").send().await.unwrap();
+    assert_eq!((age(&response), title(response).await), (None, json!("second")));
+
     // Who may do what is never old.
     let token = program
         .request(Method::POST, "/tokens")
@@ -172,14 +195,23 @@ async fn what_was_read_of_a_standby_is_not_remembered() {
     assert_eq!((age(&response), title(response).await), (None, json!("second")));
 }
 
+/// Of another installation, and of a copy of the database itself: that has a history of its own, though PostgreSQL has the same
+/// name for it and is as far with its log.
 #[tokio::test(flavor = "multi_thread")]
-async fn another_database_is_not_taken_for_a_standby() {
+async fn what_is_no_standby_of_the_database_is_not_used() {
     let Some(store) = TestStore::postgres().await else { return };
-    let Some((_primary, standby)) = PostgresServer::with_standby().await else { return };
-    let mut command = galley(&store);
-    command.env("GALLEY_DATABASE_READ_URL", standby.url());
-    let output = crate::program::run(command.args(["serve", "--listen", "127.0.0.1:0"]));
-    assert!(!output.status.success());
-    let said = crate::program::stderr(&output);
-    assert!(said.contains("it is no standby of the database"), "{said}");
+    let Some((mut primary, standby)) = PostgresServer::with_standby().await else { return };
+    drop(Program::serve(&primary.store(), free_port()));
+    primary.stop();
+    let copy = primary.copy().await;
+    primary.start().await;
+    for store in [store, copy.store()] {
+        let program = serve(&store, &standby, "0");
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(3) {
+            let response = get_aged(&program, "/content-pieces/list", 1_000).await;
+            assert_eq!((response.status(), age(&response)), (StatusCode::OK, None));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
 }

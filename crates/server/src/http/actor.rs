@@ -21,6 +21,7 @@ use sha2::{Digest, Sha256};
 use crate::http::answers::{Found, TokenHash};
 use crate::http::app::App;
 use crate::http::error::Error;
+use crate::http::prefer::Freshness;
 use crate::http::problem::Problem;
 use crate::openapi::endpoint::{Argument, Facts};
 use crate::operations::Scope;
@@ -137,6 +138,11 @@ async fn authenticate(parts: &Parts, app: &App) -> Result<Arc<Authentication>, E
         Some(found) if found.expires_at.is_none_or(|end| end > now) => {
             app.token_use().note(app.database(), &found, now);
             app.rate_limit().check(found.token, parts.extensions.get())?;
+            if let Some(freshness) = parts.extensions.get::<Freshness>()
+                && found.content_groups.is_some()
+            {
+                freshness.forbid();
+            }
             Ok(found)
         }
         _ => {

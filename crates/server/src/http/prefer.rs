@@ -2,6 +2,7 @@
 //! `max-age=SECONDS`, content as it was at most so long ago.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -22,11 +23,24 @@ pub(crate) const APPLIED: HeaderName = HeaderName::from_static("preference-appli
 /// The value of a preference. Of two, the first counts.
 fn preferred<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let values = headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok());
-    let preferences = values.flat_map(|value| value.split([',', ';'])).map(str::trim);
+    // What comes after a semicolon is about the preference before it.
+    let preferences = values.flat_map(|value| split_unquoted(value, ','));
     preferences
-        .filter_map(|preference| preference.split_once('='))
+        .filter_map(|preference| split_unquoted(preference, ';').next()?.split_once('='))
         .find(|(known, _)| known.trim().eq_ignore_ascii_case(name))
         .map(|(_, value)| value.trim().trim_matches('"'))
+}
+
+/// The parts between separators that don't stand in a quoted string.
+fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    text.split(move |character| {
+        if character == '"' && !is_escaped {
+            is_quoted = !is_quoted;
+        }
+        is_escaped = is_quoted && character == '\\' && !is_escaped;
+        character == separator && !is_quoted
+    })
 }
 
 /// What a client wants to get back of a change.
@@ -60,24 +74,37 @@ impl Argument for Prefer {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Freshness(Option<Arc<Allowed>>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Allowed {
     max_age: u64,
     age: OnceLock<Duration>,
+    is_forbidden: AtomicBool,
 }
 
 impl Freshness {
     /// What a request allows, where that makes a difference.
     pub(crate) fn of(headers: &HeaderMap, database: &Database) -> Self {
         let wanted = preferred(headers, "max-age").filter(|_| database.has_replica());
+        let wanted = wanted.filter(|seconds| seconds.bytes().all(|byte| byte.is_ascii_digit()));
         let max_age =
             wanted.and_then(|seconds| seconds.parse().ok()).filter(|&max_age| max_age > 0);
-        Self(max_age.map(|max_age| Arc::new(Allowed { max_age, age: OnceLock::new() })))
+        Self(max_age.map(|max_age| Arc::new(Allowed { max_age, ..Allowed::default() })))
     }
 
     /// Whether what is read may be of a while ago.
     pub(crate) fn may_be_old(&self) -> bool {
-        self.0.is_some()
+        self.allowed().is_some()
+    }
+
+    /// Has all be of now: what somebody may see by now may have been something else a while ago.
+    pub(crate) fn forbid(&self) {
+        if let Some(allowed) = &self.0 {
+            allowed.is_forbidden.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn allowed(&self) -> Option<&Arc<Allowed>> {
+        self.0.as_ref().filter(|allowed| !allowed.is_forbidden.load(Ordering::Relaxed))
     }
 
     /// Whether what was read is.
@@ -97,7 +124,7 @@ impl Freshness {
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
-        let Some(allowed) = &self.0 else { return database.read(name, operation).await };
+        let Some(allowed) = self.allowed() else { return database.read(name, operation).await };
         let age_max = Duration::from_secs(allowed.max_age);
         let (value, age) = database.read_aged(name, age_max, operation).await?;
         if let Some(age) = age {
@@ -127,5 +154,27 @@ impl FromRequestParts<App> for Freshness {
 impl Argument for Freshness {
     fn tell(facts: &mut Facts) {
         facts.may_be_old = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn preferences_are_known_by_their_names() {
+        for (text, max_age) in [
+            ("max-age=10", Some("10")),
+            ("return=representation, Max-Age = \"10\"; x=1", Some("10")),
+            ("foo; max-age=10", None),
+            ("foo=\"a, max-age=10\"", None),
+            ("foo=\"a\\\", max-age=10\", max-age=5", Some("5")),
+            ("max-age=1, max-age=2", Some("1")),
+            ("", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(PREFER, HeaderValue::try_from(text).unwrap());
+            assert_eq!(preferred(&headers, "max-age"), max_age, "{text}");
+        }
     }
 }

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use deadpool::managed::Manager as _;
 use deadpool_postgres::{
-    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Metrics, Pool, PoolBuilder,
+    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Metrics, Object, Pool, PoolBuilder,
     RecyclingMethod, Runtime,
 };
+use tokio::time::timeout;
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::replica;
+use super::{Silent, replica};
 use crate::database::{Options, Role};
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 
 /// What the connections of servers and of commands are called.
 pub(super) const SERVER: &str = "galley";
@@ -57,14 +58,10 @@ pub(super) fn pool(url: &str, options: &Options) -> Result<Pool> {
     build(builder.post_create(set_up))
 }
 
-/// Connections to standbys of a database, and of no other.
-pub(super) fn replica_pool(url: &str, options: &Options, database: Identity) -> Result<Pool> {
-    let set_up = Hook::async_fn(move |client: &mut ClientWrapper, _| {
-        let database = database.clone();
+/// Connections to standbys.
+pub(super) fn replica_pool(url: &str, options: &Options) -> Result<Pool> {
+    let set_up = Hook::async_fn(|client: &mut ClientWrapper, _| {
         Box::pin(async move {
-            if Identity::of(client).await.map_err(HookError::Backend)? != database {
-                return Err(HookError::message("it is no standby of the database"));
-            }
             set_up(client).await.map_err(HookError::Backend)?;
             replica::prepare(client).await.map_err(HookError::Backend)
         })
@@ -73,17 +70,10 @@ pub(super) fn replica_pool(url: &str, options: &Options, database: Identity) -> 
     build(builder.post_create(set_up))
 }
 
-/// What a database and its standbys have in common, and no others.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Identity(String);
-
-impl Identity {
-    pub(super) async fn of(
-        client: &ClientWrapper,
-    ) -> std::result::Result<Self, tokio_postgres::Error> {
-        let sql = "SELECT system_identifier || '/' || current_database() FROM pg_control_system()";
-        client.query_one(sql, &[]).await?.try_get(0).map(Self)
-    }
+/// A connection of a pool, in time: what is done to make or renew one has no bound of its own.
+pub(super) async fn get(pool: &Pool, time_max: Duration) -> Result<Object> {
+    let silent = |_| Error::Unavailable(Cause::new(Silent));
+    Ok(timeout(time_max, pool.get()).await.map_err(silent)??)
 }
 
 fn builder(

@@ -15,9 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{ClientWrapper, Object, Pool};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use crate::database::Options;
-use crate::error::{Failure, Result};
+use crate::error::{Cause, Error, Failure, Result};
 use crate::migrate;
 use crate::statement_log::StatementLog;
 use crate::tx::Tx;
@@ -26,8 +28,25 @@ pub(crate) use session::Held;
 use session::{Reading, Writing};
 use shared::Shared;
 
-/// How long a read may take, also where nothing comes back: more than the server lets a statement take.
+/// How long a read may take, of however many statements.
 pub(crate) const READ_TIME_MAX: Duration = Duration::from_secs(40);
+
+/// How long one statement may take, also a commit for which a standby has to be there: more than the server lets it take.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(35);
+
+/// How long it may take to get a connection, also where one has to be made.
+const CONNECTION_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// The database's server doesn't answer, and doesn't say why.
+#[derive(Debug, thiserror::Error)]
+#[error("the database's server did not answer in time")]
+pub(crate) struct Silent;
+
+/// What the server answers, unless it is silent. What a transaction did until then is not known.
+pub(crate) async fn in_time<T>(answer: impl Future<Output = Result<T>>) -> Result<T> {
+    let silent = |_| Error::Unavailable(Cause::new(Silent));
+    timeout(ANSWER_TIME_MAX, answer).await.map_err(silent)?
+}
 
 /// How long it may take to look up one row.
 pub(crate) const LOOK_UP_MAX: Duration = Duration::from_secs(5);
@@ -42,6 +61,8 @@ pub(crate) struct Postgres {
     jitter: RandomState,
     times_waited: AtomicU64,
     write_wait_max: Duration,
+    /// Some connections are left to those who read, whatever those who write wait for.
+    writers: Arc<Semaphore>,
 }
 
 impl Postgres {
@@ -51,10 +72,11 @@ impl Postgres {
         connect::refuse_unsynced(&client).await?;
         migrate::postgres(&client, options).await?;
         let replica = match &options.replica_url {
-            Some(url) => Some(Replica::open(url, options, &client).await?),
+            Some(url) => Some(Replica::open(url, options, &pool).await?),
             None => None,
         };
         drop(client);
+        let writers = (options.connections - options.connections / 4).max(1);
         Ok(Self {
             pool,
             replica,
@@ -63,12 +85,17 @@ impl Postgres {
             jitter: RandomState::new(),
             times_waited: AtomicU64::new(0),
             write_wait_max: options.write_wait_max,
+            writers: Arc::new(Semaphore::new(writers)),
         })
     }
 
     /// A connection to read with.
     pub(crate) async fn reader(&self) -> Result<Reading<Object>> {
-        Ok(Reading::new(self.pool.get().await?, self.log.clone()))
+        Ok(Reading::new(self.get().await?, self.log.clone()))
+    }
+
+    async fn get(&self) -> Result<Object> {
+        connect::get(&self.pool, CONNECTION_TIME_MAX).await
     }
 
     /// The connection of all who look up one row.
@@ -92,20 +119,19 @@ impl Postgres {
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Sync,
     {
         let replica = self.replica.as_ref()?;
-        let session = self.shared_reader().await.ok()?;
-        replica.read(&session.tx(), age_max, operation).await
+        replica.read(age_max, operation).await
     }
 
     /// A connection for something longer.
     pub(crate) async fn held(&self) -> Result<Held> {
-        Ok(Held::new(self.pool.get().await?))
+        Ok(Held::new(self.get().await?))
     }
 
     /// Whether a server is connected to the database.
     pub(crate) async fn is_served(&self) -> Result<bool> {
         let sql = "SELECT 1 FROM pg_stat_activity
             WHERE datname = current_database() AND application_name = $1 LIMIT 1";
-        let found = self.pool.get().await?.query_opt(sql, &[&connect::SERVER]).await?;
+        let found = self.get().await?.query_opt(sql, &[&connect::SERVER]).await?;
         Ok(found.is_some())
     }
 
@@ -116,7 +142,10 @@ impl Postgres {
 
     /// A connection within a new transaction.
     pub(crate) async fn writer(&self) -> Result<Writing> {
-        Writing::begin(self.pool.get().await?, self.log.clone()).await
+        let turn = Arc::clone(&self.writers).acquire_owned();
+        let turn = timeout(CONNECTION_TIME_MAX, turn).await.ok().and_then(std::result::Result::ok);
+        let turn = turn.ok_or(Error::Overloaded)?;
+        Writing::begin(self.get().await?, turn, self.log.clone()).await
     }
 
     /// How long a write may be tried again.

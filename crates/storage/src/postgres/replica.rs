@@ -1,73 +1,71 @@
 //! A standby of the database, or several behind one address, for reads that may be of a while ago.
 //!
-//! How old what one shows is at the most is known without a clock in common: the database is asked how far its log is, and
-//! a standby that has replayed it so far shows all that was committed before the question. The standby says in each read how
-//! far it is, on the same connection and before what is read, so that it doesn't matter which of several answers.
+//! How old what one shows is at the most is known without a clock in common, and without comparing positions in logs, which may
+//! be of different histories: the server writes a number of its own twice a second, and remembers when it began to. In
+//! each read the standby first says which number it shows, on the same connection. It shows then all that was
+//! committed before that number was.
 
 use std::collections::VecDeque;
 use std::fmt::Display;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use deadpool_postgres::{ClientWrapper, Pool, PoolError};
+use deadpool_postgres::{ClientWrapper, Pool};
 use futures_util::future::join;
 use tokio::time::timeout;
 
-use super::connect::{self, Identity};
+use super::READ_TIME_MAX;
+use super::connect;
 use super::session::Reading;
 use crate::database::Options;
 use crate::error::{Error, Failure, Result};
 use crate::statement_log::StatementLog;
 use crate::tx::Tx;
+use crate::value::params;
 
-/// How long a read may take there before it is made anew elsewhere.
-const TIME_MAX: Duration = Duration::from_secs(5);
+/// How long it may say nothing, before what was asked is read elsewhere.
+const SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// How long nobody is sent there after it didn't answer.
 const REST: Duration = Duration::from_secs(5);
 
-/// How often the database is asked how far its log is, while anybody wants to know.
-const ASKED_EVERY: Duration = Duration::from_millis(500);
+/// How often the server writes a number, while anybody reads of the standby.
+const BEAT_EVERY: Duration = Duration::from_millis(500);
 
-/// How many of its answers are kept: a standby that is ten minutes behind is too far behind.
-const POSITIONS_MAX: usize = 1_200;
+/// How long it goes on doing so after the last one has.
+const BEATS_FOR: Duration = Duration::from_mins(1);
 
-/// How far a database's log is, with all that was answered before.
-const WRITTEN: &str = "SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint";
+/// How long writing it may take.
+const BEAT_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// How far a standby is with it; nothing, if it is none.
-const REPLAYED: &str =
-    "SELECT CASE WHEN pg_is_in_recovery() THEN (pg_last_wal_replay_lsn() - '0/0')::bigint END";
+/// How many numbers are remembered. A standby that shows an older one is too old for anybody.
+const BEATS_MAX: usize = 1_200;
+
+/// Which number of a server's a standby shows.
+const SHOWN: &str = "SELECT number FROM heartbeats WHERE server = ?1";
 
 #[derive(Debug)]
 pub(super) struct Replica {
     pool: Pool,
     log: Option<Arc<StatementLog>>,
-    positions: Mutex<Positions>,
+    heart: Arc<Heart>,
     /// Until when nobody is sent there.
     rests_until: Mutex<Option<Instant>>,
 }
 
 impl Replica {
-    /// Refuses what is known to be no standby of `database`. One that isn't there at the moment is used when it is.
-    pub(super) async fn open(
-        url: &str,
-        options: &Options,
-        database: &ClientWrapper,
-    ) -> Result<Self> {
-        let pool = connect::replica_pool(url, options, Identity::of(database).await?)?;
+    /// Of the database whose connections are those of `primary`. One that isn't there at the moment is used when it is.
+    pub(super) async fn open(url: &str, options: &Options, primary: &Pool) -> Result<Self> {
         let replica = Self {
-            pool,
+            pool: connect::replica_pool(url, options)?,
             log: options.statement_log.clone(),
-            positions: Mutex::default(),
+            heart: Arc::new(Heart::new(primary.clone())),
             rests_until: Mutex::default(),
         };
-        match replica.pool.get().await {
-            Ok(_) => {}
-            Err(error @ PoolError::PostCreateHook(_)) => {
-                return Err(Error::Settings(format!("the replica can't be used: {error}")));
-            }
-            Err(error) => replica.rest(&error),
+        if let Err(error) = connect::get(&replica.pool, SILENCE_MAX).await {
+            replica.rest(&error);
         }
         Ok(replica)
     }
@@ -76,7 +74,6 @@ impl Replica {
     /// `age_max`.
     pub(super) async fn read<T, E, F>(
         &self,
-        database: &Tx<'_>,
         age_max: Duration,
         operation: &F,
     ) -> Option<(T, Duration)>
@@ -87,8 +84,8 @@ impl Replica {
         if !self.may_be_asked() {
             return None;
         }
-        self.ask(database).await?;
-        let session = match self.pool.get().await {
+        self.heart.go_on();
+        let session = match connect::get(&self.pool, SILENCE_MAX).await {
             Ok(client) => Reading::new(client, self.log.clone()),
             Err(error) => {
                 self.rest(&error);
@@ -96,29 +93,42 @@ impl Replica {
             }
         };
         let outcome = {
-            let tx = session.tx();
-            let replayed = tx.get(REPLAYED, &[], |row| row.opt_int(0));
-            timeout(TIME_MAX, join(replayed, operation(&tx))).await
+            let (tx, has_answered) = (session.tx(), AtomicBool::new(false));
+            let shown = async {
+                let shown = tx.find(SHOWN, params![&self.heart.server], |row| row.int(0)).await;
+                has_answered.store(true, Ordering::Relaxed);
+                shown
+            };
+            let mut both = pin!(join(shown, operation(&tx)));
+            match timeout(SILENCE_MAX, both.as_mut()).await {
+                Ok(both) => Some(both),
+                // It is at work.
+                Err(_) if has_answered.load(Ordering::Relaxed) => {
+                    timeout(READ_TIME_MAX, both).await.ok()
+                }
+                Err(_) => None,
+            }
         };
-        let Ok((replayed, value)) = outcome else {
+        let Some((shown, value)) = outcome else {
             session.discard();
             self.rest(&Error::TimedOut);
             return None;
         };
-        match replayed {
-            Ok(Some(replayed)) => {
+        match shown {
+            Ok(Some(shown)) => {
                 self.works();
                 // What it doesn't have may have come since.
-                let (value, age) = (value.ok()?, self.positions().age(replayed)?);
+                let (value, age) = (value.ok()?, self.heart.age(shown)?);
                 (age <= age_max).then_some((value, age))
             }
             Ok(None) => {
-                // What was one is the database itself now, or stands alone.
-                session.discard();
-                self.rest(&"it is no standby");
+                if self.heart.has_beaten_long() {
+                    self.rest(&"it shows nothing of this server, as if it were no standby of its database");
+                }
                 None
             }
             Err(error) => {
+                session.discard();
                 self.rest(&error);
                 None
             }
@@ -127,18 +137,6 @@ impl Replica {
 
     pub(super) fn close(&self) {
         self.pool.close();
-    }
-
-    /// Asks the database how far its log is, if that was not asked lately.
-    async fn ask(&self, database: &Tx<'_>) -> Option<()> {
-        let asked = Instant::now();
-        if !self.positions().is_to_ask(asked) {
-            return Some(());
-        }
-        let position = database.get(WRITTEN, &[], |row| row.int(0));
-        let position = timeout(TIME_MAX, position).await.ok()?.ok()?;
-        self.positions().note(asked, position);
-        Some(())
     }
 
     /// One at a time tries whether it is back.
@@ -170,10 +168,6 @@ impl Replica {
     fn rests_until(&self) -> MutexGuard<'_, Option<Instant>> {
         self.rests_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn positions(&self) -> MutexGuard<'_, Positions> {
-        self.positions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// How a connection to a standby is prepared: what it is asked in each read must not wait until it is known there, or the
@@ -181,45 +175,116 @@ impl Replica {
 pub(super) async fn prepare(
     client: &ClientWrapper,
 ) -> std::result::Result<(), tokio_postgres::Error> {
-    client.prepare_cached(REPLAYED).await.map(drop)
+    client.prepare_cached(&crate::tx::for_postgres(SHOWN)).await.map(drop)
 }
 
-/// How far the database's log was, by when that was asked; the newest last.
-#[derive(Debug, Default)]
-struct Positions {
-    known: VecDeque<(Instant, i64)>,
-    /// When somebody last went to ask.
-    asked: Option<Instant>,
+/// Writes numbers into the database, and knows since when.
+#[derive(Debug)]
+struct Heart {
+    /// Whose numbers they are: of this process alone.
+    server: String,
+    primary: Pool,
+    beats: Mutex<Beats>,
 }
 
-impl Positions {
-    /// Whether it is time to ask; then it counts as asked.
-    fn is_to_ask(&mut self, now: Instant) -> bool {
-        let is_due = self.asked.is_none_or(|asked| asked + ASKED_EVERY <= now);
-        if is_due {
-            self.asked = Some(now);
-        }
-        is_due
+impl Heart {
+    fn new(primary: Pool) -> Self {
+        let server = format!("{:032x}", rand::random::<u128>());
+        Self { server, primary, beats: Mutex::default() }
     }
 
-    fn note(&mut self, asked: Instant, position: i64) {
-        match self.known.back() {
-            // Somebody who asked later was answered before.
-            Some(&(last, _)) if last >= asked => return,
-            // Nothing was written since.
-            Some(&(_, known)) if known == position => drop(self.known.pop_back()),
-            _ => {}
+    /// How old what a standby shows is at the most, if it shows this number.
+    fn age(&self, number: i64) -> Option<Duration> {
+        self.beats().age(number)
+    }
+
+    /// Whether a standby would show it by now.
+    fn has_beaten_long(&self) -> bool {
+        self.beats().known.front().is_some_and(|(began, _)| began.elapsed() > BEATS_FOR)
+    }
+
+    /// Beats for a while.
+    fn go_on(self: &Arc<Self>) {
+        let mut beats = self.beats();
+        beats.ends = Some(Instant::now() + BEATS_FOR);
+        if !std::mem::replace(&mut beats.goes_on, true) {
+            drop(beats);
+            tokio::spawn(Arc::clone(self).beat());
         }
-        self.known.push_back((asked, position));
-        if self.known.len() > POSITIONS_MAX {
+    }
+
+    async fn beat(self: Arc<Self>) {
+        loop {
+            let (began, number) = {
+                let mut beats = self.beats();
+                let is_over = beats.ends.is_none_or(|end| end <= Instant::now());
+                if is_over || self.primary.is_closed() {
+                    beats.goes_on = false;
+                    return;
+                }
+                beats.next()
+            };
+            match timeout(BEAT_TIME_MAX, self.write(number)).await {
+                Ok(Ok(())) => self.beats().note(began, number),
+                Ok(Err(error)) => tracing::debug!(%error, "no heartbeat"),
+                Err(_) => tracing::debug!("no heartbeat in time"),
+            }
+            tokio::time::sleep(BEAT_EVERY).await;
+        }
+    }
+
+    /// It need not wait for a standby: what was committed before it comes before it there all the same.
+    async fn write(&self, number: i64) -> Result<()> {
+        let server = &self.server;
+        let client = connect::get(&self.primary, BEAT_TIME_MAX).await?;
+        let sql = format!(
+            "BEGIN; SET LOCAL synchronous_commit = local;
+             INSERT INTO heartbeats (server, number, beaten_at_ms)
+             VALUES ('{server}', {number}, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+             ON CONFLICT (server) DO UPDATE
+                SET number = excluded.number, beaten_at_ms = excluded.beaten_at_ms;
+             DELETE FROM heartbeats
+                WHERE beaten_at_ms < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 86400000;
+             COMMIT"
+        );
+        // Closed, should this be given up in the midst of it.
+        let client = super::Held::new(client);
+        client.batch_execute(&sql).await?;
+        client.release();
+        Ok(())
+    }
+
+    fn beats(&self) -> MutexGuard<'_, Beats> {
+        self.beats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The numbers that were written, by when that began; the newest last.
+#[derive(Debug, Default)]
+struct Beats {
+    known: VecDeque<(Instant, i64)>,
+    last: i64,
+    goes_on: bool,
+    ends: Option<Instant>,
+}
+
+impl Beats {
+    fn next(&mut self) -> (Instant, i64) {
+        self.last += 1;
+        (Instant::now(), self.last)
+    }
+
+    fn note(&mut self, began: Instant, number: i64) {
+        self.known.push_back((began, number));
+        if self.known.len() > BEATS_MAX {
             self.known.pop_front();
         }
     }
 
-    /// How old what a standby shows is at the most that has replayed so much.
-    fn age(&self, replayed: i64) -> Option<Duration> {
-        let reached = self.known.iter().rev().find(|(_, position)| *position <= replayed);
-        reached.map(|(asked, _)| asked.elapsed())
+    /// Also of a number that was written without a word that it was: the one before it counts.
+    fn age(&self, number: i64) -> Option<Duration> {
+        let reached = self.known.iter().rev().find(|(_, known)| *known <= number);
+        reached.map(|(began, _)| began.elapsed())
     }
 }
 
@@ -228,34 +293,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_age_is_that_of_the_newest_position_reached() {
+    fn the_age_is_that_of_the_number_shown() {
         let now = Instant::now();
         let ago = |seconds| now.checked_sub(Duration::from_secs(seconds)).expect("it ran then");
-        let mut positions = Positions::default();
-        assert_eq!(positions.age(i64::MAX), None, "nothing is known");
-        positions.note(ago(9), 100);
-        positions.note(ago(6), 200);
-        positions.note(ago(7), 150);
-        positions.note(ago(3), 200);
-        positions.note(ago(1), 300);
-        let seconds = |replayed| positions.age(replayed).map(|age| age.as_secs());
-        assert_eq!(seconds(99), None);
-        assert_eq!(seconds(100), Some(9));
-        assert_eq!(seconds(199), Some(9), "what came too late is left out");
-        assert_eq!(seconds(200), Some(3), "nothing was written from the 6th second to the 3rd");
-        assert_eq!(seconds(300), Some(1));
+        let mut beats = Beats::default();
+        assert_eq!(beats.age(1), None, "nothing is known");
+        beats.note(ago(9), 1);
+        beats.note(ago(6), 2);
+        beats.note(ago(1), 4);
+        let seconds = |number| beats.age(number).map(|age| age.as_secs());
+        assert_eq!(seconds(0), None);
+        assert_eq!(seconds(1), Some(9));
+        assert_eq!(seconds(3), Some(6), "nobody was told that it was written");
+        assert_eq!(seconds(4), Some(1));
     }
 
     #[test]
-    fn so_many_positions_are_kept_and_not_more() {
-        let mut positions = Positions::default();
-        let start = Instant::now();
-        for number in (1_u32..).take(2 * POSITIONS_MAX) {
-            positions.note(start + Duration::from_nanos(number.into()), number.into());
+    fn so_many_numbers_are_remembered_and_not_more() {
+        let mut beats = Beats::default();
+        for _ in 0..2 * BEATS_MAX {
+            let (began, number) = beats.next();
+            beats.note(began, number);
         }
-        assert_eq!(positions.known.len(), POSITIONS_MAX);
-        let (_, oldest) = positions.known[0];
-        assert_eq!(positions.age(oldest - 1), None);
-        assert!(positions.age(oldest).is_some());
+        assert_eq!(beats.known.len(), BEATS_MAX);
+        let (_, oldest) = beats.known[0];
+        assert_eq!(beats.age(oldest - 1), None);
+        assert!(beats.age(oldest).is_some());
     }
 }

@@ -2,25 +2,16 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
 use deadpool_postgres::{ClientWrapper, Object};
-use tokio::time::timeout;
+use tokio::sync::OwnedSemaphorePermit;
 
-use crate::error::{Cause, Failure, Result};
+use crate::error::{Failure, Result};
 use crate::statement_log::StatementLog;
 use crate::tx::Tx;
 
 /// Whatever the server's default is.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
-
-/// How long it may take to commit, as when no standby is there that must have it, too.
-const END_TIME_MAX: Duration = Duration::from_secs(40);
-
-/// Nobody knows whether it was committed.
-#[derive(Debug, thiserror::Error)]
-#[error("the database's server did not say in time that it has committed")]
-struct Unconfirmed;
 
 /// A connection that reads, statement by statement: one of the pool's, or a shared one.
 pub(crate) struct Reading<C> {
@@ -61,7 +52,7 @@ impl Held {
     }
 
     /// Somebody else may use the connection.
-    fn release(mut self) {
+    pub(super) fn release(mut self) {
         drop(self.0.take());
     }
 }
@@ -84,12 +75,18 @@ impl Drop for Held {
 pub(crate) struct Writing {
     client: Held,
     log: Option<Arc<StatementLog>>,
+    /// Given back after the connection.
+    _turn: OwnedSemaphorePermit,
 }
 
 impl Writing {
-    pub(super) async fn begin(client: Object, log: Option<Arc<StatementLog>>) -> Result<Self> {
-        let session = Self { client: Held::new(client), log };
-        session.client.batch_execute(BEGIN).await?;
+    pub(super) async fn begin(
+        client: Object,
+        turn: OwnedSemaphorePermit,
+        log: Option<Arc<StatementLog>>,
+    ) -> Result<Self> {
+        let session = Self { client: Held::new(client), log, _turn: turn };
+        super::in_time(async { Ok(session.client.batch_execute(BEGIN).await?) }).await?;
         Ok(session)
     }
 
@@ -99,12 +96,14 @@ impl Writing {
 
     /// Commits what succeeded, rolls back what did not.
     pub(crate) async fn finish<T, E: Failure>(self, result: Result<T, E>) -> Result<T, E> {
+        let error = result.as_ref().err().and_then(Failure::storage_error);
+        if error.is_some_and(|error| matches!(error, crate::Error::Unavailable(_))) {
+            // Who doesn't answer isn't asked to roll back: that is done when the connection is gone.
+            return result;
+        }
         let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        let ended = match timeout(END_TIME_MAX, self.client.batch_execute(end)).await {
-            Ok(ended) => ended.map_err(crate::Error::from),
-            Err(_) => Err(crate::Error::Unavailable(Cause::new(Unconfirmed))),
-        };
-        match ended {
+        let ended = super::in_time(async { Ok(self.client.batch_execute(end).await?) });
+        match ended.await {
             Ok(()) => {
                 self.client.release();
                 result

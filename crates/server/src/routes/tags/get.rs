@@ -31,8 +31,8 @@ pub(crate) async fn handle(
     let id = query.id::<TagId>();
     query.finish()?;
     let (id, workspace) = (id.get()?, actor.workspace);
-    let read = async move |tx: &Tx<'_>| Ok::<_, Error>(tags::find(tx, workspace, id).await?);
-    let tag =
-        freshness.read(app.database(), "tags.get", read).await?.ok_or_else(Error::not_found)?;
+    let read =
+        async move |tx: &Tx<'_>| tags::find(tx, workspace, id).await?.ok_or_else(Error::not_found);
+    let tag = freshness.read(app.database(), "tags.get", read).await?;
     Ok(response::resource(tag.version, &TagBody::from(&tag)))
 }

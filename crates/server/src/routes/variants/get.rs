@@ -33,8 +33,9 @@ pub(crate) async fn handle(
     let id = query.id::<VariantId>();
     query.finish()?;
     let (id, workspace) = (id.get()?, actor.workspace);
-    let read = async move |tx: &Tx<'_>| Ok::<_, Error>(variants::find(tx, workspace, id).await?);
-    let variant =
-        freshness.read(app.database(), "variants.get", read).await?.ok_or_else(Error::not_found)?;
+    let read = async move |tx: &Tx<'_>| {
+        variants::find(tx, workspace, id).await?.ok_or_else(Error::not_found)
+    };
+    let variant = freshness.read(app.database(), "variants.get", read).await?;
     Ok(response::resource(variant.version, &VariantBody::from(&variant)))
 }
