@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use crate::content_piece_list::Position;
 use crate::error::{Error, Result};
+use crate::events::LAST;
 use crate::row::Row;
 use crate::tx::Tx;
 use crate::value::{Value, params};
@@ -160,7 +161,7 @@ pub async fn make(tx: &Tx<'_>, list: RankedList, now: Timestamp) -> Result<Ranks
     };
     // In one statement, so that all is of one moment.
     let sql = format!(
-        "SELECT s.last_sequence, p.order_key FROM workspace_sequences s
+        "SELECT {LAST}, p.order_key FROM workspace_sequences s
          LEFT JOIN content_pieces p ON p.workspace_id = ?1{group}
          WHERE s.workspace_id = ?1 ORDER BY p.order_key"
     );

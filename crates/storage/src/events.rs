@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
+use futures_util::future::{try_join, try_join3};
 use galley_domain::content_group::GroupPath;
 use galley_domain::event::{EventType, Occurrence, Window};
 use galley_domain::{ContentGroupId, EventId, Timestamp, WorkspaceId};
@@ -10,7 +11,6 @@ use galley_domain::{ContentGroupId, EventId, Timestamp, WorkspaceId};
 use crate::content_groups;
 use crate::content_pieces::{comma_separated, in_list};
 use crate::error::{Error, Result};
-use crate::moment::Generation;
 use crate::row::Row;
 use crate::tx::{Tx, WriteTx};
 use crate::value::{Value, params};
@@ -58,20 +58,26 @@ pub async fn append(
     if events.is_empty() {
         return Ok(());
     }
-    let count = i64::try_from(events.len()).expect("fewer events than numbers");
-    let last = tx
-        .get(
-            "UPDATE workspace_sequences SET last_sequence = last_sequence + ?2, generation = ?3
-             WHERE workspace_id = ?1 RETURNING last_sequence",
-            params![workspace, count, Generation::next()],
-            |row| row.int(0),
-        )
-        .await?;
+    // From here to the commit all others who write in the workspace wait, so that things are asked for together; but in
+    // this order: what there is by now is known only when nobody else can change it.
+    let (lock, last) = (lock_statement(tx), last_statement());
+    tx.prepare(&lock).await?;
+    tx.prepare(&last).await?;
+    let locked = async {
+        if !tx.has_other_writers() {
+            return Ok(());
+        }
+        tx.exists(&lock, params![workspace]).await.map(drop)
+    };
+    let workspace_only = params![workspace];
+    let last = tx.get(&last, workspace_only, |row| row.int(0));
+    let moved = Box::pin(moved_groups(tx, workspace, events));
+    let ((), last, moved) = try_join3(locked, last, moved).await?;
+    // The last event's id says that something has changed.
     tx.has_next_generation(workspace);
-    let moved = moved_groups(tx, workspace, events).await?;
     let numbered: Vec<Numbered<'_>> = events
         .iter()
-        .zip(last - count + 1..)
+        .zip(last + 1..)
         .map(|(event, sequence)| {
             let occurrence = where_it_is_now(&event.occurrence, &moved);
             Numbered { sequence, event, occurrence }
@@ -79,16 +85,33 @@ pub async fn append(
         .collect();
     let rows: Vec<Vec<Value<'_>>> =
         numbered.iter().map(|event| parameters(workspace, event, now)).collect();
-    tx.execute_each(
+    let inserted = tx.execute_each(
         "INSERT INTO events (workspace_id, sequence, id, type, created_at_ms, path_before,
             path_after, data, data_before, order_before)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         &rows,
-    )
-    .await?;
-    keep_matches(tx, workspace, &numbered).await?;
+    );
+    let ((), watchers) = try_join(inserted, watchers(tx, workspace, &numbered)).await?;
+    keep_matches(tx, workspace, &numbered, &watchers).await?;
     tx.announce();
     Ok(())
+}
+
+/// Keeps others from numbering events of the workspace. The row itself is left as it is: with a counter in it there would
+/// be as many dead versions of it as events since the oldest transaction began, whosever that is, and each event would
+/// wade through them.
+fn lock_statement(tx: &WriteTx<'_>) -> String {
+    let lock = tx.for_no_key_update();
+    format!("SELECT 1 FROM workspace_sequences WHERE workspace_id = ?1{lock}")
+}
+
+/// The number of the last event, which is never forgotten; or, where an older program did that, the one that it kept in
+/// `workspace_sequences s`.
+pub(crate) const LAST: &str = "COALESCE((SELECT e.sequence FROM events e WHERE e.workspace_id = ?1
+    ORDER BY e.sequence DESC LIMIT 1), s.last_sequence)";
+
+fn last_statement() -> String {
+    format!("SELECT {LAST} FROM workspace_sequences s WHERE s.workspace_id = ?1")
 }
 
 /// An event with its number, and its places as they are by now.
@@ -181,8 +204,8 @@ async fn keep_matches(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     events: &[Numbered<'_>],
+    watchers: &[Watcher],
 ) -> Result<()> {
-    let watchers = watchers(tx, workspace, events).await?;
     if watchers.is_empty() {
         return Ok(());
     }
@@ -332,13 +355,14 @@ pub async fn list_placed(
 
 /// The numbers of the first event that is kept, if any is, and of the last one that there was.
 pub async fn bounds(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<(Option<i64>, i64)> {
-    let sql = "SELECT (SELECT sequence FROM events WHERE workspace_id = ?1
-                    ORDER BY sequence LIMIT 1), last_sequence
-               FROM workspace_sequences WHERE workspace_id = ?1";
-    tx.get(sql, params![workspace], |row| Ok((row.opt_int(0)?, row.int(1)?))).await
+    let sql = format!(
+        "SELECT (SELECT sequence FROM events WHERE workspace_id = ?1 ORDER BY sequence LIMIT 1), {LAST}
+         FROM workspace_sequences s WHERE s.workspace_id = ?1"
+    );
+    tx.get(&sql, params![workspace], |row| Ok((row.opt_int(0)?, row.int(1)?))).await
 }
 
-/// Forgets events of before `before`, at most so many; says how many.
+/// Forgets events of before `before`, at most so many, but for the last one; says how many.
 pub async fn forget(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -354,7 +378,8 @@ pub async fn forget(
                  WHERE created_at_ms >= ?2 ORDER BY sequence LIMIT 1),
                 (SELECT MAX(sequence) + 1 FROM (SELECT sequence FROM events
                     WHERE workspace_id = ?1 ORDER BY sequence LIMIT ?3) AS slice),
-                0))",
+                0))
+            AND sequence < (SELECT MAX(sequence) FROM events WHERE workspace_id = ?1)",
         params![workspace, before, limit],
     )
     .await

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use galley_domain::{ContentPieceId, WorkspaceId};
+use galley_domain::{ContentPieceId, EventId, WorkspaceId};
 
 use crate::value::Value;
 
@@ -23,23 +23,25 @@ pub struct Moment(pub(crate) u64);
 /// Another one after each change of what remembered answers show of a workspace, for a database that several
 /// programs write. Whoever finds the same as before finds nothing changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Generation(i64);
-
-impl Generation {
-    /// One that never was.
-    pub(crate) fn next() -> Self {
-        Self(rand::random())
-    }
-
-    /// As the database has it.
-    pub(crate) fn of(stored: i64) -> Self {
-        Self(stored)
-    }
+pub struct Generation {
+    /// Another one for each server of the database, and each of its starts: what was committed on one that is lost, and
+    /// read before it was, may be on no other.
+    server: i64,
+    /// Another one after each change of which no event tells.
+    number: i64,
+    /// The last event.
+    event: Option<EventId>,
 }
 
-impl From<Generation> for Value<'_> {
-    fn from(generation: Generation) -> Self {
-        Value::Int(generation.0)
+impl Generation {
+    /// As the database has it.
+    pub(crate) fn of(server: i64, number: i64, event: Option<EventId>) -> Self {
+        Self { server, number, event }
+    }
+
+    /// A number that never was.
+    pub(crate) fn next_number() -> i64 {
+        rand::random()
     }
 }
 

@@ -136,17 +136,27 @@ pub async fn find_by_hash(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Authent
     tx.find(&sql, params![hash.as_slice()], read_authentication).await
 }
 
+/// When the database's server started: another one than before has it at another time.
+const SERVER: &str = "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint";
+
 /// The same, with the generation of its workspace: what is read after this is no older than that.
 pub async fn find_by_hash_with_generation(
     tx: &Tx<'_>,
     hash: &[u8; 32],
 ) -> Result<Option<(Authentication, Generation)>> {
+    let server = if tx.has_other_writers() { SERVER } else { "0" };
     let sql = format!(
-        "SELECT {AUTHENTICATION}, s.generation {OF_TOKEN}
+        "SELECT {AUTHENTICATION}, {server}, s.generation,
+            (SELECT e.id FROM events e WHERE e.workspace_id = t.workspace_id
+                ORDER BY e.sequence DESC LIMIT 1)
+         {OF_TOKEN}
          JOIN workspace_sequences s ON s.workspace_id = t.workspace_id
          WHERE t.hash = ?1"
     );
-    let read = |row: &Row<'_>| Ok((read_authentication(row)?, Generation::of(row.int(11)?)));
+    let read = |row: &Row<'_>| {
+        let generation = Generation::of(row.int(11)?, row.int(12)?, row.opt_parse(13)?);
+        Ok((read_authentication(row)?, generation))
+    };
     tx.find(&sql, params![hash.as_slice()], read).await
 }
 

@@ -379,7 +379,7 @@ on_both_engines! {
             people::leave(tx, given.workspace, member).await?;
             told(tx, given.workspace, given.group).await
         };
-        open.database.write::<_, Error, _>("exercise", exercise).await.unwrap();
+        Box::pin(open.database.write::<_, Error, _>("exercise", exercise)).await.unwrap();
         open.database.ping().await.unwrap();
         let statements = open.log.take();
         assert!(statements.len() > 60, "{}", statements.len());

@@ -24,7 +24,7 @@ const BY_OVERRIDES: [&str; 2] =
     ["ORDER BY COALESCE(v.date_ms,", "ORDER BY substr(COALESCE(v.title,"];
 
 /// Walks over a whole list, now and then, to know how many pieces stand before which: over its index alone.
-const WALK: &str = "SELECT s.last_sequence, p.order_key FROM";
+const WALK: &str = "s.last_sequence), p.order_key FROM";
 
 /// Prepares each statement and looks at its plan.
 pub(crate) async fn check(url: &DatabaseUrl, statements: impl Iterator<Item = &String>) {

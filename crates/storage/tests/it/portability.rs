@@ -84,7 +84,8 @@ fn tables(sql: &str) -> Vec<&str> {
         ["FROM" | "JOIN" | "UPDATE" | "INTO", table] => Some(table.trim_end_matches(')')),
         _ => None,
     });
-    named.filter(|name| name.starts_with(|first: char| first.is_ascii_lowercase())).collect()
+    let is_table = |name: &&str| name.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase());
+    named.filter(is_table).collect()
 }
 
 #[test]
