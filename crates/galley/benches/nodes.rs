@@ -183,7 +183,10 @@ async fn pass_on(
     }
 }
 
-/// Deliveries a second under load, before somebody opens a transaction, while it is open, and after. It has changed something and
+/// Changes a second while deliveries are counted: about a quarter of what can be made.
+const CHANGES: u32 = 200;
+
+/// Deliveries a second under a steady load, before somebody opens a transaction, while it is open, and after. It has changed something and
 /// looked at everything, so that nothing that was there then may be cleared away.
 async fn open() {
     let Some(store) = TestStore::postgres().await else { return };
@@ -205,19 +208,24 @@ async fn open() {
         ids.push(made["id"].as_str().unwrap().to_owned());
     }
     let ends = Arc::new(AtomicBool::new(false));
+    let changes = Arc::new(AtomicUsize::new(0));
     let writers: Vec<_> = ids
         .into_iter()
         .map(|id| {
-            let (url, ends) = (program.url.clone(), Arc::clone(&ends));
+            let (url, ends, changes) =
+                (program.url.clone(), Arc::clone(&ends), Arc::clone(&changes));
             tokio::spawn(async move {
                 let client = Client::builder().no_proxy().build().unwrap();
+                let mut due = tokio::time::interval(Duration::from_secs(8) / CHANGES);
                 for turn in 0.. {
+                    due.tick().await;
                     if ends.load(Ordering::Relaxed) {
                         return;
                     }
                     let change = json!({"id": id, "title": format!("{turn}")});
                     let change = client.put(format!("{url}/content-pieces")).json(&change);
                     change.bearer_auth(init_token()).send().await.unwrap();
+                    changes.fetch_add(1, Ordering::Relaxed);
                 }
             })
         })
@@ -238,9 +246,11 @@ async fn open() {
     while opened.elapsed() < open_for {
         let during = deliveries(6 * ROUND).await;
         println!(
-            "deliveries beside a transaction that is open for {:.0} s: {during:.0}/s, before it {before:.0}/s, {:.2} of that",
+            "deliveries beside a transaction that is open for {:.0} s: {during:.0}/s, before it {before:.0}/s, {:.2} of that; \
+             {} changes are not delivered yet",
             opened.elapsed().as_secs_f64(),
-            during / before
+            during / before,
+            changes.load(Ordering::Relaxed).saturating_sub(receiver.count())
         );
     }
     foreign.batch_execute("ROLLBACK").await.unwrap();

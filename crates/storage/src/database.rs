@@ -288,7 +288,7 @@ impl Database {
         let mut tries = 1;
         loop {
             let session = postgres.writer().await?;
-            let slice = pressure.map(Pressure::slice);
+            let slice = pressure.map(Pressure::slice_beside_others);
             let (result, has_news) = {
                 let tx = WriteTx::new(session.tx(), slice.as_ref());
                 let result = match operation(&tx).await {

@@ -7,8 +7,12 @@ use std::time::{Duration, Instant};
 /// So close to each other, writes are many.
 const CLOSE: Duration = Duration::from_millis(5);
 
-/// How long work in the background takes at a time while there are many writes.
+/// How long work in the background takes at a time while there are many writes, where it keeps them waiting.
 const SLICE: Duration = Duration::from_micros(100);
+
+/// The same where it does not. To begin such a piece costs more there, and the more the longer somebody has left a
+/// transaction open: with short ones little else would be done then.
+const SLICE_BESIDE_OTHERS: Duration = Duration::from_millis(20);
 
 /// The writes that somebody waits for.
 #[derive(Debug)]
@@ -45,10 +49,19 @@ impl Pressure {
         ended_before > 0 && u128::from(age) < CLOSE.as_micros()
     }
 
-    /// What a piece of work in the background that begins now keeps to.
+    /// What a piece of work in the background that begins now keeps to, if nobody else writes meanwhile.
     pub(crate) fn slice(self: &Arc<Self>) -> Slice {
-        let end = self.is_high().then(|| Instant::now() + SLICE);
-        Slice { pressure: Arc::clone(self), end }
+        self.slice_of(SLICE, true)
+    }
+
+    /// The same, if others do.
+    pub(crate) fn slice_beside_others(self: &Arc<Self>) -> Slice {
+        self.slice_of(SLICE_BESIDE_OTHERS, false)
+    }
+
+    fn slice_of(self: &Arc<Self>, time: Duration, keeps_others_out: bool) -> Slice {
+        let end = self.is_high().then(|| Instant::now() + time);
+        Slice { pressure: Arc::clone(self), end, keeps_others_out }
     }
 
     fn now(&self) -> u64 {
@@ -73,6 +86,7 @@ impl Drop for Counted {
 pub(crate) struct Slice {
     pressure: Arc<Pressure>,
     end: Option<Instant>,
+    keeps_others_out: bool,
 }
 
 impl Slice {
@@ -83,10 +97,10 @@ impl Slice {
 
     /// Whether it is to do little.
     pub(crate) fn is_short(&self) -> bool {
-        self.end.is_some() || self.is_waited_for()
+        self.keeps_others_out && (self.end.is_some() || self.is_waited_for())
     }
 
     fn is_waited_for(&self) -> bool {
-        self.pressure.under_way.load(Ordering::Relaxed) > 0
+        self.keeps_others_out && self.pressure.under_way.load(Ordering::Relaxed) > 0
     }
 }
