@@ -10,7 +10,7 @@ use galley_domain::{Timestamp, WorkspaceId};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::error::{Cause, Error, Failure, Result};
+use crate::error::{self, Cause, Error, Failure, Result};
 use crate::migrate;
 use crate::moment::{LastChange, Moment};
 use crate::postgres::{self, Postgres, Silent};
@@ -146,8 +146,7 @@ impl Database {
                     tracing::debug!(operation = name, "took too long");
                     Err(Error::Unavailable(Cause::new(Silent)).into())
                 });
-                let error = result.as_ref().err().and_then(Failure::storage_error);
-                if error.is_some_and(|error| matches!(error, Error::Unavailable(_))) {
+                if error::is_unavailable(&result) {
                     // It may still be waited for, there.
                     session.discard();
                 }

@@ -82,6 +82,12 @@ pub trait Failure: From<Error> + Send + 'static {
     fn storage_error(&self) -> Option<&Error>;
 }
 
+/// Whether something failed because the engine doesn't answer: whoever it was asked by is of no more use.
+pub(crate) fn is_unavailable<T, E: Failure>(result: &Result<T, E>) -> bool {
+    let error = result.as_ref().err().and_then(Failure::storage_error);
+    error.is_some_and(|error| matches!(error, Error::Unavailable(_)))
+}
+
 impl Failure for Error {
     fn storage_error(&self) -> Option<&Error> {
         Some(self)

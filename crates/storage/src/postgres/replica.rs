@@ -43,6 +43,10 @@ const BEAT_TIME_MAX: Duration = Duration::from_secs(5);
 /// How many numbers are remembered. A standby that shows an older one is too old for anybody.
 const BEATS_MAX: usize = 1_200;
 
+/// Forgets servers that have not beaten for a day.
+const TIDY: &str = "DELETE FROM heartbeats
+    WHERE beaten_at_ms < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 86400000";
+
 /// Which number of a server's a standby shows.
 const SHOWN: &str = "SELECT number FROM heartbeats WHERE server = ?1";
 
@@ -236,6 +240,8 @@ impl Heart {
     /// It need not wait for a standby: what was committed before it comes before it there all the same.
     async fn write(&self, number: i64) -> Result<()> {
         let server = &self.server;
+        // The first one clears away those of servers that ended.
+        let tidy = if number == 1 { TIDY } else { "" };
         let client = connect::get(&self.primary, BEAT_TIME_MAX).await?;
         let sql = format!(
             "BEGIN; SET LOCAL synchronous_commit = local;
@@ -243,9 +249,7 @@ impl Heart {
              VALUES ('{server}', {number}, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
              ON CONFLICT (server) DO UPDATE
                 SET number = excluded.number, beaten_at_ms = excluded.beaten_at_ms;
-             DELETE FROM heartbeats
-                WHERE beaten_at_ms < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 86400000;
-             COMMIT"
+             {tidy}; COMMIT"
         );
         // Closed, should this be given up in the midst of it.
         let client = super::Held::new(client);

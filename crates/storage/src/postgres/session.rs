@@ -6,7 +6,7 @@ use std::sync::Arc;
 use deadpool_postgres::{ClientWrapper, Object};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::error::{Failure, Result};
+use crate::error::{self, Failure, Result};
 use crate::statement_log::StatementLog;
 use crate::tx::Tx;
 
@@ -96,8 +96,7 @@ impl Writing {
 
     /// Commits what succeeded, rolls back what did not.
     pub(crate) async fn finish<T, E: Failure>(self, result: Result<T, E>) -> Result<T, E> {
-        let error = result.as_ref().err().and_then(Failure::storage_error);
-        if error.is_some_and(|error| matches!(error, crate::Error::Unavailable(_))) {
+        if error::is_unavailable(&result) {
             // Who doesn't answer isn't asked to roll back: that is done when the connection is gone.
             return result;
         }

@@ -375,6 +375,13 @@ on_both_engines! {
         };
         write(&open.database, delete).await;
         assert_eq!((open.count("deliveries").await, open.count("webhook_queues").await), (0, 0));
+        // However old it is, the numbers go on after the last one.
+        let forget = async move |tx: &WriteTx<'_>| events::forget(tx, workspace, later(1), 100).await;
+        assert_eq!(write(&open.database, forget).await, 1);
+        assert_eq!(write(&open.database, forget).await, 0);
+        assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(5), 5));
+        happen(&open, 1).await;
+        assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(5), 6));
         check_plans(&open).await;
     }
 
