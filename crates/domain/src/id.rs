@@ -101,6 +101,12 @@ macro_rules! identifiers {
             pub const fn new(value: u128) -> Self {
                 Self(value)
             }
+
+            /// The identifier that sorts as one that was made so much earlier.
+            #[must_use]
+            pub const fn earlier(self, time: std::time::Duration) -> Self {
+                Self(self.0.saturating_sub(time.as_millis() << RANDOM_BITS))
+            }
         }
 
         impl fmt::Display for $name {

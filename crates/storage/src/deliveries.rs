@@ -5,6 +5,13 @@
 //! `webhook_queues`, which says when to look at it next and is locked by whoever works on the line;
 //! several nodes can do so at the same time. A delivery is leased by one of them at a time, for
 //! longer than an attempt can take, and only the holder of the lease settles it.
+//!
+//! Nothing here reads again and again what was deleted or is done: on PostgreSQL that stays in the
+//! indexes for as long as somebody has a transaction open. Lines know from where on they have
+//! something, and so does [`Front`] of what events matched.
+
+mod front;
+mod lines;
 
 use std::collections::BTreeMap;
 
@@ -21,101 +28,16 @@ use crate::tx::{Tx, WriteTx};
 use crate::value::{Value, params};
 use crate::webhooks::{self, SENDS};
 
-/// A delivery that nobody holds at the time in `?3`.
-const NOT_LEASED: &str = "NOT EXISTS (SELECT 1 FROM delivery_leases l
+pub use front::Front;
+pub use lines::Lines;
+pub(crate) use lines::open as open_line;
+use lines::{Line, lock as lock_line};
+
+/// A delivery that nobody holds at the time in `?3`. To ask for the one lease has PostgreSQL look for it by its key; `NOT
+/// EXISTS` it may answer by reading all of a line's.
+const NOT_LEASED: &str = "COALESCE((SELECT l.until_ms FROM delivery_leases l
     WHERE l.workspace_id = d.workspace_id AND l.webhook_id = d.webhook_id
-        AND l.delivery_id = d.id AND l.until_ms > ?3)";
-
-/// A webhook's line.
-#[derive(Debug, Clone, PartialEq)]
-struct Queue {
-    workspace: WorkspaceId,
-    webhook: WebhookId,
-    next_at: Option<Timestamp>,
-    health: Health,
-    pending: i64,
-}
-
-const QUEUE_COLUMNS: &str =
-    "workspace_id, webhook_id, next_at_ms, failures, slots, open_until_ms, pending";
-
-fn read_queue(row: &Row<'_>) -> Result<Queue> {
-    let count = |column| u32::try_from(row.int(column)?).map_err(Error::corrupt);
-    Ok(Queue {
-        workspace: row.parse(0)?,
-        webhook: row.parse(1)?,
-        next_at: row.opt_time(2)?,
-        health: Health { failures: count(3)?, slots: count(4)?, open_until: row.opt_time(5)? },
-        pending: row.int(6)?,
-    })
-}
-
-impl Queue {
-    /// Sees to it that the line is looked at then at the latest, if anything may be sent by then.
-    fn look_at(&mut self, at: Timestamp) {
-        let at = at.max(self.health.open_until.unwrap_or(at));
-        self.next_at = Some(self.next_at.map_or(at, |next| next.min(at)));
-    }
-
-    async fn save(&self, tx: &WriteTx<'_>) -> Result<()> {
-        tx.execute(
-            "UPDATE webhook_queues SET next_at_ms = ?3, failures = ?4, slots = ?5,
-                open_until_ms = ?6, pending = ?7
-             WHERE workspace_id = ?1 AND webhook_id = ?2",
-            params![
-                self.workspace,
-                self.webhook,
-                self.next_at,
-                i64::from(self.health.failures),
-                i64::from(self.health.slots),
-                self.health.open_until,
-                self.pending
-            ],
-        )
-        .await?;
-        Ok(())
-    }
-}
-
-/// Makes the line of a new webhook.
-pub(crate) async fn open_queue(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    webhook: WebhookId,
-) -> Result<()> {
-    let health = Health::default();
-    tx.execute(
-        "INSERT INTO webhook_queues (workspace_id, webhook_id, failures, slots, pending)
-         VALUES (?1, ?2, ?3, ?4, 0)",
-        params![workspace, webhook, i64::from(health.failures), i64::from(health.slots)],
-    )
-    .await?;
-    Ok(())
-}
-
-/// Locks the lines of webhooks, in an order that all keep to.
-async fn lock_queues(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    webhooks: &[WebhookId],
-) -> Result<Vec<Queue>> {
-    let mut params = vec![Value::from(workspace)];
-    let listed = in_list("webhook_id", webhooks.iter().copied(), &mut params);
-    let lock = tx.for_update();
-    let sql = format!(
-        "SELECT {QUEUE_COLUMNS} FROM webhook_queues WHERE workspace_id = ?1{listed}
-         ORDER BY webhook_id{lock}"
-    );
-    tx.query(&sql, &params, read_queue).await
-}
-
-async fn lock_queue(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    webhook: WebhookId,
-) -> Result<Option<Queue>> {
-    Ok(lock_queues(tx, workspace, &[webhook]).await?.pop())
-}
+        AND l.delivery_id = d.id), 0) <= ?3";
 
 /// Sees to it that nothing that is sent changes the webhook until the transaction ends: to be called before
 /// it is read to be changed.
@@ -125,7 +47,7 @@ pub async fn hold_still(
     webhook: WebhookId,
 ) -> Result<()> {
     if tx.has_other_writers() {
-        lock_queue(tx, workspace, webhook).await?;
+        lock_line(tx, workspace, webhook).await?;
     }
     Ok(())
 }
@@ -139,12 +61,12 @@ pub async fn webhook_changes(
     starts_afresh: bool,
     now: Timestamp,
 ) -> Result<()> {
-    if let Some(mut queue) = lock_queue(tx, workspace, webhook).await? {
+    if let Some(mut line) = lock_line(tx, workspace, webhook).await? {
         if starts_afresh {
-            queue.health = Health::default();
+            line.state.health = Health::default();
         }
-        queue.next_at = Some(now);
-        queue.save(tx).await?;
+        line.state.next_at = Some(now);
+        line.save(tx).await?;
         tx.announce();
     }
     Ok(())
@@ -183,6 +105,8 @@ const MATCHES_MAX: usize = 16;
 /// more to make.
 pub async fn expand(
     tx: &WriteTx<'_>,
+    lines: &mut Lines,
+    front: &Front,
     mut new_id: impl FnMut() -> DeliveryId,
     max: usize,
     now: Timestamp,
@@ -191,16 +115,20 @@ pub async fn expand(
     let sql = format!(
         "SELECT id, event_type, part, workspace_id, first_sequence, last_sequence, webhook_ids,
             done
-         FROM event_matches ORDER BY id, event_type, part LIMIT {MATCHES_MAX}{lock}"
+         FROM event_matches WHERE id >= ?1
+         ORDER BY id, event_type, part LIMIT {MATCHES_MAX}{lock}"
     );
-    let matches = tx.query(&sql, &[], read_match).await?;
+    let matches = tx.query(&sql, params![front.look(tx)], read_match).await?;
+    if let Some(first) = matches.first() {
+        front.saw(first.id);
+    }
     let more = matches.len() == MATCHES_MAX;
     let mut left = max;
     for (place, matched) in matches.into_iter().enumerate() {
         if left == 0 || (place > 0 && tx.is_in_the_way()) {
             return Ok(true);
         }
-        if !expand_run(tx, matched, &mut new_id, &mut left, now).await? {
+        if !expand_run(tx, lines, matched, &mut new_id, &mut left, now).await? {
             return Ok(true);
         }
     }
@@ -211,6 +139,7 @@ pub async fn expand(
 /// whether that was all of it.
 async fn expand_run(
     tx: &WriteTx<'_>,
+    lines: &mut Lines,
     matched: Match,
     new_id: &mut impl FnMut() -> DeliveryId,
     left: &mut usize,
@@ -235,19 +164,19 @@ async fn expand_run(
             |row| Ok((row.int(0)?, row.parse::<EventId>(1)?)),
         )
         .await?;
-    let queues = lock_queues(tx, *workspace, webhooks).await?;
+    let locked = lines.lock(tx, *workspace, webhooks).await?;
     let sending = webhooks::which_send(tx, *workspace, webhooks).await?;
     let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
     let mut too_many = Vec::new();
-    for mut queue in queues {
+    for line in locked {
         // One that was deleted since gets nothing.
-        let Some(&sends) = sending.get(&queue.webhook) else { continue };
+        let Some(&sends) = sending.get(&line.webhook) else { continue };
         for &(sequence, event) in &events {
             rows.push(
                 params![
                     *workspace,
                     new_id(),
-                    queue.webhook,
+                    line.webhook,
                     event,
                     event_type.as_str(),
                     sequence,
@@ -258,13 +187,13 @@ async fn expand_run(
                 .to_vec(),
             );
         }
-        queue.pending += i64::try_from(events.len()).unwrap_or_default();
+        line.state.pending += i64::try_from(events.len()).unwrap_or_default();
+        line.waits_from(now);
         if sends {
-            queue.look_at(now);
+            line.look_at(now);
         }
-        queue.save(tx).await?;
-        if !sends && queue.pending > HELD_MAX {
-            too_many.push(queue);
+        if !sends && line.state.pending > HELD_MAX {
+            too_many.push(line);
         }
     }
     tx.execute_each(
@@ -274,8 +203,8 @@ async fn expand_run(
         &rows,
     )
     .await?;
-    for queue in too_many {
-        drop_oldest(tx, queue).await?;
+    for line in too_many {
+        drop_oldest(tx, line).await?;
     }
     // Where the next slice begins; events that aren't kept any more are behind it.
     let last = events.last().map_or(matched.last_sequence, |(sequence, _)| *sequence);
@@ -295,21 +224,20 @@ async fn expand_run(
 }
 
 /// Drops the oldest deliveries of a disabled webhook that has more than it may keep.
-async fn drop_oldest(tx: &WriteTx<'_>, mut queue: Queue) -> Result<()> {
-    let many = queue.pending - HELD_MAX;
+async fn drop_oldest(tx: &WriteTx<'_>, line: &mut Line) -> Result<()> {
+    let many = line.state.pending - HELD_MAX;
     let dropped = tx
         .execute(
             "DELETE FROM deliveries WHERE workspace_id = ?1 AND id IN (
                 SELECT id FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2
                     AND status = 'pending' AND lane > 0
                 ORDER BY lane, due_at_ms LIMIT ?3)",
-            params![queue.workspace, queue.webhook, many],
+            params![line.workspace, line.webhook, many],
         )
         .await?;
     let dropped = i64::try_from(dropped).unwrap_or(many);
-    queue.pending -= dropped;
-    queue.save(tx).await?;
-    webhooks::count_dropped(tx, queue.workspace, queue.webhook, dropped).await
+    line.state.pending -= dropped;
+    webhooks::count_dropped(tx, line.workspace, line.webhook, dropped).await
 }
 
 /// What somebody who sends deliveries takes.
@@ -371,7 +299,11 @@ const QUEUES_MAX: i64 = 64;
 
 /// Takes deliveries that are due, of each webhook no more than its receiver can do with; says whether
 /// there are lines that it has not looked at.
-pub async fn lease(tx: &WriteTx<'_>, request: &LeaseRequest) -> Result<(Vec<Leased>, bool)> {
+pub async fn lease(
+    tx: &WriteTx<'_>,
+    lines: &mut Lines,
+    request: &LeaseRequest,
+) -> Result<(Vec<Leased>, bool)> {
     let (mut all, mut more) = (Vec::new(), false);
     for (is_failing, max) in [(false, request.max), (true, request.failing_max)] {
         if max == 0 {
@@ -379,26 +311,39 @@ pub async fn lease(tx: &WriteTx<'_>, request: &LeaseRequest) -> Result<(Vec<Leas
         }
         let (lock, sign) = (tx.for_update_skip_locked(), if is_failing { ">" } else { "=" });
         let sql = format!(
-            "SELECT {QUEUE_COLUMNS} FROM webhook_queues
+            "SELECT {columns} FROM webhook_queues
              WHERE next_at_ms <= ?1 AND failures {sign} 0
-             ORDER BY next_at_ms LIMIT {QUEUES_MAX}{lock}"
+             ORDER BY next_at_ms LIMIT {QUEUES_MAX}{lock}",
+            columns = lines::COLUMNS
         );
-        let queues = tx.query(&sql, params![request.now], read_queue).await?;
-        let has_all = queues.len() < usize::try_from(QUEUES_MAX).unwrap_or(usize::MAX);
+        let mut found = tx.query(&sql, params![request.now], lines::read).await?;
+        let has_all = found.len() < usize::try_from(QUEUES_MAX).unwrap_or(usize::MAX);
+        // Of those that this transaction has worked on the store does not know what became of them.
+        found.retain(|line| lines.get(line.workspace, line.webhook).is_none());
+        let is_due = |line: &&Line| {
+            let Line { state, .. } = line;
+            state.health.is_failing() == is_failing
+                && state.next_at.is_some_and(|next| next <= request.now)
+        };
+        found.extend(lines.iter().filter(is_due).cloned());
+        found.sort_by_key(|line| line.state.next_at);
         let mut left = max;
         let mut works = Vec::new();
-        for queue in queues {
-            let share = left.min(queue.health.slots as usize);
+        for line in found {
+            let share = left.min(line.state.health.slots as usize);
             if share == 0 {
                 break;
             }
             left -= share;
-            works.push(take(tx, request, queue, share));
+            works.push(take(tx, request, line, share));
         }
         let wanted = works.len();
         let taken = while_not_in_the_way(tx, works).await?;
         more |= left == 0 || !has_all || taken.len() < wanted;
-        all.extend(taken.into_iter().flatten());
+        for (line, taken) in taken {
+            lines.put(line);
+            all.extend(taken);
+        }
     }
     Ok((all, more))
 }
@@ -407,31 +352,31 @@ pub async fn lease(tx: &WriteTx<'_>, request: &LeaseRequest) -> Result<(Vec<Leas
 async fn take(
     tx: &WriteTx<'_>,
     request: &LeaseRequest,
-    mut queue: Queue,
+    mut line: Line,
     max: usize,
-) -> Result<Vec<Leased>> {
-    let (workspace, webhook, now) = (queue.workspace, queue.webhook, request.now);
+) -> Result<(Line, Vec<Leased>)> {
+    let (workspace, webhook, now) = (line.workspace, line.webhook, request.now);
     let found = webhooks::find_to_send(tx, workspace, webhook);
-    let (found, mut held) = try_join(found, leases(tx, &queue, now)).await?;
+    let (found, mut held) = try_join(found, leases(tx, &line, now)).await?;
     let Some(target) = found else {
         // Whatever is left of a deleted webhook goes by itself.
-        queue.next_at = None;
-        queue.save(tx).await?;
-        return Ok(Vec::new());
+        line.state.next_at = None;
+        return Ok((line, Vec::new()));
     };
-    let is_quiet = !target.sends || queue.health.is_open(now);
-    let room = (queue.health.slots as usize).saturating_sub(held.count);
+    let health = line.state.health;
+    let is_quiet = !target.sends || health.is_open(now);
+    let room = (health.slots as usize).saturating_sub(held.count);
     let room = room.min(max);
     let mut taken = Vec::new();
     if room > 0 {
         let lanes: &[Lane] = if is_quiet { &[Lane::Test] } else { &Lane::ALL };
-        for due in due(tx, &queue, lanes, room, now).await? {
+        for due in due(tx, &line, lanes, room, now).await? {
             taken.push(Leased {
                 workspace,
                 webhook,
                 lease: request.lease.clone(),
                 until: request.until,
-                health: queue.health,
+                health,
                 url: target.url.clone(),
                 sealed_secret: target.sealed_secret.clone(),
                 ..due
@@ -454,37 +399,43 @@ async fn take(
             &rows,
         )
         .await?;
-        held.add(taken.len(), request.until);
+        held.add(taken.iter().map(|one| one.id), request.until);
     }
-    schedule(tx, &mut queue, &held, target.sends, now).await?;
-    queue.save(tx).await?;
-    Ok(taken)
+    line.state.leased_from = held.first;
+    schedule(tx, &mut line, &held, target.sends, now).await?;
+    Ok((line, taken))
 }
 
 /// What of a line is leased.
+#[derive(Default)]
 struct Held {
     count: usize,
     first_end: Option<Timestamp>,
+    /// The smallest id.
+    first: Option<DeliveryId>,
 }
 
 impl Held {
-    fn add(&mut self, count: usize, until: Timestamp) {
-        if count > 0 {
-            self.count += count;
+    fn add(&mut self, ids: impl Iterator<Item = DeliveryId>, until: Timestamp) {
+        for id in ids {
+            self.count += 1;
             self.first_end = Some(self.first_end.map_or(until, |end| end.min(until)));
+            self.first = Some(self.first.map_or(id, |first| first.min(id)));
         }
     }
 }
 
-async fn leases(tx: &Tx<'_>, queue: &Queue, now: Timestamp) -> Result<Held> {
+async fn leases(tx: &Tx<'_>, line: &Line, now: Timestamp) -> Result<Held> {
+    let Some(from) = line.state.leased_from else { return Ok(Held::default()) };
     tx.get(
-        "SELECT COUNT(*), MIN(until_ms) FROM delivery_leases
-         WHERE workspace_id = ?1 AND webhook_id = ?2 AND until_ms > ?3",
-        params![queue.workspace, queue.webhook, now],
+        "SELECT COUNT(*), MIN(until_ms), MIN(delivery_id) FROM delivery_leases
+         WHERE workspace_id = ?1 AND webhook_id = ?2 AND delivery_id >= ?4 AND until_ms > ?3",
+        params![line.workspace, line.webhook, now, from],
         |row| {
             Ok(Held {
                 count: usize::try_from(row.int(0)?).map_err(Error::corrupt)?,
                 first_end: row.opt_time(1)?,
+                first: row.opt_parse(2)?,
             })
         },
     )
@@ -495,7 +446,7 @@ async fn leases(tx: &Tx<'_>, queue: &Queue, now: Timestamp) -> Result<Held> {
 /// turns.
 async fn due(
     tx: &Tx<'_>,
-    queue: &Queue,
+    line: &Line,
     lanes: &[Lane],
     max: usize,
     now: Timestamp,
@@ -504,7 +455,7 @@ async fn due(
         format!(
             "SELECT * FROM (SELECT d.* FROM deliveries d
                 WHERE d.workspace_id = ?1 AND d.webhook_id = ?2 AND d.status = 'pending'
-                    AND d.lane = {lane} AND d.due_at_ms <= ?3 AND {NOT_LEASED}
+                    AND d.lane = {lane} AND d.due_at_ms >= ?5 AND d.due_at_ms <= ?3 AND {NOT_LEASED}
                 ORDER BY d.due_at_ms LIMIT ?4) lane_{lane}",
             lane = lane.number()
         )
@@ -524,14 +475,14 @@ async fn due(
     );
     let limit = i64::try_from(max).unwrap_or(i64::MAX);
     let read = |row: &Row<'_>| {
-        let lane = row.int(9)?;
+        let number = row.int(9)?;
         let leased = Leased {
-            workspace: queue.workspace,
-            webhook: queue.webhook,
+            workspace: line.workspace,
+            webhook: line.webhook,
             id: row.parse(0)?,
             lease: String::new(),
             until: now,
-            health: queue.health,
+            health: line.state.health,
             url: String::new(),
             sealed_secret: None,
             event: row.parse(1)?,
@@ -541,16 +492,16 @@ async fn due(
             data: row.opt_owned(8)?,
             attempts: u32::try_from(row.int(4)?).map_err(Error::corrupt)?,
             log: row.opt_owned(5)?,
-            is_test: lane == Lane::Test.number(),
+            is_test: number == Lane::Test.number(),
         };
-        Ok((lane, row.time(7)?, leased))
+        Ok((number, row.time(7)?, leased))
     };
-    let params = params![queue.workspace, queue.webhook, now, limit];
+    let params = params![line.workspace, line.webhook, now, limit, line.state.due_from];
     let mut by_lane = Lane::ALL.map(|_| Vec::new());
-    for (lane, due_at, leased) in tx.query(&sql, params, read).await? {
-        let place = usize::try_from(lane).map_err(Error::corrupt)?;
-        let lane = by_lane.get_mut(place).ok_or_else(|| Error::corrupt("an unknown lane"))?;
-        lane.push((due_at, leased));
+    for (number, due_at, leased) in tx.query(&sql, params, read).await? {
+        let place = usize::try_from(number).map_err(Error::corrupt)?;
+        let known = by_lane.get_mut(place).ok_or_else(|| Error::corrupt("an unknown lane"))?;
+        known.push((due_at, leased));
     }
     let mut by_lane: Vec<_> = by_lane.map(Vec::into_iter).into();
     let mut others = by_lane.split_off(1);
@@ -571,36 +522,76 @@ async fn due(
 /// Works out when to look at a line next, of which so much is leased.
 async fn schedule(
     tx: &Tx<'_>,
-    queue: &mut Queue,
+    line: &mut Line,
     held: &Held,
     sends: bool,
     now: Timestamp,
 ) -> Result<()> {
+    let is_full = held.count >= line.state.health.slots as usize;
+    let mut first = first_due(tx, line, is_full, now).await?;
+    if first.all.is_none() && line.state.pending > 0 {
+        // Somebody has put something there that is due earlier than the line knows.
+        line.state.due_from = Timestamp::from_ms(0);
+        first = first_due(tx, line, is_full, now).await?;
+    }
+    line.state.due_from = first.all.unwrap_or(line.state.due_from);
     // A line is looked at when a lease ends that nobody has settled and, where its receiver can do
     // with more, when something is due.
-    queue.next_at = held.first_end;
-    if held.count >= queue.health.slots as usize {
-        return Ok(());
-    }
-    let first = |lane: Lane| {
-        format!(
-            "(SELECT d.due_at_ms FROM deliveries d
-              WHERE d.workspace_id = ?1 AND d.webhook_id = ?2 AND d.status = 'pending'
-                  AND d.lane = {} AND {NOT_LEASED}
-              ORDER BY d.due_at_ms LIMIT 1)",
-            lane.number()
-        )
+    let rest = line.state.health.open_until.unwrap_or(now);
+    let others = first.others.filter(|_| sends).map(|at| at.max(rest));
+    let wanted = held.first_end.into_iter().chain(first.test).chain(others).min();
+    // To look at it once too often costs less than to write down a later time each time, and that in
+    // an index.
+    let was = line.was_to_be_looked_at().filter(|&was| was > now);
+    line.state.next_at = match (was, wanted) {
+        (Some(was), Some(wanted)) => Some(was.min(wanted)),
+        (was, wanted) => was.or(wanted),
     };
-    let [test, fresh, retry] = Lane::ALL.map(first);
-    let sql = format!("SELECT {test}, {fresh}, {retry}");
-    let read = |row: &Row<'_>| Ok([row.opt_time(0)?, row.opt_time(1)?, row.opt_time(2)?]);
-    let params = params![queue.workspace, queue.webhook, now];
-    let [test, fresh, retry] = tx.get(&sql, params, read).await?;
-    let rest = queue.health.open_until.unwrap_or(now);
-    let others = [fresh, retry].into_iter().flatten().filter(|_| sends).map(|at| at.max(rest));
-    let all = queue.next_at.into_iter().chain(test).chain(others);
-    queue.next_at = all.min();
     Ok(())
+}
+
+/// When the first deliveries of a line are due.
+struct FirstDue {
+    /// Of all that wait, leased or not.
+    all: Option<Timestamp>,
+    /// Of samples that are not leased.
+    test: Option<Timestamp>,
+    /// Of what else is not leased.
+    others: Option<Timestamp>,
+}
+
+/// Looks when the first deliveries of a line are due; where it is full, not at those that are not leased.
+async fn first_due(tx: &Tx<'_>, line: &Line, is_full: bool, now: Timestamp) -> Result<FirstDue> {
+    let (workspace, webhook, from) = (line.workspace, line.webhook, line.state.due_from);
+    let of_lanes = async |from_param: &str, condition: &str, params: &[Value<'_>]| {
+        let of_lane = |lane: Lane| {
+            format!(
+                "(SELECT d.due_at_ms FROM deliveries d
+                  WHERE d.workspace_id = ?1 AND d.webhook_id = ?2 AND d.status = 'pending'
+                      AND d.lane = {} AND d.due_at_ms >= {from_param}{condition}
+                  ORDER BY d.due_at_ms LIMIT 1)",
+                lane.number()
+            )
+        };
+        let [test, fresh, retry] = Lane::ALL.map(of_lane);
+        let read = |row: &Row<'_>| Ok((row.opt_time(0)?, [row.opt_time(1)?, row.opt_time(2)?]));
+        let (test, others) =
+            tx.get(&format!("SELECT {test}, {fresh}, {retry}"), params, read).await?;
+        Ok::<_, Error>((test, others.into_iter().flatten().min()))
+    };
+    let all = async {
+        let (test, others) = of_lanes("?3", "", params![workspace, webhook, from]).await?;
+        Ok(test.into_iter().chain(others).min())
+    };
+    let free = async {
+        if is_full {
+            return Ok((None, None));
+        }
+        let condition = format!(" AND {NOT_LEASED}");
+        of_lanes("?4", &condition, params![workspace, webhook, now, from]).await
+    };
+    let (all, (test, others)) = try_join(all, free).await?;
+    Ok(FirstDue { all, test, others })
 }
 
 /// What came of an attempt.
@@ -643,25 +634,40 @@ pub struct Verdict {
 /// numbers from 0 up to 1.
 pub async fn settle(
     tx: &WriteTx<'_>,
+    lines: &mut Lines,
     settlements: &[Settlement],
     now: Timestamp,
     mut random: impl FnMut() -> f64,
 ) -> Result<Settled> {
-    let mut lines: BTreeMap<(WorkspaceId, WebhookId), Vec<(&Settlement, f64)>> = BTreeMap::new();
+    let mut by_line: BTreeMap<(WorkspaceId, WebhookId), Vec<(&Settlement, f64)>> = BTreeMap::new();
     for one in settlements {
-        lines.entry((one.workspace, one.webhook)).or_default().push((one, random()));
+        by_line.entry((one.workspace, one.webhook)).or_default().push((one, random()));
     }
-    let counts: Vec<usize> = lines.values().map(Vec::len).collect();
-    let left: Vec<&Settlement> = lines.values().flatten().map(|(one, _)| *one).collect();
+    let counts: Vec<usize> = by_line.values().map(Vec::len).collect();
+    let left: Vec<&Settlement> = by_line.values().flatten().map(|(one, _)| *one).collect();
     let mut works = Vec::new();
-    for (of, line) in lines {
-        works.push(settle_line(tx, of, line, now));
+    for ((workspace, webhook), settlements) in by_line {
+        let known = lines.get(workspace, webhook).cloned();
+        works.push(async move {
+            let line = match known {
+                Some(line) => Some(line),
+                None => lock_line(tx, workspace, webhook).await?,
+            };
+            match line {
+                Some(line) => settle_line(tx, line, settlements, now).await.map(Some),
+                None => Ok(None),
+            }
+        });
     }
-    let lines = while_not_in_the_way(tx, works).await?;
-    let done = counts.iter().take(lines.len()).sum::<usize>();
-    let left = left.into_iter().skip(done).cloned().collect();
-    let kept = lines.iter().map(|(kept, _)| kept).sum();
-    Ok(Settled { kept, verdicts: lines.into_iter().filter_map(|(_, one)| one).collect(), left })
+    let done = while_not_in_the_way(tx, works).await?;
+    let left = left.into_iter().skip(counts.iter().take(done.len()).sum()).cloned().collect();
+    let mut settled = Settled { kept: 0, verdicts: Vec::new(), left };
+    for (line, kept, verdict) in done.into_iter().flatten() {
+        lines.put(line);
+        settled.kept += kept;
+        settled.verdicts.extend(verdict);
+    }
+    Ok(settled)
 }
 
 /// What was done with what came of attempts.
@@ -705,24 +711,25 @@ async fn while_not_in_the_way<T>(
 /// Keeps what came of the attempts of one line, each with a random number; says how many were kept.
 async fn settle_line(
     tx: &WriteTx<'_>,
-    (workspace, webhook): (WorkspaceId, WebhookId),
-    line: Vec<(&Settlement, f64)>,
+    mut line: Line,
+    settlements: Vec<(&Settlement, f64)>,
     now: Timestamp,
-) -> Result<(usize, Option<Verdict>)> {
-    let Some(mut queue) = lock_queue(tx, workspace, webhook).await? else { return Ok((0, None)) };
-    let held = tx
-        .query(
-            "SELECT delivery_id, lease FROM delivery_leases
-             WHERE workspace_id = ?1 AND webhook_id = ?2",
-            params![workspace, webhook],
-            |row| Ok((row.parse::<DeliveryId>(0)?, row.text(1)?.to_owned())),
-        )
-        .await?;
+) -> Result<(Line, usize, Option<Verdict>)> {
+    let (workspace, webhook) = (line.workspace, line.webhook);
+    let mut params = vec![Value::from(workspace), Value::from(webhook)];
+    let ids = settlements.iter().map(|(one, _)| one.delivery);
+    let listed = in_list("delivery_id", ids, &mut params);
+    let sql = format!(
+        "SELECT delivery_id, lease FROM delivery_leases
+         WHERE workspace_id = ?1 AND webhook_id = ?2{listed}"
+    );
+    let read = |row: &Row<'_>| Ok((row.parse::<DeliveryId>(0)?, row.text(1)?.to_owned()));
+    let held = tx.query(&sql, &params, read).await?;
     let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
     let mut ended: Vec<DeliveryId> = Vec::new();
     let mut verdict: Option<Verdict> = None;
-    let mut has_failed = queue.health.is_failing();
-    for (one, random) in line {
+    let mut has_failed = line.state.health.is_failing();
+    for (one, random) in settlements {
         let is_held =
             |(id, lease): &(DeliveryId, String)| *id == one.delivery && *lease == one.lease;
         if !held.iter().any(is_held) || ended.contains(&one.delivery) {
@@ -732,9 +739,12 @@ async fn settle_line(
         let (status, due) = match one.step {
             Step::Delivered => (Status::Delivered, now),
             Step::Failed => (Status::Failed, now),
-            Step::Retry(due) => (Status::Pending, due),
+            Step::Retry(due) => {
+                line.waits_from(due);
+                (Status::Pending, due)
+            }
         };
-        queue.pending -= i64::from(status != Status::Pending);
+        line.state.pending -= i64::from(status != Status::Pending);
         rows.push(
             params![
                 workspace,
@@ -750,7 +760,7 @@ async fn settle_line(
         let is_well = one.outcome == Outcome::Taken;
         // A sample may show that the receiver is well again, and never that it is not.
         if is_well || !one.is_test {
-            queue.health = queue.health.after(one.outcome, now, random);
+            line.state.health = line.state.health.after(one.outcome, now, random);
             has_failed |= !is_well;
             let was_gone = verdict.is_some_and(|verdict| verdict.is_gone);
             let is_gone = was_gone || one.outcome == Outcome::Gone;
@@ -758,7 +768,7 @@ async fn settle_line(
         }
     }
     if ended.is_empty() {
-        return Ok((0, None));
+        return Ok((line, 0, None));
     }
     let mut params = vec![Value::from(workspace), Value::from(webhook)];
     let listed = in_list("delivery_id", ended.iter().copied(), &mut params);
@@ -771,20 +781,19 @@ async fn settle_line(
         &rows,
     )
     .await?;
-    queue.next_at = Some(now);
-    queue.save(tx).await?;
-    Ok((ended.len(), verdict.filter(|_| has_failed)))
+    line.state.next_at = Some(now);
+    Ok((line, ended.len(), verdict.filter(|_| has_failed)))
 }
 
 /// Gives back what was leased and not sent.
 pub async fn release(tx: &WriteTx<'_>, leased: &[Leased], now: Timestamp) -> Result<()> {
-    let mut lines: BTreeMap<(WorkspaceId, WebhookId), Vec<&Leased>> = BTreeMap::new();
+    let mut by_line: BTreeMap<(WorkspaceId, WebhookId), Vec<&Leased>> = BTreeMap::new();
     for one in leased {
-        lines.entry((one.workspace, one.webhook)).or_default().push(one);
+        by_line.entry((one.workspace, one.webhook)).or_default().push(one);
     }
-    for ((workspace, webhook), line) in lines {
-        let Some(mut queue) = lock_queue(tx, workspace, webhook).await? else { continue };
-        let rows: Vec<Vec<Value<'_>>> = line
+    for ((workspace, webhook), leased) in by_line {
+        let Some(mut line) = lock_line(tx, workspace, webhook).await? else { continue };
+        let rows: Vec<Vec<Value<'_>>> = leased
             .iter()
             .map(|one| params![workspace, webhook, one.id, &one.lease].to_vec())
             .collect();
@@ -794,8 +803,8 @@ pub async fn release(tx: &WriteTx<'_>, leased: &[Leased], now: Timestamp) -> Res
             &rows,
         )
         .await?;
-        queue.next_at = Some(now);
-        queue.save(tx).await?;
+        line.state.next_at = Some(now);
+        line.save(tx).await?;
     }
     Ok(())
 }
@@ -815,12 +824,12 @@ pub async fn recover_leases(tx: &WriteTx<'_>, owner: &str, now: Timestamp) -> Re
 }
 
 /// Whether there is something to do by `now`: matches to expand, recoveries, or a line to look at.
-pub async fn has_work(tx: &Tx<'_>, now: Timestamp) -> Result<bool> {
+pub async fn has_work(tx: &Tx<'_>, front: &Front, now: Timestamp) -> Result<bool> {
     tx.get(
-        "SELECT EXISTS (SELECT 1 FROM event_matches)
+        "SELECT EXISTS (SELECT 1 FROM event_matches WHERE id >= ?2)
             OR EXISTS (SELECT 1 FROM webhook_recoveries)
             OR EXISTS (SELECT 1 FROM webhook_queues WHERE next_at_ms <= ?1)",
-        params![now],
+        params![now, front.look_without_effect(tx)],
         |row| row.bool(0),
     )
     .await
@@ -836,7 +845,7 @@ pub async fn add_test(
     data: &str,
     now: Timestamp,
 ) -> Result<()> {
-    let Some(mut queue) = lock_queue(tx, workspace, webhook).await? else { return Ok(()) };
+    let Some(mut line) = lock_line(tx, workspace, webhook).await? else { return Ok(()) };
     let (event, event_type) = event;
     tx.execute(
         "INSERT INTO deliveries (workspace_id, id, webhook_id, event_id, event_type, data, status,
@@ -855,9 +864,10 @@ pub async fn add_test(
         ],
     )
     .await?;
-    queue.pending += 1;
-    queue.next_at = Some(now);
-    queue.save(tx).await?;
+    line.state.pending += 1;
+    line.waits_from(now);
+    line.state.next_at = Some(now);
+    line.save(tx).await?;
     tx.announce();
     Ok(())
 }
@@ -870,7 +880,7 @@ pub async fn send_again(
     ids: &[DeliveryId],
     now: Timestamp,
 ) -> Result<()> {
-    let Some(mut queue) = lock_queue(tx, workspace, webhook).await? else { return Ok(()) };
+    let Some(mut line) = lock_line(tx, workspace, webhook).await? else { return Ok(()) };
     let sql = format!(
         "UPDATE deliveries AS d SET lane = CASE d.lane WHEN 0 THEN 0 ELSE ?4 END, due_at_ms = ?3,
             attempts = 0, status = 'pending'
@@ -881,11 +891,12 @@ pub async fn send_again(
         ids.iter().map(|id| params![workspace, *id, now, Lane::Retry.number()].to_vec()).collect();
     tx.execute_each(&sql.replace("{}", "="), &rows).await?;
     let woken: u64 = tx.execute_each_counting(&sql.replace("{}", "<>"), &rows).await?.iter().sum();
-    queue.pending += i64::try_from(woken).unwrap_or_default();
+    line.state.pending += i64::try_from(woken).unwrap_or_default();
+    line.waits_from(now);
     // Somebody thinks that the receiver is well again.
-    queue.health.open_until = None;
-    queue.next_at = Some(now);
-    queue.save(tx).await?;
+    line.state.health.open_until = None;
+    line.state.next_at = Some(now);
+    line.save(tx).await?;
     tx.announce();
     Ok(())
 }
@@ -918,7 +929,7 @@ const RECOVERED_PENDING_MAX: i64 = 1_000;
 const RECOVERED_MAX: usize = 200;
 
 /// Goes on with what [`recover`] began, where the receivers keep up with it.
-pub async fn go_on_recovering(tx: &WriteTx<'_>, now: Timestamp) -> Result<()> {
+pub async fn go_on_recovering(tx: &WriteTx<'_>, lines: &mut Lines, now: Timestamp) -> Result<()> {
     let lock = tx.for_update_skip_locked();
     let sql = format!(
         "SELECT workspace_id, webhook_id, since_ms, done_id, last_id FROM webhook_recoveries
@@ -928,9 +939,13 @@ pub async fn go_on_recovering(tx: &WriteTx<'_>, now: Timestamp) -> Result<()> {
         let (done, last) = (row.text(3)?.to_owned(), row.text(4)?.to_owned());
         Ok((row.parse::<WorkspaceId>(0)?, row.parse::<WebhookId>(1)?, row.time(2)?, done, last))
     };
-    for (workspace, webhook, since, done, last) in tx.query(&sql, &[], read).await? {
-        let queue = lock_queue(tx, workspace, webhook).await?;
-        if queue.is_some_and(|queue| queue.pending > RECOVERED_PENDING_MAX) {
+    let recoveries = tx.query(&sql, &[], read).await?;
+    if !recoveries.is_empty() {
+        lines.save_for_now(tx).await?;
+    }
+    for (workspace, webhook, since, done, last) in recoveries {
+        let line = lock_line(tx, workspace, webhook).await?;
+        if line.is_some_and(|line| line.state.pending > RECOVERED_PENDING_MAX) {
             continue;
         }
         let limit = i64::try_from(RECOVERED_MAX).unwrap_or(i64::MAX);
@@ -1199,9 +1214,9 @@ async fn forget_these(
         *waited.entry(*webhook).or_default() += 1;
     }
     for (webhook, count) in waited {
-        if let Some(mut queue) = lock_queue(tx, workspace, webhook).await? {
-            queue.pending -= count;
-            queue.save(tx).await?;
+        if let Some(mut line) = lock_line(tx, workspace, webhook).await? {
+            line.state.pending -= count;
+            line.save(tx).await?;
             webhooks::count_dropped(tx, workspace, webhook, count).await?;
         }
     }

@@ -62,6 +62,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "heartbeats",
         sql: include_str!("../migrations/0009_heartbeats.sql"),
     },
+    Migration {
+        version: 10,
+        name: "line bounds",
+        sql: include_str!("../migrations/0010_line_bounds.sql"),
+    },
 ];
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -133,7 +133,7 @@ pub async fn insert(
         &params,
     )
     .await?;
-    deliveries::open_queue(tx, workspace, webhook.id).await
+    deliveries::open_line(tx, workspace, webhook.id).await
 }
 
 /// Keeps a changed webhook.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use galley_delivery::Ask;
 use galley_domain::{DeliveryId, Timestamp};
-use galley_storage::deliveries::{self, LeaseRequest, Leased, Settlement};
+use galley_storage::deliveries::{self, Front, LeaseRequest, Leased, Lines, Settlement};
 use galley_storage::{Tx, WriteTx};
 
 use crate::environment::Environment;
@@ -47,19 +47,27 @@ const PARTS: [Part; 3] = [Part::Settle, Part::Expand, Part::Lease];
 /// Asks the store, for the `turn`th time. On an error nothing was kept, and the question is given back.
 pub(super) async fn with_store(
     app: &App,
+    front: &Arc<Front>,
     ask: Ask<Settlement>,
     turn: usize,
 ) -> Result<Exchange, (Error, Ask<Settlement>)> {
     let ask = Arc::new(ask);
-    let result = exchange(app, Arc::clone(&ask), turn).await;
+    let result = exchange(app, Arc::clone(front), Arc::clone(&ask), turn).await;
     result.map_err(|error| (error, Arc::unwrap_or_clone(ask)))
 }
 
-async fn exchange(app: &App, ask: Arc<Ask<Settlement>>, turn: usize) -> Result<Exchange, Error> {
+async fn exchange(
+    app: &App,
+    front: Arc<Front>,
+    ask: Arc<Ask<Settlement>>,
+    turn: usize,
+) -> Result<Exchange, Error> {
     let environment = app.environment().clone();
     let now = environment.now();
     if ask.settle.is_empty() {
-        let look = async move |tx: &Tx<'_>| Ok::<_, Error>(deliveries::has_work(tx, now).await?);
+        let front = Arc::clone(&front);
+        let look =
+            async move |tx: &Tx<'_>| Ok::<_, Error>(deliveries::has_work(tx, &front, now).await?);
         if !app.database().read("deliveries.has_work", look).await? {
             return Ok(Exchange { leased: Vec::new(), left: Vec::new(), more: false });
         }
@@ -68,7 +76,7 @@ async fn exchange(app: &App, ask: Arc<Ask<Settlement>>, turn: usize) -> Result<E
     let write = async move |tx: &WriteTx<'_>| {
         let now = environment.now();
         let wants_more = ask.max > 0 || ask.failing_max > 0;
-        let (mut left, mut leased) = (None, Vec::new());
+        let (mut lines, mut left, mut leased) = (Lines::default(), None, Vec::new());
         let (mut more_to_expand, mut more_to_lease) = (wants_more, wants_more);
         let first = if tx.is_crowded() { turn % PARTS.len() } else { 0 };
         for part in PARTS.iter().cycle().skip(first).take(PARTS.len()) {
@@ -76,23 +84,25 @@ async fn exchange(app: &App, ask: Arc<Ask<Settlement>>, turn: usize) -> Result<E
                 Part::Settle if ask.settle.is_empty() => continue,
                 Part::Expand | Part::Lease if !wants_more => continue,
                 Part::Settle => {
-                    left = Some(settle(tx, &environment, &key, &ask.settle, now).await?);
+                    left =
+                        Some(settle(tx, &mut lines, &environment, &key, &ask.settle, now).await?);
                 }
                 Part::Expand => {
-                    more_to_expand = expand(tx, &environment, now).await?;
+                    more_to_expand = expand(tx, &mut lines, &front, &environment, now).await?;
                     // What was just made was not looked at, if that comes first.
                     more_to_lease = true;
-                    deliveries::go_on_recovering(tx, now).await?;
+                    deliveries::go_on_recovering(tx, &mut lines, now).await?;
                 }
                 Part::Lease => {
                     let request = lease_request(&environment, &node, &ask, now);
-                    (leased, more_to_lease) = deliveries::lease(tx, &request).await?;
+                    (leased, more_to_lease) = deliveries::lease(tx, &mut lines, &request).await?;
                 }
             }
             if tx.is_in_the_way() {
                 break;
             }
         }
+        lines.save(tx).await?;
         let left = left.unwrap_or_else(|| ask.settle.clone());
         Ok::<_, Error>(Exchange { leased, left, more: more_to_expand || more_to_lease })
     };
@@ -102,13 +112,14 @@ async fn exchange(app: &App, ask: Arc<Ask<Settlement>>, turn: usize) -> Result<E
 /// Keeps what came of attempts; gives back what it has not kept.
 async fn settle(
     tx: &WriteTx<'_>,
+    lines: &mut Lines,
     environment: &Environment,
     key: &SecretKey,
     settlements: &[Settlement],
     now: Timestamp,
 ) -> Result<Vec<Settlement>, Error> {
     let random = || environment.random_part();
-    let settled = deliveries::settle(tx, settlements, now, random).await?;
+    let settled = deliveries::settle(tx, lines, settlements, now, random).await?;
     for verdict in settled.verdicts {
         operations::deliveries::judge(tx, environment, key, verdict).await?;
     }
@@ -118,6 +129,8 @@ async fn settle(
 /// Makes deliveries of events; says whether there are more to make.
 async fn expand(
     tx: &WriteTx<'_>,
+    lines: &mut Lines,
+    front: &Front,
     environment: &Environment,
     now: Timestamp,
 ) -> Result<bool, Error> {
@@ -125,7 +138,7 @@ async fn expand(
     while expanded < EXPANDED_MAX {
         let new_id = || DeliveryId::new(environment.new_id());
         let max = if tx.is_crowded() { EXPANDED_BESIDE_OTHERS } else { EXPANDED_AT_A_TIME };
-        if !deliveries::expand(tx, new_id, max, now).await? {
+        if !deliveries::expand(tx, lines, front, new_id, max, now).await? {
             return Ok(false);
         }
         expanded += max;

@@ -17,7 +17,7 @@ use galley_delivery::{
 use galley_domain::WebhookId;
 use galley_domain::delivery::{Outcome, Step, next_step};
 use galley_domain::webhook::WebhookSecret;
-use galley_storage::deliveries::{Leased, Settlement};
+use galley_storage::deliveries::{Front, Leased, Settlement};
 use galley_storage::{Error as StorageError, WriteTx, deliveries};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -80,6 +80,7 @@ async fn run(app: App, main: Handle) {
         main,
         events,
         turn: 0,
+        front: Arc::default(),
     };
     let mut tidied = Instant::now();
     let mut is_stopping = false;
@@ -142,6 +143,8 @@ struct Engine {
     events: mpsc::UnboundedSender<Event>,
     /// How often the store was asked.
     turn: usize,
+    /// Where it is looked for events to send.
+    front: Arc<Front>,
 }
 
 impl Engine {
@@ -182,9 +185,10 @@ impl Engine {
 
     fn ask(&mut self, ask: Ask<Settlement>) {
         let (app, events, turn) = (self.app.clone(), self.events.clone(), self.turn);
+        let front = Arc::clone(&self.front);
         self.turn = turn.wrapping_add(1);
         self.main.spawn(async move {
-            let event = match exchange::with_store(&app, ask, turn).await {
+            let event = match exchange::with_store(&app, &front, ask, turn).await {
                 Ok(exchange) => Event::Answered(exchange),
                 Err((error, ask)) => {
                     tracing::warn!(%error, "the deliveries could not be kept or read");

@@ -1,13 +1,16 @@
 //! Deliveries, as the store keeps them: in slices, leased by one at a time, settled by whoever holds
 //! the lease.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use galley_domain::delivery::{HELD_MAX, Health, Outcome, Status, Step};
 use galley_domain::event::{EventType, Occurrence};
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
 use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
-use galley_storage::deliveries::{self, LeaseRequest, Leased, ListQuery, Settlement, Which};
+use galley_storage::deliveries::{
+    self, Front, LeaseRequest, Leased, Lines, ListQuery, Settlement, Which,
+};
 use galley_storage::events::{self, NewEvent};
 use galley_storage::{Database, DatabaseUrl, Error, Tx, WriteTx, webhooks};
 use galley_testing::on_both_engines;
@@ -60,36 +63,55 @@ async fn happen(open: &Open, count: usize) {
 
 /// The same at another time.
 pub(crate) async fn happen_at(open: &Open, count: usize, now: Timestamp) {
+    let ids: Vec<EventId> = (0..count).map(|_| EventId::new(id())).collect();
+    happen_as(open, &ids, now).await;
+}
+
+/// Keeps events with these ids in one transaction.
+async fn happen_as(open: &Open, ids: &[EventId], now: Timestamp) {
     let workspace = open.workspace;
-    let new = || NewEvent {
-        id: EventId::new(id()),
+    let new = |&id: &EventId| NewEvent {
+        id,
         occurrence: Occurrence::MemberAdded,
         data: "{}".to_owned(),
         data_before: None,
         order_before: None,
     };
-    let events: Vec<NewEvent> = (0..count).map(|_| new()).collect();
+    let events: Vec<NewEvent> = ids.iter().map(new).collect();
     let append = async move |tx: &WriteTx<'_>| events::append(tx, workspace, &events, now).await;
     write(&open.database, append).await;
 }
 
 async fn expand(open: &Open, max: usize) -> bool {
     let expand = async move |tx: &WriteTx<'_>| {
-        deliveries::expand(tx, || DeliveryId::new(id()), max, NOW).await
+        let (mut lines, front) = (Lines::default(), Front::default());
+        let new_id = || DeliveryId::new(id());
+        let more = deliveries::expand(tx, &mut lines, &front, new_id, max, NOW).await?;
+        lines.save(tx).await?;
+        Ok(more)
     };
     write(&open.database, expand).await
 }
 
-async fn lease(open: &Open, owner: &str, now: Timestamp) -> Vec<Leased> {
-    let request = LeaseRequest {
+fn lease_request(owner: &str, now: Timestamp) -> LeaseRequest {
+    LeaseRequest {
         now,
         until: Timestamp::from_ms(now.ms() + 60_000),
         lease: id().to_string(),
         owner: owner.to_owned(),
         max: 100,
         failing_max: 100,
+    }
+}
+
+async fn lease(open: &Open, owner: &str, now: Timestamp) -> Vec<Leased> {
+    let request = lease_request(owner, now);
+    let lease = async move |tx: &WriteTx<'_>| {
+        let mut lines = Lines::default();
+        let leased = deliveries::lease(tx, &mut lines, &request).await?;
+        lines.save(tx).await?;
+        Ok(leased)
     };
-    let lease = async move |tx: &WriteTx<'_>| deliveries::lease(tx, &request).await;
     write(&open.database, lease).await.0
 }
 
@@ -116,9 +138,53 @@ async fn settle(
     now: Timestamp,
 ) -> usize {
     let settlements: Vec<_> = leased.iter().map(|one| settlement(one, outcome, step)).collect();
-    let settle =
-        async move |tx: &WriteTx<'_>| deliveries::settle(tx, &settlements, now, || 0.0).await;
+    let settle = async move |tx: &WriteTx<'_>| {
+        let mut lines = Lines::default();
+        let settled = deliveries::settle(tx, &mut lines, &settlements, now, || 0.0).await?;
+        lines.save(tx).await?;
+        Ok(settled)
+    };
     write(&open.database, settle).await.kept
+}
+
+/// Settles these as delivered, makes deliveries of what happened, and leases, in one transaction.
+async fn exchange(
+    open: &Open,
+    front: &Arc<Front>,
+    done: Vec<Leased>,
+    now: Timestamp,
+) -> Vec<Leased> {
+    let outcome = |leased: &Leased| settlement(leased, Outcome::Taken, Step::Delivered);
+    let settlements: Vec<_> = done.iter().map(outcome).collect();
+    let (front, request) = (Arc::clone(front), lease_request("a", now));
+    let exchange = async move |tx: &WriteTx<'_>| {
+        let mut lines = Lines::default();
+        deliveries::settle(tx, &mut lines, &settlements, now, || 0.0).await?;
+        let new_id = || DeliveryId::new(id());
+        deliveries::expand(tx, &mut lines, &front, new_id, 100, now).await?;
+        let (leased, _) = deliveries::lease(tx, &mut lines, &request).await?;
+        lines.save(tx).await?;
+        Ok(leased)
+    };
+    write(&open.database, exchange).await
+}
+
+/// How many entries of each index of these tables were read.
+async fn index_reads(open: &Open, url: &str, tables: &[&str]) -> Vec<(String, i64)> {
+    // What a connection has read is counted when it has ended.
+    open.database.close().await;
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let others = "SELECT 1 FROM pg_stat_activity
+        WHERE datname = current_database() AND application_name = 'galley'";
+    let started = Instant::now();
+    while !client.query(others, &[]).await.unwrap().is_empty() {
+        assert!(started.elapsed() < Duration::from_secs(30), "connections stay");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let sql = "SELECT indexrelname, idx_tup_read FROM pg_stat_user_indexes WHERE relname = ANY($1)";
+    let rows = client.query(sql, &[&tables]).await.unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
 async fn statuses(open: &Open) -> Vec<Status> {
@@ -183,25 +249,95 @@ on_both_engines! {
             }
         }
         assert_eq!(open.count("deliveries").await, ROUNDS * WEBHOOKS);
-        // What a connection has read is counted when it has ended.
-        open.database.close().await;
-        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-        tokio::spawn(connection);
-        let others = "SELECT 1 FROM pg_stat_activity
-            WHERE datname = current_database() AND application_name = 'galley'";
-        let started = Instant::now();
-        while !client.query(others, &[]).await.unwrap().is_empty() {
-            assert!(started.elapsed() < Duration::from_secs(30), "connections stay");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        let sql = "SELECT indexrelname, idx_tup_read FROM pg_stat_user_indexes WHERE relname = 'deliveries'";
         let mut all = 0;
-        for row in client.query(sql, &[]).await.unwrap() {
-            let (index, read): (String, i64) = (row.get(0), row.get(1));
+        for (index, read) in index_reads(&open, &url, &["deliveries"]).await {
             assert!(read <= 50 * ROUNDS * WEBHOOKS, "{index}: {read}");
             all += read;
         }
         assert!(all >= ROUNDS * WEBHOOKS, "each was read at least once, and counted: {all}");
+    }
+
+    async fn what_is_done_is_not_read_again(store: TestStore) {
+        const ROUNDS: i64 = 300;
+        let DatabaseUrl::Postgres(url) = store.url.clone() else { return };
+        let open = Open::new(store).await;
+        webhook(&open).await;
+        // Nothing that is there from here on may be cleared away.
+        let (foreign, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let look = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM events";
+        foreign.batch_execute(look).await.unwrap();
+        let front = Arc::new(Front::default());
+        let mut leased: Vec<Leased> = Vec::new();
+        for round in 0..ROUNDS {
+            if round == 50 {
+                // As PostgreSQL does by itself, some time after a table has grown.
+                let analyze = async |tx: &WriteTx<'_>| tx.execute("ANALYZE", &[]).await;
+                write(&open.database, analyze).await;
+            }
+            let now = later(round * 1_000);
+            let made_at = u128::try_from(now.ms()).unwrap() << 80;
+            happen_as(&open, &[EventId::new(made_at)], now).await;
+            let done = std::mem::take(&mut leased);
+            leased = exchange(&open, &front, done, now).await;
+            assert_eq!(leased.len(), 1);
+        }
+        let tables = ["deliveries", "delivery_leases", "webhook_queues", "event_matches"];
+        for (index, read) in index_reads(&open, &url, &tables).await {
+            // With all that was done before it would be a hundred and more a round.
+            eprintln!("{index}: {read}");
+            assert!(read <= 40 * ROUNDS, "{index}: {read}");
+        }
+        drop(foreign);
+    }
+
+    async fn what_is_due_earlier_than_the_line_knows_is_found(store: TestStore) {
+        let open = Open::new(store).await;
+        webhook(&open).await;
+        happen(&open, 3).await;
+        expand(&open, 100).await;
+        let leased = lease(&open, "a", NOW).await;
+        assert_eq!(leased.len(), 2);
+        settle(&open, &leased, FAILED, Step::Retry(later(7_200_000)), NOW).await;
+        let first = lease(&open, "a", NOW).await;
+        settle(&open, &first, Outcome::Taken, Step::Delivered, NOW).await;
+        assert_eq!(lease(&open, "a", later(60_000)).await, [], "those that wait are due later");
+        // By hand, as an operator would who is in a hurry.
+        let hurry = async |tx: &WriteTx<'_>| {
+            tx.execute(&format!("UPDATE deliveries SET due_at_ms = {}", NOW.ms() - 1_000), &[]).await?;
+            tx.execute(&format!("UPDATE webhook_queues SET next_at_ms = {}", NOW.ms()), &[]).await
+        };
+        write(&open.database, hurry).await;
+        let mut found = lease(&open, "a", later(61_000)).await;
+        found.extend(lease(&open, "a", later(61_000)).await);
+        assert_eq!(found.len(), 2);
+    }
+
+    async fn what_is_committed_late_is_found(store: TestStore) {
+        let open = Open::new(store).await;
+        webhook(&open).await;
+        let front = Arc::new(Front::default());
+        let made_at = |ms: i64| EventId::new(u128::try_from(later(ms).ms()).unwrap() << 80);
+        happen_as(&open, &[made_at(60_000)], NOW).await;
+        exchange(&open, &front, Vec::new(), NOW).await;
+        // Made a little earlier, and so much that it is seen only when all is looked at again.
+        for (ms, waits) in [(56_000, false), (1_000, matches!(open.store.url, DatabaseUrl::Postgres(_)))] {
+            happen_as(&open, &[made_at(ms)], NOW).await;
+            exchange(&open, &front, Vec::new(), NOW).await;
+            let left = open.count("event_matches").await;
+            assert_eq!(left == 1, waits);
+        }
+        let started = Instant::now();
+        while open.count("event_matches").await > 0 {
+            assert!(started.elapsed() < Duration::from_mins(1), "it waits for good");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let (look, front) = (Arc::clone(&front), Arc::clone(&front));
+            let look = async move |tx: &Tx<'_>| deliveries::has_work(tx, &look, NOW).await;
+            if open.database.read::<_, Error, _>("look", look).await.unwrap() {
+                exchange(&open, &front, Vec::new(), NOW).await;
+            }
+        }
+        assert_eq!(open.count("deliveries").await, 3);
     }
 
     async fn who_lost_the_lease_changes_nothing(store: TestStore) {
@@ -244,7 +380,7 @@ on_both_engines! {
         let recover = async move |tx: &WriteTx<'_>| deliveries::recover_leases(tx, "a", NOW).await;
         assert_eq!(write(&open.database, recover).await, 2);
         assert_eq!(lease(&open, "a", NOW).await.len(), 2);
-        let look = async move |tx: &Tx<'_>| deliveries::has_work(tx, NOW).await;
+        let look = async move |tx: &Tx<'_>| deliveries::has_work(tx, &Front::default(), NOW).await;
         assert!(!open.database.read::<_, Error, _>("look", look).await.unwrap());
         check_plans(&open).await;
     }
@@ -330,7 +466,7 @@ on_both_engines! {
         let recover = async move |tx: &WriteTx<'_>| {
             deliveries::recover(tx, workspace, id, NOW, last).await?;
             deliveries::recover(tx, workspace, id, NOW, last).await?;
-            deliveries::go_on_recovering(tx, NOW).await
+            deliveries::go_on_recovering(tx, &mut Lines::default(), NOW).await
         };
         write(&open.database, recover).await;
         assert_eq!(open.count("webhook_recoveries").await, 0);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use galley_delivery::{Action, Ask, Dispatcher, Job, Limits};
 use galley_domain::delivery::{ATTEMPTS_MAX, Health, Outcome, Step, next_step};
 use galley_domain::{DeliveryId, Timestamp, WebhookId};
-use galley_storage::deliveries::{self, LeaseRequest, Leased, Settlement};
+use galley_storage::deliveries::{self, Front, LeaseRequest, Leased, Lines, Settlement};
 use galley_storage::{Error, Tx, Value, WriteTx};
 use galley_testing::TestStore;
 use rand::rngs::StdRng;
@@ -267,11 +267,15 @@ impl Simulation {
             max: ask.max,
             failing_max: ask.failing_max,
         };
+        let front = Front::default();
         let exchange = async move |tx: &WriteTx<'_>| {
-            let settled = deliveries::settle(tx, &ask.settle, now, || random).await?;
+            let mut lines = Lines::default();
+            let settled = deliveries::settle(tx, &mut lines, &ask.settle, now, || random).await?;
             assert_eq!((settled.kept, settled.left.len()), (ask.settle.len(), 0));
-            let more = deliveries::expand(tx, || DeliveryId::new(id()), 256, now).await?;
-            let (leased, more_due) = deliveries::lease(tx, &request).await?;
+            let new_id = || DeliveryId::new(id());
+            let more = deliveries::expand(tx, &mut lines, &front, new_id, 256, now).await?;
+            let (leased, more_due) = deliveries::lease(tx, &mut lines, &request).await?;
+            lines.save(tx).await?;
             Ok((leased, more || more_due))
         };
         let exchange = self.open.database.write::<_, Error, _>("exchange", exchange);
