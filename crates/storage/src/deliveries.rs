@@ -13,7 +13,7 @@
 mod front;
 mod lines;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::{try_join, try_join_all};
 use galley_domain::content_group::GroupPath;
@@ -21,7 +21,7 @@ use galley_domain::delivery::{HELD_MAX, Health, Lane, Outcome, Status, Step};
 use galley_domain::event::{EventType, Occurrence};
 use galley_domain::{ContentGroupId, DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 
-use crate::content_pieces::in_list;
+use crate::content_pieces::{IN_LIST_MAX, in_list};
 use crate::error::{Error, Result};
 use crate::row::Row;
 use crate::tx::{Tx, WriteTx};
@@ -73,6 +73,7 @@ pub async fn webhook_changes(
 }
 
 /// What events matched, and no deliveries are made of yet.
+#[derive(Debug)]
 struct Match {
     id: EventId,
     event_type: EventType,
@@ -101,16 +102,51 @@ fn read_match(row: &Row<'_>) -> Result<Match> {
 /// How many runs of events are looked at in one go.
 const MATCHES_MAX: usize = 16;
 
-/// Makes deliveries of what events matched, about `max` of them, the oldest first; says whether there may be
-/// more to make.
-pub async fn expand(
+/// Locks all lines that a transaction will wait for, on PostgreSQL: those of settlements, those that [`expand`] makes about
+/// `max` deliveries for, and those of recoveries. To be called first. Who waits for a line while holding another one must
+/// keep to one order, or two programs wait for each other; what [`lease`] takes besides it never waits for.
+pub async fn lock_ahead(
     tx: &WriteTx<'_>,
     lines: &mut Lines,
     front: &Front,
-    mut new_id: impl FnMut() -> DeliveryId,
+    settlements: &[Settlement],
     max: usize,
-    now: Timestamp,
-) -> Result<bool> {
+) -> Result<()> {
+    if !tx.has_other_writers() {
+        return Ok(());
+    }
+    let mut wanted: BTreeMap<WorkspaceId, BTreeSet<WebhookId>> = BTreeMap::new();
+    for one in settlements {
+        wanted.entry(one.workspace).or_default().insert(one.webhook);
+    }
+    if max > 0 {
+        let (found, recoveries) = try_join(matches(tx, front), recoveries(tx)).await?;
+        let (mut matches, mut left) = (Vec::new(), max);
+        for matched in found {
+            let webhooks = matched.webhooks.get(matched.done..).unwrap_or_default();
+            let webhooks = &webhooks[..webhooks.len().min(left)];
+            if left > 0 {
+                left -= webhooks.len();
+                wanted.entry(matched.workspace).or_default().extend(webhooks);
+                matches.push(matched);
+            }
+        }
+        for one in &recoveries {
+            wanted.entry(one.workspace).or_default().insert(one.webhook);
+        }
+        lines.look_ahead(matches, recoveries);
+    }
+    for (workspace, webhooks) in wanted {
+        let webhooks: Vec<WebhookId> = webhooks.into_iter().collect();
+        for some in webhooks.chunks(IN_LIST_MAX) {
+            lines.lock(tx, workspace, some).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The next runs of events that deliveries are to be made of.
+async fn matches(tx: &WriteTx<'_>, front: &Front) -> Result<Vec<Match>> {
     let lock = tx.for_update_skip_locked();
     let sql = format!(
         "SELECT id, event_type, part, workspace_id, first_sequence, last_sequence, webhook_ids,
@@ -122,6 +158,23 @@ pub async fn expand(
     if let Some(first) = matches.first() {
         front.saw(first.id);
     }
+    Ok(matches)
+}
+
+/// Makes deliveries of what events matched, about `max` of them, the oldest first; says whether there may be
+/// more to make.
+pub async fn expand(
+    tx: &WriteTx<'_>,
+    lines: &mut Lines,
+    front: &Front,
+    mut new_id: impl FnMut() -> DeliveryId,
+    max: usize,
+    now: Timestamp,
+) -> Result<bool> {
+    let matches = match lines.matches_ahead() {
+        Some(ahead) => ahead,
+        None => matches(tx, front).await?,
+    };
     let more = matches.len() == MATCHES_MAX;
     let mut left = max;
     for (place, matched) in matches.into_iter().enumerate() {
@@ -204,7 +257,7 @@ async fn expand_run(
     )
     .await?;
     for line in too_many {
-        drop_oldest(tx, line).await?;
+        drop_oldest(tx, line, now).await?;
     }
     // Where the next slice begins; events that aren't kept any more are behind it.
     let last = events.last().map_or(matched.last_sequence, |(sequence, _)| *sequence);
@@ -223,16 +276,18 @@ async fn expand_run(
     Ok(false)
 }
 
-/// Drops the oldest deliveries of a disabled webhook that has more than it may keep.
-async fn drop_oldest(tx: &WriteTx<'_>, line: &mut Line) -> Result<()> {
+/// Drops the oldest deliveries of a disabled webhook that has more than it may keep, but none that is under way.
+async fn drop_oldest(tx: &WriteTx<'_>, line: &mut Line, now: Timestamp) -> Result<()> {
     let many = line.state.pending - HELD_MAX;
     let dropped = tx
         .execute(
-            "DELETE FROM deliveries WHERE workspace_id = ?1 AND id IN (
-                SELECT id FROM deliveries WHERE workspace_id = ?1 AND webhook_id = ?2
-                    AND status = 'pending' AND lane > 0
-                ORDER BY lane, due_at_ms LIMIT ?3)",
-            params![line.workspace, line.webhook, many],
+            &format!(
+                "DELETE FROM deliveries WHERE workspace_id = ?1 AND id IN (
+                SELECT d.id FROM deliveries d WHERE d.workspace_id = ?1 AND d.webhook_id = ?2
+                    AND status = 'pending' AND lane > 0 AND due_at_ms >= ?5 AND {NOT_LEASED}
+                ORDER BY lane, due_at_ms LIMIT ?4)"
+            ),
+            params![line.workspace, line.webhook, now, many, line.state.due_from],
         )
         .await?;
     let dropped = i64::try_from(dropped).unwrap_or(many);
@@ -302,8 +357,10 @@ const QUEUES_MAX: i64 = 64;
 pub async fn lease(
     tx: &WriteTx<'_>,
     lines: &mut Lines,
+    front: &Front,
     request: &LeaseRequest,
 ) -> Result<(Vec<Leased>, bool)> {
+    let is_whole = front.is_whole(tx);
     let (mut all, mut more) = (Vec::new(), false);
     for (is_failing, max) in [(false, request.max), (true, request.failing_max)] {
         if max == 0 {
@@ -329,12 +386,15 @@ pub async fn lease(
         found.sort_by_key(|line| line.state.next_at);
         let mut left = max;
         let mut works = Vec::new();
-        for line in found {
+        for mut line in found {
             let share = left.min(line.state.health.slots as usize);
             if share == 0 {
                 break;
             }
             left -= share;
+            if is_whole {
+                line.forget_bounds();
+            }
             works.push(take(tx, request, line, share));
         }
         let wanted = works.len();
@@ -528,12 +588,7 @@ async fn schedule(
     now: Timestamp,
 ) -> Result<()> {
     let is_full = held.count >= line.state.health.slots as usize;
-    let mut first = first_due(tx, line, is_full, now).await?;
-    if first.all.is_none() && line.state.pending > 0 {
-        // Somebody has put something there that is due earlier than the line knows.
-        line.state.due_from = Timestamp::from_ms(0);
-        first = first_due(tx, line, is_full, now).await?;
-    }
+    let first = first_due(tx, line, is_full, now).await?;
     line.state.due_from = first.all.unwrap_or(line.state.due_from);
     // A line is looked at when a lease ends that nobody has settled and, where its receiver can do
     // with more, when something is due.
@@ -727,6 +782,7 @@ async fn settle_line(
     let held = tx.query(&sql, &params, read).await?;
     let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
     let mut ended: Vec<DeliveryId> = Vec::new();
+    let mut ends: Vec<bool> = Vec::new();
     let mut verdict: Option<Verdict> = None;
     let mut has_failed = line.state.health.is_failing();
     for (one, random) in settlements {
@@ -744,7 +800,7 @@ async fn settle_line(
                 (Status::Pending, due)
             }
         };
-        line.state.pending -= i64::from(status != Status::Pending);
+        ends.push(status != Status::Pending);
         rows.push(
             params![
                 workspace,
@@ -775,12 +831,13 @@ async fn settle_line(
     let sql =
         format!("DELETE FROM delivery_leases WHERE workspace_id = ?1 AND webhook_id = ?2{listed}");
     tx.execute(&sql, &params).await?;
-    tx.execute_each(
+    let sql =
         "UPDATE deliveries SET status = ?3, due_at_ms = ?4, attempts = ?5, log = ?6, lane = ?7
-         WHERE workspace_id = ?1 AND id = ?2",
-        &rows,
-    )
-    .await?;
+         WHERE workspace_id = ?1 AND id = ?2";
+    let kept = tx.execute_each_counting(sql, &rows).await?;
+    // One that was forgotten meanwhile does not wait any more as it is.
+    let no_longer = ends.iter().zip(kept).filter(|(ends, kept)| **ends && *kept > 0).count();
+    line.state.pending -= i64::try_from(no_longer).unwrap_or_default();
     line.state.next_at = Some(now);
     Ok((line, ended.len(), verdict.filter(|_| has_failed)))
 }
@@ -813,26 +870,29 @@ pub async fn release(tx: &WriteTx<'_>, leased: &[Leased], now: Timestamp) -> Res
 /// one program, whoever had.
 pub async fn recover_leases(tx: &WriteTx<'_>, owner: &str, now: Timestamp) -> Result<u64> {
     let owner = if tx.has_other_writers() { owner } else { "" };
-    tx.execute(
-        "UPDATE webhook_queues SET next_at_ms = ?2
-         WHERE (workspace_id, webhook_id) IN (
-            SELECT workspace_id, webhook_id FROM delivery_leases WHERE ?1 IN (owner, ''))",
-        params![owner, now],
-    )
-    .await?;
+    let sql = "SELECT DISTINCT workspace_id, webhook_id FROM delivery_leases
+        WHERE ?1 IN (owner, '') ORDER BY workspace_id, webhook_id";
+    let read = |row: &Row<'_>| Ok((row.parse(0)?, row.parse(1)?));
+    for (workspace, webhook) in tx.query(sql, params![owner], read).await? {
+        if let Some(mut line) = lock_line(tx, workspace, webhook).await? {
+            line.state.next_at = Some(now);
+            line.save(tx).await?;
+        }
+    }
     tx.execute("DELETE FROM delivery_leases WHERE ?1 IN (owner, '')", params![owner]).await
 }
 
 /// Whether there is something to do by `now`: matches to expand, recoveries, or a line to look at.
 pub async fn has_work(tx: &Tx<'_>, front: &Front, now: Timestamp) -> Result<bool> {
-    tx.get(
-        "SELECT EXISTS (SELECT 1 FROM event_matches WHERE id >= ?2)
+    let from = front.next(tx);
+    let sql = "SELECT EXISTS (SELECT 1 FROM event_matches WHERE id >= ?2)
             OR EXISTS (SELECT 1 FROM webhook_recoveries)
-            OR EXISTS (SELECT 1 FROM webhook_queues WHERE next_at_ms <= ?1)",
-        params![now, front.look_without_effect(tx)],
-        |row| row.bool(0),
-    )
-    .await
+            OR EXISTS (SELECT 1 FROM webhook_queues WHERE next_at_ms <= ?1)";
+    let has_work = tx.get(sql, params![now, from], |row| row.bool(0)).await?;
+    if !has_work {
+        front.found_nothing(from);
+    }
+    Ok(has_work)
 }
 
 /// Adds a sample of a webhook's event, to be sent at once.
@@ -928,22 +988,44 @@ const RECOVERED_PENDING_MAX: i64 = 1_000;
 /// How many failed deliveries are made to be sent again in one go.
 const RECOVERED_MAX: usize = 200;
 
-/// Goes on with what [`recover`] began, where the receivers keep up with it.
-pub async fn go_on_recovering(tx: &WriteTx<'_>, lines: &mut Lines, now: Timestamp) -> Result<()> {
+/// Failed deliveries that are to be sent again.
+#[derive(Debug)]
+struct Recovery {
+    workspace: WorkspaceId,
+    webhook: WebhookId,
+    since: Timestamp,
+    done: String,
+    last: String,
+}
+
+async fn recoveries(tx: &WriteTx<'_>) -> Result<Vec<Recovery>> {
     let lock = tx.for_update_skip_locked();
     let sql = format!(
         "SELECT workspace_id, webhook_id, since_ms, done_id, last_id FROM webhook_recoveries
          ORDER BY workspace_id, webhook_id LIMIT 16{lock}"
     );
     let read = |row: &Row<'_>| {
-        let (done, last) = (row.text(3)?.to_owned(), row.text(4)?.to_owned());
-        Ok((row.parse::<WorkspaceId>(0)?, row.parse::<WebhookId>(1)?, row.time(2)?, done, last))
+        Ok(Recovery {
+            workspace: row.parse(0)?,
+            webhook: row.parse(1)?,
+            since: row.time(2)?,
+            done: row.text(3)?.to_owned(),
+            last: row.text(4)?.to_owned(),
+        })
     };
-    let recoveries = tx.query(&sql, &[], read).await?;
+    tx.query(&sql, &[], read).await
+}
+
+/// Goes on with what [`recover`] began, where the receivers keep up with it.
+pub async fn go_on_recovering(tx: &WriteTx<'_>, lines: &mut Lines, now: Timestamp) -> Result<()> {
+    let recoveries = match lines.recoveries_ahead() {
+        Some(ahead) => ahead,
+        None => recoveries(tx).await?,
+    };
     if !recoveries.is_empty() {
         lines.save_for_now(tx).await?;
     }
-    for (workspace, webhook, since, done, last) in recoveries {
+    for Recovery { workspace, webhook, since, done, last } in recoveries {
         let line = lock_line(tx, workspace, webhook).await?;
         if line.is_some_and(|line| line.state.pending > RECOVERED_PENDING_MAX) {
             continue;
@@ -1220,6 +1302,13 @@ async fn forget_these(
             webhooks::count_dropped(tx, workspace, webhook, count).await?;
         }
     }
+    let leases: Vec<Vec<Value<'_>>> = deliveries
+        .iter()
+        .map(|(id, webhook, _)| params![workspace, *webhook, *id].to_vec())
+        .collect();
+    let sql = "DELETE FROM delivery_leases
+        WHERE workspace_id = ?1 AND webhook_id = ?2 AND delivery_id = ?3";
+    tx.execute_each(sql, &leases).await?;
     let rows: Vec<Vec<Value<'_>>> =
         deliveries.iter().map(|(id, ..)| params![workspace, *id].to_vec()).collect();
     let sql = "DELETE FROM deliveries WHERE workspace_id = ?1 AND id = ?2";

@@ -151,6 +151,8 @@ impl From<tokio_postgres::Error> for Error {
             State::FOREIGN_KEY_VIOLATION,
             State::T_R_SERIALIZATION_FAILURE,
             State::T_R_DEADLOCK_DETECTED,
+            // Statements are sent together: one before this one failed, perhaps for another's sake.
+            State::IN_FAILED_SQL_TRANSACTION,
         ];
         if conflicts.contains(&state) {
             return Self::Conflict;

@@ -6,6 +6,7 @@
 
 pub mod open_loop;
 mod postgres;
+pub mod proof;
 mod receiver;
 
 use std::io::Write;

@@ -1,18 +1,20 @@
 //! The project's own commands, started as `cargo xtask <command>`.
 //!
 //! This file is the command line and nothing else. Each command is a module of its own:
-//! [`test`](mod@test), [`serve`] (`cargo xtask postgres`), [`openapi`] and [`bench`](mod@bench). What they share is
-//! [`postgres`], the throw-away server, [`mail_server`], a Python with one, [`child`], how other
-//! programs are run, and [`cargo`], how Cargo is.
+//! [`test`](mod@test), [`prove`], [`serve`] (`cargo xtask postgres`), [`openapi`] and [`bench`](mod@bench). What they
+//! share is [`postgres`], the throw-away server, [`mail_server`], a Python with one, [`programs`], others that tests
+//! need, [`child`], how other programs are run, and [`cargo`], how Cargo is.
 
 mod bench;
 mod cargo;
 mod child;
 mod debian;
+mod fuzz;
 mod mail_server;
 mod openapi;
 mod postgres;
-mod proxies;
+mod programs;
+mod prove;
 mod serve;
 mod signals;
 mod step;
@@ -46,6 +48,8 @@ enum Command {
         #[arg(last = true)]
         arguments: Vec<OsString>,
     },
+    /// Runs what trust in Galley rests on, and prints a table of what was found.
+    Prove(ProveArguments),
     /// Writes openapi.json from the code.
     Openapi {
         /// Writes nothing, and fails when the committed file differs from the code.
@@ -68,11 +72,40 @@ struct TestArguments {
     cargo_arguments: Vec<OsString>,
 }
 
+/// What `cargo xtask prove` was asked for.
+#[derive(clap::Args)]
+struct ProveArguments {
+    /// `short` takes ten minutes, `long` some hours.
+    #[arg(value_enum, default_value_t = Size::Short)]
+    size: Size,
+    /// Only these parts.
+    parts: Vec<String>,
+}
+
+/// How much is proved.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Size {
+    /// What every change gets.
+    Short,
+    /// What a release gets.
+    Long,
+}
+
+impl Size {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Short => "short",
+            Self::Long => "long",
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Test(arguments) => test::run(&arguments),
         Command::Postgres { command } => serve::run(&command),
         Command::Bench { arguments } => bench::run(&arguments),
+        Command::Prove(arguments) => prove::run(&arguments),
         Command::Openapi { check: true } => openapi::check(),
         Command::Openapi { check: false } => openapi::write(),
     };

@@ -15,7 +15,7 @@ use crate::{
     TestArguments, cargo, child,
     mail_server::{self, PYTHON_VARIABLE},
     postgres::{self, Provision},
-    proxies::PROXIES,
+    programs::PROGRAMS,
     signals::Signals,
     step::Steps,
 };
@@ -41,35 +41,45 @@ fn run_steps(
             return Ok(status);
         }
     }
-    let provision = provide_postgres(arguments, steps)?;
     let mut tests = test_command(&arguments.cargo_arguments);
-    for (name, value) in provision.variables() {
+    let (variables, provision) = provide(arguments, steps)?;
+    for (name, value) in variables {
         match value {
             Some(value) => tests.env(name, value),
             None => tests.env_remove(name),
         };
-    }
-    match steps.run("Mail server: set up", mail_server::provide) {
-        Ok(python) => {
-            tests.env(PYTHON_VARIABLE, python);
-        }
-        Err(reason) => steps.skip("Tests with a mail server", &format!("{reason:#}")),
-    }
-    for proxy in &PROXIES {
-        match steps.run(&format!("{}: set up", proxy.name), || proxy.provide()) {
-            Ok(program) => {
-                tests.env(proxy.variable, program);
-            }
-            Err(reason) => {
-                steps.skip(&format!("Tests with {}", proxy.name), &format!("{reason:#}"));
-            }
-        }
     }
     let status = steps.run("Tests", || child::run(&mut tests, signals))?;
     if matches!(provision, Provision::Started(_)) {
         steps.run("PostgreSQL: stop", || drop(provision));
     }
     Ok(status)
+}
+
+/// Variables that are to be set, or not to be.
+pub(crate) type Variables = Vec<(&'static str, Option<OsString>)>;
+
+/// Brings up what the tests need, and returns the variables that they find it by. PostgreSQL is there until what is
+/// returned is dropped.
+pub(crate) fn provide(
+    arguments: &TestArguments,
+    steps: &mut Steps,
+) -> Result<(Variables, Provision)> {
+    let provision = provide_postgres(arguments, steps)?;
+    let mut variables: Variables = provision.variables().into_iter().collect();
+    match steps.run("Mail server: set up", mail_server::provide) {
+        Ok(python) => variables.push((PYTHON_VARIABLE, Some(python.into()))),
+        Err(reason) => steps.skip("Tests with a mail server", &format!("{reason:#}")),
+    }
+    for program in &PROGRAMS {
+        match steps.run(&format!("{}: set up", program.name), || program.provide()) {
+            Ok(path) => variables.push((program.variable, Some(path.into()))),
+            Err(reason) => {
+                steps.skip(&format!("Tests with {}", program.name), &format!("{reason:#}"));
+            }
+        }
+    }
+    Ok((variables, provision))
 }
 
 fn provide_postgres(arguments: &TestArguments, steps: &mut Steps) -> Result<Provision> {

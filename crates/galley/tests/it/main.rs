@@ -26,6 +26,8 @@ mod mails;
 mod nodes;
 mod operators;
 mod outages;
+mod power;
 mod program;
 mod replicas;
+mod upgrade;
 mod whole;

@@ -62,7 +62,7 @@ impl Program {
     /// Starts a server on `port`, whose first token, if it makes one, is [`init_token`].
     pub(crate) fn serve(store: &TestStore, port: u16) -> Self {
         let mut command = galley(store);
-        command.env("GALLEY_INIT_TOKEN", init_token());
+        command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_INVITES_PER_HOUR", "1000000");
         command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
         Self::start(command)
     }

@@ -78,6 +78,8 @@ async fn exchange(
         let wants_more = ask.max > 0 || ask.failing_max > 0;
         let (mut lines, mut left, mut leased) = (Lines::default(), None, Vec::new());
         let (mut more_to_expand, mut more_to_lease) = (wants_more, wants_more);
+        let expanded_max = if wants_more { EXPANDED_MAX } else { 0 };
+        deliveries::lock_ahead(tx, &mut lines, &front, &ask.settle, expanded_max).await?;
         let first = if tx.is_crowded() { turn % PARTS.len() } else { 0 };
         for part in PARTS.iter().cycle().skip(first).take(PARTS.len()) {
             match part {
@@ -95,7 +97,8 @@ async fn exchange(
                 }
                 Part::Lease => {
                     let request = lease_request(&environment, &node, &ask, now);
-                    (leased, more_to_lease) = deliveries::lease(tx, &mut lines, &request).await?;
+                    (leased, more_to_lease) =
+                        deliveries::lease(tx, &mut lines, &front, &request).await?;
                 }
             }
             if tx.is_in_the_way() {
@@ -137,7 +140,12 @@ async fn expand(
     let mut expanded = 0;
     while expanded < EXPANDED_MAX {
         let new_id = || DeliveryId::new(environment.new_id());
-        let max = if tx.is_crowded() { EXPANDED_BESIDE_OTHERS } else { EXPANDED_AT_A_TIME };
+        let max = match (lines.has_matches_ahead(), tx.is_crowded()) {
+            // What else there is has lines that are not locked.
+            (true, _) => EXPANDED_MAX,
+            (false, true) => EXPANDED_BESIDE_OTHERS,
+            (false, false) => EXPANDED_AT_A_TIME,
+        };
         if !deliveries::expand(tx, lines, front, new_id, max, now).await? {
             return Ok(false);
         }

@@ -4,6 +4,8 @@ pub(crate) mod actor;
 pub(crate) mod answers;
 pub mod app;
 pub(crate) mod body;
+#[doc(hidden)]
+pub mod checks;
 pub(crate) mod compression;
 pub(crate) mod conditional;
 pub mod cors;

@@ -15,13 +15,13 @@ use galley_storage::{Database, Failure, Tx};
 use crate::http::app::App;
 use crate::openapi::endpoint::{Argument, Facts};
 
-const PREFER: HeaderName = HeaderName::from_static("prefer");
+pub(crate) const PREFER: HeaderName = HeaderName::from_static("prefer");
 
 /// The header of an answer that says which preference was heeded.
 pub(crate) const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 /// The value of a preference. Of two, the first counts.
-fn preferred<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+pub(crate) fn preferred<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let values = headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok());
     // What comes after a semicolon is about the preference before it.
     let preferences = values.flat_map(|value| split_unquoted(value, ','));

@@ -27,10 +27,22 @@ impl FromRequestParts<App> for Query {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Error> {
-        let query = parts.uri.query().unwrap_or_default();
+        Ok(Self::new(parts.uri.path(), parts.uri.query().unwrap_or_default()))
+    }
+}
+
+impl Argument for Query {
+    fn tell(facts: &mut Facts) {
+        facts.query = true;
+    }
+}
+
+impl Query {
+    /// Reads the query of a request to `path`.
+    pub(crate) fn new(path: &str, query: &str) -> Self {
         let pairs = form_urlencoded::parse(query.as_bytes()).into_owned();
         let mut read = Self {
-            path: parts.uri.path().to_owned(),
+            path: path.to_owned(),
             pairs: pairs.filter(|(_, value)| !value.is_empty()).collect(),
             issues: Vec::new(),
         };
@@ -45,17 +57,9 @@ impl FromRequestParts<App> for Query {
         for name in names {
             read.refuse(&name, &Invalid::new("invalid_string", "must not contain NUL"));
         }
-        Ok(read)
+        read
     }
-}
 
-impl Argument for Query {
-    fn tell(facts: &mut Facts) {
-        facts.query = true;
-    }
-}
-
-impl Query {
     /// All values of a parameter.
     pub(crate) fn all(&self, name: &str) -> Vec<&str> {
         self.pairs.iter().filter(|(known, _)| known == name).map(|(_, value)| &**value).collect()

@@ -31,6 +31,7 @@ mod idempotency;
 mod invites;
 mod matrix;
 mod members;
+mod model;
 mod nodes;
 mod openapi;
 mod ordering;

@@ -11,6 +11,8 @@ use crate::row::Row;
 use crate::tx::WriteTx;
 use crate::value::{Value, params};
 
+use super::{Match, Recovery};
+
 /// A webhook's line, locked.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
@@ -108,6 +110,12 @@ impl Line {
         self.state.due_from = self.state.due_from.min(due);
     }
 
+    /// From now on its deliveries and leases are looked for from the beginning on.
+    pub(super) fn forget_bounds(&mut self) {
+        self.state.due_from = Timestamp::from_ms(0);
+        self.state.leased_from = Some(DeliveryId::new(0));
+    }
+
     /// Keeps the line, if it has changed.
     pub(super) async fn save(&self, tx: &WriteTx<'_>) -> Result<()> {
         save_all(tx, std::iter::once(self)).await
@@ -143,17 +151,22 @@ async fn save_all(tx: &WriteTx<'_>, lines: impl Iterator<Item = &Line>) -> Resul
 
 /// The lines that a transaction works on: each is read once, and written once at the end, where it has changed.
 #[derive(Debug, Default)]
-pub struct Lines(BTreeMap<(WorkspaceId, WebhookId), Line>);
+pub struct Lines {
+    locked: BTreeMap<(WorkspaceId, WebhookId), Line>,
+    /// What was looked up for the lines to be locked in time.
+    matches: Option<Vec<Match>>,
+    recoveries: Option<Vec<Recovery>>,
+}
 
 impl Lines {
     /// One that was locked before.
     pub(super) fn get(&self, workspace: WorkspaceId, webhook: WebhookId) -> Option<&Line> {
-        self.0.get(&(workspace, webhook))
+        self.locked.get(&(workspace, webhook))
     }
 
     /// All that were locked.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Line> {
-        self.0.values()
+        self.locked.values()
     }
 
     /// Locks those of webhooks that are not locked yet, and gives them all.
@@ -163,30 +176,49 @@ impl Lines {
         workspace: WorkspaceId,
         webhooks: &[WebhookId],
     ) -> Result<Vec<&mut Line>> {
-        let is_new = |webhook: &WebhookId| !self.0.contains_key(&(workspace, *webhook));
+        let is_new = |webhook: &WebhookId| !self.locked.contains_key(&(workspace, *webhook));
         let new: Vec<WebhookId> = webhooks.iter().copied().filter(is_new).collect();
         if !new.is_empty() {
             for line in lock_all(tx, workspace, &new).await? {
                 self.put(line);
             }
         }
-        let of_workspace = self.0.iter_mut().filter(|((of, _), _)| *of == workspace);
+        let of_workspace = self.locked.iter_mut().filter(|((of, _), _)| *of == workspace);
         let wanted = of_workspace.filter(|((_, webhook), _)| webhooks.contains(webhook));
         Ok(wanted.map(|(_, line)| line).collect())
     }
 
+    /// Keeps what the lines that are locked now are locked for.
+    pub(super) fn look_ahead(&mut self, matches: Vec<Match>, recoveries: Vec<Recovery>) {
+        (self.matches, self.recoveries) = (Some(matches), Some(recoveries));
+    }
+
+    /// Whether all that is to be expanded was looked up before.
+    pub fn has_matches_ahead(&self) -> bool {
+        self.matches.is_some()
+    }
+
+    pub(super) fn matches_ahead(&mut self) -> Option<Vec<Match>> {
+        self.matches.as_mut().map(std::mem::take)
+    }
+
+    pub(super) fn recoveries_ahead(&mut self) -> Option<Vec<Recovery>> {
+        self.recoveries.as_mut().map(std::mem::take)
+    }
+
     /// Keeps in mind what became of a line.
     pub(super) fn put(&mut self, line: Line) {
-        self.0.insert((line.workspace, line.webhook), line);
+        self.locked.insert((line.workspace, line.webhook), line);
     }
 
     /// Writes the lines that have changed: to be called at the transaction's end.
     pub async fn save(self, tx: &WriteTx<'_>) -> Result<()> {
-        save_all(tx, self.0.values()).await
+        save_all(tx, self.locked.values()).await
     }
 
     /// Writes those that have changed, for others to read them.
     pub(super) async fn save_for_now(&mut self, tx: &WriteTx<'_>) -> Result<()> {
-        std::mem::take(self).save(tx).await
+        let written = std::mem::take(&mut self.locked);
+        save_all(tx, written.values()).await
     }
 }

@@ -108,7 +108,7 @@ async fn lease(open: &Open, owner: &str, now: Timestamp) -> Vec<Leased> {
     let request = lease_request(owner, now);
     let lease = async move |tx: &WriteTx<'_>| {
         let mut lines = Lines::default();
-        let leased = deliveries::lease(tx, &mut lines, &request).await?;
+        let leased = deliveries::lease(tx, &mut lines, &Front::default(), &request).await?;
         lines.save(tx).await?;
         Ok(leased)
     };
@@ -152,17 +152,19 @@ async fn exchange(
     open: &Open,
     front: &Arc<Front>,
     done: Vec<Leased>,
+    max: usize,
     now: Timestamp,
 ) -> Vec<Leased> {
     let outcome = |leased: &Leased| settlement(leased, Outcome::Taken, Step::Delivered);
     let settlements: Vec<_> = done.iter().map(outcome).collect();
-    let (front, request) = (Arc::clone(front), lease_request("a", now));
+    let (front, request) = (Arc::clone(front), LeaseRequest { max, ..lease_request("a", now) });
     let exchange = async move |tx: &WriteTx<'_>| {
         let mut lines = Lines::default();
+        deliveries::lock_ahead(tx, &mut lines, &front, &settlements, 100).await?;
         deliveries::settle(tx, &mut lines, &settlements, now, || 0.0).await?;
         let new_id = || DeliveryId::new(id());
         deliveries::expand(tx, &mut lines, &front, new_id, 100, now).await?;
-        let (leased, _) = deliveries::lease(tx, &mut lines, &request).await?;
+        let (leased, _) = deliveries::lease(tx, &mut lines, &front, &request).await?;
         lines.save(tx).await?;
         Ok(leased)
     };
@@ -188,9 +190,13 @@ async fn index_reads(open: &Open, url: &str, tables: &[&str]) -> Vec<(String, i6
 }
 
 async fn statuses(open: &Open) -> Vec<Status> {
+    statuses_of(open, 1_000).await
+}
+
+async fn statuses_of(open: &Open, limit: i64) -> Vec<Status> {
     let workspace = open.workspace;
     let list = async move |tx: &Tx<'_>| {
-        let query = ListQuery { limit: 1_000, ..ListQuery::default() };
+        let query = ListQuery { limit, ..ListQuery::default() };
         deliveries::list(tx, workspace, &query).await
     };
     let found = open.database.read_much::<_, Error, _>("list", list).await.unwrap();
@@ -279,7 +285,7 @@ on_both_engines! {
             let made_at = u128::try_from(now.ms()).unwrap() << 80;
             happen_as(&open, &[EventId::new(made_at)], now).await;
             let done = std::mem::take(&mut leased);
-            leased = exchange(&open, &front, done, now).await;
+            leased = exchange(&open, &front, done, 100, now).await;
             assert_eq!(leased.len(), 1);
         }
         let tables = ["deliveries", "delivery_leases", "webhook_queues", "event_matches"];
@@ -313,17 +319,74 @@ on_both_engines! {
         assert_eq!(found.len(), 2);
     }
 
+    async fn programs_that_send_to_the_same_webhooks_never_wait_in_a_circle(store: TestStore) {
+        const WEBHOOKS: usize = 25;
+        const EVENTS: usize = 40;
+        const PROGRAMS: usize = 4;
+        let DatabaseUrl::Postgres(url) = store.url.clone() else { return };
+        let open = Arc::new(Open::new(store).await);
+        for _ in 0..WEBHOOKS {
+            webhook(&open).await;
+        }
+        let programs: Vec<_> = (0..PROGRAMS).map(|_| {
+            let open = Arc::clone(&open);
+            tokio::spawn(async move {
+                let (front, mut leased, mut idle) = (Arc::default(), Vec::new(), 0);
+                while idle < 20 {
+                    leased = exchange(&open, &front, leased, 3, NOW).await;
+                    idle = if leased.is_empty() { idle + 1 } else { 0 };
+                    tokio::time::sleep(Duration::from_millis(if leased.is_empty() { 20 } else { 1 })).await;
+                }
+            })
+        }).collect();
+        for _ in 0..EVENTS {
+            happen(&open, 1).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        for program in programs {
+            program.await.unwrap();
+        }
+        assert_eq!(statuses_of(&open, (WEBHOOKS * EVENTS) as i64).await, vec![Status::Delivered; WEBHOOKS * EVENTS]);
+        assert_eq!(gauges(&open).await.pending, 0);
+        open.database.close().await;
+        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let sql = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+        assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), 0);
+    }
+
+    async fn what_is_under_way_is_not_dropped(store: TestStore) {
+        let open = Open::new(store).await;
+        let (workspace, id) = (open.workspace, webhook(&open).await);
+        happen(&open, 2).await;
+        expand(&open, 100).await;
+        let leased = lease(&open, "a", NOW).await;
+        assert_eq!(leased.len(), 2);
+        let disable = async move |tx: &WriteTx<'_>| {
+            webhooks::disable(tx, workspace, id, DisabledReason::Failing).await?;
+            let sql = format!("UPDATE webhook_queues SET pending = {HELD_MAX}");
+            tx.execute(&sql, &[]).await
+        };
+        write(&open.database, disable).await;
+        happen(&open, 2).await;
+        expand(&open, 100).await;
+        assert_eq!(gauges(&open).await.held, HELD_MAX, "the two new ones went");
+        settle(&open, &leased, Outcome::Taken, Step::Delivered, NOW).await;
+        assert_eq!(statuses(&open).await, [Status::Delivered; 2]);
+        assert_eq!(gauges(&open).await.held, HELD_MAX - 2);
+    }
+
     async fn what_is_committed_late_is_found(store: TestStore) {
         let open = Open::new(store).await;
         webhook(&open).await;
         let front = Arc::new(Front::default());
         let made_at = |ms: i64| EventId::new(u128::try_from(later(ms).ms()).unwrap() << 80);
         happen_as(&open, &[made_at(60_000)], NOW).await;
-        exchange(&open, &front, Vec::new(), NOW).await;
+        exchange(&open, &front, Vec::new(), 100, NOW).await;
         // Made a little earlier, and so much that it is seen only when all is looked at again.
         for (ms, waits) in [(56_000, false), (1_000, matches!(open.store.url, DatabaseUrl::Postgres(_)))] {
             happen_as(&open, &[made_at(ms)], NOW).await;
-            exchange(&open, &front, Vec::new(), NOW).await;
+            exchange(&open, &front, Vec::new(), 100, NOW).await;
             let left = open.count("event_matches").await;
             assert_eq!(left == 1, waits);
         }
@@ -334,7 +397,7 @@ on_both_engines! {
             let (look, front) = (Arc::clone(&front), Arc::clone(&front));
             let look = async move |tx: &Tx<'_>| deliveries::has_work(tx, &look, NOW).await;
             if open.database.read::<_, Error, _>("look", look).await.unwrap() {
-                exchange(&open, &front, Vec::new(), NOW).await;
+                exchange(&open, &front, Vec::new(), 100, NOW).await;
             }
         }
         assert_eq!(open.count("deliveries").await, 3);

@@ -274,7 +274,7 @@ impl Simulation {
             assert_eq!((settled.kept, settled.left.len()), (ask.settle.len(), 0));
             let new_id = || DeliveryId::new(id());
             let more = deliveries::expand(tx, &mut lines, &front, new_id, 256, now).await?;
-            let (leased, more_due) = deliveries::lease(tx, &mut lines, &request).await?;
+            let (leased, more_due) = deliveries::lease(tx, &mut lines, &front, &request).await?;
             lines.save(tx).await?;
             Ok((leased, more || more_due))
         };

@@ -1,4 +1,5 @@
-//! HAProxy and PgBouncer, which stand between the parts in tests.
+//! Programs that tests need beside PostgreSQL: proxies that stand between the parts, and strace, which shows and breaks what
+//! a program asks of the system.
 
 use std::{
     env,
@@ -11,26 +12,39 @@ use anyhow::{Result, ensure};
 use crate::{cargo, child, debian};
 
 /// A program of a Debian package of the same name.
-pub(crate) struct Proxy {
+pub(crate) struct DebianProgram {
     pub(crate) name: &'static str,
+    /// Where the package has it.
+    directory: &'static str,
     /// What the tests find it by.
     pub(crate) variable: &'static str,
     version_flag: &'static str,
 }
 
-pub(crate) const PROXIES: [Proxy; 2] = [
-    Proxy { name: "haproxy", variable: "GALLEY_TEST_HAPROXY", version_flag: "-v" },
-    Proxy { name: "pgbouncer", variable: "GALLEY_TEST_PGBOUNCER", version_flag: "-V" },
+pub(crate) const PROGRAMS: [DebianProgram; 4] = [
+    program("haproxy", "usr/sbin", "GALLEY_TEST_HAPROXY", "-v"),
+    program("pgbouncer", "usr/sbin", "GALLEY_TEST_PGBOUNCER", "-V"),
+    program("nginx", "usr/sbin", "GALLEY_TEST_NGINX", "-v"),
+    program("strace", "usr/bin", "GALLEY_TEST_STRACE", "-V"),
 ];
 
-impl Proxy {
+const fn program(
+    name: &'static str,
+    directory: &'static str,
+    variable: &'static str,
+    version_flag: &'static str,
+) -> DebianProgram {
+    DebianProgram { name, directory, variable, version_flag }
+}
+
+impl DebianProgram {
     /// Returns the one that is named already, or that is installed, or unpacks Debian's beside what Cargo builds.
     pub(crate) fn provide(&self) -> Result<PathBuf> {
         if let Some(program) = env::var_os(self.variable) {
             return Ok(program.into());
         }
         let name = self.name;
-        let installed = Path::new("/usr/sbin").join(name);
+        let installed = Path::new("/").join(self.directory).join(name);
         let directory = cargo::target_directory().join(format!("{name}-debian"));
         let unpacked = directory.join(name);
         let candidates = [PathBuf::from(name), installed, unpacked.clone()];
@@ -39,7 +53,7 @@ impl Proxy {
         }
         debian::unpack(name, &directory, |simulation| self.packages_to_fetch(simulation))?;
         let libraries = env::join_paths(debian::libraries(&directory))?;
-        let (libraries, program) = (libraries.display(), directory.join("usr/sbin").join(name));
+        let (libraries, program) = (libraries.display(), directory.join(self.directory).join(name));
         let script = format!(
             "#!/bin/sh\nexport LD_LIBRARY_PATH='{libraries}'\nexec '{}' \"$@\"\n",
             program.display()

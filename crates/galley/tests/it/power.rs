@@ -1,0 +1,616 @@
+//! The power fails: what a server had asked of its disk is recorded, and everything that a cut at any moment may leave
+//! of it is looked at.
+//!
+//! strace records each write, each change of a file's length or name, and each sync. After a cut there is what was synced,
+//! and of the rest any part: some writes and not others, one of them torn. Names come and go in their order, as journals of
+//! file systems keep it, but none is there for sure before its directory was synced. What was answered by then must be there,
+//! whole, with its events in a row.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use galley_testing::proof::{figure, size};
+use galley_testing::{TestStore, skipped};
+use rand::rngs::StdRng;
+use rand::{Rng, RngExt, SeedableRng};
+use reqwest::Method;
+use serde_json::json;
+
+use crate::program::{Program, data_dir, galley, init_token, piece};
+
+const CLIENTS: u64 = 8;
+
+/// What a disk writes whole, or not at all.
+const SECTOR: usize = 512;
+
+/// The fields of answers by which they are known in the record.
+const REQUEST_ID: &str = "x-request-id";
+
+/// What a program asked of the system.
+#[derive(Debug)]
+enum Call {
+    /// A file is there under this name, empty if asked for.
+    Open {
+        path: PathBuf,
+        creates: bool,
+        truncates: bool,
+    },
+    /// Bytes for a file; without an offset, at its end.
+    Write {
+        path: PathBuf,
+        offset: Option<usize>,
+        bytes: Vec<u8>,
+    },
+    Truncate {
+        path: PathBuf,
+        length: usize,
+    },
+    /// Begins to sync; `done` is where it has ended.
+    Sync {
+        path: PathBuf,
+        done: Option<usize>,
+    },
+    Rename {
+        from: PathBuf,
+        to: PathBuf,
+    },
+    /// Gives a file another name beside the one that it has.
+    Link {
+        from: PathBuf,
+        to: PathBuf,
+    },
+    Unlink {
+        path: PathBuf,
+    },
+    /// An answer begins to be sent.
+    Answer {
+        request: u64,
+    },
+    /// Nothing that matters.
+    Other,
+}
+
+/// Runs a server under strace; what it asked of the system is in `log` when it has ended.
+fn serve_recorded(strace: &Path, store: &TestStore, log: &Path) -> Program {
+    let plain = galley(store);
+    let mut command = Command::new(strace);
+    command.args(["-f", "-qq", "-yy", "-xx", "-s", "16777216", "-e", "signal=none", "-e"]);
+    command.arg(
+        "trace=openat,write,pwrite64,writev,pwritev,sendto,sendmsg,ftruncate,fallocate,fsync,fdatasync,rename,renameat,\
+         renameat2,unlink,unlinkat,link,linkat",
+    );
+    command.arg("-o").arg(log).arg(plain.get_program()).current_dir(store.directory());
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.env("GALLEY_INIT_TOKEN", init_token());
+    command.args(["serve", "--listen", "127.0.0.1:0"]);
+    Program::start(command)
+}
+
+/// Tells the server behind strace to stop, and waits for both.
+fn stop(mut program: Program) {
+    let strace = program.child.id();
+    let children = std::fs::read_to_string(format!("/proc/{strace}/task/{strace}/children"));
+    let server = children.unwrap().trim().to_owned();
+    assert!(Command::new("kill").args(["-TERM", &server]).status().unwrap().success());
+    assert!(program.child.wait().unwrap().success());
+}
+
+/// What one request did.
+#[derive(Debug, Clone)]
+enum Done {
+    Made(String),
+    Renamed(String),
+}
+
+/// Makes pieces and renames each, in bursts with pauses in which the log is folded in; what each request did, by the number
+/// that is its id.
+async fn write(program: &Program, life: usize, rounds: usize) -> HashMap<u64, Done> {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let group = program.group().await;
+    let mut all = HashMap::new();
+    for round in 0..rounds {
+        let burst = (0..CLIENTS).map(|client| {
+            let group = group.clone();
+            async move {
+                let mut done = Vec::new();
+                for number in 0..3 {
+                    let slug = format!("l{life}-r{round}-c{client}-{number}");
+                    let body = piece(&group, &slug, &format!("<p>{slug}{}</p>", text(&slug)));
+                    let id = NEXT.fetch_add(1, Ordering::Relaxed);
+                    let request = program.request(Method::POST, "/content-pieces").json(&body);
+                    let made =
+                        request.header(REQUEST_ID, format!("ack-{id}")).send().await.unwrap();
+                    assert_eq!(made.status(), 201);
+                    let made: serde_json::Value = made.json().await.unwrap();
+                    done.push((id, Done::Made(slug.clone())));
+                    let id = NEXT.fetch_add(1, Ordering::Relaxed);
+                    let change = json!({"id": made["id"], "title": format!("{slug} renamed")});
+                    let request = program.request(Method::PUT, "/content-pieces").json(&change);
+                    let changed =
+                        request.header(REQUEST_ID, format!("ack-{id}")).send().await.unwrap();
+                    assert_eq!(changed.status(), 204);
+                    done.push((id, Done::Renamed(slug)));
+                }
+                done
+            }
+        });
+        all.extend(futures_util::future::join_all(burst).await.into_iter().flatten());
+        tokio::time::sleep(Duration::from_millis(if round % 2 == 0 { 1_400 } else { 0 })).await;
+    }
+    all
+}
+
+fn text(slug: &str) -> String {
+    " word".repeat(if slug.ends_with('0') { 1_500 } else { 20 })
+}
+
+/// The texts in quotes of a line, one after another.
+fn quoted(line: &str) -> Vec<Vec<u8>> {
+    let mut texts = Vec::new();
+    let mut rest = line;
+    while let Some((_, after)) = rest.split_once('"') {
+        let Some((text, after)) = after.split_once('"') else { break };
+        let digits = text.as_bytes().chunks_exact(4);
+        let byte = |one: &[u8]| {
+            let digits = std::str::from_utf8(&one[2..]).unwrap();
+            u8::from_str_radix(digits, 16).unwrap()
+        };
+        texts.push(digits.map(byte).collect());
+        rest = after;
+    }
+    texts
+}
+
+/// What is in the first angle brackets: the path of a file's descriptor, or what else it is.
+fn described(line: &str) -> Option<PathBuf> {
+    let (_, after) = line.split_once('<')?;
+    let (escaped, _) = after.split_once('>')?;
+    if !escaped.starts_with("\\x") {
+        return None;
+    }
+    let bytes = quoted(&format!("\"{escaped}\"")).pop()?;
+    Some(PathBuf::from(String::from_utf8(bytes).ok()?))
+}
+
+fn path(text: &[u8]) -> PathBuf {
+    PathBuf::from(String::from_utf8(text.to_vec()).unwrap())
+}
+
+/// Reads a record. What is about files outside of `directory` is left out.
+fn read_record(log: &Path, directory: &Path, calls: &mut Vec<Call>) {
+    // Calls that had begun when another thread's came between, by thread.
+    let mut begun: HashMap<String, usize> = HashMap::new();
+    for line in BufReader::new(std::fs::File::open(log).unwrap()).lines() {
+        let line = line.unwrap();
+        let Some((thread, line)) = line.split_once(' ') else { continue };
+        let line = line.trim_start();
+        if line.starts_with("<...") {
+            if let Some(place) = begun.remove(thread)
+                && line.ends_with("= 0")
+            {
+                let end = calls.len();
+                if let Call::Sync { done, .. } = &mut calls[place] {
+                    *done = Some(end);
+                }
+            }
+            calls.push(Call::Other);
+            continue;
+        }
+        let Some((name, arguments)) = line.split_once('(') else { continue };
+        let is_unfinished = line.ends_with("<unfinished ...>");
+        let failed = line.rsplit_once(" = ").is_some_and(|(_, result)| result.starts_with("-1"));
+        let ours = |path: Option<PathBuf>| {
+            let name = path.as_ref()?.file_name()?.to_str()?;
+            let counts = !name.ends_with("-shm") && !name.ends_with(".lock");
+            path.filter(|path| counts && path.starts_with(directory))
+        };
+        let numbers = || {
+            let (inside, _) = arguments.rsplit_once(')').unwrap_or((arguments, ""));
+            let inside = inside.trim_end_matches(" <unfinished ...>");
+            inside.rsplit(", ").map(|one| one.trim().parse::<usize>()).collect::<Vec<_>>()
+        };
+        let call = match name {
+            _ if failed => Call::Other,
+            "openat" => match ours(quoted(arguments).first().map(|text| path(text))) {
+                Some(path) => Call::Open {
+                    path,
+                    creates: arguments.contains("O_CREAT"),
+                    truncates: arguments.contains("O_TRUNC"),
+                },
+                None => Call::Other,
+            },
+            "write" | "pwrite64" | "writev" | "pwritev" | "sendto" | "sendmsg" => {
+                match ours(described(arguments)) {
+                    Some(path) => {
+                        assert!(
+                            ["write", "pwrite64"].contains(&name),
+                            "{name} of {}",
+                            path.display()
+                        );
+                        let offset = (name == "pwrite64").then(|| *numbers()[0].as_ref().unwrap());
+                        Call::Write { path, offset, bytes: quoted(arguments).concat() }
+                    }
+                    None => {
+                        answer(arguments).map_or(Call::Other, |request| Call::Answer { request })
+                    }
+                }
+            }
+            "ftruncate" => match ours(described(arguments)) {
+                Some(path) => Call::Truncate { path, length: *numbers()[0].as_ref().unwrap() },
+                None => Call::Other,
+            },
+            "fsync" | "fdatasync" => match described(arguments)
+                .filter(|path| path.starts_with(directory))
+            {
+                Some(path) => Call::Sync { path, done: (!is_unfinished).then_some(calls.len()) },
+                None => Call::Other,
+            },
+            "rename" | "renameat" | "renameat2" | "link" | "linkat" => {
+                let paths: Vec<_> = quoted(arguments).iter().map(|text| path(text)).collect();
+                match (ours(paths.first().cloned()), ours(paths.get(1).cloned())) {
+                    (Some(from), Some(to)) if name.starts_with("link") => Call::Link { from, to },
+                    (Some(from), Some(to)) => Call::Rename { from, to },
+                    _ => Call::Other,
+                }
+            }
+            "unlink" | "unlinkat" => match ours(quoted(arguments).first().map(|text| path(text))) {
+                Some(path) => Call::Unlink { path },
+                None => Call::Other,
+            },
+            "fallocate" => {
+                assert_eq!(ours(described(arguments)), None, "{name} is not foreseen here");
+                Call::Other
+            }
+            _ => Call::Other,
+        };
+        if is_unfinished {
+            begun.insert(thread.to_owned(), calls.len());
+        }
+        calls.push(call);
+    }
+}
+
+/// The number of the request that is answered, if these are bytes of an answer to one of ours.
+fn answer(arguments: &str) -> Option<u64> {
+    let bytes = quoted(arguments).concat();
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(2_000)]).to_lowercase();
+    let (_, after) =
+        text.strip_prefix("http/1.1 20")?.split_once(&format!("{REQUEST_ID}: ack-"))?;
+    after.split("\r\n").next()?.parse().ok()
+}
+
+/// A change of a file that may or may not be on the disk.
+#[derive(Debug, Clone, Copy)]
+enum Change<'c> {
+    Bytes(usize, &'c [u8]),
+    Length(usize),
+}
+
+impl Change<'_> {
+    fn apply(self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Bytes(offset, new) => {
+                let end = offset + new.len();
+                bytes.resize(bytes.len().max(end), 0);
+                bytes[offset..end].copy_from_slice(new);
+            }
+            Self::Length(length) => bytes.resize(length, 0),
+        }
+    }
+
+    /// Some of its sectors.
+    fn torn(self, random: &mut impl Rng) -> Vec<Self> {
+        match self {
+            Self::Length(_) => Vec::new(),
+            Self::Bytes(offset, bytes) => {
+                let mut parts = Vec::new();
+                let mut start = 0;
+                while start < bytes.len() {
+                    let end = (((offset + start) / SECTOR + 1) * SECTOR - offset).min(bytes.len());
+                    if random.random() {
+                        parts.push(Self::Bytes(offset + start, &bytes[start..end]));
+                    }
+                    start = end;
+                }
+                parts
+            }
+        }
+    }
+}
+
+/// A file, under whatever name.
+#[derive(Debug, Default)]
+struct File<'c> {
+    /// What is on the disk for sure.
+    kept: Vec<u8>,
+    /// What was changed since, each with the call's place.
+    pending: Vec<(usize, Change<'c>)>,
+    /// How long it is for the program.
+    length: usize,
+}
+
+/// A change of names.
+#[derive(Debug, Clone)]
+enum Naming {
+    Made(PathBuf, usize),
+    Moved(PathBuf, PathBuf),
+    Gone(PathBuf),
+}
+
+type Names = BTreeMap<PathBuf, usize>;
+
+fn rename(names: &mut Names, naming: &Naming) {
+    match naming {
+        Naming::Made(path, file) => {
+            names.insert(path.clone(), *file);
+        }
+        Naming::Moved(from, to) => {
+            if let Some(file) = names.remove(from) {
+                names.insert(to.clone(), file);
+            }
+        }
+        Naming::Gone(path) => {
+            names.remove(path);
+        }
+    }
+}
+
+/// A disk with the files of one directory.
+#[derive(Debug, Default)]
+struct Disk<'c> {
+    files: Vec<File<'c>>,
+    /// As the program sees them.
+    names: Names,
+    /// Those that are on the disk for sure, and what has become of them since.
+    kept: Names,
+    pending: Vec<(usize, Naming)>,
+    /// Syncs under way: where each ends, and what it makes sure of.
+    syncs: Vec<(usize, usize, PathBuf)>,
+}
+
+impl<'c> Disk<'c> {
+    fn name(&mut self, at: usize, naming: Naming) {
+        rename(&mut self.names, &naming);
+        self.pending.push((at, naming));
+    }
+
+    fn change(&mut self, at: usize, path: &Path, change: impl FnOnce(&File<'c>) -> Change<'c>) {
+        let Some(&number) = self.names.get(path) else { return };
+        let file = &mut self.files[number];
+        let change = change(file);
+        match change {
+            Change::Bytes(offset, bytes) => file.length = file.length.max(offset + bytes.len()),
+            Change::Length(length) => file.length = length,
+        }
+        file.pending.push((at, change));
+    }
+
+    /// Does the call at this place.
+    fn follow(&mut self, at: usize, call: &'c Call, directory: &Path) {
+        match call {
+            Call::Open { path, creates, truncates } => {
+                if *creates && !self.names.contains_key(path) {
+                    self.files.push(File::default());
+                    self.name(at, Naming::Made(path.clone(), self.files.len() - 1));
+                } else if *truncates {
+                    self.change(at, path, |_| Change::Length(0));
+                }
+            }
+            Call::Write { path, offset, bytes } => {
+                self.change(at, path, |file| Change::Bytes(offset.unwrap_or(file.length), bytes));
+            }
+            Call::Truncate { path, length } => self.change(at, path, |_| Change::Length(*length)),
+            Call::Link { from, to } => {
+                if let Some(&file) = self.names.get(from) {
+                    self.name(at, Naming::Made(to.clone(), file));
+                }
+            }
+            Call::Rename { from, to } => self.name(at, Naming::Moved(from.clone(), to.clone())),
+            Call::Unlink { path } => self.name(at, Naming::Gone(path.clone())),
+            Call::Sync { path, done } => {
+                if let Some(done) = done {
+                    self.syncs.push((*done, at, path.clone()));
+                }
+            }
+            Call::Answer { .. } | Call::Other => {}
+        }
+        let (ended, under_way) =
+            std::mem::take(&mut self.syncs).into_iter().partition(|(done, ..)| *done <= at);
+        self.syncs = under_way;
+        for (_, began, path) in ended {
+            if path == directory {
+                let sure = self.pending.iter().take_while(|(at, _)| *at < began).count();
+                for (_, naming) in self.pending.drain(..sure) {
+                    rename(&mut self.kept, &naming);
+                }
+            } else if let Some(&number) = self.names.get(&path) {
+                let File { kept, pending, .. } = &mut self.files[number];
+                let sure = pending.iter().take_while(|(at, _)| *at < began).count();
+                for (_, change) in pending.drain(..sure) {
+                    change.apply(kept);
+                }
+            }
+        }
+    }
+
+    /// Whether something may or may not be there after a cut.
+    fn is_open(&self) -> bool {
+        !self.pending.is_empty() || self.files.iter().any(|file| !file.pending.is_empty())
+    }
+
+    /// Writes what a cut may leave: nothing but what is sure, all, or some.
+    fn leave(&self, directory: &Path, cut: Cut, random: &mut impl Rng) {
+        let _ = std::fs::remove_dir_all(directory);
+        std::fs::create_dir_all(directory).unwrap();
+        let mut names = self.kept.clone();
+        let namings = match cut {
+            Cut::Least => 0,
+            Cut::All => self.pending.len(),
+            Cut::Some => random.random_range(0..=self.pending.len()),
+        };
+        for (_, naming) in &self.pending[..namings] {
+            rename(&mut names, naming);
+        }
+        for (path, number) in names {
+            let File { kept, pending, .. } = &self.files[number];
+            let mut bytes = kept.clone();
+            // Often most of it is there, or next to nothing.
+            let often = [0.1, 0.5, 0.9][random.random_range(0..3)];
+            for (_, change) in pending {
+                match cut {
+                    Cut::All => change.apply(&mut bytes),
+                    Cut::Some if random.random_bool(0.1) => {
+                        change.torn(random).into_iter().for_each(|part| part.apply(&mut bytes));
+                    }
+                    Cut::Some if random.random_bool(often) => change.apply(&mut bytes),
+                    Cut::Least | Cut::Some => {}
+                }
+            }
+            std::fs::write(directory.join(path.file_name().unwrap()), bytes).unwrap();
+        }
+    }
+}
+
+/// What is left of what was not synced.
+#[derive(Debug, Clone, Copy)]
+enum Cut {
+    Least,
+    All,
+    Some,
+}
+
+/// Looks that what was answered is there, whole, and each change has its event.
+fn check(directory: &Path, answered: &[&Done]) {
+    let file = directory.join("galley.db");
+    if answered.is_empty() && !file.exists() {
+        return;
+    }
+    let connection = rusqlite::Connection::open(&file).unwrap();
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let whole: String =
+        connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(whole, "ok");
+    // Before the first answer the schema may not be there yet.
+    let tables = number("SELECT count(*) FROM sqlite_schema WHERE name = 'events'").unwrap();
+    if answered.is_empty() && tables == 0 {
+        return;
+    }
+    let sql = "SELECT p.slug, p.title, c.tree FROM content_pieces p
+        JOIN content_piece_contents c ON c.workspace_id = p.workspace_id AND c.content_piece_id = p.id";
+    let mut statement = connection.prepare(sql).unwrap();
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok((row.get::<_, String>(0)?, (row.get::<_, String>(1)?, row.get::<_, String>(2)?)))
+    };
+    let pieces: HashMap<String, (String, String)> =
+        statement.query_map([], read).unwrap().map(Result::unwrap).collect();
+    for done in answered {
+        match done {
+            Done::Made(slug) => assert!(pieces.contains_key(slug), "{slug} was answered and lost"),
+            Done::Renamed(slug) => {
+                assert_eq!(
+                    pieces[slug].0,
+                    format!("{slug} renamed"),
+                    "its renaming was answered and lost"
+                );
+            }
+        }
+    }
+    let mut renamed = 0;
+    for (slug, (title, content)) in &pieces {
+        assert!(content.contains(&text(slug)), "{slug} is half there");
+        renamed += i64::from(title != slug);
+    }
+    assert_eq!(number("SELECT count(*) FROM content_pieces").unwrap(), pieces.len() as i64);
+    let events = number("SELECT count(*) FROM events").unwrap();
+    assert_eq!(events, pieces.len() as i64 + renamed, "an event for each change");
+    assert_eq!(number("SELECT COALESCE(MAX(sequence), 0) FROM events").unwrap(), events);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_power_cut_at_any_moment_loses_nothing_that_was_answered() {
+    let Some(strace) = std::env::var_os("GALLEY_TEST_STRACE").map(PathBuf::from) else {
+        return skipped("strace: GALLEY_TEST_STRACE is not set (cargo xtask test sets it)");
+    };
+    let (rounds, wanted): (usize, usize) = size((2, 300), (4, 2_000), (12, 20_000));
+    let seed = rand::rng().random::<u64>();
+    eprintln!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let store = TestStore::sqlite();
+    let directory = data_dir(&store);
+    let (mut calls, mut done) = (Vec::new(), HashMap::new());
+    // The second one opens what the first one left.
+    for life in 0..2 {
+        let log = store.directory().join(format!("record-{life}"));
+        let program = serve_recorded(&strace, &store, &log);
+        done.extend(write(&program, life, rounds).await);
+        stop(program);
+        read_record(&log, &directory, &mut calls);
+    }
+    let answers = calls.iter().filter(|call| matches!(call, Call::Answer { .. })).count();
+    assert_eq!(answers, done.len(), "each answer is in the record");
+    // Where nothing is open there is nothing but what is sure.
+    let mut disk = Disk::default();
+    let mut places = 0;
+    for (at, call) in calls.iter().enumerate() {
+        disk.follow(at, call, &directory);
+        places += usize::from(disk.is_open());
+    }
+    let cuts_each = wanted.div_ceil(places).max(1);
+    let left = store.directory().join("left");
+    let (mut disk, mut answered) = (Disk::default(), Vec::new());
+    let (mut cuts, mut starts) = (0, 0);
+    for (at, call) in calls.iter().enumerate() {
+        disk.follow(at, call, &directory);
+        if let Call::Answer { request } = call {
+            answered.push(&done[request]);
+        }
+        if !disk.is_open() || random.random_range(0..places * cuts_each) >= wanted {
+            continue;
+        }
+        for number in 0..cuts_each {
+            let cut = match number {
+                0 if cuts_each > 2 => Cut::Least,
+                1 if cuts_each > 2 => Cut::All,
+                _ => Cut::Some,
+            };
+            disk.leave(&left, cut, &mut random);
+            cuts += 1;
+            let verdict = std::panic::catch_unwind(|| check(&left, &answered));
+            if let Err(panic) = verdict {
+                let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("power-cut-{seed}"));
+                std::fs::rename(&left, &kept).unwrap();
+                eprintln!(
+                    "{cut:?} after call {at}, {call:?}: what was left is in {}",
+                    kept.display()
+                );
+                std::panic::resume_unwind(panic);
+            }
+            // What a program of ours makes of it, not only SQLite.
+            if cuts % 500 == 0 && !answered.is_empty() {
+                let mut command = galley(&store);
+                command.env("GALLEY_DATA_DIR", &left).env("GALLEY_INIT_TOKEN", init_token());
+                command.args(["serve", "--listen", "127.0.0.1:0"]);
+                let program = Program::start(command);
+                assert!(program.pieces("").await.len() * 2 >= answered.len());
+                starts += 1;
+            }
+        }
+    }
+    assert!(cuts * 2 > wanted, "{cuts} cuts");
+    let found = format!(
+        "{cuts} cuts between {} calls of the system, {} answers; 0 lost, 0 half there; {starts} times a server went on",
+        calls.len(),
+        done.len()
+    );
+    eprintln!("{found}");
+    figure("power cut: all that a disk may keep", found, "0 lost");
+}

@@ -1,0 +1,243 @@
+//! Stores of every earlier schema, with deliveries that are to be tried again: this program goes on with each, also where
+//! it is killed while it changes the schema.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use galley_storage::DatabaseUrl;
+use galley_testing::proof::{figure, size};
+use galley_testing::{Behaviour, Receiver, TestStore, on_both_engines};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio_postgres::NoTls;
+
+use crate::program::{Program, data_dir, galley, init_token, piece};
+
+/// The schema with deliveries.
+const WITH_DELIVERIES: usize = 4;
+
+/// The schema changes in their order.
+fn changes() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../storage/migrations");
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let mut files: Vec<PathBuf> = files.collect();
+    files.sort();
+    files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
+}
+
+const RECORD: &str =
+    "CREATE TABLE schema_migrations (version BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL,
+    checksum TEXT NOT NULL, oldest_program TEXT NOT NULL, applied_at_ms BIGINT NOT NULL)";
+
+/// The statements that copy the rows of a store with all changes into one without the later ones: what there is room for.
+fn copies(columns: &[(String, String)], from: &str, into: &str, version: usize) -> String {
+    let mut tables: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (table, column) in columns {
+        tables.entry(table).or_default().push(column);
+    }
+    let copy = |(table, columns): (&str, Vec<&str>)| {
+        let (columns, only) = (
+            columns.join(", "),
+            if table == "schema_migrations" {
+                format!(" WHERE version <= {version}")
+            } else {
+                " WHERE 1 = 1".to_owned()
+            },
+        );
+        format!(
+            "INSERT INTO {into}.{table} ({columns}) SELECT {columns} FROM {from}.{table}{only} ON CONFLICT DO NOTHING;"
+        )
+    };
+    tables.into_iter().map(copy).collect()
+}
+
+/// Makes a store as it was after so many changes of the schema out of one after all of them.
+async fn downgrade(store: &TestStore, version: usize) {
+    let changes = &changes()[..version];
+    match &store.url {
+        DatabaseUrl::Sqlite(_) => {
+            let file = data_dir(store).join("galley.db");
+            let newer = file.with_extension("newer");
+            let connection = rusqlite::Connection::open(&file).unwrap();
+            connection.execute("VACUUM INTO ?1", [newer.to_str().unwrap()]).unwrap();
+            drop(connection);
+            for ending in ["", "-wal", "-shm"] {
+                let _ = std::fs::remove_file(file.with_extension(format!("db{ending}")));
+            }
+            let connection = rusqlite::Connection::open(&file).unwrap();
+            connection.execute_batch(&format!("PRAGMA journal_mode = WAL; {RECORD}")).unwrap();
+            for change in changes {
+                // What is in these comments is for SQLite.
+                let change = change.replace("/*sqlite:", "").replace("*/", "");
+                connection.execute_batch(&change).unwrap();
+            }
+            let sql = "SELECT t.name, c.name FROM sqlite_schema t, pragma_table_info(t.name) c
+                WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite%'";
+            let mut statement = connection.prepare(sql).unwrap();
+            let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            let columns: Vec<_> =
+                statement.query_map([], read).unwrap().map(Result::unwrap).collect();
+            drop(statement);
+            connection.execute("ATTACH ?1 AS newer", [newer.to_str().unwrap()]).unwrap();
+            let copies = copies(&columns, "newer", "main", version);
+            connection
+                .execute_batch(&format!(
+                    "PRAGMA foreign_keys = OFF; BEGIN; {copies} COMMIT; DETACH newer"
+                ))
+                .unwrap();
+            drop(connection);
+            std::fs::remove_file(newer).unwrap();
+        }
+        DatabaseUrl::Postgres(url) => {
+            let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+            tokio::spawn(connection);
+            let begin = "ALTER SCHEMA public RENAME TO newer; CREATE SCHEMA public;
+                SET search_path = public; SET session_replication_role = replica;";
+            client.batch_execute(&format!("{begin} {RECORD}")).await.unwrap();
+            for change in changes {
+                let change = change.replace(" TEXT", " TEXT COLLATE \"C\"");
+                client.batch_execute(&change).await.unwrap();
+            }
+            let sql = "SELECT table_name::text, column_name::text FROM information_schema.columns
+                WHERE table_schema = 'public'";
+            let rows = client.query(sql, &[]).await.unwrap();
+            let columns: Vec<_> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+            let copies = copies(&columns, "newer", "public", version);
+            let end = format!("{copies} DROP SCHEMA newer CASCADE");
+            client.batch_execute(&end).await.unwrap();
+        }
+    }
+}
+
+/// A store with two pieces, told to a receiver that failed once.
+async fn fill(store: &TestStore, receiver: &Receiver) -> Vec<Value> {
+    let mut program = Program::serve(store, 0);
+    let group = program.group().await;
+    let webhook = json!({"url": receiver.url, "name": "w", "event": "contentPieceAdded",
+        "metadata": {"contentGroupId": group}});
+    let made = program.request(Method::POST, "/webhooks").json(&webhook).send().await.unwrap();
+    assert_eq!(made.status(), StatusCode::CREATED);
+    for slug in ["one", "two"] {
+        let body = piece(&group, slug, &format!("<p>{slug}</p>"));
+        let made =
+            program.request(Method::POST, "/content-pieces").json(&body).send().await.unwrap();
+        assert_eq!(made.status(), StatusCode::CREATED);
+    }
+    // Each was tried at least once.
+    receiver.wait_for(2).await;
+    let failed = program.get("/webhooks/deliveries").await;
+    assert_eq!(failed.as_array().unwrap().len(), 2);
+    let pieces = program.pieces("content=true").await;
+    program.terminate();
+    pieces
+}
+
+/// Starts this program, and kills it so much later; says whether it was still alive.
+fn start_and_kill(store: &TestStore, after: Duration) -> bool {
+    let mut command = galley(store);
+    command.env("GALLEY_INIT_TOKEN", init_token()).args(["serve", "--listen", "127.0.0.1:0"]);
+    let mut child =
+        command.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(after);
+    let was_alive = child.try_wait().unwrap().is_none();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    was_alive
+}
+
+/// Starts this program, and kills it when it writes to a file for the nth time; whether it came to that.
+fn start_and_kill_at_write(store: &TestStore, strace: &Path, nth: usize) -> bool {
+    let plain = galley(store);
+    let mut command = Command::new(strace);
+    let inject = format!("inject=pwrite64,fsync,ftruncate,unlink:signal=KILL:when={nth}");
+    command.args([
+        "-f",
+        "-qq",
+        "-o",
+        "/dev/null",
+        "-e",
+        "trace=pwrite64,fsync,ftruncate,unlink",
+        "-e",
+        &inject,
+    ]);
+    // Without a migration to make it would serve for good.
+    command.args(["timeout", "--signal=KILL", "3"]);
+    command.arg(plain.get_program()).args(["serve", "--listen", "127.0.0.1:0"]);
+    command.current_dir(store.directory());
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let started = std::time::Instant::now();
+    command.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null()).status().unwrap();
+    started.elapsed() < Duration::from_secs(3)
+}
+
+/// This program goes on with the store: nothing changed, and what was to be sent again is.
+async fn assert_goes_on(store: &TestStore, version: usize, pieces: &[Value], receiver: &Receiver) {
+    let before = receiver.count();
+    let program = Program::serve(store, 0);
+    assert_eq!(program.pieces("content=true").await, pieces, "schema {version}");
+    let group = program.group().await;
+    let body = piece(&group, &format!("after-{version}"), "<p>new</p>");
+    let made = program.request(Method::POST, "/content-pieces").json(&body).send().await.unwrap();
+    assert_eq!(made.status(), StatusCode::CREATED, "schema {version}");
+    if version >= WITH_DELIVERIES {
+        // Both that failed, and the new one.
+        receiver.wait_for(before + 3).await;
+        let deliveries = program.get("/webhooks/deliveries").await;
+        assert_eq!(deliveries.as_array().unwrap().len(), 3, "schema {version}");
+    }
+}
+
+on_both_engines! {
+    async fn a_store_of_each_earlier_schema_is_gone_on_with(store: TestStore) {
+        let last = changes().len();
+        let versions = size(vec![1, 3, 4, last - 1], (1..last).collect(), (1..last).collect());
+        for &version in &versions {
+            let store = match store.url {
+                DatabaseUrl::Sqlite(_) => TestStore::sqlite(),
+                DatabaseUrl::Postgres(_) => TestStore::postgres().await.unwrap(),
+            };
+            let receiver = Receiver::start(Behaviour::Status(500)).await;
+            let pieces = fill(&store, &receiver).await;
+            downgrade(&store, version).await;
+            receiver.behave(Behaviour::Status(200));
+            assert_goes_on(&store, version, &pieces, &receiver).await;
+        }
+        let found = format!("{} schemas gone on with, mid-retry", versions.len());
+        figure(&format!("{}: stores of earlier schemas", store.engine()), found, "all");
+    }
+
+    async fn a_schema_change_that_is_killed_is_made_at_the_next_start(store: TestStore) {
+        let receiver = Receiver::start(Behaviour::Status(500)).await;
+        let pieces = fill(&store, &receiver).await;
+        downgrade(&store, WITH_DELIVERIES).await;
+        let strace = std::env::var_os("GALLEY_TEST_STRACE").map(PathBuf::from);
+        let mut kills = 0;
+        match (&store.url, strace) {
+            (DatabaseUrl::Sqlite(_), Some(strace)) => {
+                // Later and later, until it comes through.
+                let mut nth = 1;
+                while nth < 400 && start_and_kill_at_write(&store, &strace, nth) {
+                    kills += 1;
+                    nth += 1 + nth / 5;
+                }
+            }
+            _ => {
+                for after in [1, 3, 5, 8, 10, 12, 15, 20, 25, 30, 40] {
+                    kills += usize::from(start_and_kill(&store, Duration::from_millis(after)));
+                }
+            }
+        }
+        assert!(kills > 5, "{kills} kills");
+        receiver.behave(Behaviour::Status(200));
+        assert_goes_on(&store, WITH_DELIVERIES, &pieces, &receiver).await;
+        let found = format!("killed {kills} times while it changed, then finished");
+        figure(&format!("{}: a schema change", store.engine()), found, "finished");
+    }
+}

@@ -1,0 +1,215 @@
+//! `cargo xtask prove`: everything that trust in Galley rests on, with a table of what was found.
+//!
+//! The proofs are tests like all others, which do more here: `GALLEY_PROVE` tells them how much, and each figure that they
+//! report becomes a row of the table. A short run is for every change, a long one for a release.
+
+use std::{
+    env, fs,
+    io::{BufRead, BufReader, PipeReader, Write},
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+    thread,
+    time::Instant,
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{
+    ProveArguments, Size, TestArguments, cargo, child, fuzz,
+    signals::Signals,
+    step::Steps,
+    test::{self, Variables},
+};
+
+/// What is proved, by tests of one package each.
+struct Part {
+    name: &'static str,
+    /// What it shows.
+    says: &'static str,
+    package: &'static str,
+    /// Names of tests, or parts of them.
+    tests: &'static [&'static str],
+}
+
+const PARTS: &[Part] = &[
+    Part {
+        name: "death",
+        says: "killed again and again under load",
+        package: "galley",
+        tests: &["kills::", "invites::killed"],
+    },
+    Part {
+        name: "deliveries",
+        says: "a million deliveries under a simulated clock",
+        package: "galley-storage",
+        tests: &["simulation::"],
+    },
+];
+
+/// The part that is no tests: programs that are fed with what a fuzzer makes up.
+const FUZZ: &str = "fuzz";
+
+/// A row of the table.
+struct Figure {
+    part: &'static str,
+    what: String,
+    found: String,
+    required: String,
+}
+
+/// Runs the parts that were asked for, and returns the exit code.
+pub(crate) fn run(arguments: &ProveArguments) -> Result<ExitCode> {
+    let known = || PARTS.iter().map(|part| part.name).chain([FUZZ]);
+    if let Some(other) = arguments.parts.iter().find(|name| !known().any(|one| one == *name)) {
+        let known = known().collect::<Vec<_>>().join(", ");
+        bail!("there is no part {other:?}: the parts are {known}");
+    }
+    let is_wanted =
+        |name: &str| arguments.parts.is_empty() || arguments.parts.iter().any(|one| one == name);
+    let parts: Vec<&Part> = PARTS.iter().filter(|part| is_wanted(part.name)).collect();
+    let signals = Signals::listen()?;
+    let mut steps = Steps::default();
+    let profile = match arguments.size {
+        Size::Short => "ci",
+        Size::Long => "release",
+    };
+    let mut build = cargo::command("test");
+    build.args(["--locked", "--no-run", "--profile", profile]);
+    for part in &parts {
+        build.args(["--package", part.package]);
+    }
+    if !parts.is_empty() {
+        let status = steps.run("Build of the proofs", || child::run(&mut build, &signals))?;
+        if !status.success() {
+            return Ok(child::exit_code(status));
+        }
+    }
+    let needed =
+        TestArguments { no_postgres: false, require_postgres: true, cargo_arguments: Vec::new() };
+    let (variables, provision) = test::provide(&needed, &mut steps)?;
+    let logs = cargo::target_directory().join("prove");
+    fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
+    let (mut figures, mut failed) = (Vec::new(), Vec::new());
+    for (place, part) in parts.iter().enumerate() {
+        let title = format!("{} of {}: {}, {}", place + 1, parts.len(), part.name, part.says);
+        let log = logs.join(format!("{}.log", part.name));
+        let mut command = test_command(part, profile, arguments.size, &variables);
+        let holds =
+            steps.run(&title, || watch(&mut command, part.name, &log, &signals, &mut figures))?;
+        if !holds {
+            failed.push((part.name, log));
+        }
+        if signals.received().is_some() {
+            break;
+        }
+    }
+    drop(provision);
+    if is_wanted(FUZZ) && signals.received().is_none() {
+        let holds = steps.run("fuzz, whatever a fuzzer makes up", || {
+            fuzz::run(arguments.size, &signals, |what, found, required| {
+                figures.push(Figure { part: FUZZ, what, found, required });
+            })
+        })?;
+        if !holds {
+            failed.push((FUZZ, fuzz::artifacts()));
+        }
+    }
+    steps.summarize();
+    show(&figures, &logs.join("figures.md"))?;
+    for (part, log) in &failed {
+        eprintln!("FAILED: {part}; what it said is in {}", log.display());
+    }
+    let is_whole = failed.is_empty() && signals.received().is_none();
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The tests of a part, one after another: each takes as much of the machine as it wants.
+fn test_command(part: &Part, profile: &str, size: Size, variables: &Variables) -> Command {
+    let mut command = cargo::command("test");
+    command.args(["--quiet", "--locked", "--profile", profile, "--package", part.package]);
+    command.args(["--test", "it", "--"]).args(part.tests);
+    command.args(["--include-ignored", "--nocapture", "--test-threads=1"]);
+    command.env("GALLEY_PROVE", size.name()).env("RUST_BACKTRACE", "0");
+    for (name, value) in variables {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
+/// Runs a part's tests, keeps all that they say, and shows their figures as they come; says whether they hold.
+fn watch(
+    command: &mut Command,
+    part: &'static str,
+    log: &Path,
+    signals: &Signals,
+    figures: &mut Vec<Figure>,
+) -> Result<bool> {
+    let (reader, writer) = std::io::pipe().context("no pipe can be made")?;
+    command.stdout(writer.try_clone().context("no pipe can be made")?).stderr(writer);
+    let file = fs::File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+    let reads = thread::spawn(move || read(part, reader, file));
+    let status = child::run(command, signals);
+    // The pipe ends when nobody can write into it any more.
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let (found, skipped, end) = reads.join().expect("the reader does not panic");
+    figures.extend(found);
+    let holds = status?.success();
+    if !holds {
+        eprintln!("{end}");
+    }
+    for one in &skipped {
+        eprintln!("not proved: {one}");
+    }
+    Ok(holds && skipped.is_empty())
+}
+
+/// Copies lines to the log; returns the figures, what was left out, and the last words.
+fn read(
+    part: &'static str,
+    from: PipeReader,
+    mut log: fs::File,
+) -> (Vec<Figure>, Vec<String>, String) {
+    const END_LINES: usize = 30;
+    let (mut figures, mut skipped, mut end) = (Vec::new(), Vec::new(), Vec::new());
+    let started = Instant::now();
+    for line in BufReader::new(from).lines().map_while(std::result::Result::ok) {
+        // A log that can't be written is told of by what is missing in it.
+        let _ = writeln!(log, "{line}");
+        if let Some(reason) = line.strip_prefix("SKIPPED: ") {
+            skipped.push(reason.to_owned());
+        }
+        if let Some(figure) = line.strip_prefix("FIGURE\t") {
+            let mut columns = figure.split('\t').map(str::to_owned);
+            let mut next = || columns.next().unwrap_or_default();
+            let figure = Figure { part, what: next(), found: next(), required: next() };
+            let seconds = started.elapsed().as_secs();
+            eprintln!("{seconds:>6} s  {}: {} ({})", figure.what, figure.found, figure.required);
+            figures.push(figure);
+        } else if !line.is_empty() {
+            end.push(line);
+            let many = end.len().saturating_sub(END_LINES);
+            end.drain(..many);
+        }
+    }
+    (figures, skipped, end.join("\n"))
+}
+
+/// Prints the table, and keeps it as Markdown.
+fn show(figures: &[Figure], file: &Path) -> Result<()> {
+    let mut table = String::from("| part | what | found | required |\n|---|---|---|---|\n");
+    for Figure { part, what, found, required } in figures {
+        table.push_str(&format!("| {part} | {what} | {found} | {required} |\n"));
+    }
+    println!("\n{table}");
+    fs::write(file, table).with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// Where a part keeps what it makes.
+pub(crate) fn directory(part: &str) -> PathBuf {
+    let directory = cargo::target_directory().join("prove").join(part);
+    // Programs that are started elsewhere are to find it.
+    std::path::absolute(&directory).unwrap_or_else(|_| env::temp_dir().join(part))
+}

@@ -1,0 +1,22 @@
+//! A file of any text has front matter that is read, or refused with a line of the file, or none.
+
+#![no_main]
+
+#[path = "../../crates/galley/src/import/front_matter.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod front_matter;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let text = String::from_utf8_lossy(bytes);
+    match front_matter::split(&text) {
+        Ok(parts) => {
+            assert!(text.ends_with(parts.body), "the body is the file's end");
+            serde_json::to_string(&parts.fields).expect("fields are JSON");
+        }
+        Err(malformed) => {
+            let lines = text.split('\n').count();
+            assert!((1..=lines).contains(&malformed.line), "{malformed:?} of {lines}");
+            assert!(!malformed.message.is_empty());
+        }
+    }
+});

@@ -1,0 +1,39 @@
+//! Identifiers, order keys, tokens and secrets of any text are refused, or are what they are written as again.
+
+#![no_main]
+
+use galley_domain::access_token::AccessToken;
+use galley_domain::order_key::Moving;
+use galley_domain::webhook::{WebhookSecret, WebhookUrl};
+use galley_domain::{ContentPieceId, OrderKey, WorkspaceId};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok(id) = text.parse::<ContentPieceId>() {
+        assert_eq!(id.to_string(), text);
+    }
+    if let Ok(id) = text.parse::<WorkspaceId>() {
+        assert_eq!(id.to_string(), text);
+    }
+    if let Ok(token) = AccessToken::parse(&text) {
+        assert_eq!(token.reveal(), text);
+    }
+    let _ = (WebhookSecret::parse(text.to_string()), WebhookUrl::parse(text.to_string()));
+    // Two keys of one text: between them there is always another one.
+    let (first, second) = text.split_once(' ').unwrap_or((&text, ""));
+    let (Ok(first), Ok(second)) = (OrderKey::parse(first), OrderKey::parse(second)) else { return };
+    if first == second || first.as_str().len() > 1_000 || second.as_str().len() > 1_000 {
+        return;
+    }
+    let (low, high) = if first < second { (first, second) } else { (second, first) };
+    for moving in [Moving::Before, Moving::After] {
+        let between = OrderKey::between(Some(&low), Some(&high), moving, 7);
+        assert!(low < between && between < high, "{between:?}");
+        assert_eq!(OrderKey::parse(between.as_str()).as_ref(), Ok(&between));
+        assert!(OrderKey::between(None, Some(&low), moving, 7) < low);
+        assert!(OrderKey::between(Some(&high), None, moving, 7) > high);
+    }
+    for keys in OrderKey::spread(Some(&low), Some(&high), 5).windows(2) {
+        assert!(low < keys[0] && keys[0] < keys[1] && keys[1] < high);
+    }
+});
