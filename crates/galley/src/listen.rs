@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 
 use crate::cli::ListenArguments;
-use crate::out::say;
+use crate::out::{self, say};
 
 /// Receives callbacks until it is told to stop, and shows them.
 pub(crate) async fn run(arguments: &ListenArguments) -> anyhow::Result<()> {
@@ -47,13 +47,23 @@ fn show(callback: &Callback, secret: Option<&WebhookSecret>) {
     };
     let body: Option<Value> = serde_json::from_slice(&callback.body).ok();
     let field = |name: &str| match body.as_ref().map(|body| &body[name]) {
-        Some(Value::String(text)) => text.clone(),
+        Some(Value::String(text)) => out::plain(text),
         Some(Value::Null) | None => "-".to_owned(),
-        Some(value) => value.to_string(),
+        Some(value) => out::plain(&value.to_string()),
     };
-    say!("{now}  {}  #{}  {}  {verdict}", field("type"), field("sequence"), callback.id());
-    match &body {
-        Some(body) => say!("{body:#}\n"),
-        None => say!("{}\n", String::from_utf8_lossy(&callback.body)),
+    say!(
+        "{now}  {}  #{}  {}  {verdict}",
+        field("type"),
+        field("sequence"),
+        out::plain(callback.id())
+    );
+    let shown = match &body {
+        Some(body) => format!("{body:#}"),
+        None => String::from_utf8_lossy(&callback.body).into_owned(),
+    };
+    // Whoever sends it may mean the terminal.
+    for line in shown.lines() {
+        say!("{}", out::plain(line));
     }
+    say!("");
 }

@@ -26,6 +26,7 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
+    kind: Kind,
     /// Those of an earlier export.
     before: BTreeSet<String>,
     now: BTreeSet<String>,
@@ -65,9 +66,9 @@ impl Folder {
             }
         };
         // From here on it is an export's, also if this one is stopped in its midst.
-        write_list(path, &before)?;
+        write_list(path, &before, kind)?;
         let path = path.to_owned();
-        Ok(Self { path, before, now: BTreeSet::new(), written: 0, problems: Vec::new() })
+        Ok(Self { path, kind, before, now: BTreeSet::new(), written: 0, problems: Vec::new() })
     }
 
     /// Writes a file, if it isn't there as it is to be.
@@ -89,8 +90,8 @@ impl Folder {
         if is_as_long && fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
             return Ok(false);
         }
-        fs::create_dir_all(path.parent().unwrap_or(&self.path))?;
-        replace(&path, text)?;
+        make(path.parent().unwrap_or(&self.path), self.kind)?;
+        replace(&path, text, self.kind)?;
         Ok(true)
     }
 
@@ -125,7 +126,7 @@ impl Folder {
                 }
             }
         }
-        write_list(&self.path, &self.now)?;
+        write_list(&self.path, &self.now, self.kind)?;
         Ok((self.written, removed, self.problems))
     }
 }
@@ -151,22 +152,30 @@ pub(crate) fn listed(folder: &Path) -> std::io::Result<BTreeSet<String>> {
     Ok(text.lines().filter(|line| names::is_own(line)).map(ToOwned::to_owned).collect())
 }
 
-fn write_list(folder: &Path, names: &BTreeSet<String>) -> anyhow::Result<()> {
+fn write_list(folder: &Path, names: &BTreeSet<String>, kind: Kind) -> anyhow::Result<()> {
     let mut list =
         String::from("# Files of `galley export`: the next one removes those that are no more.\n");
     for name in names {
         list.push_str(name);
         list.push('\n');
     }
-    replace(&folder.join(LIST), &list)
+    replace(&folder.join(LIST), &list, kind)
 }
 
-/// Writes a file so that it is there whole, or as it was.
-fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
+/// Writes a file so that it is there whole, or as it was; one of a bundle for its owner alone, also in a folder that was
+/// there before.
+fn replace(path: &Path, text: &str, kind: Kind) -> anyhow::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".unfinished");
     let unfinished = path.with_file_name(name);
-    let written = fs::File::create(&unfinished)
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    if kind == Kind::Bundle {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    let written = options
+        .open(&unfinished)
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .and_then(|()| fs::rename(&unfinished, path));
     if written.is_err() {

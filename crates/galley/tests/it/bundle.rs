@@ -1,6 +1,7 @@
 //! `galley export --format json`, and the same workspace in another store.
 
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use galley_storage::DatabaseUrl;
@@ -129,6 +130,19 @@ async fn fill(program: &Program, store: &TestStore, count: usize) {
     send(program, Method::PUT, "/content-pieces", &json!({"id": last, "referenceId": first})).await;
 }
 
+/// The files and folders in a folder.
+fn walk(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(walk(&path));
+        }
+        all.push(path);
+    }
+    all
+}
+
 /// All that a reader sees of it. As texts, because content nests deeper than serde_json takes.
 async fn seen(program: &Program) -> Vec<String> {
     let mut seen = Vec::new();
@@ -161,6 +175,15 @@ on_both_engines! {
         };
         assert!(export(&store, &folder).starts_with("22 pieces: "));
         assert_eq!(export(&store, &folder), "22 pieces: 0 files written, 0 removed");
+        // Also in a folder that was there before, and that others may enter.
+        let open = store.directory().join("open");
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o755)).unwrap();
+        export(&store, &open);
+        for file in walk(&open) {
+            let (mode, owners) = (std::fs::metadata(&file).unwrap().mode(), if file.is_dir() { 0o700 } else { 0o600 });
+            assert_eq!(mode & 0o777, owners, "{}", file.display());
+        }
         let exported = files(&folder);
         for secret in ["whsec_", "galley_h"] {
             assert!(exported.iter().all(|(_, text)| !text.contains(secret)), "{secret}");

@@ -45,6 +45,15 @@ on_both_engines! {
             let path = format!("/webhooks?id={}", webhook["id"].as_str().unwrap());
             program.request(Method::DELETE, &path).send().await.unwrap();
         }
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        for body in ["\u{1b}[31m\u{9b}31m no JSON", "{\"type\": \"\u{202e}x\", \"data\": \"\u{9b}31m\"}"] {
+            let url = format!("http://127.0.0.1:{port}/");
+            client.post(url).body(body).send().await.unwrap();
+            let mut lines = shown.by_ref().map(Result::unwrap);
+            let head = lines.find(|line| line.contains("not signed")).unwrap();
+            let all = head + &lines.take_while(|line| !line.is_empty()).collect::<String>();
+            assert!(!all.contains(|c: char| c.is_control() || c == '\u{202e}'), "{all:?}");
+        }
         listener.kill().unwrap();
         listener.wait().unwrap();
     }

@@ -30,7 +30,14 @@ impl FromRequest<App> for JsonBody {
     type Rejection = Error;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Error> {
-        let bytes = received(request, app, app.limits().body_max, Kind::Json).await?;
+        Self::read(request, app, app.limits().body_max).await
+    }
+}
+
+impl JsonBody {
+    /// Reads one of at most so many bytes.
+    async fn read(request: Request, app: &App, max: usize) -> Result<Self, Error> {
+        let bytes = received(request, app, max, Kind::Json).await?;
         let large = bytes.clone();
         let value = app.process(bytes.len(), move || json::parse(&large)).await;
         match value {
@@ -47,12 +54,30 @@ impl Argument for JsonBody {
     }
 }
 
+/// The same, of somebody who shows no token: JSON takes many times the memory of its text.
+#[derive(Debug)]
+pub(crate) struct StrangersBody(pub(crate) JsonBody);
+
+impl FromRequest<App> for StrangersBody {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Error> {
+        JsonBody::read(request, app, STRANGERS_MAX).await.map(Self)
+    }
+}
+
+impl Argument for StrangersBody {
+    fn tell(facts: &mut Facts) {
+        facts.body = true;
+    }
+}
+
 /// The fields of a form that a browser sends (`application/x-www-form-urlencoded`), each once.
 #[derive(Debug)]
 pub(crate) struct FormBody(HashMap<String, String>);
 
-/// The most bytes of a form.
-const FORM_MAX: usize = 16 * 1024;
+/// The most bytes of a body of somebody who shows no token.
+const STRANGERS_MAX: usize = 16 * 1024;
 
 impl FormBody {
     /// What the field says; nothing where it is not there.
@@ -65,7 +90,7 @@ impl FromRequest<App> for FormBody {
     type Rejection = Error;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Error> {
-        let bytes = received(request, app, FORM_MAX, Kind::Form).await?;
+        let bytes = received(request, app, STRANGERS_MAX, Kind::Form).await?;
         let mut fields = HashMap::new();
         // What is no text would become another one.
         if percent_decode(&bytes).decode_utf8().is_err() {

@@ -411,6 +411,16 @@ on_both_engines! {
         assert_eq!(state(&service).await, before);
     }
 
+    async fn a_stranger_has_little_read(store: TestStore) {
+        let service = Service::start(store).await;
+        let body = format!("{{\"code\": [{}]}}", "0,".repeat(10_000));
+        for (path, kind) in [("/invites/accept", "application/json"), ("/invite", "application/x-www-form-urlencoded")] {
+            let request = service.request(Method::POST, path).body(body.clone());
+            Answer::of(request.header("content-type", kind)).await
+                .assert_problem(413, "payload_too_large", &[]);
+        }
+    }
+
     async fn webhooks_hear_of_members(store: TestStore) {
         let webhook_addresses = AddressPolicy { allowed: Vec::new(), allows_loopback: true };
         let service = Service::start_with(store, Limits { webhook_addresses, ..Limits::default() }).await;

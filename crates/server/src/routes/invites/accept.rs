@@ -10,7 +10,7 @@ use galley_storage::WriteTx;
 
 use super::schema;
 use crate::http::app::App;
-use crate::http::body::JsonBody;
+use crate::http::body::{JsonBody, StrangersBody};
 use crate::http::error::Error;
 use crate::http::fields::text;
 use crate::http::idempotency::IdempotencyKey;
@@ -37,7 +37,7 @@ use crate::operations::invites::{self, Acceptance, Accepted};
 pub(crate) async fn handle(
     State(app): State<App>,
     key: IdempotencyKey,
-    JsonBody { mut fields, .. }: JsonBody,
+    StrangersBody(JsonBody { mut fields, .. }): StrangersBody,
 ) -> Result<Response, Error> {
     let code = fields.required("code", text(Ok::<String, _>));
     let username = fields.required("username", text(Username::parse));
