@@ -51,7 +51,7 @@ pub(crate) fn run(
     signals: &Signals,
     mut figure: impl FnMut(String, String, String),
 ) -> Result<bool> {
-    let Some(programs) = build(signals)? else { return Ok(false) };
+    let Some(programs) = build(size, signals)? else { return Ok(false) };
     let runs = match size {
         Size::Short => SHORT_RUNS,
         Size::Long => LONG_RUNS,
@@ -87,17 +87,22 @@ pub(crate) fn run(
 }
 
 /// Returns where the programs are, unless they can't be built.
-fn build(signals: &Signals) -> Result<Option<PathBuf>> {
+fn build(size: Size, signals: &Signals) -> Result<Option<PathBuf>> {
     if Command::new("c++").arg("--version").output().is_err() {
         bail!("libFuzzer needs a C++ compiler: apt-get install g++");
     }
     // With the name of a target, build scripts and macros are not counted.
     let triple = host()?;
     let directory = cargo::target_directory().join("fuzz");
+    let profile = match size {
+        Size::Short => "short",
+        Size::Long => "release",
+    };
     let mut command = cargo::command("build");
     command.args([
         "--locked",
-        "--release",
+        "--profile",
+        profile,
         "--manifest-path",
         "fuzz/Cargo.toml",
         "--target",
@@ -105,7 +110,7 @@ fn build(signals: &Signals) -> Result<Option<PathBuf>> {
     ]);
     command.arg("--target-dir").arg(&directory).env("RUSTFLAGS", COUNTED);
     let status = child::run(&mut command, signals)?;
-    Ok(status.success().then(|| directory.join(triple).join("release")))
+    Ok(status.success().then(|| directory.join(triple).join(profile)))
 }
 
 /// The machine that this is compiled on and for.

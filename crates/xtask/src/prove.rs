@@ -36,13 +36,49 @@ const PARTS: &[Part] = &[
         name: "death",
         says: "killed again and again under load",
         package: "galley",
-        tests: &["kills::", "invites::killed"],
+        tests: &["kills::", "invites::killed", "a_restore_that_was_killed_goes_on"],
+    },
+    Part {
+        name: "power",
+        says: "all that a power cut may leave",
+        package: "galley",
+        tests: &["power::"],
+    },
+    Part {
+        name: "disk",
+        says: "full, failing and slow",
+        package: "galley",
+        tests: &["full_disk::", "failing_disk::"],
+    },
+    Part {
+        name: "database",
+        says: "PostgreSQL restarted, failed over, cut off; servers replaced and killed",
+        package: "galley",
+        tests: &["outages::", "nodes::", "replicas::"],
+    },
+    Part {
+        name: "upgrade",
+        says: "stores of every earlier schema",
+        package: "galley",
+        tests: &["upgrade::"],
     },
     Part {
         name: "deliveries",
-        says: "a million deliveries under a simulated clock",
+        says: "deliveries under a simulated clock, and of several programs at once",
         package: "galley-storage",
-        tests: &["simulation::"],
+        tests: &["simulation::", "deliveries::"],
+    },
+    Part {
+        name: "attack",
+        says: "everybody against every route, and what is sent where it must not be",
+        package: "galley-server",
+        tests: &["matrix::", "escalation::", "addresses::", "edge::", "bad_input::"],
+    },
+    Part {
+        name: "model",
+        says: "random requests beside a model",
+        package: "galley-server",
+        tests: &["model::"],
     },
 ];
 

@@ -15,6 +15,7 @@
 mod bundle;
 mod commands;
 mod export;
+mod failing_disk;
 mod first_start;
 mod full_disk;
 mod import;

@@ -1,6 +1,4 @@
 //! A store as a whole: copied between engines, kept as a file while it is written to, and put back.
-//!
-//! `GALLEY_TEST_PIECES` says how many pieces are copied.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -9,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use galley_storage::DatabaseUrl;
+use galley_testing::proof::size;
 use galley_testing::{Behaviour, Receiver, TestStore, on_both_engines};
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
@@ -18,7 +17,7 @@ use crate::program::{KEY, Program, data_dir, galley, init_token, piece, run, std
 const CLIENTS: usize = 8;
 
 fn pieces() -> usize {
-    std::env::var("GALLEY_TEST_PIECES").map_or(40, |count| count.parse().unwrap())
+    size(40, 40, 100_000)
 }
 
 /// A command on a store, always with the same key.

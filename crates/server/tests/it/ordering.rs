@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use galley_testing::on_both_engines;
+use galley_testing::proof::size;
 use serde_json::{Value, json};
 
 use crate::service::{Service, piece_in};
@@ -138,8 +139,7 @@ on_both_engines! {
         let service = Arc::new(Service::start(store).await);
         let reference = service.create("/content-pieces", &service.piece("reference")).await;
         service.create("/content-pieces", &service.piece("end")).await;
-        let inserts: usize =
-            std::env::var("GALLEY_TEST_INSERTS").map_or(60, |count| count.parse().unwrap());
+        let inserts: usize = size(60, 60, 1_000);
         let mut writers = Vec::new();
         for writer in 0..16 {
             let (service, reference) = (Arc::clone(&service), reference.clone());
