@@ -202,7 +202,6 @@ async fn expand_run(
     let waiting = matched.webhooks.get(*done..).unwrap_or_default();
     let webhooks = &waiting[..waiting.len().min((*left).max(1))];
     let count = if *done == 0 { (*left / webhooks.len().max(1)).max(1) } else { 1 };
-    *left = left.saturating_sub(count * webhooks.len());
     let events = tx
         .query(
             "SELECT sequence, id FROM events
@@ -217,6 +216,7 @@ async fn expand_run(
             |row| Ok((row.int(0)?, row.parse::<EventId>(1)?)),
         )
         .await?;
+    *left = left.saturating_sub(events.len().max(1) * webhooks.len());
     let locked = lines.lock(tx, *workspace, webhooks).await?;
     let sending = webhooks::which_send(tx, *workspace, webhooks).await?;
     let mut rows: Vec<Vec<Value<'_>>> = Vec::new();

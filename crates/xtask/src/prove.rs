@@ -72,7 +72,7 @@ const PARTS: &[Part] = &[
         name: "attack",
         says: "everybody against every route, and what is sent where it must not be",
         package: "galley-server",
-        tests: &["matrix::", "escalation::", "addresses::", "edge::", "bad_input::"],
+        tests: &["matrix::", "escalation::", "addresses::", "edge::", "wire::", "bad_input::"],
     },
     Part {
         name: "model",

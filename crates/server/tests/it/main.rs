@@ -47,3 +47,4 @@ mod traffic;
 mod variants;
 mod walks;
 mod webhooks;
+mod wire;

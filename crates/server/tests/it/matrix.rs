@@ -8,6 +8,7 @@ use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
 use crate::described::DOCUMENT;
+use crate::query_count::of_requests;
 use crate::service::{ALL, Answer, Service, TokenKind};
 
 /// What is answered on a route, beside 401 and what follows from the permission.
@@ -546,8 +547,13 @@ on_both_engines! {
             // In this body the only id of another workspace's is the one that is tried.
             let keep = ids_of_home(&service, &[&mine, &my_member, &my_webhook]);
             let absent = target.absent_but(&keep);
+            let work = || of_requests(service.statements.take());
+            work();
             let answer = target.ask(&service, Some(&service.home.token), method).await;
+            let foreign = work();
             let truly = absent.ask(&service, Some(&service.home.token), method).await;
+            // As much work, so that it takes as long.
+            assert_eq!(foreign, work(), "{method} {target:?} against {absent:?}");
             assert_eq!(seen(&answer), seen(&truly), "{method} {target:?} against {absent:?}");
             let refused = answer.status.is_client_error() || answer.body == json!([]);
             assert!(refused, "{method} {target:?}: {answer:?}");

@@ -53,7 +53,10 @@ on_both_engines! {
 }
 
 /// Without those of deliveries and mails, which are looked for, or counted, now and then.
-fn of_requests(mut statements: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
-    statements.retain(|sql, _| !sql.contains("webhook_queues") && !sql.contains("FROM mails"));
+pub(crate) fn of_requests(mut statements: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let is_background = |sql: &str| {
+        ["webhook_queues", "FROM mails", "last_used_at_ms ="].iter().any(|one| sql.contains(one))
+    };
+    statements.retain(|sql, _| !is_background(sql));
     statements
 }

@@ -1,0 +1,80 @@
+//! Requests that two readers of HTTP may take for different ones: each is taken for one, or refused, and nothing in a body is
+//! ever taken for a request.
+
+use std::time::Duration;
+
+use galley_testing::on_both_engines;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::service::Service;
+
+/// Asks for what nobody else asks for: an answer to it is another answer than the one before.
+const MARKED: &str = "GET /problems/validation HTTP/1.1\r\nhost: x\r\n\r\n";
+
+/// The statuses that come for some bytes, until the server closes or says nothing any more, and whether it has closed.
+async fn statuses(service: &Service, bytes: &[u8]) -> (Vec<String>, bool) {
+    let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    let (mut came, mut buffer) = (Vec::new(), [0; 4_096]);
+    let closed = loop {
+        match tokio::time::timeout(Duration::from_millis(700), stream.read(&mut buffer)).await {
+            Ok(Ok(0) | Err(_)) => break true,
+            Ok(Ok(count)) => came.extend_from_slice(&buffer[..count]),
+            Err(_) => break false,
+        }
+    };
+    let text = String::from_utf8_lossy(&came);
+    let lines = text.split("HTTP/1.1 ").skip(1);
+    (lines.map(|line| line[..3].to_owned()).collect(), closed)
+}
+
+on_both_engines! {
+    async fn a_request_is_one_whoever_reads_it(store: TestStore) {
+        let service = Service::start(store).await;
+        let head = format!(
+            "POST /tags HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n",
+            service.home.token
+        );
+        let body = "{\"label\":\"a\"}";
+        let length = body.len();
+        // What is sent behind the head's first lines, and what must come: what is refused ends the connection, so
+        // that nobody's next request is taken for the rest of it.
+        for (rest, first, may_follow) in [
+            (format!("content-length: {length}\r\n\r\n{body}"), "201", true),
+            // One length twice is one length.
+            (format!("content-length: {length}\r\ncontent-length: {length}\r\n\r\n{body}"), "201", true),
+            ("transfer-encoding: chunked\r\n\r\nd\r\n{\"label\":\"a\"}\r\n0\r\n\r\n".to_owned(), "201", true),
+            // Both: the length is not taken, and the connection not kept.
+            (format!("content-length: 3\r\ntransfer-encoding: chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"), "201", false),
+            (format!("content-length: {length}\r\ncontent-length: 3\r\n\r\n{body}"), "400", false),
+            (format!("content-length: {length}, {length}\r\n\r\n{body}"), "400", false),
+            (format!("content-length: +{length}\r\n\r\n{body}"), "400", false),
+            (format!("content-length: 0x{length:x}\r\n\r\n{body}"), "400", false),
+            (format!("content-length : {length}\r\n\r\n{body}"), "400", false),
+            (format!("transfer-encoding: chunked, identity\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"), "400", false),
+            (format!("x: y\r\n folded: z\r\ncontent-length: {length}\r\n\r\n{body}"), "400", false),
+            ("transfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n{\"label\":\"a\"}\r\n0\r\n\r\n".to_owned(), "400", false),
+            ("transfer-encoding: chunked\r\n\r\nd;x=\ny\r\n{\"label\":\"a\"}\r\n0\r\n\r\n".to_owned(), "400", false),
+        ] {
+            let bytes = format!("{head}{rest}{MARKED}");
+            let (came, closed) = statuses(&service, bytes.as_bytes()).await;
+            assert_eq!(came.first().map(String::as_str), Some(first), "{rest:?}: {came:?}");
+            if may_follow {
+                assert_eq!(came.len(), 2, "{rest:?}: {came:?}");
+            } else {
+                assert!(came.len() == 1 && closed, "{rest:?}: {came:?}, closed: {closed}");
+            }
+        }
+        // What is in the body of a request that is refused for its head is no request.
+        for (line, first) in [
+            ("POST /tags HTTP/1.1\r\nhost: x\r\n", "401"),
+            ("POST /nothing HTTP/1.1\r\nhost: x\r\n", "404"),
+            ("POST /invites/accept HTTP/1.1\r\nhost: x\r\n", "415"),
+        ] {
+            let bytes = format!("{line}content-length: {}\r\n\r\n{MARKED}", MARKED.len());
+            let (came, _) = statuses(&service, bytes.as_bytes()).await;
+            assert_eq!(came, [first], "{line:?}");
+        }
+    }
+}
