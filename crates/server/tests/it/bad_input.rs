@@ -182,8 +182,11 @@ fn table(names: &Names) -> Vec<Bad> {
     ] {
         add("POST", "/content-pieces/batch", Body::Json(text), 400, reason, issues);
     }
-    let one = Body::Json(format!("{{\"pieces\":[{good}]}}"));
-    add("POST", "/content-pieces/batch?dryRun=true", one, 400, "validation", &["dryRun"]);
+    for query in ["dryRun=true", "dryRun=yes", "dryRun=true&dryRun=true", "dryRun=%FF"] {
+        let one = Body::Json(format!("{{\"pieces\":[{good}]}}"));
+        let path = format!("/content-pieces/batch?{query}");
+        add("POST", &path, one, 400, "validation", &["dryRun"]);
+    }
 
     // Too long.
     for (name, length) in [

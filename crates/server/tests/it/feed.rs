@@ -196,7 +196,7 @@ on_both_engines! {
 on_both_engines! {
     async fn a_stream_says_what_is_wrong(store: TestStore) {
         let service = Service::start(store).await;
-        for (name, value) in [("last-event-id", "x"), ("last-event-id", "-1")] {
+        for (name, value) in [("last-event-id", "x"), ("last-event-id", "-1"), ("last-event-id", "-0"), ("last-event-id", "+5")] {
             let request = service.request(Method::GET, "/events").bearer_auth(&service.home.token);
             let request = request.header("accept", "text/event-stream").header(name, value);
             let answer = crate::service::Answer::of(request).await;

@@ -16,7 +16,7 @@ use crate::http::error::Error;
 use crate::http::fields::{Fields, objects};
 use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::json;
-use crate::http::problem::{Issue, Step};
+use crate::http::problem::Step;
 use crate::http::query::Query;
 use crate::http::response::Made;
 use crate::openapi::schemas;
@@ -64,10 +64,11 @@ pub(crate) async fn handle(
 ) -> Result<Response, Error> {
     if query.boolean("dryRun") {
         let invalid = Invalid::new("unsupported", "is for one piece at a time");
-        Error::refuse(vec![Issue::new(vec![Step::Field("dryRun".to_owned())], &invalid)])?;
+        query.refuse("dryRun", &invalid);
     }
     let (reader, bytes) = (app.clone(), body.bytes.clone());
-    let (fields, drafts) = app.process_apart(move || read(&reader, body)).await;
+    let (mut fields, drafts) = app.process_apart(move || read(&reader, body)).await;
+    fields.add(query.into_issues());
     let drafts = refuse_all(&app, &actor, fields, drafts).await?;
     let new: Vec<_> = drafts.into_iter().filter_map(|draft| draft.new).collect();
     let (scope, environment) = (actor.scope(), app.environment().clone());

@@ -52,8 +52,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Follow {
         let Some(given) = given.filter(|_| is_wanted) else {
             return Ok(Self { is_wanted, last_event_id: None });
         };
-        let number = given.to_str().ok().and_then(|text| text.trim().parse::<i64>().ok());
-        match number.filter(|&number| number >= 0) {
+        let digits = given
+            .to_str()
+            .ok()
+            .map(str::trim)
+            .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        match digits.and_then(|digits| digits.parse::<i64>().ok()) {
             Some(number) => Ok(Self { is_wanted, last_event_id: Some(number) }),
             None => {
                 let invalid = Invalid::new("invalid_number", "must be the number of an event");
