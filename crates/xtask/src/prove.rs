@@ -29,6 +29,8 @@ struct Part {
     package: &'static str,
     /// Names of tests, or parts of them.
     tests: &'static [&'static str],
+    /// Whether they do more in a short run than `cargo xtask test` has them do; a short run leaves out the others.
+    grows: bool,
 }
 
 const PARTS: &[Part] = &[
@@ -37,48 +39,56 @@ const PARTS: &[Part] = &[
         says: "killed again and again under load",
         package: "galley",
         tests: &["kills::", "invites::killed", "a_restore_that_was_killed_goes_on"],
+        grows: true,
     },
     Part {
         name: "power",
         says: "all that a power cut may leave",
         package: "galley",
         tests: &["power::"],
+        grows: true,
     },
     Part {
         name: "disk",
         says: "full, failing and slow",
         package: "galley",
         tests: &["full_disk::", "failing_disk::"],
+        grows: false,
     },
     Part {
         name: "database",
         says: "PostgreSQL restarted, failed over, cut off; servers replaced and killed",
         package: "galley",
         tests: &["outages::", "nodes::", "replicas::"],
+        grows: false,
     },
     Part {
         name: "upgrade",
         says: "stores of every earlier schema",
         package: "galley",
         tests: &["upgrade::"],
+        grows: true,
     },
     Part {
         name: "deliveries",
         says: "deliveries under a simulated clock, and of several programs at once",
         package: "galley-storage",
         tests: &["simulation::", "deliveries::"],
+        grows: true,
     },
     Part {
         name: "attack",
         says: "everybody against every route, and what is sent where it must not be",
         package: "galley-server",
         tests: &["matrix::", "escalation::", "addresses::", "edge::", "wire::", "bad_input::"],
+        grows: false,
     },
     Part {
         name: "model",
         says: "random requests beside a model",
         package: "galley-server",
         tests: &["model::"],
+        grows: true,
     },
 ];
 
@@ -102,7 +112,13 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<ExitCode> {
     }
     let is_wanted =
         |name: &str| arguments.parts.is_empty() || arguments.parts.iter().any(|one| one == name);
-    let parts: Vec<&Part> = PARTS.iter().filter(|part| is_wanted(part.name)).collect();
+    // What is asked for by name is done in any case.
+    let is_worth_it = |part: &&Part| match arguments.size {
+        Size::Long => true,
+        Size::Short => part.grows || !arguments.parts.is_empty(),
+    };
+    let parts = PARTS.iter().filter(|part| is_wanted(part.name)).filter(is_worth_it);
+    let parts: Vec<&Part> = parts.collect();
     let signals = Signals::listen()?;
     let mut steps = Steps::default();
     let profile = match arguments.size {
