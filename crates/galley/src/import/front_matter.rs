@@ -116,10 +116,27 @@ fn yaml(front: &str) -> Result<Map<String, Value>, Malformed> {
             Err(Malformed { line: 1, message: "the front matter is not a mapping".to_owned() })
         }
         Err(error) => Err(Malformed {
-            line: error.location().map_or(1, |at| usize::try_from(at.line()).unwrap_or(1)),
+            line: error
+                .location()
+                .map_or(1, |at| line_of(front, usize::try_from(at.line()).unwrap_or(1))),
             message: first_line(&error.without_snippet().to_string()),
         }),
     }
+}
+
+/// The line of a file that YAML calls by this number: for YAML a carriage return alone ends a line, too.
+fn line_of(front: &str, number: usize) -> usize {
+    let (mut yaml_line, mut line) = (1, 1);
+    let mut characters = front.chars().peekable();
+    while let Some(character) = characters.next() {
+        if yaml_line >= number {
+            break;
+        }
+        let is_half = character == '\r' && characters.peek() == Some(&'\n');
+        yaml_line += usize::from(character == '\n' || (character == '\r' && !is_half));
+        line += usize::from(character == '\n');
+    }
+    line
 }
 
 fn first_line(text: &str) -> String {
@@ -139,6 +156,17 @@ mod tests {
         let toml = split(toml).unwrap();
         assert_eq!(toml.body, "Body\n");
         assert_eq!(toml, split(yaml).unwrap());
+    }
+
+    #[test]
+    fn lines_are_those_of_the_file() {
+        for (text, line) in
+            [("---\na: b\r\nc: [\r\n---\n", 4), ("---\r\r\na: b\r\r\rc: \u{0}\n---\n", 3)]
+        {
+            let malformed = split(text).unwrap_err();
+            assert!((2..=line).contains(&malformed.line), "{text:?}: {malformed:?}");
+        }
+        assert_eq!(line_of("a\rb\r\nc\nd", 4), 3);
     }
 
     #[test]
