@@ -430,7 +430,7 @@ pub(crate) fn comma_separated<T: Display>(items: &[T]) -> String {
 
 /// How many items a list in a statement has at the most: below what either engine takes as
 /// parameters.
-pub(crate) const IN_LIST_MAX: usize = 30_000;
+const IN_LIST_MAX: usize = 30_000;
 
 /// From this many items on, all rows of a workspace cost less than a list of those wanted.
 const IN_LIST_WORTH_MAX: usize = 4_096;

@@ -21,7 +21,7 @@ use galley_domain::delivery::{HELD_MAX, Health, Lane, Outcome, Status, Step};
 use galley_domain::event::{EventType, Occurrence};
 use galley_domain::{ContentGroupId, DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 
-use crate::content_pieces::{IN_LIST_MAX, in_list};
+use crate::content_pieces::in_list;
 use crate::error::{Error, Result};
 use crate::row::Row;
 use crate::tx::{Tx, WriteTx};
@@ -138,9 +138,7 @@ pub async fn lock_ahead(
     }
     for (workspace, webhooks) in wanted {
         let webhooks: Vec<WebhookId> = webhooks.into_iter().collect();
-        for some in webhooks.chunks(IN_LIST_MAX) {
-            lines.lock(tx, workspace, some).await?;
-        }
+        lines.lock(tx, workspace, &webhooks).await?;
     }
     Ok(())
 }
@@ -185,7 +183,8 @@ pub async fn expand(
             return Ok(true);
         }
     }
-    Ok(more)
+    // Those that were looked up ahead end where there would have been too much to do.
+    Ok(more || left == 0)
 }
 
 /// Makes deliveries of the next events of a run, or of the next event for some of its webhooks; says

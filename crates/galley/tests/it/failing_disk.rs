@@ -165,14 +165,15 @@ async fn a_slow_disk_slows_writes_and_no_reads() {
     told.write(&program, &group, "before").await;
     let fault = Fault::begin(&strace, &program, "fsync,fdatasync:delay_enter=300000");
     let read = async {
-        let mut slowest = Duration::ZERO;
+        let (mut slowest, mut quick) = (Duration::ZERO, 0);
         for _ in 0..100 {
             let started = Instant::now();
             program.get("/content-pieces/list").await;
             slowest = slowest.max(started.elapsed());
+            quick += usize::from(started.elapsed() < DELAY / 3);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        slowest
+        (slowest, quick)
     };
     let write = async {
         let started = Instant::now();
@@ -182,9 +183,11 @@ async fn a_slow_disk_slows_writes_and_no_reads() {
         }
         started.elapsed()
     };
-    let (slowest_read, written) = tokio::join!(read, write);
+    let ((slowest_read, quick), written) = tokio::join!(read, write);
     drop(fault);
     assert!(written >= 3 * DELAY, "the disk was not slow: {written:?}");
+    // One that waited for a sync would not be.
+    assert!(quick > 50, "of 100 reads only {quick} were quick");
     told.assert_kept(&program).await;
     let found =
         format!("3 writes in {written:?}, 100 reads beside them, the slowest {slowest_read:?}");

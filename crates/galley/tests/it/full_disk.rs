@@ -9,7 +9,7 @@ use galley_testing::{TestStore, skipped};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-use crate::program::{Program, data_dir, galley, init_token, piece};
+use crate::program::{Program, data_dir, galley, init_token, piece, under};
 
 /// Whether this user may have mounts of its own.
 fn may_mount() -> bool {
@@ -30,17 +30,11 @@ fn serve_on_small_disk(store: &TestStore) -> Program {
     let script = "mount -t tmpfs -o size=8m,mode=700 tmpfs \"$GALLEY_DATA_DIR\" \
         && head -c 4194304 /dev/zero > \"$GALLEY_DATA_DIR/ballast\" \
         && exec \"$0\" serve --listen 127.0.0.1:0";
-    let plain = galley(store);
+    let mut plain = galley(store);
+    plain.env("GALLEY_INIT_TOKEN", init_token());
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]);
-    command.arg(plain.get_program()).current_dir(store.directory());
-    for (name, value) in plain.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command.env("GALLEY_INIT_TOKEN", init_token());
+    let command = under(command, &plain);
     Program::start(command)
 }
 

@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use galley_testing::proof::{figure, size};
 use galley_testing::{TestStore, skipped};
@@ -20,7 +20,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::program::{Program, data_dir, galley, init_token, piece};
+use crate::program::{Program, data_dir, galley, init_token, piece, under};
 
 const CLIENTS: u64 = 8;
 
@@ -76,23 +76,16 @@ enum Call {
 
 /// Runs a server under strace; what it asked of the system is in `log` when it has ended.
 fn serve_recorded(strace: &Path, store: &TestStore, log: &Path) -> Program {
-    let plain = galley(store);
+    let mut plain = galley(store);
+    plain.env("GALLEY_INIT_TOKEN", init_token()).args(["serve", "--listen", "127.0.0.1:0"]);
     let mut command = Command::new(strace);
     command.args(["-f", "-qq", "-yy", "-xx", "-s", "16777216", "-e", "signal=none", "-e"]);
     command.arg(
         "trace=openat,write,pwrite64,writev,pwritev,sendto,sendmsg,ftruncate,fallocate,fsync,fdatasync,rename,renameat,\
          renameat2,unlink,unlinkat,link,linkat",
     );
-    command.arg("-o").arg(log).arg(plain.get_program()).current_dir(store.directory());
-    for (name, value) in plain.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command.env("GALLEY_INIT_TOKEN", init_token());
-    command.args(["serve", "--listen", "127.0.0.1:0"]);
-    Program::start(command)
+    command.arg("-o").arg(log);
+    Program::start(under(command, &plain))
 }
 
 /// Tells the server behind strace to stop, and waits for both.
@@ -113,7 +106,12 @@ enum Done {
 
 /// Makes pieces and renames each, in bursts with pauses in which the log is folded in; what each request did, by the number
 /// that is its id.
-async fn write(program: &Program, life: usize, rounds: usize) -> HashMap<u64, Done> {
+async fn write(
+    program: &Program,
+    database: &Path,
+    life: usize,
+    rounds: usize,
+) -> HashMap<u64, Done> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let group = program.group().await;
     let mut all = HashMap::new();
@@ -144,9 +142,22 @@ async fn write(program: &Program, life: usize, rounds: usize) -> HashMap<u64, Do
             }
         });
         all.extend(futures_util::future::join_all(burst).await.into_iter().flatten());
-        tokio::time::sleep(Duration::from_millis(if round % 2 == 0 { 1_400 } else { 0 })).await;
+        if round % 2 == 0 {
+            folded_in(database).await;
+        }
     }
     all
+}
+
+/// Waits until what is in the log is in the database's file, too.
+async fn folded_in(database: &Path) {
+    let changed = |file: &Path| std::fs::metadata(file).unwrap().modified().unwrap();
+    let log = database.with_extension("db-wal");
+    let started = Instant::now();
+    while changed(database) < changed(&log) {
+        assert!(started.elapsed() < Duration::from_mins(1), "the log is not folded in");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 fn text(slug: &str) -> String {
@@ -551,12 +562,16 @@ async fn a_power_cut_at_any_moment_loses_nothing_that_was_answered() {
     for life in 0..2 {
         let log = store.directory().join(format!("record-{life}"));
         let program = serve_recorded(&strace, &store, &log);
-        done.extend(write(&program, life, rounds).await);
+        done.extend(write(&program, &directory.join("galley.db"), life, rounds).await);
         stop(program);
         read_record(&log, &directory, &mut calls);
     }
     let answers = calls.iter().filter(|call| matches!(call, Call::Answer { .. })).count();
     assert_eq!(answers, done.len(), "each answer is in the record");
+    // A log is begun anew after it was folded in, so that what is written over is among it.
+    let begins_anew = |call: &&Call| matches!(call, Call::Write { path, offset: Some(0), .. } if path.ends_with("galley.db-wal"));
+    let begun = calls.iter().filter(begins_anew).count();
+    assert!(begun >= 3, "the log was begun anew {begun} times");
     // Where nothing is open there is nothing but what is sure.
     let mut disk = Disk::default();
     let mut places = 0;

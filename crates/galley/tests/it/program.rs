@@ -42,6 +42,21 @@ pub(crate) fn galley(store: &TestStore) -> Command {
     command
 }
 
+/// The same command, started by another program: what that one is told stands before it.
+pub(crate) fn under(mut outer: Command, plain: &Command) -> Command {
+    outer.arg(plain.get_program()).args(plain.get_args());
+    if let Some(directory) = plain.get_current_dir() {
+        outer.current_dir(directory);
+    }
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
+    }
+    outer
+}
+
 fn without_settings(command: &mut Command) {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("GALLEY_")) {
         command.env_remove(name);

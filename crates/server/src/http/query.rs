@@ -94,8 +94,7 @@ impl Query {
     /// A decimal number from `min` to `max`.
     pub(crate) fn integer(&mut self, name: &str, min: i64, max: i64) -> Option<i64> {
         let text = self.text(name)?;
-        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        match text.parse().ok().filter(|number| digits && (min..=max).contains(number)) {
+        match whole_number(&text).filter(|number| (min..=max).contains(number)) {
             Some(number) => Some(number),
             None => {
                 let message = format!("must be a whole number from {min} to {max}");
@@ -161,6 +160,11 @@ impl Query {
         query.append_pair(name, value);
         format!("{}?{}", self.path, query.finish())
     }
+}
+
+/// A number of digits alone.
+pub(crate) fn whole_number(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The identifier of a resource that a request is about.

@@ -1,6 +1,6 @@
 //! The lines of webhooks: a row each, which is locked by whoever works on the line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use galley_domain::delivery::Health;
 use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
@@ -183,9 +183,9 @@ impl Lines {
                 self.put(line);
             }
         }
-        let of_workspace = self.locked.iter_mut().filter(|((of, _), _)| *of == workspace);
-        let wanted = of_workspace.filter(|((_, webhook), _)| webhooks.contains(webhook));
-        Ok(wanted.map(|(_, line)| line).collect())
+        let wanted: BTreeSet<_> = webhooks.iter().map(|webhook| (workspace, *webhook)).collect();
+        let locked = self.locked.iter_mut().filter(|(of, _)| wanted.contains(of));
+        Ok(locked.map(|(_, line)| line).collect())
     }
 
     /// Keeps what the lines that are locked now are locked for.

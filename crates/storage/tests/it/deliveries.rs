@@ -355,6 +355,30 @@ on_both_engines! {
         assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), 0);
     }
 
+    async fn what_is_left_over_is_told_of(store: TestStore) {
+        const WEBHOOKS: usize = 30;
+        let open = Open::new(store).await;
+        for _ in 0..WEBHOOKS {
+            webhook(&open).await;
+        }
+        happen(&open, 1).await;
+        happen(&open, 1).await;
+        for is_more in [true, false] {
+            let expand = async move |tx: &WriteTx<'_>| {
+                let (mut lines, front) = (Lines::default(), Front::default());
+                // One delivery more than an event makes.
+                let max = WEBHOOKS + usize::from(!is_more);
+                deliveries::lock_ahead(tx, &mut lines, &front, &[], max).await?;
+                let new_id = || DeliveryId::new(id());
+                let more = deliveries::expand(tx, &mut lines, &front, new_id, max, NOW).await?;
+                lines.save(tx).await?;
+                Ok(more)
+            };
+            assert_eq!(write(&open.database, expand).await, is_more);
+        }
+        assert_eq!(open.count("deliveries").await, 2 * WEBHOOKS as i64);
+    }
+
     async fn what_is_under_way_is_not_dropped(store: TestStore) {
         let open = Open::new(store).await;
         let (workspace, id) = (open.workspace, webhook(&open).await);

@@ -20,6 +20,7 @@ use super::feed::{self, Seen};
 use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::problem::{Issue, Problem, Reason, Step};
+use crate::http::query::whole_number;
 use crate::openapi::endpoint::{Argument, Facts};
 
 /// How long the stream is silent at the most.
@@ -52,12 +53,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Follow {
         let Some(given) = given.filter(|_| is_wanted) else {
             return Ok(Self { is_wanted, last_event_id: None });
         };
-        let digits = given
-            .to_str()
-            .ok()
-            .map(str::trim)
-            .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-        match digits.and_then(|digits| digits.parse::<i64>().ok()) {
+        match given.to_str().ok().and_then(|text| whole_number(text.trim())) {
             Some(number) => Ok(Self { is_wanted, last_event_id: Some(number) }),
             None => {
                 let invalid = Invalid::new("invalid_number", "must be the number of an event");
