@@ -1,10 +1,16 @@
 //! How Cargo is run from here, and where the workspace and its target directory are.
 
 use std::{
+    collections::HashMap,
     env,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, ExitStatus},
 };
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::{child, signals::Signals};
 
 /// Returns a Cargo command in the workspace's root, as a developer's own shell would run it.
 pub(crate) fn command(subcommand: &str) -> Command {
@@ -34,6 +40,55 @@ pub(crate) fn workspace_root() -> PathBuf {
 pub(crate) fn target_directory() -> PathBuf {
     let chosen = env::var_os("CARGO_TARGET_DIR").filter(|path| !path.is_empty());
     workspace_root().join(chosen.unwrap_or_else(|| "target".into()))
+}
+
+/// A crate's integration tests, built.
+pub(crate) struct TestProgram {
+    program: PathBuf,
+    package: PathBuf,
+}
+
+impl TestProgram {
+    /// Returns a command that runs it as Cargo would.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.current_dir(&self.package).env("CARGO_MANIFEST_DIR", &self.package);
+        command
+    }
+}
+
+/// Builds the tests of the whole workspace, as `cargo xtask test` does, so that nothing is built twice; returns the
+/// integration tests by their crate's folder, or how the build failed.
+pub(crate) fn test_programs(
+    profile: &str,
+    signals: &Signals,
+) -> Result<Result<HashMap<String, TestProgram>, ExitStatus>> {
+    let mut build = command("test");
+    build.args(["--locked", "--no-run", "--workspace", "--profile", profile]);
+    let status = child::run(&mut build, signals)?;
+    if !status.success() {
+        return Ok(Err(status));
+    }
+    // Nothing is left to be built, so this tells only where everything is.
+    let told = child::output(build.args(["--quiet", "--message-format", "json"]))?;
+    let messages = told.lines().map(serde_json::from_str::<Value>);
+    let mut programs = HashMap::new();
+    for message in messages {
+        let message = message.context("Cargo speaks another language")?;
+        if let Some((name, program)) = test_program(&message) {
+            programs.insert(name, program);
+        }
+    }
+    Ok(Ok(programs))
+}
+
+/// The crate's folder and the program, where this is about integration tests.
+fn test_program(message: &Value) -> Option<(String, TestProgram)> {
+    let is_it = message["target"]["kind"][0] == "test" && message["target"]["name"] == "it";
+    let program = message["executable"].as_str().filter(|_| is_it)?.into();
+    let package = Path::new(message["manifest_path"].as_str()?).parent()?.to_path_buf();
+    let name = package.file_name()?.to_str()?.to_owned();
+    Some((name, TestProgram { program, package }))
 }
 
 fn describes_this_package(variable: &str) -> bool {

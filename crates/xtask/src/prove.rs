@@ -4,6 +4,7 @@
 //! report becomes a row of the table. A short run is for every change, a long one for a release.
 
 use std::{
+    collections::HashMap,
     env, fs,
     io::{BufRead, BufReader, PipeReader, Write},
     path::{Path, PathBuf},
@@ -15,18 +16,21 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use crate::{
-    ProveArguments, Size, TestArguments, cargo, child, fuzz,
+    ProveArguments, Size, TestArguments,
+    cargo::{self, TestProgram},
+    child, fuzz,
     signals::Signals,
     step::Steps,
     test::{self, Variables},
 };
 
-/// What is proved, by tests of one package each.
+/// What is proved, by tests of one crate each.
 struct Part {
     name: &'static str,
     /// What it shows.
     says: &'static str,
-    package: &'static str,
+    /// The crate's folder.
+    folder: &'static str,
     /// Names of tests, or parts of them.
     tests: &'static [&'static str],
     /// Whether they do more in a short run than `cargo xtask test` has them do; a short run leaves out the others.
@@ -37,56 +41,56 @@ const PARTS: &[Part] = &[
     Part {
         name: "death",
         says: "killed again and again under load",
-        package: "galley",
+        folder: "galley",
         tests: &["kills::", "invites::killed", "a_restore_that_was_killed_goes_on"],
         grows: true,
     },
     Part {
         name: "power",
         says: "all that a power cut may leave",
-        package: "galley",
+        folder: "galley",
         tests: &["power::"],
         grows: true,
     },
     Part {
         name: "disk",
         says: "full, failing and slow",
-        package: "galley",
+        folder: "galley",
         tests: &["full_disk::", "failing_disk::"],
         grows: false,
     },
     Part {
         name: "database",
         says: "PostgreSQL restarted, failed over, cut off; servers replaced and killed",
-        package: "galley",
+        folder: "galley",
         tests: &["outages::", "nodes::", "replicas::"],
         grows: false,
     },
     Part {
         name: "upgrade",
         says: "stores of every earlier schema",
-        package: "galley",
+        folder: "galley",
         tests: &["upgrade::"],
         grows: true,
     },
     Part {
         name: "deliveries",
         says: "deliveries under a simulated clock, and of several programs at once",
-        package: "galley-storage",
+        folder: "storage",
         tests: &["simulation::", "deliveries::"],
         grows: true,
     },
     Part {
         name: "attack",
         says: "everybody against every route, and what is sent where it must not be",
-        package: "galley-server",
+        folder: "server",
         tests: &["matrix::", "escalation::", "addresses::", "edge::", "wire::", "bad_input::"],
         grows: false,
     },
     Part {
         name: "model",
         says: "random requests beside a model",
-        package: "galley-server",
+        folder: "server",
         tests: &["model::"],
         grows: true,
     },
@@ -125,15 +129,12 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<ExitCode> {
         Size::Short => "ci",
         Size::Long => "release",
     };
-    let mut build = cargo::command("test");
-    build.args(["--locked", "--no-run", "--profile", profile]);
-    for part in &parts {
-        build.args(["--package", part.package]);
-    }
+    let mut programs = HashMap::new();
     if !parts.is_empty() {
-        let status = steps.run("Build of the proofs", || child::run(&mut build, &signals))?;
-        if !status.success() {
-            return Ok(child::exit_code(status));
+        let built = steps.run("Build of the proofs", || cargo::test_programs(profile, &signals))?;
+        match built {
+            Ok(built) => programs = built,
+            Err(status) => return Ok(child::exit_code(status)),
         }
     }
     let needed =
@@ -145,7 +146,9 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<ExitCode> {
     for (place, part) in parts.iter().enumerate() {
         let title = format!("{} of {}: {}, {}", place + 1, parts.len(), part.name, part.says);
         let log = logs.join(format!("{}.log", part.name));
-        let mut command = test_command(part, profile, arguments.size, &variables);
+        let program = programs.get(part.folder);
+        let program = program.with_context(|| format!("crates/{} has no tests", part.folder))?;
+        let mut command = test_command(part, program, arguments.size, &variables);
         let holds =
             steps.run(&title, || watch(&mut command, part.name, &log, &signals, &mut figures))?;
         if !holds {
@@ -176,10 +179,9 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<ExitCode> {
 }
 
 /// The tests of a part, one after another: each takes as much of the machine as it wants.
-fn test_command(part: &Part, profile: &str, size: Size, variables: &Variables) -> Command {
-    let mut command = cargo::command("test");
-    command.args(["--quiet", "--locked", "--profile", profile, "--package", part.package]);
-    command.args(["--test", "it", "--"]).args(part.tests);
+fn test_command(part: &Part, program: &TestProgram, size: Size, variables: &Variables) -> Command {
+    let mut command = program.command();
+    command.arg("--quiet").args(part.tests);
     command.args(["--include-ignored", "--nocapture", "--test-threads=1"]);
     command.env("GALLEY_PROVE", size.name()).env("RUST_BACKTRACE", "0");
     for (name, value) in variables {
