@@ -2,7 +2,7 @@
 //!
 //! This file is the command line and nothing else. Each command is a module of its own:
 //! [`test`](mod@test), [`prove`], [`serve`] (`cargo xtask postgres`), [`openapi`] and [`bench`](mod@bench). What they
-//! share is [`postgres`], the throw-away server, [`mail_server`], a Python with one, [`programs`], others that tests
+//! share is [`postgres`], the throw-away server, [`python`], what tests need of that, [`programs`], others that they
 //! need, [`child`], how other programs are run, and [`cargo`], how Cargo is.
 
 mod bench;
@@ -10,11 +10,11 @@ mod cargo;
 mod child;
 mod debian;
 mod fuzz;
-mod mail_server;
 mod openapi;
 mod postgres;
 mod programs;
 mod prove;
+mod python;
 mod serve;
 mod signals;
 mod step;

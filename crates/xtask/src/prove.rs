@@ -88,6 +88,13 @@ const PARTS: &[Part] = &[
         grows: false,
     },
     Part {
+        name: "contract",
+        says: "requests made up out of the description",
+        folder: "galley",
+        tests: &["contract::"],
+        grows: true,
+    },
+    Part {
         name: "model",
         says: "random requests beside a model",
         folder: "server",

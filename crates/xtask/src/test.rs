@@ -1,11 +1,12 @@
 //! `cargo xtask test`: the tests of the whole workspace, on SQLite and on PostgreSQL.
 //!
 //! The tests themselves leave out what needs PostgreSQL when its address is not in their
-//! environment, or a mail server when the Python for one is not; this command provides both, and says
+//! environment, or a mail server or another program when that one is not; this command provides both, and says
 //! at the end what was left out and why.
 
 use std::{
     ffi::{OsStr, OsString},
+    path::PathBuf,
     process::{Command, ExitCode, ExitStatus},
 };
 
@@ -13,9 +14,9 @@ use anyhow::{Result, anyhow, bail};
 
 use crate::{
     TestArguments, cargo, child,
-    mail_server::{self, PYTHON_VARIABLE},
     postgres::{self, Provision},
     programs::PROGRAMS,
+    python::ENVIRONMENTS,
     signals::Signals,
     step::Steps,
 };
@@ -67,17 +68,17 @@ pub(crate) fn provide(
 ) -> Result<(Variables, Provision)> {
     let provision = provide_postgres(arguments, steps)?;
     let mut variables: Variables = provision.variables().into_iter().collect();
-    match steps.run("Mail server: set up", mail_server::provide) {
-        Ok(python) => variables.push((PYTHON_VARIABLE, Some(python.into()))),
-        Err(reason) => steps.skip("Tests with a mail server", &format!("{reason:#}")),
+    let mut add = |name: &str, variable, provide: &dyn Fn() -> Result<PathBuf>| match steps
+        .run(&format!("{name}: set up"), provide)
+    {
+        Ok(path) => variables.push((variable, Some(path.into()))),
+        Err(reason) => steps.skip(&format!("Tests with {name}"), &format!("{reason:#}")),
+    };
+    for environment in &ENVIRONMENTS {
+        add(environment.name, environment.variable, &|| environment.provide());
     }
     for program in &PROGRAMS {
-        match steps.run(&format!("{}: set up", program.name), || program.provide()) {
-            Ok(path) => variables.push((program.variable, Some(path.into()))),
-            Err(reason) => {
-                steps.skip(&format!("Tests with {}", program.name), &format!("{reason:#}"));
-            }
-        }
+        add(program.name, program.variable, &|| program.provide());
     }
     Ok((variables, provision))
 }

@@ -14,6 +14,7 @@
 
 mod bundle;
 mod commands;
+mod contract;
 mod export;
 mod failing_disk;
 mod first_start;

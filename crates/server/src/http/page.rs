@@ -103,6 +103,7 @@ pub(crate) struct PageById {
     /// The identifier of an item: the list goes on after it, also when it is gone.
     last_id: Option<String>,
     /// Where the list goes on: as the `Link` header of its last part says.
+    #[param(pattern = "^[A-Za-z0-9_-]+$")]
     cursor: Option<String>,
 }
 

@@ -35,7 +35,8 @@ fn at(schema: &Value, schemas: &Value, depth: usize) -> Option<Value> {
         }
         return Some(Value::Object(whole));
     }
-    if let Some(forms) = schema["anyOf"].as_array() {
+    // Beside a type they are conditions.
+    if let (Some(forms), None) = (schema["anyOf"].as_array(), schema.get("type")) {
         return forms.iter().filter(|form| form["type"] != "null").find_map(inner);
     }
     // What may also be null has several types.

@@ -3,6 +3,7 @@
 //! A handler's `#[utoipa::path]` and its doc comment say what is particular to it; `rules` adds
 //! what follows from its arguments and its method.
 
+mod conditions;
 pub(crate) mod content;
 pub(crate) mod endpoint;
 mod examples;

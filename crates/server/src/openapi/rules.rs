@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::endpoint::{Fact, Facts};
-use super::{examples, schemas, shape, webhooks};
+use super::{conditions, examples, schemas, shape, webhooks};
 use crate::http::problem::{Issue, Problem, ProblemBody, Reason, Step};
 
 const JSON: &str = "application/json";
@@ -64,7 +64,8 @@ pub(super) fn complete(mut document: Value, facts: &[Fact]) -> Value {
     shape::modernise(&mut document);
     shape::inline_texts(&mut document);
     let schemas = document["components"]["schemas"].take();
-    let schemas = require_in_answers(&document, schemas);
+    let mut schemas = require_in_answers(&document, schemas);
+    conditions::add(&mut schemas);
     webhooks::add_examples(&mut document["webhooks"], &schemas);
     let mut paths = document["paths"].take();
     let mut responses = Map::new();
@@ -73,6 +74,7 @@ pub(super) fn complete(mut document: Value, facts: &[Fact]) -> Value {
         let operation = Operation { path, method, facts, has_get, schemas: &schemas };
         operation.complete(&mut paths[path][*method], &mut responses);
     }
+    link_what_is_made(&mut paths);
     let used = |name: &str| operations(&paths).any(|operation| operation["tags"][0] == name);
     let tags: Vec<Value> = TAGS
         .iter()
@@ -196,8 +198,21 @@ impl Operation<'_> {
     }
 
     fn complete_parameters(&self, operation: &mut Value) {
-        let mut parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+        let mut parameters: Vec<Value> = Vec::new();
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            // What a route says of a parameter itself counts before what many share.
+            match parameters.iter_mut().find(|known| known["name"] == parameter["name"]) {
+                Some(known) => *known = parameter.clone(),
+                None => parameters.push(parameter.clone()),
+            }
+        }
         for parameter in &mut parameters {
+            if parameter["in"] == "query" && parameter["required"] != true {
+                parameter["allowEmptyValue"] = true.into();
+            }
+            if parameter["name"] == "lastId" && parameter["schema"].get("pattern").is_none() {
+                parameter["schema"]["pattern"] = self.pattern_of_items(operation);
+            }
             if let (None, Some(about)) =
                 (parameter.get("description"), parameter["schema"].get("description").cloned())
             {
@@ -234,6 +249,12 @@ impl Operation<'_> {
         if !parameters.is_empty() {
             operation["parameters"] = Value::Array(parameters);
         }
+    }
+
+    /// The pattern of the identifiers in the list that is answered.
+    fn pattern_of_items(&self, operation: &Value) -> Value {
+        let list = &operation["responses"]["200"]["content"][JSON]["schema"];
+        self.resource(&list["items"])["properties"]["id"]["pattern"].clone()
     }
 
     fn complete_body(&self, operation: &mut Value) {
@@ -455,6 +476,28 @@ impl Operation<'_> {
     }
 }
 
+/// Says of what is made how it is read and deleted.
+fn link_what_is_made(paths: &mut Value) {
+    let items = paths.as_object_mut().into_iter().flatten();
+    for item in items.map(|(_, item)| item) {
+        let links: Map<String, Value> = ["get", "delete"]
+            .into_iter()
+            .filter_map(|method| Some((method, item.get(method)?)))
+            .filter(|(_, operation)| has_parameter(operation, "id"))
+            .map(|(method, operation)| {
+                let operation = &operation["operationId"];
+                let parameters = json!({"id": "$response.body#/id"});
+                let link = json!({"operationId": operation, "parameters": parameters});
+                (method.to_owned(), link)
+            })
+            .collect();
+        let made = item.pointer_mut("/post/responses/201");
+        if let Some(made) = made.filter(|_| !links.is_empty()) {
+            made["links"] = Value::Object(links);
+        }
+    }
+}
+
 fn has_parameter(operation: &Value, name: &str) -> bool {
     let parameters = operation["parameters"].as_array().into_iter().flatten();
     parameters.into_iter().any(|parameter| parameter["name"] == name)
@@ -630,7 +673,10 @@ fn parameters() -> Value {
             "Idempotency-Key",
             "A key of the client's choosing: a repeat with the same key and body within 24 hours gets \
              the first success again, and changes nothing.",
-            json!({"type": "string", "minLength": 1, "maxLength": 255, "examples": ["order-17"]}),
+            json!({
+                "type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[\t\x20-\x7e]+$",
+                "examples": ["order-17"],
+            }),
         ),
     })
 }

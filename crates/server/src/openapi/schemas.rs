@@ -9,8 +9,8 @@ use galley_content::Effect;
 use galley_domain::event::EventType;
 use galley_domain::permission::{Permission as PermissionOf, Resource};
 use serde_json::json;
-use utoipa::openapi::schema::{Object, Schema, SchemaType};
-use utoipa::openapi::{ObjectBuilder, RefOr, Type};
+use utoipa::openapi::schema::{AnyOfBuilder, Object, Schema, SchemaType};
+use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 /// The digits of the identifiers in examples.
@@ -63,8 +63,7 @@ pub(crate) struct Time;
 
 impl PartialSchema for Time {
     fn schema() -> RefOr<Schema> {
-        let format =
-            utoipa::openapi::SchemaFormat::KnownFormat(utoipa::openapi::KnownFormat::DateTime);
+        let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
         text("A time in UTC with milliseconds (RFC 3339).")
             .format(Some(format))
             .pattern(Some(r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$"))
@@ -74,6 +73,114 @@ impl PartialSchema for Time {
 }
 
 impl ToSchema for Time {}
+
+/// Characters that nobody sees, as the inside of a class; white space and control characters are not among them.
+const HIDDEN: &str = concat!(
+    "\u{ad}\u{34f}\u{61c}\u{115f}-\u{1160}\u{17b4}-\u{17b5}\u{180b}-\u{180f}\u{200b}-\u{200f}\u{202a}-\u{202e}",
+    "\u{2060}-\u{206f}\u{2800}\u{3164}\u{fe00}-\u{fe0f}\u{feff}\u{ffa0}\u{fff0}-\u{fffb}",
+    "\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}",
+);
+
+/// A character that somebody sees.
+fn shown() -> String {
+    let blank = r"\s\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000";
+    format!("[^{blank}{HIDDEN}]")
+}
+
+/// What stands in a field of a request that is a text of some form.
+macro_rules! texts {
+    ($($name:ident = $doc:literal, $max:literal, $example:literal, $pattern:expr;)*) => {$(
+        #[doc = $doc]
+        pub(crate) struct $name;
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                let text = text($doc).min_length(Some(1)).max_length(Some($max));
+                text.pattern(Some($pattern)).examples([json!($example)]).into()
+            }
+        }
+
+        impl ToSchema for $name {}
+    )*};
+}
+
+texts! {
+    Username = "The short name of a user.", 64, "ann", format!("^{}+$", shown());
+    FullName = "The name of a user that people read.", 255, "Ann Example", full_name();
+}
+
+/// Where webhooks are sent to.
+pub(crate) struct WebhookUrl;
+
+impl PartialSchema for WebhookUrl {
+    fn schema() -> RefOr<Schema> {
+        text("An absolute http or https URL.")
+            .min_length(Some(1))
+            .max_length(Some(2_048))
+            .format(Some(SchemaFormat::Custom("uri".to_owned())))
+            .pattern(Some(r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\x00-\x20\x7f-\xa0]+$"))
+            .examples([json!("https://example.org/hooks/galley")])
+            .into()
+    }
+}
+
+impl ToSchema for WebhookUrl {}
+
+/// On a line, nothing that turns its direction, and something that is seen.
+fn full_name() -> String {
+    let other = r"[^\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]";
+    format!("^{other}*{}{other}*$", shown())
+}
+
+/// A time as clients give it.
+pub(crate) struct GivenTime;
+
+impl PartialSchema for GivenTime {
+    fn schema() -> RefOr<Schema> {
+        given_time("2026-11-20T10:30:00+01:00").into()
+    }
+}
+
+impl ToSchema for GivenTime {}
+
+/// The same where there may be none.
+pub(crate) struct ClearableTime;
+
+impl PartialSchema for ClearableTime {
+    fn schema() -> RefOr<Schema> {
+        let string = ObjectBuilder::from(Object::with_type(SchemaType::Type(Type::String)));
+        let null = ObjectBuilder::from(Object::with_type(SchemaType::Type(Type::Null)));
+        given_time("2027-01-01T09:00:00+01:00").item(string.max_length(Some(0))).item(null).into()
+    }
+}
+
+impl ToSchema for ClearableTime {}
+
+fn given_time(example: &str) -> AnyOfBuilder {
+    let string = || ObjectBuilder::from(Object::with_type(SchemaType::Type(Type::String)));
+    let of = |format| string().format(Some(SchemaFormat::KnownFormat(format)));
+    let without_offset = concat!(
+        r"^[12]\d{3}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T",
+        r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?$"
+    );
+    AnyOfBuilder::new()
+        .item(of(KnownFormat::DateTime))
+        .item(of(KnownFormat::Date))
+        .item(string().pattern(Some(without_offset)))
+        .examples([json!(example)])
+}
+
+/// A switch that can't be turned on.
+pub(crate) struct Never;
+
+impl PartialSchema for Never {
+    fn schema() -> RefOr<Schema> {
+        let boolean = Object::with_type(SchemaType::Type(Type::Boolean));
+        ObjectBuilder::from(boolean).enum_values(Some([false])).into()
+    }
+}
+
+impl ToSchema for Never {}
 
 /// One of the colors of tags.
 pub(crate) struct Color;

@@ -26,7 +26,7 @@ pub(super) fn modernise(document: &mut Value) {
         if let Some(forms) = object.remove("oneOf") {
             object.insert("anyOf".to_owned(), forms);
         }
-        let is_schema = object.contains_key("type") || object.contains_key("$ref");
+        let is_schema = ["type", "$ref", "anyOf"].iter().any(|key| object.contains_key(*key));
         if is_schema
             && !object.contains_key("in")
             && let Some(example) = object.remove("example")

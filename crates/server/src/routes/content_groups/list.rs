@@ -15,7 +15,6 @@ use crate::http::page::{self, Page, PageById};
 use crate::http::prefer::Freshness;
 use crate::http::query::Query;
 use crate::http::response;
-use crate::openapi::schemas;
 use crate::operations::Scope;
 use crate::representation::content_group::{ContentGroupBody, Descendants, nested};
 
@@ -29,7 +28,7 @@ use crate::representation::content_group::{ContentGroupBody, Descendants, nested
     operation_id = "listContentGroups",
     params(
         (
-            "ancestor" = Option<schemas::ContentGroupId>, Query,
+            "ancestor" = Option<String>, Query,
             description = "The group whose children are listed; one that isn't there has none"
         ),
         ("subtree" = Option<bool>, Query, description = "With what is under them, whole"),

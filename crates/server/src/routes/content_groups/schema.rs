@@ -10,7 +10,12 @@ use crate::openapi::schemas;
 #[derive(ToSchema)]
 pub(super) struct NewContentGroup {
     /// What people call it, without control characters; not unique.
-    #[schema(min_length = 1, max_length = 255, example = "Posts")]
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        example = "Posts"
+    )]
     name: String,
     /// The group under which it stands; absent or null, it stands at the top.
     #[schema(value_type = Option<schemas::ContentGroupId>)]
@@ -23,7 +28,13 @@ pub(super) struct ContentGroupChange {
     #[schema(value_type = schemas::ContentGroupId)]
     id: String,
     /// What people call it, without control characters; not unique.
-    #[schema(required = false, min_length = 1, max_length = 255, example = "Posts")]
+    #[schema(
+        required = false,
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        example = "Posts"
+    )]
     name: String,
     /// The group under which it is moved; null moves it to the top.
     #[schema(value_type = Option<schemas::ContentGroupId>)]

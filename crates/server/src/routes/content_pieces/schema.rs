@@ -3,7 +3,7 @@
 #![expect(dead_code, reason = "requests are read field by field; only the schemas are used")]
 
 use serde_json::{Value, json};
-use utoipa::openapi::schema::{Schema, SchemaType, Type};
+use utoipa::openapi::schema::{AnyOfBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{ObjectBuilder, RefOr};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
@@ -36,13 +36,17 @@ pub(super) struct NewContentPiece {
     content_group_id: String,
     /// A time of the author's choosing: an ISO 8601 date, or date and time. Without an offset it is in
     /// UTC. An empty text counts as absent.
-    #[schema(example = "2026-11-20T10:30:00+01:00")]
+    #[schema(inline, required = false, value_type = schemas::ClearableTime)]
     date: Option<String>,
     /// HTML, to 65,536 bytes, cleaned of what is not safe to show.
     #[schema(max_length = 65536, example = "<p>A first piece.</p>")]
     description: Option<String>,
     /// The address of an image: an absolute http or https URL, or a relative reference.
-    #[schema(max_length = 2048, example = "https://example.org/cover.png")]
+    #[schema(
+        format = "uri-reference",
+        max_length = 2048,
+        example = "https://example.org/cover.png"
+    )]
     cover_url: Option<String>,
     /// What the cover shows, for those who can't see it.
     #[schema(max_length = 1024, example = "A harbour at dawn")]
@@ -50,7 +54,7 @@ pub(super) struct NewContentPiece {
     #[schema(max_length = 1024, example = "1200px")]
     cover_width: Option<String>,
     /// Where the piece is at home on the web: an absolute http or https URL, or a relative reference.
-    #[schema(max_length = 2048, example = "https://example.org/hello")]
+    #[schema(format = "uri-reference", max_length = 2048, example = "https://example.org/hello")]
     canonical_link: Option<String>,
     #[schema(max_length = 1024, example = "hello.md")]
     filename: Option<String>,
@@ -103,13 +107,17 @@ pub(super) struct ContentPieceChange {
     content_group_id: String,
     /// A time of the author's choosing: an ISO 8601 date, or date and time. Without an offset it is in
     /// UTC. An empty text counts as absent.
-    #[schema(example = "2026-11-20T10:30:00+01:00")]
+    #[schema(inline, required = false, value_type = schemas::ClearableTime)]
     date: Option<String>,
     /// HTML, to 65,536 bytes, cleaned of what is not safe to show.
     #[schema(max_length = 65536, example = "<p>A first piece.</p>")]
     description: Option<String>,
     /// The address of an image: an absolute http or https URL, or a relative reference.
-    #[schema(max_length = 2048, example = "https://example.org/cover.png")]
+    #[schema(
+        format = "uri-reference",
+        max_length = 2048,
+        example = "https://example.org/cover.png"
+    )]
     cover_url: Option<String>,
     /// What the cover shows, for those who can't see it.
     #[schema(max_length = 1024, example = "A harbour at dawn")]
@@ -117,7 +125,7 @@ pub(super) struct ContentPieceChange {
     #[schema(max_length = 1024, example = "1200px")]
     cover_width: Option<String>,
     /// Where the piece is at home on the web: an absolute http or https URL, or a relative reference.
-    #[schema(max_length = 2048, example = "https://example.org/hello")]
+    #[schema(format = "uri-reference", max_length = 2048, example = "https://example.org/hello")]
     canonical_link: Option<String>,
     #[schema(max_length = 1024, example = "hello.md")]
     filename: Option<String>,
@@ -142,11 +150,12 @@ struct CustomData;
 
 impl PartialSchema for CustomData {
     fn schema() -> RefOr<Schema> {
-        let types = vec![Type::String, Type::Object, Type::Array, Type::Null];
-        ObjectBuilder::new()
-            .schema_type(SchemaType::Array(types))
-            .examples([json!("{\"pinned\":true}")])
-            .into()
+        let text = ObjectBuilder::new()
+            .schema_type(SchemaType::Type(Type::String))
+            .content_media_type("application/json");
+        let types = vec![Type::Object, Type::Array, Type::Null];
+        let json = ObjectBuilder::new().schema_type(SchemaType::Array(types));
+        AnyOfBuilder::new().item(text).item(json).examples([json!("{\"pinned\":true}")]).into()
     }
 }
 
@@ -175,8 +184,10 @@ pub(super) struct ListParameters {
     #[param(minimum = 1, maximum = 1000, default = 20, example = 50)]
     per_page: Option<i64>,
     /// The `order` of a piece: the list goes on after it.
+    #[param(pattern = "^([0-9A-Za-z]{5})*(?!0{5})[0-9A-Za-z]{5}$")]
     last_order: Option<String>,
     /// Where the list goes on: as the `Link` header of its last part says.
+    #[param(pattern = "^[A-Za-z0-9_-]+$")]
     cursor: Option<String>,
 }
 

@@ -48,10 +48,10 @@ struct Parameters {
     params(
         Parameters,
         (
-            "Last-Event-ID" = Option<i64>, Header,
+            "Last-Event-ID" = Option<String>, Header,
             description = "Where a stream goes on: the `sequence` of the last event that came. It counts \
-                           before `after`.",
-            minimum = 0, example = 1042,
+                           before `after`. Pages don't look at it.",
+            example = "1042",
         ),
     ),
     responses(

@@ -16,10 +16,10 @@ pub(super) struct Acceptance {
     code: String,
     /// The short name of a new user, unique in the installation whatever its case: 1 to 64 characters, no
     /// white space or control characters.
-    #[schema(min_length = 1, max_length = 64, example = "ann")]
+    #[schema(value_type = schemas::Username)]
     username: String,
     /// The name of a new user that people read, without control characters.
-    #[schema(min_length = 1, max_length = 255, example = "Ann Example")]
+    #[schema(value_type = schemas::FullName)]
     full_name: String,
 }
 

@@ -4,17 +4,19 @@
 
 use utoipa::ToSchema;
 
+use crate::openapi::schemas;
+
 /// A change of the own profile.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub(super) struct ProfileChange {
     /// The name that people read, without control characters.
-    #[schema(required = false, min_length = 1, max_length = 255, example = "Ann Example")]
+    #[schema(required = false, value_type = schemas::FullName)]
     full_name: String,
     /// The short name, without white space or control characters; unique in the installation.
-    #[schema(required = false, min_length = 1, max_length = 64, example = "ann")]
+    #[schema(required = false, value_type = schemas::Username)]
     username: String,
     /// Where the picture is: an absolute http or https URL, or a relative reference.
-    #[schema(max_length = 2048, example = "https://example.org/ann.png")]
+    #[schema(format = "uri-reference", max_length = 2048, example = "https://example.org/ann.png")]
     avatar: Option<String>,
 }

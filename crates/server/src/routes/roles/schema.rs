@@ -10,7 +10,12 @@ use crate::openapi::schemas;
 #[derive(ToSchema)]
 pub(super) struct NewRole {
     /// Its name, without control characters, unique in the workspace.
-    #[schema(min_length = 1, max_length = 255, example = "Author")]
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        example = "Author"
+    )]
     name: String,
     /// One sentence for people.
     #[schema(max_length = 1024, example = "Writes pieces.")]
@@ -26,7 +31,13 @@ pub(super) struct RoleChange {
     #[schema(value_type = schemas::RoleId)]
     id: String,
     /// Its name, without control characters, unique in the workspace.
-    #[schema(required = false, min_length = 1, max_length = 255, example = "Author")]
+    #[schema(
+        required = false,
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        example = "Author"
+    )]
     name: String,
     /// One sentence for people.
     #[schema(max_length = 1024, example = "Writes pieces.")]

@@ -10,7 +10,12 @@ use crate::openapi::schemas;
 #[derive(ToSchema)]
 pub(super) struct NewTag {
     /// What people call it, without control characters; not unique.
-    #[schema(min_length = 1, max_length = 255, example = "News")]
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        example = "News"
+    )]
     label: String,
     /// The color that it is shown in: `gray`, unless given.
     #[schema(value_type = Option<schemas::Color>)]
@@ -23,7 +28,13 @@ pub(super) struct TagChange {
     #[schema(value_type = schemas::TagId)]
     id: String,
     /// What people call it, without control characters; not unique.
-    #[schema(required = false, min_length = 1, max_length = 255, example = "News")]
+    #[schema(
+        required = false,
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        example = "News"
+    )]
     label: String,
     /// The color that it is shown in.
     #[schema(required = false, value_type = schemas::Color)]

@@ -11,7 +11,12 @@ use crate::openapi::schemas;
 #[schema(rename_all = "camelCase")]
 pub(super) struct NewToken {
     /// What people call it, without control characters.
-    #[schema(min_length = 1, max_length = 255, example = "The site's build")]
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        example = "The site's build"
+    )]
     name: String,
     /// One sentence for people.
     #[schema(max_length = 1024, example = "Reads what is published.")]
@@ -24,10 +29,10 @@ pub(super) struct NewToken {
     #[schema(min_items = 1, max_items = 100, value_type = Option<Vec<schemas::ContentGroupReference>>)]
     content_group_ids: Option<Vec<String>>,
     /// The extension that it belongs to.
-    #[schema(max_length = 100, example = "search")]
+    #[schema(max_length = 100, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "search")]
     extension: Option<String>,
     /// When it ends, as an ISO 8601 date or date-time in the future. Null, or absent: never.
-    #[schema(example = "2027-01-01T00:00:00Z")]
+    #[schema(inline, required = false, value_type = schemas::ClearableTime)]
     expires_at: Option<String>,
 }
 
@@ -38,7 +43,13 @@ pub(super) struct TokenChange {
     #[schema(value_type = schemas::TokenId)]
     id: String,
     /// What people call it, without control characters.
-    #[schema(required = false, min_length = 1, max_length = 255, example = "The site's build")]
+    #[schema(
+        required = false,
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        example = "The site's build"
+    )]
     name: String,
     /// One sentence for people.
     #[schema(max_length = 1024, example = "Reads what is published.")]
@@ -50,9 +61,9 @@ pub(super) struct TokenChange {
     #[schema(min_items = 1, max_items = 100, value_type = Option<Vec<schemas::ContentGroupReference>>)]
     content_group_ids: Option<Vec<String>>,
     /// The extension that it belongs to.
-    #[schema(max_length = 100, example = "search")]
+    #[schema(max_length = 100, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "search")]
     extension: Option<String>,
     /// When it ends, as an ISO 8601 date or date-time; null: never.
-    #[schema(example = "2027-01-01T00:00:00Z")]
+    #[schema(inline, required = false, value_type = schemas::ClearableTime)]
     expires_at: Option<String>,
 }

@@ -13,7 +13,12 @@ pub(super) struct NewVariant {
     #[schema(pattern = "^[a-z0-9_]{1,20}$", example = "de")]
     key: String,
     /// What people call it, without control characters.
-    #[schema(min_length = 1, max_length = 255, example = "German")]
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        example = "German"
+    )]
     label: String,
     /// One sentence for people.
     #[schema(max_length = 1024, example = "For readers in Germany.")]
@@ -29,7 +34,13 @@ pub(super) struct VariantChange {
     #[schema(required = false, pattern = "^[a-z0-9_]{1,20}$", example = "de")]
     key: String,
     /// What people call it, without control characters.
-    #[schema(required = false, min_length = 1, max_length = 255, example = "German")]
+    #[schema(
+        required = false,
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        example = "German"
+    )]
     label: String,
     /// One sentence for people.
     #[schema(max_length = 1024, example = "For readers in Germany.")]

@@ -10,14 +10,15 @@ use crate::openapi::schemas;
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub(super) struct ListParameters {
+    /// How many items at the most.
+    #[param(minimum = 1, maximum = 100, default = 20, example = 50)]
+    per_page: Option<i64>,
     /// Only those of this webhook.
-    #[param(value_type = Option<schemas::WebhookId>)]
     webhook_id: Option<String>,
     /// Only those that have come so far.
     #[param(value_type = Option<schemas::DeliveryStatus>)]
     status: Option<String>,
     /// Only those of this event.
-    #[param(value_type = Option<schemas::EventId>)]
     event_id: Option<String>,
 }
 

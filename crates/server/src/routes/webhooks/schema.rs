@@ -28,10 +28,15 @@ pub(super) struct NewWebhookMetadata {
 #[derive(ToSchema)]
 pub(super) struct NewWebhook {
     /// Where the event is sent to: an absolute http or https URL without user and password.
-    #[schema(min_length = 1, max_length = 2048, example = "https://example.org/hooks/galley")]
+    #[schema(value_type = schemas::WebhookUrl)]
     url: String,
     /// What people call it, without control characters.
-    #[schema(min_length = 1, max_length = 255, example = "Rebuild the site")]
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        example = "Rebuild the site"
+    )]
     name: String,
     /// One sentence for people.
     #[schema(max_length = 1024, example = "Starts a build when a post appears.")]
@@ -55,13 +60,16 @@ pub(super) struct WebhookChange {
     /// Where the event is sent to: an absolute http or https URL without user and password.
     #[schema(
         required = false,
-        min_length = 1,
-        max_length = 2048,
-        example = "https://example.org/hooks/galley"
-    )]
+        value_type = schemas::WebhookUrl)]
     url: String,
     /// What people call it, without control characters.
-    #[schema(required = false, min_length = 1, max_length = 255, example = "Rebuild the site")]
+    #[schema(
+        required = false,
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        example = "Rebuild the site"
+    )]
     name: String,
     /// One sentence for people.
     #[schema(max_length = 1024, example = "Starts a build when a post appears.")]
@@ -87,7 +95,7 @@ pub(super) struct WebhookToRecover {
     #[schema(value_type = schemas::WebhookId)]
     id: String,
     /// From when on: an ISO 8601 date or date-time.
-    #[schema(example = "2026-11-20T09:30:00Z")]
+    #[schema(inline, value_type = schemas::GivenTime)]
     since: String,
 }
 

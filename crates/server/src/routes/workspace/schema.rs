@@ -8,12 +8,22 @@ use utoipa::ToSchema;
 #[derive(ToSchema)]
 pub(super) struct WorkspaceChange {
     /// What people call it, without control characters.
-    #[schema(required = false, min_length = 1, max_length = 255, example = "The Harbour Times")]
+    #[schema(
+        required = false,
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
+        example = "The Harbour Times"
+    )]
     name: String,
     /// One sentence for people.
     #[schema(max_length = 1024, example = "News from the harbour.")]
     description: Option<String>,
     /// Where its logo is: an absolute http or https URL, or a relative reference.
-    #[schema(max_length = 2048, example = "https://example.org/logo.png")]
+    #[schema(
+        format = "uri-reference",
+        max_length = 2048,
+        example = "https://example.org/logo.png"
+    )]
     logo: Option<String>,
 }

@@ -12,6 +12,7 @@ use crate::http::error::Error;
 use crate::http::page::PageById;
 use crate::http::page::{self, Page};
 use crate::http::query::Query;
+use crate::openapi::schemas;
 use crate::representation::workspace_member::MembershipBody;
 use crate::routes::workspace::sees_billing;
 
@@ -23,7 +24,13 @@ use crate::routes::workspace::sees_billing;
     get,
     path = "/workspace-memberships/list-workspaces",
     operation_id = "listWorkspaces",
-    params(PageById),
+    params(
+        PageById,
+        (
+            "lastId" = Option<schemas::WorkspaceId>, Query,
+            description = "The identifier of a workspace: the list goes on after it, also when it is gone."
+        ),
+    ),
     responses(
         (status = 200, body = [MembershipBody<'_>]),
     ),

@@ -11,10 +11,10 @@ use crate::openapi::schemas;
 #[schema(rename_all = "camelCase")]
 pub(super) struct NewInvite {
     /// The e-mail address that the invite goes to.
-    #[schema(max_length = 254, example = "ann@example.org")]
+    #[schema(format = Email, min_length = 1, max_length = 254, example = "ann@example.org")]
     email: String,
     /// What they are called until they say so themselves, without control characters.
-    #[schema(min_length = 1, max_length = 255, example = "Ann Example")]
+    #[schema(value_type = schemas::FullName)]
     name: String,
     #[schema(value_type = schemas::RoleId)]
     role_id: String,

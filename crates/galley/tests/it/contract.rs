@@ -1,0 +1,92 @@
+//! Requests of all kinds, made up by Schemathesis out of the service's own description: each is answered as that says.
+//!
+//! What the description can't say, and what the generator must know beside it, is in `tests/contract`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use galley_testing::proof::{figure, size};
+use galley_testing::{TestStore, on_both_engines, skipped};
+use reqwest::Method;
+
+use crate::program::{Program, data_dir, galley, init_token};
+
+/// One go of the generator: its phases, how many requests it makes up for each operation, and for how many seconds it
+/// begins anew.
+struct Go {
+    phases: &'static str,
+    examples: u32,
+    seconds: Option<u32>,
+}
+
+const fn go(phases: &'static str, examples: u32, seconds: Option<u32>) -> Go {
+    Go { phases, examples, seconds }
+}
+
+const ALONE: &str = "examples,coverage,fuzzing";
+
+/// Requests one after another, each with what an earlier one made.
+const LINKED: &str = "stateful";
+
+on_both_engines! {
+    async fn whatever_is_asked_is_answered_as_described(store: TestStore) {
+        let Some(schemathesis) = std::env::var_os("GALLEY_TEST_SCHEMATHESIS").map(PathBuf::from) else {
+            return skipped("Schemathesis: GALLEY_TEST_SCHEMATHESIS is not set (cargo xtask test sets it)");
+        };
+        let program = serve(&store);
+        let goes = size(
+            vec![go("examples,fuzzing", 2, None)],
+            vec![go(ALONE, 5, None), go(LINKED, 10, Some(20))],
+            vec![go(ALONE, 1_700, None), go(LINKED, 100, Some(300))],
+        );
+        let seed = seed();
+        let mut cases = 0;
+        for go in &goes {
+            cases += run(&schemathesis, &program, &data_dir(&store), go, seed);
+        }
+        // It has not locked itself out, and nobody else.
+        let profile = program.request(Method::GET, "/profile").send().await.unwrap();
+        assert!(profile.status().is_success(), "{profile:?}");
+        let found = format!("{cases} requests, seed {seed}: 0 answered otherwise, 0 by 5xx");
+        figure(&format!("{}: requests made up out of the description", store.engine()), found, "0");
+    }
+}
+
+/// A server that sends mails as files, to as many as are invited.
+fn serve(store: &TestStore) -> Program {
+    let mut command = galley(store);
+    command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_INVITES_PER_HOUR", "0");
+    // With this name nobody takes the machine's own addresses for the service's.
+    command.env("GALLEY_PUBLIC_URL", "http://galley.invalid").env("GALLEY_LOG", "error");
+    command.args(["serve", "--log", "error,galley=info", "--listen", "127.0.0.1:0"]);
+    Program::start(command)
+}
+
+fn seed() -> u32 {
+    let given = std::env::var("GALLEY_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    given.unwrap_or_else(std::process::id)
+}
+
+/// Returns how many requests were made; panics with what was found.
+fn run(schemathesis: &Path, program: &Program, data: &Path, go: &Go, seed: u32) -> u64 {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/contract");
+    let mut command = Command::new(schemathesis);
+    command.arg("--config-file").arg(folder.join("schemathesis.toml")).arg("run");
+    command.arg(format!("{}/openapi.json", program.url)).args(["--checks", "all", "--no-color"]);
+    command.args(["--output-truncate", "false", "--output-sanitize", "false"]);
+    command.args(["--phases", go.phases, "--max-examples", &go.examples.to_string()]);
+    command.args(["--seed", &seed.to_string()]);
+    if let Some(seconds) = go.seconds {
+        command.args(["--max-time", &seconds.to_string()]);
+    }
+    command.env("GALLEY_URL", &program.url).env("GALLEY_TOKEN", &program.token);
+    command.env("GALLEY_OUTBOX", data.join("outbox")).env("PYTHONPATH", &folder);
+    command.env("SCHEMATHESIS_HOOKS", "hooks").env("PYTHONHASHSEED", "0");
+    command.env("PYTHONDONTWRITEBYTECODE", "1").env("NO_PROXY", "*");
+    let output = command.current_dir(data).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "seed {seed}, {}:\n{said}\n{complained}", go.phases);
+    let count = |line: &str| line.trim().split_once(" generated")?.0.parse().ok();
+    said.lines().find_map(count).unwrap_or_else(|| panic!("{said}"))
+}

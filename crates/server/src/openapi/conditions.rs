@@ -1,0 +1,33 @@
+//! What a request's fields ask of one another, which no field's own schema can say.
+
+use serde_json::{Value, json};
+
+/// What only a variant may take away.
+const OF_EVERY_PIECE: [&str; 4] = ["title", "slug", "tags", "members"];
+
+/// Adds it to the schemas that it is about.
+pub(super) fn add(schemas: &mut Value) {
+    let given = |name: &str| (name.to_owned(), json!({"not": {"type": "null"}}));
+    let of_the_piece: Value = OF_EVERY_PIECE.map(given).into_iter().collect();
+    schemas["ContentPieceChange"]["anyOf"] = json!([
+        {"required": ["variant"], "properties": {"variant": {"type": "string", "minLength": 1}}},
+        {"properties": of_the_piece},
+    ]);
+
+    let webhook = &mut schemas["NewWebhook"];
+    let events = webhook["properties"]["event"]["enum"].as_array().cloned().unwrap_or_default();
+    let is_of_pieces = |event: &Value| event.as_str().unwrap_or_default().contains("Piece");
+    let others: Vec<_> = events.into_iter().filter(|event| !is_of_pieces(event)).collect();
+    let group = json!({
+        "type": "object",
+        "required": ["contentGroupId"],
+        "properties": {"contentGroupId": {"type": "string"}},
+    });
+    webhook["anyOf"] = json!([
+        {"properties": {"event": {"enum": others}}},
+        {"required": ["metadata"], "properties": {"metadata": group}},
+    ]);
+
+    // Forms are texts, also in fields that nobody reads.
+    schemas["InviteForm"]["additionalProperties"] = json!({"type": "string"});
+}

@@ -1,0 +1,72 @@
+//! Environments of Python with what tests need of it.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result};
+
+use crate::{cargo, child};
+
+/// An environment of its own, with packages of the Python Package Index.
+pub(crate) struct Environment {
+    pub(crate) name: &'static str,
+    /// What the tests find its program by.
+    pub(crate) variable: &'static str,
+    /// Where it is, beside what Cargo builds.
+    directory: &'static str,
+    program: &'static str,
+    /// What is installed, in every part by version.
+    requirements: &'static str,
+}
+
+pub(crate) const ENVIRONMENTS: [Environment; 2] = [
+    Environment {
+        name: "Mail server",
+        variable: "GALLEY_TEST_PYTHON",
+        directory: "mail-server",
+        program: "bin/python",
+        requirements: "aiosmtpd==1.4.6\ntrustme==1.2.1\n",
+    },
+    Environment {
+        name: "Schemathesis",
+        variable: "GALLEY_TEST_SCHEMATHESIS",
+        directory: "schemathesis",
+        program: "bin/schemathesis",
+        requirements: include_str!("../../galley/tests/contract/requirements.txt"),
+    },
+];
+
+impl Environment {
+    /// Returns the program that is named already, or makes the environment.
+    pub(crate) fn provide(&self) -> Result<PathBuf> {
+        if let Some(program) = std::env::var_os(self.variable) {
+            return Ok(program.into());
+        }
+        let directory = cargo::target_directory().join(self.directory);
+        let directory = std::path::absolute(&directory).context("nobody knows where this is")?;
+        let program = directory.join(self.program);
+        // What was asked for is written down when all of it is there.
+        let installed = directory.join("installed.txt");
+        if std::fs::read_to_string(&installed).is_ok_and(|text| text == self.requirements)
+            && child::output(Command::new(&program).arg("--version")).is_ok()
+        {
+            return Ok(program);
+        }
+        child::output(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&directory))
+            .context("no environment for Python can be made (on Debian: python3-venv)")?;
+        self.install(&directory)
+            .with_context(|| format!("{} can't be installed by pip", self.name))?;
+        std::fs::write(installed, self.requirements).context("no room")?;
+        Ok(program)
+    }
+
+    fn install(&self, directory: &Path) -> Result<()> {
+        let wanted = directory.join("requirements.txt");
+        std::fs::write(&wanted, self.requirements).context("no room")?;
+        let mut pip = Command::new(directory.join("bin/python"));
+        pip.args(["-m", "pip", "install", "--quiet", "--requirement"]).arg(&wanted);
+        child::output(&mut pip).map(drop)
+    }
+}
