@@ -9,6 +9,7 @@ use anyhow::Context;
 use galley_server::{App, DatabaseClock, Environment, Limits, Server, SystemClock, serve_metrics};
 use galley_storage::{Database, Role};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -60,6 +61,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         public_url: settings.public_url(address),
         node: node(address),
         stop_delay: Duration::from_secs(settings.stop_delay.value),
+        connections_max: connections_max(),
     };
     let app = App::new(database.clone(), environment, key, limits, Some(mailer));
     let url = settings.public_url(address);
@@ -67,6 +69,24 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     server.run(app, stop).await;
     close(&database).await;
     Ok(())
+}
+
+/// Files, pipes, and connections of its own, to the database and to webhooks' receivers, that a server has open at the most.
+const OWN_FILES: usize = 512;
+
+/// How many connections it serves at the same time: as many files as it may have open are left for them, when it has taken
+/// all that the system allows.
+fn connections_max() -> usize {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    if let Err(error) = &raised {
+        tracing::debug!(%error, "no more files may be open than at the start");
+    }
+    let files = if raised.is_ok() { maximum } else { current };
+    let files = files.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
+    let own = OWN_FILES.min(files / 2);
+    tracing::debug!(files, "files may be open");
+    files - own
 }
 
 /// What this program is called among those that serve the same database: a name that it has again when it

@@ -286,7 +286,9 @@ impl Database {
         let started = Instant::now();
         let mut tries = 1;
         loop {
-            let session = postgres.writer().await?;
+            // What nobody waits for can wait, and what has waited before goes on.
+            let is_patient = pressure.is_some() || tries > 1;
+            let session = postgres.writer(is_patient).await?;
             let slice = pressure.map(Pressure::slice_beside_others);
             let (result, has_news) = {
                 let tx = WriteTx::new(session.tx(), slice.as_ref());

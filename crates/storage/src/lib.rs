@@ -22,6 +22,7 @@ mod statement_log;
 mod tx;
 mod unique_key;
 mod value;
+mod waiters;
 mod whole;
 
 pub mod content_groups;
@@ -54,6 +55,7 @@ pub use statement_log::StatementLog;
 pub use tx::{Tx, WriteTx};
 pub use unique_key::UniqueKey;
 pub use value::Value;
+pub use waiters::{Limits as WaitLimits, Waiters};
 pub use whole::{
     FileSummary, NewStore, Progress, Snapshot, TableSummary, back_up, copy, restore, verify,
 };

@@ -81,6 +81,13 @@ const PARTS: &[Part] = &[
         grows: true,
     },
     Part {
+        name: "load",
+        says: "more than it can do, and thousands who do nothing",
+        folder: "galley",
+        tests: &["load::"],
+        grows: true,
+    },
+    Part {
         name: "attack",
         says: "everybody against every route, and what is sent where it must not be",
         folder: "server",

@@ -24,6 +24,7 @@ mod import_by_url;
 mod invites;
 mod kills;
 mod listen;
+mod load;
 mod mails;
 mod nodes;
 mod operators;

@@ -18,8 +18,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::environment::Environment;
 use crate::http::answers::Answers;
+use crate::http::overload::Overload;
 use crate::http::processors::Processors;
 use crate::http::rate_limit::RateLimit;
+use crate::http::room::Room;
 use crate::http::token_use::TokenUse;
 use crate::secrets::SecretKey;
 
@@ -50,6 +52,8 @@ pub struct Limits {
     pub node: String,
     /// How long it serves on when it is told to stop, so that a balancer notices first.
     pub stop_delay: Duration,
+    /// Connections that are served at the same time.
+    pub connections_max: usize,
 }
 
 impl Default for Limits {
@@ -67,6 +71,7 @@ impl Default for Limits {
             public_url: String::new(),
             node: String::new(),
             stop_delay: Duration::ZERO,
+            connections_max: 10_000,
         }
     }
 }
@@ -95,7 +100,13 @@ struct Parts {
     /// Streams of events that may be open at the same time.
     streams: Arc<Semaphore>,
     processors: Processors,
+    room: Room,
+    overload: Overload,
 }
+
+/// For how many bytes of bodies there is room at the least, and for how many of the largest.
+const ROOM_MIN: usize = 64 * 1024 * 1024;
+const BODIES_MIN: usize = 8;
 
 /// The most bytes of a tree as JSON: several times what the largest sensible HTML makes.
 const TREE_MAX: usize = 16 * 1024 * 1024;
@@ -126,6 +137,7 @@ impl App {
             env!("CARGO_PKG_VERSION"),
         );
         let (rate_limit, token_use) = (RateLimit::new(limits.rate_limit), TokenUse::default());
+        let room = Room::new(ROOM_MIN.max(BODIES_MIN * limits.body_max));
         Self(Arc::new(Parts {
             database,
             environment,
@@ -142,6 +154,8 @@ impl App {
             stopping: watch::Sender::new(false),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             processors: Processors::new(),
+            room,
+            overload: Overload::new(),
         }))
     }
 
@@ -241,14 +255,24 @@ impl App {
         &self.0.limits
     }
 
+    /// Where the bodies of requests are.
+    pub(super) fn room(&self) -> &Room {
+        &self.0.room
+    }
+
+    /// How much is under way.
+    pub(super) fn overload(&self) -> &Overload {
+        &self.0.overload
+    }
+
     /// Runs `work` on a document of `size` bytes where it holds up nobody.
     pub(crate) async fn process<T: Send + 'static>(
         &self,
         size: usize,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> T {
+    ) -> Result<T, StorageError> {
         if size <= INLINE_CONTENT_MAX {
-            return work();
+            return Ok(work());
         }
         self.process_apart(work).await
     }
@@ -257,7 +281,7 @@ impl App {
     pub(crate) async fn process_apart<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> T {
+    ) -> Result<T, StorageError> {
         self.0.processors.run(work).await
     }
 

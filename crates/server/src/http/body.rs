@@ -6,6 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use galley_storage::Error as StorageError;
 use http_body_util::BodyExt;
 use percent_encoding::percent_decode;
 use serde_json::Value;
@@ -15,6 +16,7 @@ use crate::http::error::Error;
 use crate::http::fields::Fields;
 use crate::http::json;
 use crate::http::problem::{Problem, Reason};
+use crate::http::room::Place;
 use crate::openapi::endpoint::{Argument, Facts};
 
 /// A body that is a JSON object.
@@ -39,7 +41,7 @@ impl JsonBody {
     async fn read(request: Request, app: &App, max: usize) -> Result<Self, Error> {
         let bytes = received(request, app, max, Kind::Json).await?;
         let large = bytes.clone();
-        let value = app.process(bytes.len(), move || json::parse(&large)).await;
+        let value = app.process(bytes.len(), move || json::parse(&large)).await?;
         match value {
             Ok(Value::Object(object)) => Ok(Self { fields: Fields::new(object), bytes }),
             Ok(_) => Err(malformed("the body must be a JSON object".to_owned())),
@@ -121,8 +123,13 @@ enum Kind {
 }
 
 async fn received(request: Request, app: &App, max: usize, kind: Kind) -> Result<Bytes, Error> {
-    let (head, body) = request.into_parts();
-    let receive = receive(&head.headers, body, max, kind);
+    let (mut head, body) = request.into_parts();
+    let place = head.extensions.remove::<Place>();
+    let widen = |bytes| match &place {
+        Some(place) => app.room().widen(place, bytes),
+        None => Ok(()),
+    };
+    let receive = receive(&head.headers, body, max, kind, widen);
     tokio::time::timeout(app.limits().receive_time_max, receive)
         .await
         .map_err(|_| Problem::new(Reason::RequestTimeout, "the body came too slowly"))?
@@ -142,6 +149,7 @@ async fn receive(
     mut body: Body,
     max: usize,
     kind: Kind,
+    widen: impl Fn(usize) -> Result<(), StorageError>,
 ) -> Result<Bytes, Error> {
     let mut refused = check_media_type(headers, kind).err();
     if announced_size(headers).is_some_and(|size| size > max as u64) {
@@ -157,6 +165,12 @@ async fn receive(
         let Ok(data) = frame.into_data() else { continue };
         if refused.is_none() && bytes.len() + data.len() > max {
             refused = Some(too_large(max));
+            bytes = Vec::new();
+        }
+        if refused.is_none()
+            && let Err(error) = widen(bytes.len() + data.len())
+        {
+            refused = Some(error.into());
             bytes = Vec::new();
         }
         if refused.is_none() {

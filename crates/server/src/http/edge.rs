@@ -19,15 +19,18 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use galley_domain::Invalid;
+use galley_storage::Error as StorageError;
 use tower::ServiceExt;
 use tracing::Instrument;
 
 use crate::environment::Environment;
 use crate::http::answers::{Answers, LookedUp};
 use crate::http::app::App;
+use crate::http::error::Error;
 use crate::http::prefer::Freshness;
 use crate::http::problem::{Issue, Problem, Reason, Step};
 use crate::http::rate_limit::Standing;
+use crate::http::room::Place;
 use crate::http::{compression, conditional};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -43,6 +46,11 @@ pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> R
         LookedUp::Known(response) => return response,
         LookedUp::New(ticket) => ticket,
     };
+    if app.overload().refuses(request.uri()) {
+        return refuse(app, &request);
+    }
+    let place = Place::new(app.overload().count());
+    request.extensions_mut().insert(place.clone());
     let environment = app.environment();
     let standing = Standing::default();
     request.extensions_mut().insert(standing.clone());
@@ -62,7 +70,7 @@ pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> R
         *request.method_mut() = Method::GET;
     }
     let response = if names_one_host(&request) {
-        answer(router, request).instrument(span.clone()).await
+        answer(router, request, place).instrument(span.clone()).await
     } else {
         let invalid = Invalid::new("required", "must stand once (RFC 9112, section 3.2)");
         let place = vec![Step::Field("Host".to_owned())];
@@ -84,7 +92,7 @@ pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> R
     response
 }
 
-async fn answer(router: Router, mut request: Request) -> Response {
+async fn answer(router: Router, mut request: Request, place: Place) -> Response {
     *request.uri_mut() = without_trailing_slash(request.uri());
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     let answer = AssertUnwindSafe(router.oneshot(request)).catch_unwind();
@@ -92,7 +100,12 @@ async fn answer(router: Router, mut request: Request) -> Response {
         answer.await
     } else {
         // A client that goes away drops the future it waits for; this one goes on to its end.
-        let task = tokio::spawn(answer.in_current_span());
+        let whole = async move {
+            let answered = answer.await;
+            drop(place);
+            answered
+        };
+        let task = tokio::spawn(whole.in_current_span());
         task.await.unwrap_or_else(|error| Err(Box::new(error)))
     };
     match answered {
@@ -115,7 +128,13 @@ pub(crate) fn not_modified(mut response: Response) -> Response {
     response
 }
 
-/// The answer to a GET that no handler has seen.
+/// The answer to a request for which there is no connection left.
+pub(crate) fn refuse(app: &App, request: &Request) -> Response {
+    let error = Error::from(StorageError::Overloaded);
+    finish_alone(error.into_response(), request, app, &Standing::default())
+}
+
+/// The answer to a request that no handler has seen.
 pub(crate) fn finish_alone(
     response: Response,
     request: &Request,

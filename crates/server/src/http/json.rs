@@ -1,8 +1,9 @@
-//! JSON as it is accepted: no duplicate keys, nested to 128, no NUL in any string.
+//! JSON as it is accepted: no duplicate keys, nested to 128, of a million values, no NUL in any string.
 //!
 //! serde_json keeps the last of two equal keys and has a fixed depth; this reads into its `Value`
 //! through a visitor of its own, so that every refusal says line and column.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::Deserialize;
@@ -13,11 +14,15 @@ use serde_json::{Map, Number};
 /// How deep arrays and objects may nest.
 const DEPTH_MAX: usize = 128;
 
+/// How many values and names there may be: each takes tens of bytes, whatever its text has.
+const VALUES_MAX: usize = 1_000_000;
+
 /// Reads one JSON text, and nothing after it. The message says line and column.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     deserializer.disable_recursion_limit();
-    Nested { depth: 0 }
+    let left = Cell::new(VALUES_MAX);
+    Nested { depth: 0, left: &left }
         .deserialize(&mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
         .map_err(|error| error.to_string())
@@ -61,23 +66,36 @@ fn compact(json: &str) -> String {
 }
 
 #[derive(Clone, Copy)]
-struct Nested {
+struct Nested<'c> {
     depth: usize,
+    /// How many more values and names there may be.
+    left: &'c Cell<usize>,
 }
 
-impl Nested {
+impl Nested<'_> {
+    fn one_more<E: serde::de::Error>(self) -> Result<(), E> {
+        match self.left.get().checked_sub(1) {
+            Some(left) => {
+                self.left.set(left);
+                Ok(())
+            }
+            None => Err(E::custom(format!("over {VALUES_MAX} values"))),
+        }
+    }
+
     fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
         if self.depth == DEPTH_MAX {
             return Err(E::custom(format!("nested over {DEPTH_MAX} levels")));
         }
-        Ok(Self { depth: self.depth + 1 })
+        Ok(Self { depth: self.depth + 1, ..self })
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Nested {
+impl<'de> DeserializeSeed<'de> for Nested<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.one_more()?;
         deserializer.deserialize_any(self)
     }
 }
@@ -86,7 +104,7 @@ fn without_nul<E: serde::de::Error>(text: &str) -> Result<(), E> {
     if text.contains('\0') { Err(E::custom("a NUL character in a string")) } else { Ok(()) }
 }
 
-impl<'de> Visitor<'de> for Nested {
+impl<'de> Visitor<'de> for Nested<'_> {
     type Value = Value;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -136,6 +154,7 @@ impl<'de> Visitor<'de> for Nested {
         let mut object = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             without_nul(&key)?;
+            self.one_more()?;
             if object.contains_key(&key) {
                 return Err(A::Error::custom(format!("the key {key:?} stands twice")));
             }

@@ -1,13 +1,18 @@
 //! Threads for work on documents: as many as there are processors, beside those that serve requests, and standing
 //! back for them.
 
-use galley_storage::stand_back;
+use std::time::Duration;
+
+use galley_storage::{Error as StorageError, WaitLimits, Waiters, stand_back};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 
 /// How much they stand back where there is not enough of the processor for all: they get about a tenth of what a
 /// thread that serves requests gets, and a request that comes in meanwhile doesn't wait for them.
 const NICENESS: i32 = 10;
+
+/// How many documents wait.
+const WAIT: WaitLimits = WaitLimits { time: Duration::from_secs(10), crowd: 1_024, standing: 64 };
 
 /// The threads.
 #[derive(Debug)]
@@ -16,6 +21,7 @@ pub(super) struct Processors {
     runtime: Option<Runtime>,
     /// Documents that are worked on at the same time; the others wait.
     permits: Semaphore,
+    waiters: Waiters,
 }
 
 impl Processors {
@@ -27,17 +33,19 @@ impl Processors {
             .on_thread_start(|| stand_back(NICENESS))
             .build();
         let runtime = runtime.expect("without a driver there is nothing to fail");
-        Self { runtime: Some(runtime), permits: Semaphore::new(threads) }
+        let waiters = Waiters::new(WAIT);
+        Self { runtime: Some(runtime), permits: Semaphore::new(threads), waiters }
     }
 
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> T {
-        let _permit = self.permits.acquire().await.expect("the semaphore is never closed");
+    ) -> Result<T, StorageError> {
+        let turn = self.waiters.wait(self.permits.acquire()).await;
+        let _permit = turn.and_then(Result::ok).ok_or(StorageError::Overloaded)?;
         let runtime = self.runtime.as_ref().expect("there until it is dropped");
         match runtime.spawn_blocking(work).await {
-            Ok(result) => result,
+            Ok(result) => Ok(result),
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
     }

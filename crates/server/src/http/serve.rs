@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -17,6 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_io_timeout::TimeoutStream;
 
 use crate::delivery;
@@ -51,7 +53,10 @@ impl Server {
     pub async fn run(self, app: App, stop: impl Future<Output = ()>) {
         let router = router(app.clone());
         let connections = GracefulShutdown::new();
+        let doors = Doors::of(app.limits().connections_max);
         let keeping = tokio::spawn(housekeeping::run(app.clone()));
+        let watched = app.clone();
+        let watching = tokio::spawn(async move { watched.overload().watch().await });
         let mailing = app.mailer().map(|mailer| tokio::spawn(mailing::run(app.clone(), mailer)));
         let sending = match delivery::start(app.clone()) {
             Ok(sending) => Some(sending),
@@ -60,15 +65,17 @@ impl Server {
                 None
             }
         };
-        self.accept(&app, &router, &connections, stop).await;
+        self.accept(&app, &router, &connections, &doors, stop).await;
         app.leave();
         let delay = app.limits().stop_delay;
         if !delay.is_zero() {
             tracing::info!(seconds = delay.as_secs(), "about to stop: /readyz says so");
-            self.accept(&app, &router, &connections, tokio::time::sleep(delay)).await;
+            let end = tokio::time::sleep(delay);
+            self.accept(&app, &router, &connections, &doors, end).await;
         }
         drop(self.listener);
         keeping.abort();
+        watching.abort();
         tracing::info!("stopping: waiting for running requests and deliveries");
         app.stop();
         let mailed = async {
@@ -93,13 +100,18 @@ impl Server {
         app: &App,
         router: &Router,
         connections: &GracefulShutdown,
+        doors: &Doors,
         stop: impl Future<Output = ()>,
     ) {
         let mut stop = std::pin::pin!(stop);
         loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => serve_connection(stream, app, router, connections),
+                    Ok((stream, _)) => {
+                        if let Some(entry) = doors.enter() {
+                            serve_connection(stream, app, router, connections, entry);
+                        }
+                    }
                     // Out of file descriptors, say: nothing gets better by trying at once.
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
@@ -112,12 +124,57 @@ impl Server {
     }
 }
 
-fn serve_connection(stream: TcpStream, app: &App, router: &Router, connections: &GracefulShutdown) {
+/// How many connections there are. One without a bound takes all file descriptors, and with them the database's.
+struct Doors {
+    served: Arc<Semaphore>,
+    refused: Arc<Semaphore>,
+}
+
+/// A connection that was let in.
+struct Entry {
+    /// To be told that it isn't served.
+    is_refused: bool,
+    place: OwnedSemaphorePermit,
+}
+
+/// How many are told at the same time that they aren't served; further ones are hung up on.
+const REFUSED_MAX: usize = 64;
+
+/// How long they may take to say what they want.
+const REFUSED_TIME_MAX: Duration = Duration::from_secs(2);
+
+impl Doors {
+    fn of(max: usize) -> Self {
+        let places = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
+        Self { served: places(max), refused: places(REFUSED_MAX) }
+    }
+
+    fn enter(&self) -> Option<Entry> {
+        let enter = |is_refused, places: &Arc<Semaphore>| {
+            let place = Arc::clone(places).try_acquire_owned().ok()?;
+            Some(Entry { is_refused, place })
+        };
+        enter(false, &self.served).or_else(|| enter(true, &self.refused))
+    }
+}
+
+fn serve_connection(
+    stream: TcpStream,
+    app: &App,
+    router: &Router,
+    connections: &GracefulShutdown,
+    Entry { is_refused, place }: Entry,
+) {
     // Answers are written whole; waiting for more to send would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
-    let (receive_time_max, head_max) = (app.limits().receive_time_max, app.limits().head_max);
+    let head_max = app.limits().head_max;
+    let receive_time_max = if is_refused {
+        app.limits().receive_time_max.min(REFUSED_TIME_MAX)
+    } else {
+        app.limits().receive_time_max
+    };
     // Somebody who takes nothing of an answer for that long is dropped, and the answer with them.
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(receive_time_max));
@@ -126,8 +183,12 @@ fn serve_connection(stream: TcpStream, app: &App, router: &Router, connections: 
         let (app, router) = (app.clone(), router.clone());
         async move {
             let request = request.map(Body::new);
-            let mut response = edge::handle(router, &app, request).await;
-            if app.is_leaving() {
+            let mut response = if is_refused {
+                edge::refuse(&app, &request)
+            } else {
+                edge::handle(router, &app, request).await
+            };
+            if is_refused || app.is_leaving() {
                 // So that no connection is left on which a request may come as it is closed.
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
@@ -144,6 +205,7 @@ fn serve_connection(stream: TcpStream, app: &App, router: &Router, connections: 
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a connection ended early");
         }
+        drop(place);
     });
 }
 

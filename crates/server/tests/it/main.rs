@@ -16,6 +16,7 @@ mod addresses;
 mod answers;
 mod bad_input;
 mod batch;
+mod bounds;
 mod concurrency;
 mod conditional;
 mod content_groups;

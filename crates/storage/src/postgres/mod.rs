@@ -23,6 +23,7 @@ use crate::error::{Cause, Error, Failure, Result};
 use crate::migrate;
 use crate::statement_log::StatementLog;
 use crate::tx::Tx;
+use crate::waiters::{Limits, Waiters};
 use replica::Replica;
 pub(crate) use session::Held;
 use session::{Reading, Writing};
@@ -36,6 +37,9 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(35);
 
 /// How long it may take to get a connection, also where one has to be made.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How many writes wait for one.
+const WRITERS_WAIT: Limits = Limits { time: CONNECTION_TIME_MAX, crowd: 4_096, standing: 128 };
 
 /// The database's server doesn't answer, and doesn't say why.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +67,7 @@ pub(crate) struct Postgres {
     write_wait_max: Duration,
     /// Some connections are left to those who read, whatever those who write wait for.
     writers: Arc<Semaphore>,
+    waiters: Waiters,
 }
 
 impl Postgres {
@@ -86,6 +91,7 @@ impl Postgres {
             times_waited: AtomicU64::new(0),
             write_wait_max: options.write_wait_max,
             writers: Arc::new(Semaphore::new(writers)),
+            waiters: Waiters::new(WRITERS_WAIT),
         })
     }
 
@@ -140,10 +146,15 @@ impl Postgres {
         self.shared.discard(session.client()).await;
     }
 
-    /// A connection within a new transaction.
-    pub(crate) async fn writer(&self) -> Result<Writing> {
+    /// A connection within a new transaction, for somebody who waits for it in any case, or not where too many do.
+    pub(crate) async fn writer(&self, is_patient: bool) -> Result<Writing> {
         let turn = Arc::clone(&self.writers).acquire_owned();
-        let turn = timeout(CONNECTION_TIME_MAX, turn).await.ok().and_then(std::result::Result::ok);
+        let turn = if is_patient {
+            timeout(CONNECTION_TIME_MAX, turn).await.ok()
+        } else {
+            self.waiters.wait(turn).await
+        };
+        let turn = turn.and_then(std::result::Result::ok);
         let turn = turn.ok_or(Error::Overloaded)?;
         Writing::begin(self.get().await?, turn, self.log.clone()).await
     }

@@ -12,12 +12,16 @@ use super::{connection, inline};
 use crate::error::{Error, Failure, Result};
 use crate::statement_log::StatementLog;
 use crate::tx::Tx;
+use crate::waiters::{Limits, Waiters};
 
 /// How long a read may keep the thread that serves requests.
 pub(super) const INLINE_TIME_MAX: Duration = Duration::from_millis(20);
 
 /// How long a read on a thread of its own may take.
 const THREAD_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How many reads wait for a thread.
+const WAIT: Limits = Limits { time: THREAD_TIME_MAX, crowd: 4_096, standing: 128 };
 
 /// How many steps of SQLite's machine pass between two looks at the clock.
 const STEPS_BETWEEN_LOOKS: i32 = 1_000;
@@ -28,6 +32,7 @@ pub(super) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Reader>>,
     threads: Semaphore,
+    waiters: Waiters,
     log: Option<Arc<StatementLog>>,
 }
 
@@ -41,7 +46,8 @@ struct Reader {
 impl Readers {
     pub(super) fn new(path: &Path, threads: usize, log: Option<Arc<StatementLog>>) -> Self {
         let threads = Semaphore::new(threads.max(1));
-        Self { path: path.to_owned(), idle: Mutex::default(), threads, log }
+        let waiters = Waiters::new(WAIT);
+        Self { path: path.to_owned(), idle: Mutex::default(), threads, waiters, log }
     }
 
     /// Runs `operation` in one snapshot on this thread; past `time_max` it is [`Error::TimedOut`].
@@ -81,7 +87,8 @@ impl Readers {
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + 'static,
     {
-        let _permit = readers.threads.acquire().await.map_err(|_| Error::Overloaded)?;
+        let turn = readers.waiters.wait(readers.threads.acquire()).await;
+        let _permit = turn.and_then(std::result::Result::ok).ok_or(Error::Overloaded)?;
         let readers = Arc::clone(readers);
         let run = move || readers.run(name, THREAD_TIME_MAX, &operation);
         tokio::task::spawn_blocking(run).await.unwrap_or_else(|_| Err(Error::Panicked.into()))

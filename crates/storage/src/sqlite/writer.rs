@@ -23,9 +23,15 @@ use crate::pressure::{Pressure, Slice};
 use crate::priority::stand_back;
 use crate::statement_log::StatementLog;
 use crate::tx::{Tx, WriteTx};
+use crate::waiters::{Limits, Waiters};
 
 /// How many writes may wait.
 const QUEUE_MAX: usize = 1_024;
+
+/// How many wait in all: of a crowd as many as come, but where the queue never empties few more than are committed together
+/// once.
+const CROWD_MAX: usize = usize::MAX;
+const STANDING_MAX: usize = 192;
 
 /// How many writes are committed together at the most.
 const GROUP_MAX: usize = 128;
@@ -41,6 +47,7 @@ pub(super) const NICENESS: i32 = 10;
 #[derive(Debug)]
 pub(super) struct Writer {
     queue: Mutex<Option<mpsc::Sender<Waiting>>>,
+    waiters: Arc<Waiters>,
     thread: Mutex<Option<JoinHandle<()>>>,
     wait_max: Duration,
 }
@@ -92,6 +99,10 @@ impl Writer {
         options: &Options,
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
+        let wait_max = options.write_wait_max;
+        let limits = Limits { time: wait_max, crowd: CROWD_MAX, standing: STANDING_MAX };
+        let waiters = Arc::new(Waiters::new(limits));
+        let of_thread = Arc::clone(&waiters);
         // One of a single thread may be left alone while somebody waits elsewhere.
         let has_threads =
             |runtime: &Handle| runtime.runtime_flavor() != RuntimeFlavor::CurrentThread;
@@ -100,14 +111,12 @@ impl Writer {
             .name("writer".to_owned())
             .spawn(move || {
                 stand_back(NICENESS);
-                Loop { connection, commits, gate, checkpoint, news, waiting, runtime }.run();
+                let waiters = of_thread;
+                Loop { connection, commits, gate, checkpoint, news, waiting, waiters, runtime }
+                    .run();
             })
             .expect("the system starts a thread at the program's start");
-        Self {
-            queue: Mutex::new(Some(queue)),
-            thread: Mutex::new(Some(thread)),
-            wait_max: options.write_wait_max,
-        }
+        Self { queue: Mutex::new(Some(queue)), waiters, thread: Mutex::new(Some(thread)), wait_max }
     }
 
     /// Queues the write and waits for its group's commit.
@@ -129,6 +138,11 @@ impl Writer {
         let waiting = Waiting { job, deadline: Instant::now() + self.wait_max, pressure };
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let queue = queue.ok_or(Error::Overloaded)?;
+        // What nobody waits for can wait.
+        let is_patient = waiting.pressure.is_some();
+        if !is_patient && !self.waiters.has_room(queue.max_capacity() - queue.capacity()) {
+            return Err(Error::Overloaded.into());
+        }
         let sent = tokio::time::timeout(self.wait_max, queue.send(waiting)).await;
         if !matches!(sent, Ok(Ok(()))) {
             return Err(Error::Overloaded.into());
@@ -235,13 +249,20 @@ struct Loop {
     checkpoint: CheckpointSignal,
     news: News,
     waiting: mpsc::Receiver<Waiting>,
+    waiters: Arc<Waiters>,
     /// Where those who wait are: the runtime that the database was opened in.
     runtime: Option<Handle>,
 }
 
 impl Loop {
     fn run(mut self) {
-        while let Some(first) = self.waiting.blocking_recv() {
+        loop {
+            let first = self.waiting.try_recv().ok().or_else(|| {
+                let first = self.waiting.blocking_recv();
+                self.waiters.is_empty();
+                first
+            });
+            let Some(first) = first else { return };
             self.run_group(first);
         }
     }

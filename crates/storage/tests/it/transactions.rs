@@ -85,6 +85,52 @@ on_both_engines! {
         assert_eq!(open.count("content_pieces").await, 160);
     }
 
+    async fn a_crowd_is_served_and_what_never_ends_is_not(store: TestStore) {
+        /// More than may wait where the queue never empties.
+        const MANY: usize = 400;
+        let open = std::sync::Arc::new(Open::new(store).await);
+        // What takes a while, and changes nothing that others would have to wait for.
+        let write = |open: &Open| {
+            let (database, workspace) = (open.database.clone(), open.workspace);
+            let write = async move |tx: &WriteTx<'_>| {
+                std::thread::sleep(std::time::Duration::from_millis(2));
+                galley_storage::tags::list(tx, workspace, None, 1, 0).await.map(drop)
+            };
+            async move { database.write::<_, Error, _>("waits", write).await }
+        };
+        let crowd: Vec<_> = (0..MANY).map(|_| tokio::spawn(write(&open))).collect();
+        for task in crowd {
+            task.await.unwrap().unwrap();
+        }
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(4);
+        let clients: Vec<_> = (0..MANY)
+            .map(|_| {
+                let open = std::sync::Arc::clone(&open);
+                tokio::spawn(async move {
+                    let (mut done, mut refused) = (0, 0);
+                    while std::time::Instant::now() < end {
+                        match write(&open).await {
+                            Ok(()) => done += 1,
+                            Err(Error::Overloaded) => {
+                                refused += 1;
+                                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                            }
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                    (done, refused)
+                })
+            })
+            .collect();
+        let (mut done, mut refused) = (0, 0);
+        for client in clients {
+            let counts = client.await.unwrap();
+            (done, refused) = (done + counts.0, refused + counts.1);
+        }
+        assert!(done > 0 && refused > 0, "{done} done, {refused} refused");
+        write(&open).await.unwrap();
+    }
+
     async fn a_read_sees_every_answered_write(store: TestStore) {
         let open = Open::new(store).await;
         for number in 0..100 {

@@ -51,7 +51,7 @@ pub(crate) async fn handle(
     let is_dry = query.boolean("dryRun");
     let (reader, bytes) = (app.clone(), body.bytes.clone());
     let size = bytes.len();
-    let draft = app.process(size, move || read(&reader, body, is_dry)).await;
+    let draft = app.process(size, move || read(&reader, body, is_dry)).await?;
     let Draft { new, mut fields, references, losses } = draft;
     fields.add(query.into_issues());
     input::refuse_all(&app, actor.scope(), fields, references).await?;

@@ -67,7 +67,7 @@ pub(crate) async fn handle(
         query.refuse("dryRun", &invalid);
     }
     let (reader, bytes) = (app.clone(), body.bytes.clone());
-    let (mut fields, drafts) = app.process_apart(move || read(&reader, body)).await;
+    let (mut fields, drafts) = app.process_apart(move || read(&reader, body)).await?;
     fields.add(query.into_issues());
     let drafts = refuse_all(&app, &actor, fields, drafts).await?;
     let new: Vec<_> = drafts.into_iter().filter_map(|draft| draft.new).collect();

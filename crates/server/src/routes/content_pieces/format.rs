@@ -80,7 +80,7 @@ impl Format {
         let size = pieces.iter().map(|(piece, tree)| self.work(piece, tree.as_deref())).sum();
         let show =
             move || pieces.into_iter().map(|(piece, tree)| self.show_one(piece, tree)).collect();
-        app.process(size, show).await
+        app.process(size, show).await?
     }
 
     /// How many bytes have to be read to show a piece.

@@ -50,7 +50,7 @@ pub(crate) async fn handle(
 ) -> Result<Response, Error> {
     let is_dry = query.boolean("dryRun");
     let (reader, size) = (app.clone(), body.bytes.len());
-    let mut draft = app.process(size, move || read(&reader, body, is_dry)).await;
+    let mut draft = app.process(size, move || read(&reader, body, is_dry)).await?;
     draft.fields.add(query.into_issues());
     input::refuse_all(&app, actor.scope(), draft.fields, draft.references).await?;
     let variant = draft.variant.map(Id::get).transpose()?;

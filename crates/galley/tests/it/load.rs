@@ -1,0 +1,321 @@
+//! More than a server can do, and many who do nothing: whoever asks for something sensible is answered about as soon as
+//! otherwise, what is too much is refused, and afterwards all is as it was.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use galley_testing::on_both_engines;
+use galley_testing::open_loop::per_second;
+use galley_testing::proof::{figure, size};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::program::{Program, galley, init_token, piece};
+
+/// How many times as long as before healthy requests may take beside what is too much.
+const SLOWER_MAX: f64 = 3.0;
+
+/// Healthy requests a second.
+const HEALTHY_RATE: f64 = 100.0;
+
+/// What requests came to.
+#[derive(Debug, Default)]
+struct Outcome {
+    /// When each that was done was due, from the first on, and how long it took from then.
+    done: Vec<(Duration, Duration)>,
+    refused: usize,
+}
+
+impl Outcome {
+    /// How long 99 of a hundred take no longer than, in milliseconds.
+    fn p99(&self) -> f64 {
+        self.p99_after(Duration::ZERO)
+    }
+
+    /// The same of those that were due later.
+    fn p99_after(&self, start: Duration) -> f64 {
+        let later = self.done.iter().filter(|(due, _)| *due >= start);
+        let mut times: Vec<Duration> = later.map(|&(_, took)| took).collect();
+        times.sort_unstable();
+        let last = times.len().saturating_sub(1);
+        times.get(last * 99 / 100).map_or(f64::INFINITY, |time| time.as_secs_f64() * 1e3)
+    }
+}
+
+/// Somebody who sends requests, and costs little: both share the machine.
+#[derive(Debug)]
+struct Sender {
+    address: String,
+    group: String,
+    /// Connections on which nothing is under way.
+    free: Mutex<Vec<TcpStream>>,
+}
+
+impl Sender {
+    async fn new(program: &Program) -> Arc<Self> {
+        let address = program.url.trim_start_matches("http://").to_owned();
+        Arc::new(Self { address, group: program.group().await, free: Mutex::default() })
+    }
+
+    /// Makes a piece; says whether it was done, or refused as too much.
+    async fn write(&self, slug: &str) -> bool {
+        let body = piece(&self.group, slug, "<p>Some words.</p>").to_string();
+        self.ask("POST /content-pieces", &body).await
+    }
+
+    /// Reads a page that costs the same however many pieces there are.
+    async fn read(&self, number: u32) -> bool {
+        self.ask(&format!("GET /content-pieces/list?perPage={}", number % 50 + 1), "").await
+    }
+
+    async fn ask(&self, what: &str, body: &str) -> bool {
+        let (address, token, length) = (&self.address, init_token(), body.len());
+        let request = format!(
+            "{what} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        let free = self.free.lock().unwrap().pop();
+        let mut stream = match free {
+            Some(stream) => stream,
+            None => TcpStream::connect(address).await.unwrap(),
+        };
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let answer = answer(&mut stream).await;
+        self.free.lock().unwrap().push(stream);
+        if answer.starts_with("HTTP/1.1 20") {
+            return true;
+        }
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        assert!(answer.contains("\r\nretry-after: "), "{answer}");
+        assert!(answer.contains("\"reason\":\"overloaded\""), "{answer}");
+        false
+    }
+}
+
+/// An answer that says how long it is.
+async fn answer(stream: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    loop {
+        assert!(stream.read_buf(&mut answer).await.unwrap() > 0, "the server hung up");
+        let text = str::from_utf8(&answer).unwrap_or_default();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
+            return String::from_utf8(answer).unwrap();
+        }
+    }
+}
+
+/// Sends requests that are due at a steady rate, whatever becomes of those before; each takes as long as since it was due.
+async fn steadily<F>(rate: f64, time: Duration, send: impl Fn(u32) -> F) -> Outcome
+where
+    F: Future<Output = bool> + Send + 'static,
+{
+    /// So many are under way at the most: who can't send any more asks later.
+    const UNDER_WAY_MAX: usize = 4_000;
+    let (started, mut tasks, mut outcome) = (Instant::now(), JoinSet::new(), Outcome::default());
+    let mut keep = |ended: Result<(bool, Duration, Duration), tokio::task::JoinError>| match ended {
+        Ok((true, due, took)) => outcome.done.push((due, took)),
+        Ok((false, ..)) => outcome.refused += 1,
+        Err(error) => panic!("{error}"),
+    };
+    for number in 0.. {
+        let due = Duration::from_secs_f64(f64::from(number) / rate);
+        if due > time {
+            break;
+        }
+        tokio::time::sleep_until((started + due).into()).await;
+        while let Some(ended) = tasks.try_join_next() {
+            keep(ended);
+        }
+        if tasks.len() == UNDER_WAY_MAX
+            && let Some(ended) = tasks.join_next().await
+        {
+            keep(ended);
+        }
+        let answer = send(number);
+        tasks.spawn(async move { (answer.await, due, started.elapsed().saturating_sub(due)) });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        keep(ended);
+    }
+    outcome
+}
+
+/// What a healthy client gets, which reads and now and then writes.
+async fn healthy(sender: &Arc<Sender>, time: Duration) -> Outcome {
+    steadily(HEALTHY_RATE, time, |number| {
+        let sender = Arc::clone(sender);
+        async move {
+            if number.is_multiple_of(10) {
+                sender.write(&format!("healthy-{number}")).await
+            } else {
+                sender.read(number).await
+            }
+        }
+    })
+    .await
+}
+
+/// A number of the process's own status, in KiB.
+fn status(program: &Program, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", program.child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim_matches([':', '\t', ' ']).split(' ').next().unwrap().parse().unwrap()
+}
+
+/// How many files and connections the process has open.
+fn handles(program: &Program) -> usize {
+    std::fs::read_dir(format!("/proc/{}/fd", program.child.id())).unwrap().count()
+}
+
+fn mebibytes(kib: u64) -> u64 {
+    kib / 1_024
+}
+
+/// Asks once, and leaves the connection open.
+async fn idle(address: String) -> TcpStream {
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    let request = format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    answer(&mut stream).await;
+    stream
+}
+
+/// Sends a head byte by byte, for as long as somebody reads it.
+async fn slow(address: String, hung_up: Arc<AtomicUsize>) {
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    let head = format!("GET /content-pieces/list HTTP/1.1\r\nHost: {address}\r\nX-Slow: ");
+    let mut bytes = head.into_bytes().into_iter().chain(std::iter::repeat(b'a'));
+    let mut end = [0];
+    loop {
+        let byte = bytes.next().unwrap();
+        tokio::select! {
+            _ = stream.read(&mut end) => break,
+            () = tokio::time::sleep(Duration::from_secs(1)) => {}
+        }
+        if stream.write_all(&[byte]).await.is_err() {
+            break;
+        }
+    }
+    hung_up.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Waits until something holds.
+async fn until(time_max: Duration, what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < time_max, "{what} doesn't come");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+on_both_engines! {
+    async fn connections_on_which_nothing_happens_hold_up_nobody(store: TestStore) {
+        let (idle_count, slow_count, seconds) = size((200, 50, 1), (2_000, 300, 5), (10_000, 1_000, 20));
+        let time = Duration::from_secs(seconds);
+        // So long a connection is kept on which nothing is asked.
+        let kept = time + Duration::from_secs(10);
+        let mut command = galley(&store);
+        command.env("GALLEY_INIT_TOKEN", init_token()).args(["serve", "--listen", "127.0.0.1:0"]);
+        command.env("GALLEY_RECEIVE_TIME_MAX", kept.as_secs().to_string());
+        let program = Program::start(command);
+        let sender = Sender::new(&program).await;
+        let alone = healthy(&sender, time).await;
+        let (handles_before, memory_before) = (handles(&program), status(&program, "VmRSS"));
+
+        let address = &sender.address;
+        let mut idlers = Vec::new();
+        for _ in 0..idle_count {
+            idlers.push(idle(address.clone()).await);
+        }
+        let hung_up = Arc::new(AtomicUsize::new(0));
+        for _ in 0..slow_count {
+            tokio::spawn(slow(address.clone(), Arc::clone(&hung_up)));
+        }
+        let all = handles_before + idle_count + slow_count;
+        until(Duration::from_secs(20), "all connections", || handles(&program) >= all).await;
+        let beside = healthy(&sender, time).await;
+        let memory = status(&program, "VmRSS").saturating_sub(memory_before);
+        assert_eq!(beside.refused, 0);
+        assert!(memory < (all as u64) * 64 + 32 * 1_024, "{memory} KiB for {all} connections");
+
+        // None of them is kept for good.
+        until(kept * 3, "the end of slow clients", || hung_up.load(Ordering::Relaxed) == slow_count).await;
+        until(kept * 3, "the end of idle connections", || handles(&program) <= handles_before + 64).await;
+        drop(idlers);
+        let slower = beside.p99() / alone.p99();
+        let found = format!(
+            "p99 {:.1} ms, {slower:.2} times that without ({:.1} ms); {} MiB more; all were hung up on",
+            beside.p99(), alone.p99(), mebibytes(memory)
+        );
+        let what = format!("{}: {idle_count} idle connections, {slow_count} slow clients", store.engine());
+        figure(&what, &found, "p99 within 3 times");
+        let bar = size(f64::INFINITY, f64::INFINITY, SLOWER_MAX);
+        assert!(slower <= bar, "{found}");
+    }
+
+    async fn what_is_too_much_is_refused(store: TestStore) {
+        /// It takes a while until it is clear that it is no crowd that passes.
+        const SETTLED: Duration = Duration::from_secs(3);
+        /// As many as SQLite commits together.
+        const CLIENTS: usize = 128;
+        let (measured, loaded) = size((1, 4), (3, 10), (20, 300));
+        let (measured, loaded) = (Duration::from_secs(measured), Duration::from_secs(loaded));
+        let program = Program::serve(&store, 0);
+        let sender = Sender::new(&program).await;
+        let before = healthy(&sender, measured).await;
+
+        let started = Instant::now();
+        let mut clients = JoinSet::new();
+        for client in 0..CLIENTS {
+            let sender = Arc::clone(&sender);
+            clients.spawn(async move {
+                let mut times = Vec::new();
+                for number in 0.. {
+                    let asked = started.elapsed();
+                    assert!(sender.write(&format!("capacity-{client}-{number}")).await, "refused");
+                    times.push((asked, started.elapsed().saturating_sub(asked)));
+                    if started.elapsed() > measured {
+                        break;
+                    }
+                }
+                times
+            });
+        }
+        let done = clients.join_all().await.into_iter().flatten().collect();
+        let at_capacity = Outcome { done, refused: 0 };
+        let capacity = per_second(at_capacity.done.len(), started.elapsed());
+
+        let memory_before = status(&program, "VmRSS");
+        let beyond = steadily(2.0 * capacity, loaded, |number| {
+            let sender = Arc::clone(&sender);
+            async move { sender.write(&format!("beyond-{number}")).await }
+        })
+        .await;
+        let memory = status(&program, "VmHWM").saturating_sub(memory_before);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let after = healthy(&sender, measured).await;
+        assert_eq!((before.refused, after.refused), (0, 0));
+        // Answered is made.
+        let pieces = program.pieces("").await.len();
+        let made = [&before, &at_capacity, &beyond, &after].map(|outcome| outcome.done.len());
+        let written = made[0].div_ceil(10) + made[1] + made[2] + made[3].div_ceil(10);
+        assert_eq!(pieces, written, "what was answered is there, and what was refused is not");
+
+        let slower = beyond.p99_after(SETTLED) / at_capacity.p99();
+        let after_slower = after.p99() / before.p99();
+        let found = format!(
+            "{capacity:.0} a second at capacity, p99 {:.0} ms; of twice as many {} done, p99 {:.2} times that, {} refused; \
+             at the most {} MiB more; 5 s later p99 {after_slower:.2} times that before",
+            at_capacity.p99(), beyond.done.len(), slower, beyond.refused, mebibytes(memory)
+        );
+        let what = format!("{}: twice the writes that it can do, for {} s", store.engine(), loaded.as_secs());
+        figure(&what, &found, "p99 within 3 times, normal after 5 s");
+        assert!(memory < 256 * 1_024, "{found}");
+        let bar = size(f64::INFINITY, f64::INFINITY, SLOWER_MAX);
+        assert!(slower <= bar && after_slower <= bar, "{found}");
+    }
+}

@@ -1,0 +1,56 @@
+//! Room for the bodies of requests: those of all requests together, while they come in and are worked on, have a bound.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use galley_storage::Error as StorageError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::http::overload::UnderWay;
+
+/// What a body may have without being counted, as most do.
+const UNCOUNTED: usize = 16 * 1024;
+
+/// A unit of room, in bytes.
+const UNIT: usize = 1_024;
+
+/// The room that there is.
+#[derive(Debug)]
+pub(super) struct Room(Arc<Semaphore>);
+
+impl Room {
+    /// For so many bytes.
+    pub(super) fn new(bytes: usize) -> Self {
+        Self(Arc::new(Semaphore::new(bytes.div_ceil(UNIT).min(Semaphore::MAX_PERMITS))))
+    }
+
+    /// Has `place` be for so many bytes, or says that there is no room for them.
+    pub(super) fn widen(&self, place: &Place, bytes: usize) -> Result<(), StorageError> {
+        let Some(counted) = bytes.checked_sub(UNCOUNTED).filter(|&counted| counted > 0) else {
+            return Ok(());
+        };
+        let mut held = place.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let has = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let more = counted.div_ceil(UNIT).saturating_sub(has);
+        let more = u32::try_from(more).map_err(|_| StorageError::Overloaded)?;
+        let room = Arc::clone(&self.0);
+        let more = room.try_acquire_many_owned(more).map_err(|_| StorageError::Overloaded)?;
+        match &mut *held {
+            Some(held) => held.merge(more),
+            None => *held = Some(more),
+        }
+        Ok(())
+    }
+}
+
+/// The place of a request and its body, until all clones are gone.
+#[derive(Debug, Clone)]
+pub(super) struct Place(Arc<(Mutex<Held>, UnderWay)>);
+
+type Held = Option<OwnedSemaphorePermit>;
+
+impl Place {
+    /// Of a request without a body yet.
+    pub(super) fn new(under_way: UnderWay) -> Self {
+        Self(Arc::new((Mutex::default(), under_way)))
+    }
+}
