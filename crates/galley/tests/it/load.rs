@@ -1,18 +1,23 @@
 //! More than a server can do, and many who do nothing: whoever asks for something sensible is answered about as soon as
 //! otherwise, what is too much is refused, and afterwards all is as it was.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use galley_testing::on_both_engines;
+use galley_storage::DatabaseUrl;
 use galley_testing::open_loop::per_second;
 use galley_testing::proof::{figure, size};
+use galley_testing::{TestStore, on_both_engines};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::program::{Program, galley, init_token, piece};
+use serde_json::json;
+
+use crate::kills::receive_from;
+use crate::program::{Program, data_dir, galley, init_token, piece};
 
 /// How many times as long as before healthy requests may take beside what is too much.
 const SLOWER_MAX: f64 = 3.0;
@@ -70,20 +75,43 @@ impl Sender {
         self.ask(&format!("GET /content-pieces/list?perPage={}", number % 50 + 1), "").await
     }
 
-    async fn ask(&self, what: &str, body: &str) -> bool {
-        let (address, token, length) = (&self.address, init_token(), body.len());
-        let request = format!(
-            "{what} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
-             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-        );
-        let free = self.free.lock().unwrap().pop();
-        let mut stream = match free {
-            Some(stream) => stream,
-            None => TcpStream::connect(address).await.unwrap(),
+    /// Makes, changes, reads and deletes, so that there are always about as many pieces; says whether that was a change.
+    async fn go_on(&self, number: u32, made: &Mutex<VecDeque<String>>) -> bool {
+        /// So many are there before the oldest is deleted.
+        const KEPT: usize = 200;
+        let is_done = match number % 8 {
+            0 => {
+                let words = "<p>Words.</p>".repeat(50);
+                let body = piece(&self.group, &format!("made-{number}"), &words);
+                let answer = self.exchange("POST /content-pieces", &body.to_string()).await;
+                let id = answer.split('"').find(|text| text.starts_with("cp_"));
+                made.lock().unwrap().push_back(id.unwrap_or_else(|| panic!("{answer}")).to_owned());
+                true
+            }
+            1 | 2 => {
+                let Some(id) = made.lock().unwrap().back().cloned() else { return false };
+                let body = json!({"id": id, "title": format!("changed {number}")}).to_string();
+                self.ask("PUT /content-pieces", &body).await
+            }
+            3 => {
+                let oldest = {
+                    let mut made = made.lock().unwrap();
+                    if made.len() > KEPT { made.pop_front() } else { None }
+                };
+                let Some(id) = oldest else { return false };
+                self.ask(&format!("DELETE /content-pieces?id={id}"), "").await
+            }
+            _ => {
+                assert!(self.read(number).await, "refused");
+                return false;
+            }
         };
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let answer = answer(&mut stream).await;
-        self.free.lock().unwrap().push(stream);
+        assert!(is_done, "refused");
+        true
+    }
+
+    async fn ask(&self, what: &str, body: &str) -> bool {
+        let answer = self.exchange(what, body).await;
         if answer.starts_with("HTTP/1.1 20") {
             return true;
         }
@@ -91,6 +119,35 @@ impl Sender {
         assert!(answer.contains("\r\nretry-after: "), "{answer}");
         assert!(answer.contains("\"reason\":\"overloaded\""), "{answer}");
         false
+    }
+
+    /// A connection that the server has not closed meanwhile.
+    fn free(&self) -> Option<TcpStream> {
+        let mut free = self.free.lock().unwrap();
+        let is_open = |stream: &TcpStream| stream.try_read(&mut [0]).is_err();
+        std::iter::from_fn(|| free.pop()).find(is_open)
+    }
+
+    /// Leaves all connections.
+    async fn leave(&self) {
+        self.free.lock().unwrap().clear();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+
+    async fn exchange(&self, what: &str, body: &str) -> String {
+        let (address, token, length) = (&self.address, init_token(), body.len());
+        let request = format!(
+            "{what} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        let mut stream = match self.free() {
+            Some(stream) => stream,
+            None => TcpStream::connect(address).await.unwrap(),
+        };
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let answer = answer(&mut stream).await;
+        self.free.lock().unwrap().push(stream);
+        answer
     }
 }
 
@@ -317,5 +374,75 @@ on_both_engines! {
         assert!(memory < 256 * 1_024, "{found}");
         let bar = size(f64::INFINITY, f64::INFINITY, SLOWER_MAX);
         assert!(slower <= bar && after_slower <= bar, "{found}");
+    }
+
+    async fn what_goes_on_for_long_takes_no_more_with_time(store: TestStore) {
+        let seconds = size(4, 20, 3_600);
+        let program = Program::serve(&store, 0);
+        let sender = Sender::new(&program).await;
+        let receiver = receive_from(&program, &sender.group).await;
+        let made: Arc<Mutex<VecDeque<String>>> = Arc::default();
+        let changes = Arc::new(AtomicUsize::new(0));
+        let (mut taken, mut all) = (Vec::new(), Outcome::default());
+        for _ in 0..4 {
+            let quarter = steadily(HEALTHY_RATE, Duration::from_secs(seconds) / 4, |number| {
+                let (sender, made, changes) =
+                    (Arc::clone(&sender), Arc::clone(&made), Arc::clone(&changes));
+                async move {
+                    let is_change = sender.go_on(number, &made).await;
+                    changes.fetch_add(usize::from(is_change), Ordering::Relaxed);
+                    true
+                }
+            })
+            .await;
+            all.done.extend(quarter.done);
+            sender.leave().await;
+            taken.push(Taken::of(&program, &store).await);
+        }
+        // Of each change one of the webhooks is told.
+        receiver.wait_for(changes.load(Ordering::Relaxed)).await;
+
+        let [first, second, third, last] = &taken[..] else { panic!("there are four quarters") };
+        let (earlier, later) =
+            (second.disk.saturating_sub(first.disk), last.disk.saturating_sub(third.disk));
+        let found = format!(
+            "{} requests, p99 {:.1} ms, {} changes delivered; after a quarter and at the end {} and {} MiB of memory, \
+             {} and {} handles; in the second and the last quarter {} and {} MiB more on disk",
+            all.done.len(), all.p99(), changes.load(Ordering::Relaxed), mebibytes(first.memory),
+            mebibytes(last.memory), first.handles, last.handles, mebibytes(earlier), mebibytes(later)
+        );
+        figure(&format!("{}: {seconds} s of everything", store.engine()), &found, "nothing grows");
+        assert!(last.memory < first.memory + first.memory / 5 + 16 * 1_024, "{found}");
+        // Those to the receiver come and go.
+        assert!(last.handles < first.handles + 32, "{found}");
+        assert!(later < earlier + earlier / 2 + 16 * 1_024, "{found}");
+    }
+}
+
+/// What a service takes of its machine.
+struct Taken {
+    /// KiB.
+    memory: u64,
+    handles: usize,
+    /// KiB.
+    disk: u64,
+}
+
+impl Taken {
+    async fn of(program: &Program, store: &TestStore) -> Self {
+        let bytes: u64 = match &store.url {
+            DatabaseUrl::Sqlite(_) => {
+                let files = std::fs::read_dir(data_dir(store)).unwrap();
+                files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+            }
+            DatabaseUrl::Postgres(url) => {
+                let (client, connection) =
+                    tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+                tokio::spawn(connection);
+                let sql = "SELECT pg_database_size(current_database())";
+                u64::try_from(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0)).unwrap()
+            }
+        };
+        Self { memory: status(program, "VmRSS"), handles: handles(program), disk: bytes / 1_024 }
     }
 }
