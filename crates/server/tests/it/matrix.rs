@@ -1,5 +1,7 @@
 //! Every route of the description, asked by everybody: a route without a row here fails.
 
+use std::collections::BTreeSet;
+
 use galley_domain::Timestamp;
 use galley_server::Limits;
 use galley_testing::on_both_engines;
@@ -478,6 +480,14 @@ on_both_engines! {
         let my_member = service.home.made.member.to_string();
         let my_webhook = service.create("/webhooks", &json!({"url": "https://hooks.invalid/",
             "name": "mine", "event": "memberAdded"})).await;
+        let my_variant = service.create("/variants", &json!({"key": "mine", "label": "mine"})).await;
+        let my_token = service.create("/tokens", &json!({"name": "mine", "permissions": []})).await;
+        let my_group = service.home.group.clone();
+        let deliveries = format!("/webhooks/deliveries?webhookId={webhook}");
+        let delivered = service.send_as(&other.token, Method::GET, &deliveries, None).await;
+        let event = delivered.body[0]["payload"]["id"].as_str().map(str::to_owned);
+        let event = event.or_else(|| delivered.body[0]["eventId"].as_str().map(str::to_owned));
+        let event = event.unwrap_or_else(|| panic!("{delivered:?}"));
         let get = |path: String| ("GET", Target { path, body: None });
         let delete = |path: String| ("DELETE", Target { path, body: None });
         let send = |method, path: &str, body| {
@@ -490,7 +500,37 @@ on_both_engines! {
             base["slug"] = json!("new");
             send("POST", "/content-pieces", body)
         };
+        let batch = |name: &str, value: Value| {
+            let mut second = service.piece("second");
+            second[name] = value;
+            send("POST", "/content-pieces/batch", json!({"pieces": [service.piece("first"), second]}))
+        };
+        let shown = |id: &str| json!({"id": id, "name": "as a GET gave it"});
         let requests = vec![
+            batch("contentGroupId", json!(group)),
+            batch("tags", json!([tag])),
+            batch("tags", json!([shown(&tag)])),
+            batch("members", json!([member])),
+            batch("members", json!([shown(&member)])),
+            batch("referenceId", json!(piece)),
+            with("tags", json!([shown(&tag)])),
+            with("members", json!([shown(&member)])),
+            send("POST", "/content-pieces?dryRun=true", {
+                let mut body = service.piece("tried");
+                body["tags"] = json!([tag]);
+                body
+            }),
+            send("PUT", "/content-pieces", json!({"id": mine, "tags": [shown(&tag)]})),
+            send("PUT", "/content-pieces", json!({"id": mine, "members": [member]})),
+            send("PUT", "/content-pieces?dryRun=true", json!({"id": piece, "title": "x"})),
+            send("PUT", "/content-pieces", json!({"id": mine, "variant": my_variant, "tags": [tag]})),
+            send("PUT", "/content-pieces", json!({"id": mine, "variant": my_variant, "members": [member]})),
+            send("PUT", "/content-pieces", json!({"id": mine, "variant": "theirs", "title": "x"})),
+            send("PUT", "/tokens", json!({"id": my_token, "contentGroupIds": [group]})),
+            send("PUT", "/tokens", json!({"id": my_token, "contentGroupIds": [shown(&group)]})),
+            send("POST", "/tokens", json!({"name": "x", "permissions": [], "contentGroupIds": [shown(&group)]})),
+            get(format!("/content-pieces/list?contentGroupId={my_group},{group}")),
+            get(format!("/webhooks/deliveries?eventId={event}")),
             get(format!("/content-pieces?id={piece}&content=true")),
             get(format!("/content-pieces?id={mine}&variant={variant}")),
             get(format!("/content-pieces/list?variant={variant}")),
@@ -542,10 +582,14 @@ on_both_engines! {
             send("POST", "/webhooks/deliveries/retry", json!({"id": sample})),
             delete(format!("/webhooks?id={webhook}")),
         ];
+        let keep = ids_of_home(&service, &[&mine, &my_member, &my_webhook, &my_variant, &my_token]);
+        // Each place of the interface where an id may stand is among them.
+        let tried: BTreeSet<String> =
+            requests.iter().flat_map(|(method, target)| target.places(method, &keep)).collect();
+        let all = places_of_ids(&DOCUMENT);
+        assert_eq!(all.difference(&tried).collect::<Vec<_>>(), Vec::<&String>::new(), "{tried:?}");
         let before = service.everything().await;
         for (method, target) in requests {
-            // In this body the only id of another workspace's is the one that is tried.
-            let keep = ids_of_home(&service, &[&mine, &my_member, &my_webhook]);
             let absent = target.absent_but(&keep);
             let work = || of_requests(service.statements.take());
             work();
@@ -555,13 +599,114 @@ on_both_engines! {
             // As much work, so that it takes as long.
             assert_eq!(foreign, work(), "{method} {target:?} against {absent:?}");
             assert_eq!(seen(&answer), seen(&truly), "{method} {target:?} against {absent:?}");
+            // A list of one's own and another's is that of one's own.
+            let beside = target.path.contains(&format!("{my_group},"));
             let refused = answer.status.is_client_error() || answer.body == json!([]);
-            assert!(refused, "{method} {target:?}: {answer:?}");
+            assert!(refused || beside, "{method} {target:?}: {answer:?}");
+        }
+        for (list, last) in [
+            ("/content-groups/list", &group),
+            ("/tags/list", &tag),
+            ("/variants/list", &variant),
+            ("/roles/list", &role),
+            ("/tokens/list", &token),
+            ("/webhooks/list", &webhook),
+            ("/webhooks/deliveries", &sample),
+            ("/workspace-memberships/list-members", &member),
+            ("/workspace-memberships/list-workspaces", &other.made.workspace.to_string()),
+        ] {
+            // As good a place to go on from as one beside it, where nothing is.
+            let beside = format!("{}{}", &last[..last.len() - 1], if last.ends_with('0') { '1' } else { '0' });
+            let ask = async |last: &str| seen(&service.get(&format!("{list}?lastId={last}")).await);
+            assert_eq!(ask(last).await, ask(&beside).await, "{list}");
         }
         assert_eq!(service.everything().await, before);
         // A cursor says where to go on, not in which workspace.
         let page = service.get(next).await;
         assert!(page.column("slug").iter().all(|slug| slug == "mine"), "{page:?}");
+    }
+}
+
+/// Whether an id may stand in a parameter or field of this name.
+fn names_an_id(name: &str) -> bool {
+    let is_one = ["id", "ancestor", "variant", "tags", "members"].contains(&name)
+        || name.ends_with("Id")
+        || name.ends_with("Ids");
+    // Where a list goes on is no resource, and no other one's.
+    is_one && name != "lastId"
+}
+
+/// Every place where a request may name something that is there, after the description.
+fn places_of_ids(document: &Value) -> BTreeSet<String> {
+    let mut places = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let method = method.to_uppercase();
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                let name = parameter["name"].as_str().unwrap_or_default();
+                if parameter["in"] == "query" && names_an_id(name) {
+                    places.insert(format!("{method} {path}?{name}"));
+                }
+            }
+            let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+            let mut fields = Vec::new();
+            fields_of(document, body, "", &mut fields);
+            let last = |field: &String| {
+                let names = field.trim_end_matches("[]").rsplit('.');
+                names.into_iter().next().is_some_and(names_an_id)
+            };
+            places.extend(
+                fields
+                    .iter()
+                    .filter(|field| last(field))
+                    .map(|field| format!("{method} {path} {field}")),
+            );
+        }
+    }
+    places
+}
+
+/// The places of a schema's texts, such as `pieces[].tags[].id`.
+fn fields_of(document: &Value, schema: &Value, at: &str, found: &mut Vec<String>) {
+    if let Some(name) = schema["$ref"].as_str() {
+        let schema = document.pointer(name.trim_start_matches('#')).unwrap();
+        return fields_of(document, schema, at, found);
+    }
+    for form in schema["anyOf"].as_array().into_iter().flatten() {
+        // Beside properties these are conditions.
+        if schema.get("properties").is_none() {
+            fields_of(document, form, at, found);
+        }
+    }
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let dot = if at.is_empty() { "" } else { "." };
+        fields_of(document, field, &format!("{at}{dot}{name}"), found);
+    }
+    if let Some(items) = schema.get("items") {
+        fields_of(document, items, &format!("{at}[]"), found);
+    }
+    let types = [&schema["type"], &schema["type"][0]];
+    if types.contains(&&json!("string")) && !at.is_empty() {
+        found.push(at.to_owned());
+    }
+}
+
+/// The places of the texts of a body.
+fn texts_of(value: &Value, at: &str, found: &mut Vec<(String, String)>) {
+    let dot = if at.is_empty() { "" } else { "." };
+    match value {
+        Value::String(text) => found.push((at.to_owned(), text.clone())),
+        Value::Array(items) => {
+            for item in items {
+                texts_of(item, &format!("{at}[]"), found);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                texts_of(field, &format!("{at}{dot}{name}"), found);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -574,6 +719,23 @@ fn ids_of_home(service: &Service, more: &[&str]) -> Vec<String> {
 }
 
 impl Target {
+    /// Where ids stand that are none of `home`'s, as [`places_of_ids`] writes it.
+    fn places(&self, method: &str, home: &[String]) -> Vec<String> {
+        let is_foreign = |text: &str| {
+            text.split(',')
+                .any(|id| id == "theirs" || (absent(id) != id && !home.iter().any(|own| own == id)))
+        };
+        let (path, query) = self.path.split_once('?').unwrap_or((&self.path, ""));
+        let parameters = query.split('&').filter_map(|parameter| parameter.split_once('='));
+        let parameters = parameters
+            .filter(|(_, value)| is_foreign(value))
+            .map(|(name, _)| format!("{method} {path}?{name}"));
+        let mut texts = Vec::new();
+        self.body.iter().for_each(|body| texts_of(body, "", &mut texts));
+        let fields = texts.iter().filter(|(_, text)| is_foreign(text));
+        parameters.chain(fields.map(|(at, _)| format!("{method} {path} {at}"))).collect()
+    }
+
     /// The same request with the ids changed, except these.
     fn absent_but(&self, kept: &[String]) -> Self {
         let changed = |text: &str| {
