@@ -1,6 +1,6 @@
 //! Where the log goes: text on a terminal, JSON otherwise, always to standard error.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 use tracing_subscriber::EnvFilter;
@@ -13,11 +13,48 @@ pub(crate) fn start(filter: &str) -> anyhow::Result<()> {
     let builder = tracing_subscriber::fmt()
         .log_internal_errors(false)
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        .with_writer(|| Plain);
     if std::io::stderr().is_terminal() {
         builder.with_target(false).init();
     } else {
         builder.json().init();
     }
     Ok(())
+}
+
+/// Standard error, for lines in which a client's words may stand.
+///
+/// What is ASCII is escaped by who writes the line. Beyond that there are characters that steer a terminal, hide, or turn
+/// the direction in which the rest is shown: they come as JSON escapes them.
+struct Plain;
+
+impl Write for Plain {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let mut stderr = io::stderr().lock();
+        if line.is_ascii() {
+            stderr.write_all(line)?;
+        } else {
+            stderr.write_all(plain(&String::from_utf8_lossy(line)).as_bytes())?;
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+fn plain(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    for c in line.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' => plain.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => plain.push(c),
+        }
+    }
+    plain
 }

@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::kills::receive_from;
 use crate::program::{Program, data_dir, galley, init_token, piece};
@@ -68,6 +68,27 @@ impl Sender {
     async fn write(&self, slug: &str) -> bool {
         let body = piece(&self.group, slug, "<p>Some words.</p>").to_string();
         self.ask("POST /content-pieces", &body).await
+    }
+
+    /// The number of the last event.
+    async fn last_event(&self) -> usize {
+        let mut last = 0;
+        loop {
+            let answer = self.exchange(&format!("GET /events?perPage=1000&after={last}"), "").await;
+            let body = answer.split_once("\r\n\r\n").unwrap().1;
+            let events: Value = serde_json::from_str(body).unwrap();
+            match events.as_array().unwrap().last() {
+                Some(event) => last = usize::try_from(event["sequence"].as_u64().unwrap()).unwrap(),
+                None => return last,
+            }
+        }
+    }
+
+    /// Gives one of these pieces another text: what takes the server long, and the sender not.
+    async fn rewrite(&self, pieces: &[String], number: u32, words: &str) -> bool {
+        let id = &pieces[number as usize % pieces.len()];
+        let body = format!("{{\"id\":\"{id}\",\"content\":\"{words}<p>{number}</p>\"}}");
+        self.ask("PUT /content-pieces", &body).await
     }
 
     /// Reads a page that costs the same however many pieces there are.
@@ -318,22 +339,32 @@ on_both_engines! {
         /// It takes a while until it is clear that it is no crowd that passes.
         const SETTLED: Duration = Duration::from_secs(3);
         /// As many as SQLite commits together.
-        const CLIENTS: usize = 128;
+        const CLIENTS: u32 = 128;
+        const PIECES: usize = 500;
         let (measured, loaded) = size((1, 4), (3, 10), (20, 300));
         let (measured, loaded) = (Duration::from_secs(measured), Duration::from_secs(loaded));
         let program = Program::serve(&store, 0);
         let sender = Sender::new(&program).await;
+        for number in 0..PIECES {
+            assert!(sender.write(&format!("rewritten-{number}")).await);
+        }
+        let pieces = program.pieces("").await;
+        let pieces = pieces.iter().map(|piece| piece["id"].as_str().unwrap().to_owned());
+        let pieces: Arc<Vec<String>> = Arc::new(pieces.collect());
+        let words: Arc<str> = "<p>Some words.</p>".repeat(300).into();
+        let events = sender.last_event().await;
         let before = healthy(&sender, measured).await;
 
         let started = Instant::now();
         let mut clients = JoinSet::new();
         for client in 0..CLIENTS {
-            let sender = Arc::clone(&sender);
+            let (sender, pieces, words) =
+                (Arc::clone(&sender), Arc::clone(&pieces), Arc::clone(&words));
             clients.spawn(async move {
                 let mut times = Vec::new();
-                for number in 0.. {
+                for number in (client..).step_by(CLIENTS as usize) {
                     let asked = started.elapsed();
-                    assert!(sender.write(&format!("capacity-{client}-{number}")).await, "refused");
+                    assert!(sender.rewrite(&pieces, number, &words).await, "refused");
                     times.push((asked, started.elapsed().saturating_sub(asked)));
                     if started.elapsed() > measured {
                         break;
@@ -348,19 +379,20 @@ on_both_engines! {
 
         let memory_before = status(&program, "VmRSS");
         let beyond = steadily(2.0 * capacity, loaded, |number| {
-            let sender = Arc::clone(&sender);
-            async move { sender.write(&format!("beyond-{number}")).await }
+            let (sender, pieces, words) =
+                (Arc::clone(&sender), Arc::clone(&pieces), Arc::clone(&words));
+            // Another text than before, or nothing would change.
+            async move { sender.rewrite(&pieces, 1_000_000 + number, &words).await }
         })
         .await;
         let memory = status(&program, "VmHWM").saturating_sub(memory_before);
         tokio::time::sleep(Duration::from_secs(5)).await;
         let after = healthy(&sender, measured).await;
         assert_eq!((before.refused, after.refused), (0, 0));
-        // Answered is made.
-        let pieces = program.pieces("").await.len();
-        let made = [&before, &at_capacity, &beyond, &after].map(|outcome| outcome.done.len());
-        let written = made[0].div_ceil(10) + made[1] + made[2] + made[3].div_ceil(10);
-        assert_eq!(pieces, written, "what was answered is there, and what was refused is not");
+        // What was answered was done, and what was refused was not.
+        let done = [&before, &at_capacity, &beyond, &after].map(|outcome| outcome.done.len());
+        let changes = done[0].div_ceil(10) + done[1] + done[2] + done[3].div_ceil(10);
+        assert_eq!(sender.last_event().await, events + changes);
 
         let slower = beyond.p99_after(SETTLED) / at_capacity.p99();
         let after_slower = after.p99() / before.p99();

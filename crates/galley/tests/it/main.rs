@@ -25,6 +25,7 @@ mod invites;
 mod kills;
 mod listen;
 mod load;
+mod logs;
 mod mails;
 mod nodes;
 mod operators;

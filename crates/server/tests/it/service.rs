@@ -386,12 +386,15 @@ impl Answer {
         described::check(&asked, status, &headers, &bytes);
         secrets::assert_absent(&bytes, "an answer");
         secrets::assert_absent(format!("{headers:?}").as_bytes(), "an answer's head");
-        let body = if bytes.is_empty() {
+        let body: Value = if bytes.is_empty() {
             Value::Null
         } else {
             let text = || Value::String(String::from_utf8_lossy(&bytes).into_owned());
             serde_json::from_slice(&bytes).unwrap_or_else(|_| text())
         };
+        if let Some(token) = body["token"].as_str() {
+            secrets::remember_for_log(token);
+        }
         Self { status, headers, body }
     }
 

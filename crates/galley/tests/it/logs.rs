@@ -1,0 +1,71 @@
+//! Whatever clients send, each line of the log is one of the program's own, and shows what it says.
+
+use galley_testing::on_both_engines;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::program::{KEY, Program, galley, init_token, piece};
+
+/// Requests that would write something of their own.
+const ODD: [&[u8]; 9] = [
+    b"GET /\xc2\x9b31mred HTTP/1.1\r\nhost: x\r\n\r\n",
+    b"GET /\xe2\x80\xaenwod-edispu HTTP/1.1\r\nhost: x\r\n\r\n",
+    b"GET /a\xe2\x80\xa8b HTTP/1.1\r\nhost: x\r\n\r\n",
+    b"GET /%0d%0a{\"level\":\"ERROR\"} HTTP/1.1\r\nhost: x\r\n\r\n",
+    b"GET /\x1b]0;title\x07 HTTP/1.1\r\nhost: x\r\n\r\n",
+    b"GET /x HTTP/1.1\r\nhost: x\r\nx-request-id: a\\\",\"level\":\"ERROR\r\n\r\n",
+    b"GET /x HTTP/1.1\r\nhost: x\r\ntraceparent: 00-\",\"a\":\"-b-01\r\n\r\n",
+    b"MADE-UP\"} /x HTTP/1.1\r\nhost: x\r\n\r\n",
+    b"GET /x HTTP/1.1\nhost: x\n\n{\"level\":\"ERROR\"}\n\n",
+];
+
+/// What shows something else than it says.
+fn is_odd(c: char) -> bool {
+    c.is_control()
+        || ('\u{200b}'..='\u{200f}').contains(&c)
+        || ('\u{2028}'..='\u{202e}').contains(&c)
+        || ('\u{2060}'..='\u{206f}').contains(&c)
+}
+
+on_both_engines! {
+    async fn nobody_writes_lines_of_their_own(store: TestStore) {
+        let mut command = galley(&store);
+        command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_LOG", "debug");
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        let mut program = Program::start(command);
+        for request in ODD {
+            let mut stream = TcpStream::connect(program.url.trim_start_matches("http://")).await.unwrap();
+            stream.write_all(request).await.unwrap();
+            let mut answer = [0; 64];
+            let _ = stream.read(&mut answer).await;
+        }
+        // A client's words in what is kept, refused, and sent.
+        let group = program.group().await;
+        for words in ["\u{9b}31m", "\u{202e}", "a\nb", "\",\"level\":\"ERROR"] {
+            let body = piece(&group, "slug", words);
+            for (path, mut body) in [
+                ("/content-pieces", body),
+                ("/webhooks", json!({"url": format!("https://{words}.invalid/"), "event": "memberAdded"})),
+                ("/workspace-memberships", json!({"email": format!("{words}@example.org"), "roleId": "x"})),
+                ("/variants", json!({"key": words, "label": words})),
+            ] {
+                body["title"] = json!(words);
+                body["name"] = json!(words);
+                program.request(Method::POST, path).json(&body).send().await.unwrap();
+            }
+        }
+        program.terminate();
+        let log = program.rest_of_log();
+        let mut answered = 0;
+        for line in log.lines() {
+            let entry: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+            assert_ne!(entry["level"], "ERROR", "{line}");
+            assert!(!line.contains(is_odd), "{line:?}");
+            assert!(!line.contains(&init_token()) && !line.contains(KEY), "{line}");
+            answered += usize::from(entry["fields"]["message"] == "answered");
+        }
+        assert!(answered > ODD.len(), "{log}");
+    }
+}
