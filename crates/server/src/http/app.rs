@@ -8,13 +8,13 @@ use std::time::Duration;
 use axum::http::HeaderValue;
 use galley_content::{ContentError, Loss, Tree};
 use galley_delivery::{Sender, SenderLimits};
-use galley_domain::Invalid;
 use galley_domain::address_policy::AddressPolicy;
+use galley_domain::{Invalid, WorkspaceId};
 use galley_mail::Mailer;
 use galley_storage::content_piece_ranks::{self, RankedList, Ranks};
 use galley_storage::{Database, Error as StorageError, Tx};
 use quick_cache::sync::Cache;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::environment::Environment;
 use crate::http::answers::Answers;
@@ -22,6 +22,7 @@ use crate::http::overload::Overload;
 use crate::http::processors::Processors;
 use crate::http::rate_limit::RateLimit;
 use crate::http::room::Room;
+use crate::http::stream_places::{StreamPlace, StreamPlaces};
 use crate::http::token_use::TokenUse;
 use crate::secrets::SecretKey;
 
@@ -97,8 +98,7 @@ struct Parts {
     mailer: Option<Arc<Mailer>>,
     is_leaving: AtomicBool,
     stopping: watch::Sender<bool>,
-    /// Streams of events that may be open at the same time.
-    streams: Arc<Semaphore>,
+    streams: StreamPlaces,
     processors: Processors,
     room: Room,
     overload: Overload,
@@ -113,9 +113,6 @@ const TREE_MAX: usize = 16 * 1024 * 1024;
 
 /// Of how many lists it is remembered how many pieces stand before a place: some 100 KB for a million pieces.
 const RANKS_MAX: usize = 64;
-
-/// How many streams of events are open at the most.
-const STREAMS_MAX: usize = 1_000;
 
 /// From this size on a document is worked on beside the threads that serve requests.
 const INLINE_CONTENT_MAX: usize = 32 * 1024;
@@ -152,7 +149,7 @@ impl App {
             mailer: mailer.map(Arc::new),
             is_leaving: AtomicBool::new(false),
             stopping: watch::Sender::new(false),
-            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            streams: StreamPlaces::default(),
             processors: Processors::new(),
             room,
             overload: Overload::new(),
@@ -236,8 +233,8 @@ impl App {
     }
 
     /// A place among the open streams of events, if there is one.
-    pub(crate) fn stream_place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.0.streams).try_acquire_owned().ok()
+    pub(crate) fn stream_place(&self, workspace: WorkspaceId) -> Option<StreamPlace> {
+        self.0.streams.take(workspace)
     }
 
     /// What calls webhooks.

@@ -27,4 +27,5 @@ pub(crate) mod response;
 mod room;
 pub mod router;
 pub mod serve;
+pub(crate) mod stream_places;
 pub(crate) mod token_use;

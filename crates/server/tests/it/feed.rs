@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use galley_domain::Timestamp;
 use galley_storage::{WriteTx, events};
 use galley_testing::on_both_engines;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
-use crate::service::{Service, piece_in};
+use crate::service::{ALL, Service, TokenKind, piece_in};
 
 /// The numbers of a page's events.
 fn sequences(body: &Value) -> Vec<i64> {
@@ -190,6 +191,85 @@ on_both_engines! {
         assert!(stream.next().await.is_some());
         assert_eq!(service.delete(&format!("/tokens?id={id}")).await.status, 204);
         assert_eq!(stream.next().await, None, "at once, though nothing happens");
+    }
+
+    async fn a_stream_shows_no_more_than_its_reader_may_see_by_now(store: TestStore) {
+        let service = Service::start(store).await;
+        let role = json!({"name": "reader", "permissions": ["webhooks:read", "contentGroups:read"]});
+        let role = service.create("/roles", &role).await;
+        for what in ["is removed", "has another role", "has a role that allows less"] {
+            let person = service.person(&what.replace(' ', "-"), &role).await;
+            let last = service.last_sequence().await;
+            let path = format!("/events?after={last}");
+            let mut stream = Stream::open(&service, &person.token, &path, None).await;
+            service.create("/content-groups", &json!({"name": "seen"})).await;
+            assert!(stream.next().await.is_some());
+            let (member, memberships) = (&person.member, "/workspace-memberships");
+            let (method, path, body) = match what {
+                "is removed" => (Method::DELETE, format!("{memberships}?id={member}"), Value::Null),
+                "has another role" => {
+                    let change = json!({"id": member, "roleId": service.roles()[2]});
+                    (Method::PUT, memberships.to_owned(), change)
+                }
+                _ => {
+                    let change = json!({"id": role, "permissions": ["contentGroups:read"]});
+                    (Method::PUT, "/roles".to_owned(), change)
+                }
+            };
+            let body = Some(&body).filter(|body| !body.is_null());
+            assert_eq!(service.send(method, &path, body).await.status, 204, "who {what}");
+            service.create("/content-groups", &json!({"name": "unseen"})).await;
+            assert_eq!(stream.next().await, None, "of who {what}");
+        }
+        // One whose token expires.
+        let end = service.environment.now().ms() + 60_000;
+        let kind = TokenKind { expires_at: Some(Timestamp::from_ms(end)), ..ALL };
+        let token = service.token_of(service.home.made.user, kind).await;
+        let last = service.last_sequence().await;
+        let mut stream = Stream::open(&service, &token, &format!("/events?after={last}"), None).await;
+        service.create("/content-groups", &json!({"name": "seen"})).await;
+        assert!(stream.next().await.is_some());
+        service.pass(Duration::from_mins(2));
+        service.create("/content-groups", &json!({"name": "unseen"})).await;
+        assert_eq!(stream.next().await, None);
+        // One that is limited to a group meanwhile.
+        let token = service.token("all", None).await;
+        let inner = service.create("/content-groups", &json!({"name": "inner"})).await;
+        let last = service.last_sequence().await;
+        let mut stream = Stream::open(&service, &token, &format!("/events?after={last}"), None).await;
+        service.create("/content-groups", &json!({"name": "seen"})).await;
+        assert!(stream.next().await.is_some());
+        let change = json!({"id": service.token_id(&token).await, "contentGroupIds": [inner]});
+        assert_eq!(service.put("/tokens", &change).await.status, 204);
+        service.create("/content-pieces", &service.piece("outside")).await;
+        service.create("/content-pieces", &piece_in(&inner, "inside")).await;
+        let (_, event, envelope) = stream.next().await.unwrap();
+        assert_eq!((event.as_str(), &envelope["data"]["slug"]), ("contentPieceAdded", &json!("inside")));
+    }
+
+    async fn a_workspace_has_so_many_streams(store: TestStore) {
+        let service = Service::start(store).await;
+        let other = service.other_workspace().await;
+        let mut open = Vec::new();
+        for _ in 0..200 {
+            open.push(Stream::open(&service, &service.home.token, "/events", None).await);
+        }
+        let request = service.request(Method::GET, "/events").bearer_auth(&service.home.token);
+        let answer = crate::service::Answer::of(request.header("accept", "text/event-stream")).await;
+        answer.assert_problem(503, "overloaded", &[]);
+        // Another one's are not fewer for that.
+        Stream::open(&service, &other.token, "/events", None).await;
+        open.truncate(100);
+        let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        loop {
+            let request = service.request(Method::GET, "/events").bearer_auth(&service.home.token);
+            let answer = request.header("accept", "text/event-stream").send().await.unwrap();
+            if answer.status() == 200 {
+                break;
+            }
+            assert!(std::time::Instant::now() < deadline, "places are free again");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 }
 

@@ -14,13 +14,14 @@ use galley_domain::permission::Resource;
 use galley_domain::{Invalid, Permission};
 use galley_storage::Tx;
 use galley_storage::tokens::{self, Authentication};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 
 use super::feed::{self, Seen};
 use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::problem::{Issue, Problem, Reason, Step};
 use crate::http::query::whole_number;
+use crate::http::stream_places::StreamPlace;
 use crate::openapi::endpoint::{Argument, Facts};
 
 /// How long the stream is silent at the most.
@@ -87,14 +88,14 @@ struct Stream {
     news: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
     spoke: Instant,
-    _place: OwnedSemaphorePermit,
+    _place: StreamPlace,
 }
 
 /// Opens a stream of the events behind `after`.
 pub(super) fn open(app: &App, reader: Authentication, after: i64) -> Result<Response, Error> {
-    let Some(place) = app.stream_place() else {
+    let Some(place) = app.stream_place(reader.workspace) else {
         let detail = "too many streams of events are open: try again later, or read pages";
-        return Err(Problem::new(Reason::Overloaded, detail).into());
+        return Err(Problem::new(Reason::Overloaded, detail).retry_after(5).into());
     };
     let stream = Stream {
         app: app.clone(),
