@@ -27,6 +27,7 @@ mod listen;
 mod load;
 mod logs;
 mod mails;
+mod nginx;
 mod nodes;
 mod operators;
 mod outages;
