@@ -1,10 +1,12 @@
 //! From nothing to first content.
 
+use std::process::Command;
+
 use galley_testing::on_both_engines;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
-use crate::program::{Program, data_dir, free_port, galley, init_token, piece, run, stderr};
+use crate::program::{Program, data_dir, free_port, galley, init_token, piece, run, stderr, under};
 
 on_both_engines! {
     async fn a_first_start_makes_all_that_is_needed(store: TestStore) {
@@ -86,6 +88,65 @@ on_both_engines! {
             let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
             assert_eq!(mode, 0o600, "{}", entry.path().display());
         }
+    }
+
+    async fn whatever_is_written_later_is_its_owners_alone(store: TestStore) {
+        use std::os::unix::fs::PermissionsExt;
+        // Where the system takes no permission away by itself.
+        let freely = |command: &Command| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "umask 0; exec \"$0\" \"$@\""]);
+            under(shell, command)
+        };
+        let mut command = galley(&store);
+        command.env("GALLEY_INIT_TOKEN", init_token()).args(["serve", "--listen", "127.0.0.1:0"]);
+        let mut program = Program::start(freely(&command));
+        let group = program.group().await;
+        let role = crate::kills::role(&program).await;
+        for (path, body) in [
+            ("/content-pieces", piece(&group, "one", "<p>one</p>")),
+            ("/workspace-memberships", json!({"email": "a@example.org", "name": "A", "roleId": role})),
+        ] {
+            let made = program.request(Method::POST, path).json(&body).send().await.unwrap();
+            assert_eq!(made.status(), 201);
+        }
+        let outbox = data_dir(&store).join("outbox");
+        while std::fs::read_dir(&outbox).map_or(0, Iterator::count) == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        let out = store.directory().join("out");
+        std::fs::create_dir(&out).unwrap();
+        let ran = |arguments: &[&str]| {
+            let mut command = galley(&store);
+            command.current_dir(&out).args(arguments);
+            let output = run(&mut freely(&command));
+            assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+        };
+        ran(&["backup", "store.backup"]);
+        ran(&["export", "bundle", "--format", "json"]);
+        // Of either engine's backup a file of SQLite's is made.
+        let other = out.join("other");
+        let mut command = galley(&store);
+        command.env("GALLEY_DATA_DIR", &other).env_remove("GALLEY_DATABASE_URL");
+        command.arg("restore").arg(out.join("store.backup"));
+        let output = run(&mut freely(&command));
+        assert!(output.status.success(), "{}", stderr(&output));
+
+        let (mut files, mut folders) = (0, vec![data_dir(&store), out]);
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                let mode = path.metadata().unwrap().permissions().mode();
+                assert_eq!(mode & 0o077, 0, "{}: {mode:o}", path.display());
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    files += 1;
+                }
+            }
+        }
+        assert!(files > 8, "{files} files");
+        program.terminate();
     }
 
     async fn a_given_token_is_taken_and_never_shown(store: TestStore) {
