@@ -1,7 +1,7 @@
 //! More than a server can do, and many who do nothing: whoever asks for something sensible is answered about as soon as
 //! otherwise, what is too much is refused, and afterwards all is as it was.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -216,8 +216,8 @@ where
         let answer = send(number);
         tasks.spawn(async move {
             // One that is sent late, as the sender has too much to do itself, says nothing of the server.
-            let sent = Instant::now();
-            (answer.await, due, sent.elapsed())
+            let asked = Instant::now();
+            (answer.await, due, asked.elapsed())
         });
     }
     while let Some(ended) = tasks.join_next().await {
@@ -398,6 +398,8 @@ on_both_engines! {
         let changes = done[0].div_ceil(10) + done[1] + done[2] + done[3].div_ceil(10);
         assert_eq!(sender.last_event().await, events + changes);
 
+        // A sender that is slow itself may not come to twice as much within seconds.
+        assert!(beyond.refused > 0 || size(true, false, false), "nothing was refused");
         let slower = beyond.p99_after(SETTLED) / at_capacity.p99();
         let after_slower = after.p99() / before.p99();
         let found = format!(
@@ -410,6 +412,72 @@ on_both_engines! {
         assert!(memory < 256 * 1_024, "{found}");
         let bar = size(f64::INFINITY, f64::INFINITY, SLOWER_MAX);
         assert!(slower <= bar && after_slower <= bar, "{found}");
+    }
+
+    async fn what_is_small_and_grows_costs_little(store: TestStore) {
+        // Of each kind at the same time.
+        let at_once = size(1, 2, 8);
+        let program = Program::serve(&store, 0);
+        let sender = Sender::new(&program).await;
+        let time = Duration::from_secs(size(1, 2, 5));
+        let alone = healthy(&sender, time).await;
+        let before = status(&program, "VmRSS");
+        let whole = |json: String| ("POST /content-pieces", json);
+        let content = |html: String| {
+            ("POST /content-pieces?dryRun=true", piece(&sender.group, "bomb", &html).to_string())
+        };
+        let many = 8 * 1_024 * 1_024 - 100;
+        let bombs = [
+            whole(format!("{{\"a\":{}", "[".repeat(many))),
+            whole(format!("{{\"a\":[{}0]}}", "0,".repeat(many / 2))),
+            whole(format!("{{\"a\":[{}0]}}", "0,".repeat(900_000))),
+            whole(format!("{{\"a\":[{}0]}}", "{},".repeat(many / 3))),
+            whole(format!("{{\"a\":[{}0]}}", "\"\\u0041\",".repeat(900_000))),
+            whole((0..400_000).fold("{".to_owned(), |text, key| text + &format!("\"{key}\":{{}},"))),
+            whole(format!("{{\"a\":{}}}", "9".repeat(many))),
+            content("<p>".repeat(600_000)),
+            content("<b>".repeat(600_000)),
+            content("<table><tr><td>".repeat(120_000)),
+            content("<ul><li>".repeat(250_000)),
+            content("<p>&amp;".repeat(250_000)),
+            content("<a href=x><p>".repeat(150_000)),
+            content(format!("<p{}>", " a=1".repeat(500_000))),
+            content("\u{1}&#x10ffff;<svg><math>".repeat(60_000)),
+        ];
+        // A few, where it is one test of many.
+        let bombs: Vec<_> = bombs.into_iter().step_by(size(4, 1, 1)).collect();
+        let mut tasks = JoinSet::new();
+        let count = bombs.len() * at_once;
+        for (what, bomb) in bombs {
+            let bomb: Arc<str> = bomb.into();
+            for _ in 0..at_once {
+                let (sender, bomb) = (Arc::clone(&sender), Arc::clone(&bomb));
+                tasks.spawn(async move {
+                    // There is room for some of them at a time.
+                    loop {
+                        let answer = sender.exchange(what, &bomb).await;
+                        if !answer.starts_with("HTTP/1.1 503 ") {
+                            break answer[9..12].to_owned();
+                        }
+                        tokio::time::sleep(Duration::from_millis(200)).await;
+                    }
+                });
+            }
+        }
+        let beside = healthy(&sender, time).await;
+        let mut statuses = BTreeMap::<String, usize>::new();
+        for status in tasks.join_all().await {
+            *statuses.entry(status).or_default() += 1;
+        }
+        let memory = status(&program, "VmHWM").saturating_sub(before);
+        let found = format!(
+            "answers {statuses:?}; at the most {} MiB more; beside them p99 {:.1} ms, {:.2} times that without",
+            mebibytes(memory), beside.p99(), beside.p99() / alone.p99()
+        );
+        figure(&format!("{}: {count} bombs at once", store.engine()), &found, "less than 1 GiB");
+        let expected = ["200", "400", "413"];
+        assert!(statuses.keys().all(|status| expected.contains(&status.as_str())), "{found}");
+        assert!(memory < 1_024 * 1_024, "{found}");
     }
 
     async fn what_goes_on_for_long_takes_no_more_with_time(store: TestStore) {

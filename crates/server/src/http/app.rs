@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::environment::Environment;
 use crate::http::answers::Answers;
-use crate::http::overload::Overload;
+use crate::http::overload::{self, Overload};
 use crate::http::processors::Processors;
 use crate::http::rate_limit::RateLimit;
 use crate::http::room::Room;
@@ -279,7 +279,7 @@ impl App {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, StorageError> {
-        self.0.processors.run(work).await
+        overload::aside(self.0.processors.run(work)).await
     }
 
     /// The JSON text of the tree that `html` says, and with `reports` what of it the tree lacks. To be

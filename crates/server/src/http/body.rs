@@ -15,6 +15,7 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::fields::Fields;
 use crate::http::json;
+use crate::http::overload;
 use crate::http::problem::{Problem, Reason};
 use crate::http::room::Place;
 use crate::openapi::endpoint::{Argument, Facts};
@@ -130,7 +131,8 @@ async fn received(request: Request, app: &App, max: usize, kind: Kind) -> Result
         None => Ok(()),
     };
     let receive = receive(&head.headers, body, max, kind, widen);
-    tokio::time::timeout(app.limits().receive_time_max, receive)
+    let received = tokio::time::timeout(app.limits().receive_time_max, receive);
+    overload::aside(received)
         .await
         .map_err(|_| Problem::new(Reason::RequestTimeout, "the body came too slowly"))?
 }

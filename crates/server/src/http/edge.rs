@@ -19,14 +19,12 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use galley_domain::Invalid;
-use galley_storage::Error as StorageError;
 use tower::ServiceExt;
 use tracing::Instrument;
 
 use crate::environment::Environment;
 use crate::http::answers::{Answers, LookedUp};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::prefer::Freshness;
 use crate::http::problem::{Issue, Problem, Reason, Step};
 use crate::http::rate_limit::Standing;
@@ -97,14 +95,10 @@ async fn answer(router: Router, mut request: Request, place: Place) -> Response 
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     let answer = AssertUnwindSafe(router.oneshot(request)).catch_unwind();
     let answered = if reads {
-        answer.await
+        place.during(answer).await
     } else {
         // A client that goes away drops the future it waits for; this one goes on to its end.
-        let whole = async move {
-            let answered = answer.await;
-            drop(place);
-            answered
-        };
+        let whole = async move { place.during(answer).await };
         let task = tokio::spawn(whole.in_current_span());
         task.await.unwrap_or_else(|error| Err(Box::new(error)))
     };
@@ -128,10 +122,14 @@ pub(crate) fn not_modified(mut response: Response) -> Response {
     response
 }
 
-/// The answer to a request for which there is no connection left.
+/// The answer to a request for which there is no room. It costs little, also in the log.
 pub(crate) fn refuse(app: &App, request: &Request) -> Response {
-    let error = Error::from(StorageError::Overloaded);
-    finish_alone(error.into_response(), request, app, &Standing::default())
+    let problem = Problem::new(Reason::Overloaded, "nothing was changed; try again").retry_after(1);
+    let request_id = request_id(request.headers(), app.environment());
+    let mut response = finish(problem.into_response(), &request_id, request.method());
+    set_request_id(&mut response, &request_id);
+    measure(request.method(), &response, Duration::ZERO);
+    response
 }
 
 /// The answer to a request that no handler has seen.
@@ -246,8 +244,13 @@ fn written(problem: &Problem, request_id: &str, more: &HeaderMap) -> Response {
 }
 
 fn report(method: &Method, path: &str, response: &Response, started: Instant) {
-    let status = response.status();
     let duration = started.elapsed();
+    measure(method, response, duration);
+    log(method, path, response.status(), duration);
+}
+
+fn measure(method: &Method, response: &Response, duration: Duration) {
+    let status = response.status();
     let route = response.extensions().get::<Route>().map_or("none", |route| route.0.as_str());
     let labels = [
         ("method", known(method).to_owned()),
@@ -257,7 +260,6 @@ fn report(method: &Method, path: &str, response: &Response, started: Instant) {
     metrics::counter!("galley_http_requests_total", &labels).increment(1);
     metrics::histogram!("galley_http_request_seconds", "route" => route.to_owned())
         .record(duration);
-    log(method, path, status, duration);
 }
 
 /// Logs a request that no handler has seen, in the same way as others, where somebody listens.

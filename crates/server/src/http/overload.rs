@@ -1,8 +1,8 @@
-//! More requests than the processor can answer: some are refused as they come in, before they cost anything.
+//! More requests than can be answered: some are refused as they come in, before they cost anything.
 //!
-//! It shows in how late a task is woken. Late for a moment is a crowd, which is served. Late for longer, while many
-//! requests are under way, means that they come faster than they go: from then on no more than [`MANY`] are under way at a
-//! time, until nobody has been refused for a while. So those who are let in are answered soon.
+//! It shows in how many are under way. Many for a moment are a crowd, which is served. Many all the time mean that they come
+//! faster than they go, whatever it is that they wait for: from then on no more than [`MANY`] are under way, until nobody
+//! has been refused for a while. So those who are let in are answered soon.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -10,17 +10,14 @@ use std::time::{Duration, Instant};
 
 use axum::http::Uri;
 
-/// So many requests under way are many: twice that wait for one another where all of them write.
+/// So many requests under way are many: as many writes as SQLite commits together.
 const MANY: usize = 128;
 
-/// How often the time is looked at.
+/// How often they are counted.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A task that is woken so much later than it should be waits for others.
-const LATE: Duration = Duration::from_millis(50);
-
-/// For how long it has to be late each time.
-const LATE_FOR: Duration = Duration::from_secs(1);
+/// For how long they have to be many.
+const MANY_FOR: Duration = Duration::from_secs(1);
 
 /// For how long nobody has to be refused.
 const CALM_FOR: Duration = Duration::from_secs(2);
@@ -37,14 +34,46 @@ pub(crate) struct Overload {
     strict_until: AtomicU64,
 }
 
+tokio::task_local! {
+    /// Where the task's own request is counted.
+    static COUNT: Arc<AtomicUsize>;
+}
+
 /// A request that is under way.
 #[derive(Debug)]
 pub(super) struct UnderWay(Arc<AtomicUsize>);
+
+impl UnderWay {
+    /// Lets [`aside`] know of it.
+    pub(super) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
+        COUNT.scope(Arc::clone(&self.0), work).await
+    }
+}
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// Waits for what holds up nobody else: a client that sends slowly, or a turn at what takes long, for which others have
+/// bounds of their own. Such a request is not counted meanwhile.
+pub(crate) async fn aside<T>(work: impl Future<Output = T>) -> T {
+    /// Counts it again, whatever becomes of it.
+    struct Aside(Arc<AtomicUsize>);
+
+    impl Drop for Aside {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    let count = COUNT.try_with(Arc::clone).ok();
+    let _aside = count.map(|count| {
+        count.fetch_sub(1, Ordering::Relaxed);
+        Aside(count)
+    });
+    work.await
 }
 
 impl Overload {
@@ -61,33 +90,34 @@ impl Overload {
 
     /// Whether a request is to be refused.
     pub(super) fn refuses(&self, uri: &Uri) -> bool {
-        let is_strict = || self.now() < self.strict_until.load(Ordering::Relaxed);
-        if !self.is_much() || !is_strict() || SERVICE.contains(&uri.path()) {
+        if !self.is_much() || !self.is_strict() || SERVICE.contains(&uri.path()) {
             return false;
         }
         self.be_strict();
         true
     }
 
-    /// Looks at the time, for good.
+    /// Counts, for good.
     pub(super) async fn watch(&self) {
-        let mut in_time_at = Instant::now();
+        let mut few_at = Instant::now();
         loop {
-            let slept_at = Instant::now();
             tokio::time::sleep(PAUSE).await;
-            if slept_at.elapsed() < PAUSE + LATE || !self.is_much() {
-                in_time_at = Instant::now();
-            } else if in_time_at.elapsed() > LATE_FOR {
+            if !self.is_much() {
+                few_at = Instant::now();
+            } else if few_at.elapsed() > MANY_FOR && !self.is_strict() {
                 let under_way = self.under_way.load(Ordering::Relaxed);
                 tracing::warn!(under_way, "more requests than can be answered: some are refused");
                 self.be_strict();
-                in_time_at = Instant::now();
             }
         }
     }
 
     fn is_much(&self) -> bool {
         self.under_way.load(Ordering::Relaxed) >= MANY
+    }
+
+    fn is_strict(&self) -> bool {
+        self.now() < self.strict_until.load(Ordering::Relaxed)
     }
 
     fn be_strict(&self) {

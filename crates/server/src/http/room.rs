@@ -53,4 +53,9 @@ impl Place {
     pub(super) fn new(under_way: UnderWay) -> Self {
         Self(Arc::new((Mutex::default(), under_way)))
     }
+
+    /// Works on the request.
+    pub(super) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
+        self.0.1.during(work).await
+    }
 }

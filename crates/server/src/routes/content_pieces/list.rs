@@ -16,6 +16,7 @@ use super::schema::ListParameters;
 use crate::http::actor::{Actor, ReadContentPieces};
 use crate::http::app::App;
 use crate::http::error::Error;
+use crate::http::overload;
 use crate::http::page::{self, Page};
 use crate::http::prefer::Freshness;
 use crate::http::problem::{Issue, Problem, Step};
@@ -93,7 +94,7 @@ pub(crate) async fn handle(
     let (listed, next, referenced, ranks) = if may_be_old {
         freshness.read(database, "content_pieces.list", read).await?
     } else if heavy {
-        database.read_much("content_pieces.list", read).await?
+        overload::aside(Box::pin(database.read_much("content_pieces.list", read))).await?
     } else {
         database.read("content_pieces.list", read).await?
     };

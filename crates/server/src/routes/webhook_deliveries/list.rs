@@ -11,6 +11,7 @@ use super::schema;
 use crate::http::actor::{Actor, ReadWebhooks};
 use crate::http::app::App;
 use crate::http::error::Error;
+use crate::http::overload;
 use crate::http::page::{self, Page, PageById};
 use crate::http::query::{Id, Query};
 use crate::representation::delivery::DeliveryBody;
@@ -68,6 +69,6 @@ pub(crate) async fn handle(
         };
         Ok::<_, Error>(deliveries::list(tx, scope.workspace, &list).await?)
     };
-    let mut found = app.database().read_much("deliveries.list", read).await?;
+    let mut found = overload::aside(app.database().read_much("deliveries.list", read)).await?;
     Ok(page.show(&query, &mut found, |delivery| delivery.id, DeliveryBody::from))
 }
