@@ -10,11 +10,10 @@ use galley_storage::DatabaseUrl;
 use galley_testing::open_loop::per_second;
 use galley_testing::proof::{figure, size};
 use galley_testing::{TestStore, on_both_engines};
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-
-use serde_json::{Value, json};
 
 use crate::kills::receive_from;
 use crate::program::{Program, data_dir, galley, init_token, piece};
