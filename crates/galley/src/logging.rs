@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use anyhow::Context;
 use tracing_subscriber::EnvFilter;
 
+use crate::out::misleads;
+
 /// Starts logging what `filter` lets through.
 pub(crate) fn start(filter: &str) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(filter)
@@ -24,8 +26,7 @@ pub(crate) fn start(filter: &str) -> anyhow::Result<()> {
 
 /// Standard error, for lines in which a client's words may stand.
 ///
-/// What is ASCII is escaped by who writes the line. Beyond that there are characters that steer a terminal, hide, or turn
-/// the direction in which the rest is shown: they come as JSON escapes them.
+/// What is ASCII is escaped by who writes the line; what misleads beyond that comes as JSON escapes it.
 struct Plain;
 
 impl Write for Plain {
@@ -47,13 +48,10 @@ impl Write for Plain {
 fn plain(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     for c in line.chars() {
-        match c {
-            '\u{7f}'..='\u{9f}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}' => plain.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => plain.push(c),
+        if misleads(c) {
+            plain.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            plain.push(c);
         }
     }
     plain

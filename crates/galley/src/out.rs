@@ -18,13 +18,25 @@ pub(crate) fn plain(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\n' => out.push(' '),
-            c if c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c) => {
+            c if c.is_control() || misleads(c) => {
                 out.extend(c.escape_default());
             }
             c => out.push(c),
         }
     }
     out
+}
+
+/// Whether a character beyond ASCII steers a terminal, hides, or turns the direction in which the rest is shown.
+pub(crate) fn misleads(c: char) -> bool {
+    matches!(
+        c,
+        '\u{7f}'..='\u{9f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+    )
 }
 
 /// A line on standard output. When whoever reads it has seen enough, such as `head`, the program

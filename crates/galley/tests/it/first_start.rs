@@ -111,7 +111,9 @@ on_both_engines! {
             assert_eq!(made.status(), 201);
         }
         let outbox = data_dir(&store).join("outbox");
+        let started = std::time::Instant::now();
         while std::fs::read_dir(&outbox).map_or(0, Iterator::count) == 0 {
+            assert!(started.elapsed().as_secs() < 60, "no mail is written");
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
         let out = store.directory().join("out");
