@@ -62,6 +62,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         node: node(address),
         stop_delay: Duration::from_secs(settings.stop_delay.value),
         connections_max: connections_max(),
+        ..Limits::default()
     };
     let app = App::new(database.clone(), environment, key, limits, Some(mailer));
     let url = settings.public_url(address);

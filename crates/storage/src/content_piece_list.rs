@@ -6,7 +6,7 @@
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::{ContentGroupId, OrderKey, TagId, Timestamp, VariantId, WorkspaceId};
 
-use crate::content_pieces::{View, Viewed, in_list, under_filter};
+use crate::content_pieces::{self, View, Viewed, in_list, under_filter};
 use crate::error::Result;
 use crate::tx::Tx;
 use crate::value::{Value, params};
@@ -125,8 +125,23 @@ pub async fn find_by_order(
 
 /// Lists pieces.
 pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, query: &ListQuery) -> Result<Vec<Viewed>> {
+    Ok(list_until(tx, workspace, query, usize::MAX).await?.0)
+}
+
+/// Lists pieces up to the one with which they have so many bytes, and says whether that left out some.
+pub async fn list_until(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    query: &ListQuery,
+    bytes: usize,
+) -> Result<(Vec<Viewed>, bool)> {
     let (sql, params) = statement(workspace, query);
-    tx.query(&sql, &params, |row| query.view.read(row)).await
+    let mut read = 0;
+    let is_enough = |viewed: &Viewed| {
+        read += content_pieces::size(viewed);
+        read >= bytes
+    };
+    tx.query_until(&sql, &params, |row| query.view.read(row), is_enough).await
 }
 
 fn statement(workspace: WorkspaceId, query: &ListQuery) -> (String, Vec<Value<'_>>) {

@@ -90,6 +90,15 @@ pub struct View {
 /// A piece as it was asked for, with its content as the JSON text of the tree.
 pub type Viewed = (ContentPiece, Option<String>);
 
+/// About how many bytes it takes.
+pub fn size((piece, tree): &Viewed) -> usize {
+    /// Of all that is short.
+    const REST: usize = 1_024;
+    let description = piece.fields.description.as_ref().map_or(0, |text| text.as_str().len());
+    let custom_data = piece.fields.custom_data.as_ref().map_or(0, |text| text.as_str().len());
+    REST + description + custom_data + tree.as_ref().map_or(0, String::len)
+}
+
 impl View {
     /// `SELECT … FROM …`, of which [`View::read`] reads the rows: the pieces are `p`, their overrides
     /// in the variant `v`.

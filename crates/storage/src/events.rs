@@ -326,14 +326,21 @@ pub struct PlacedEvent {
     pub data_before: Option<String>,
 }
 
-/// As [`list`], with where the events happened.
+/// As [`list`], with where the events happened: up to the one with which they have so many bytes. Says whether that left out
+/// some.
 pub async fn list_placed(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     after: i64,
     limit: i64,
-) -> Result<Vec<PlacedEvent>> {
-    tx.query(
+    bytes: usize,
+) -> Result<(Vec<PlacedEvent>, bool)> {
+    let mut read_bytes = 0;
+    let is_enough = |placed: &PlacedEvent| {
+        read_bytes += placed.event.data.len() + placed.data_before.as_ref().map_or(0, String::len);
+        read_bytes >= bytes
+    };
+    tx.query_until(
         "SELECT sequence, id, type, created_at_ms, data, path_before, path_after, data_before
          FROM events WHERE workspace_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3",
         params![workspace, after, limit],
@@ -349,6 +356,7 @@ pub async fn list_placed(
                 data_before: row.opt_owned(7)?,
             })
         },
+        is_enough,
     )
     .await
 }

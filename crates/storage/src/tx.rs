@@ -66,9 +66,21 @@ impl<'a> Tx<'a> {
         &self,
         sql: &str,
         params: &[Value<'_>],
-        mut read: impl FnMut(&Row<'_>) -> Result<T> + Send,
+        read: impl FnMut(&Row<'_>) -> Result<T> + Send,
     ) -> Result<Vec<T>> {
+        Ok(self.query_until(sql, params, read, |_| false).await?.0)
+    }
+
+    /// The same up to the row with which it is enough, and whether there are rows behind that.
+    pub(crate) async fn query_until<T: Send>(
+        &self,
+        sql: &str,
+        params: &[Value<'_>],
+        mut read: impl FnMut(&Row<'_>) -> Result<T> + Send,
+        mut is_enough: impl FnMut(&T) -> bool + Send,
+    ) -> Result<(Vec<T>, bool)> {
         self.record(sql);
+        let mut enough = false;
         match &self.engine {
             Engine::Sqlite(connection) => {
                 let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,9 +89,14 @@ impl<'a> Tx<'a> {
                 let mut rows = statement.raw_query();
                 let mut items = Vec::new();
                 while let Some(row) = rows.next()? {
-                    items.push(read(&Row::sqlite(row))?);
+                    if enough {
+                        return Ok((items, true));
+                    }
+                    let item = read(&Row::sqlite(row))?;
+                    enough = is_enough(&item);
+                    items.push(item);
                 }
-                Ok(items)
+                Ok((items, false))
             }
             Engine::Postgres(client) => {
                 let answer = async {
@@ -88,9 +105,14 @@ impl<'a> Tx<'a> {
                     pin_mut!(rows);
                     let mut items = Vec::new();
                     while let Some(row) = rows.try_next().await? {
-                        items.push(read(&Row::postgres(&row))?);
+                        if enough {
+                            return Ok((items, true));
+                        }
+                        let item = read(&Row::postgres(&row))?;
+                        enough = is_enough(&item);
+                        items.push(item);
                     }
-                    Ok(items)
+                    Ok((items, false))
                 };
                 postgres::in_time(answer).await
             }

@@ -21,7 +21,7 @@ use crate::http::answers::Answers;
 use crate::http::overload::{self, Overload};
 use crate::http::processors::Processors;
 use crate::http::rate_limit::RateLimit;
-use crate::http::room::Room;
+use crate::http::room::{Room, Space};
 use crate::http::stream_places::{StreamPlace, StreamPlaces};
 use crate::http::token_use::TokenUse;
 use crate::secrets::SecretKey;
@@ -35,6 +35,8 @@ pub struct Limits {
     pub body_max: usize,
     /// Bytes of HTML as content.
     pub content_max: usize,
+    /// Bytes of what a page of a list shows, beyond which it has to have fewer items.
+    pub page_max: usize,
     /// How long a client may take to send its head, or its body.
     pub receive_time_max: Duration,
     /// The origins whose scripts browsers may let in.
@@ -63,6 +65,7 @@ impl Default for Limits {
             head_max: 16 * 1024,
             body_max: 8 * 1024 * 1024,
             content_max: 2 * 1024 * 1024,
+            page_max: 64 * 1024 * 1024,
             receive_time_max: Duration::from_secs(30),
             cors_origins: Vec::new(),
             answers_max: 64 * 1024 * 1024,
@@ -101,12 +104,19 @@ struct Parts {
     streams: StreamPlaces,
     processors: Processors,
     room: Room,
+    answer_room: Room,
     overload: Overload,
 }
 
 /// For how many bytes of bodies there is room at the least, and for how many of the largest.
 const ROOM_MIN: usize = 64 * 1024 * 1024;
 const BODIES_MIN: usize = 8;
+
+/// For how many of the largest pages there is room.
+const PAGES_MIN: usize = 4;
+
+/// How often what a page shows is in memory: as it was read, and as it is sent.
+const MADE_OF: usize = 2;
 
 /// The most bytes of a tree as JSON: several times what the largest sensible HTML makes.
 const TREE_MAX: usize = 16 * 1024 * 1024;
@@ -135,6 +145,7 @@ impl App {
         );
         let (rate_limit, token_use) = (RateLimit::new(limits.rate_limit), TokenUse::default());
         let room = Room::new(ROOM_MIN.max(BODIES_MIN * limits.body_max));
+        let answer_room = Room::new(PAGES_MIN * MADE_OF * limits.page_max);
         Self(Arc::new(Parts {
             database,
             environment,
@@ -152,6 +163,7 @@ impl App {
             streams: StreamPlaces::default(),
             processors: Processors::new(),
             room,
+            answer_room,
             overload: Overload::new(),
         }))
     }
@@ -255,6 +267,11 @@ impl App {
     /// Where the bodies of requests are.
     pub(super) fn room(&self) -> &Room {
         &self.0.room
+    }
+
+    /// Room for an answer that shows so many bytes of the store, if there is some.
+    pub(crate) fn space_for_answer(&self, bytes: usize) -> Result<Space, StorageError> {
+        self.0.answer_room.take(bytes.saturating_mul(MADE_OF))
     }
 
     /// How much is under way.

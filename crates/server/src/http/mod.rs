@@ -24,7 +24,7 @@ pub(crate) mod processors;
 pub(crate) mod query;
 pub(crate) mod rate_limit;
 pub(crate) mod response;
-mod room;
+pub(crate) mod room;
 pub mod router;
 pub mod serve;
 pub(crate) mod stream_places;

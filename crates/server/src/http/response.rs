@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::http::conditional::entity_tag;
 use crate::http::prefer::{APPLIED, Prefer};
+use crate::http::room::Space;
 
 /// 200 with a list, or with what has no version.
 pub(crate) fn ok<T: Serialize>(body: &T) -> Response {
@@ -16,9 +17,14 @@ pub(crate) fn ok<T: Serialize>(body: &T) -> Response {
 
 /// 200 with a resource of this version.
 pub(crate) fn resource<T: Serialize>(version: i64, body: &T) -> Response {
+    resource_in(Space::SMALL, version, body)
+}
+
+/// The same, which may be large, in the space that was taken for it.
+pub(crate) fn resource_in<T: Serialize>(space: Space, version: i64, body: &T) -> Response {
     let bytes = serde_json::to_vec(body).expect("resources are JSON");
     let tag = entity_tag(version, &bytes);
-    let mut response = with_json(StatusCode::OK, bytes);
+    let mut response = with_json(StatusCode::OK, space.hold(bytes));
     response.headers_mut().insert(ETAG, tag);
     response
 }
@@ -119,7 +125,7 @@ impl Made {
             MadeStatus::Created => StatusCode::CREATED,
             MadeStatus::Accepted => StatusCode::ACCEPTED,
         };
-        let mut response = with_json(status, self.body.into_bytes());
+        let mut response = with_json(status, self.body.into_bytes().into());
         if self.etag.is_some() {
             response = applied(response);
         }
@@ -191,7 +197,7 @@ pub(crate) fn no_content() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }
 
-fn with_json(status: StatusCode, bytes: Vec<u8>) -> Response {
+fn with_json(status: StatusCode, bytes: Bytes) -> Response {
     let mut response = Response::new(Body::from(bytes));
     *response.status_mut() = status;
     let json = HeaderValue::from_static("application/json");

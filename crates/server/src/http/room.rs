@@ -1,7 +1,9 @@
-//! Room for the bodies of requests: those of all requests together, while they come in and are worked on, have a bound.
+//! Room for the bodies of requests, while they come in and are worked on, and for those of answers, until they are sent: all
+//! of them together have a bound.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::body::Bytes;
 use galley_storage::Error as StorageError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -23,6 +25,16 @@ impl Room {
         Self(Arc::new(Semaphore::new(bytes.div_ceil(UNIT).min(Semaphore::MAX_PERMITS))))
     }
 
+    /// Takes room for so many bytes, or says that there is none.
+    pub(super) fn take(&self, bytes: usize) -> Result<Space, StorageError> {
+        let Some(counted) = bytes.checked_sub(UNCOUNTED).filter(|&counted| counted > 0) else {
+            return Ok(Space::SMALL);
+        };
+        let units = u32::try_from(counted.div_ceil(UNIT)).map_err(|_| StorageError::Overloaded)?;
+        let permit = Arc::clone(&self.0).try_acquire_many_owned(units);
+        permit.map(|permit| Space(Some(permit))).map_err(|_| StorageError::Overloaded)
+    }
+
     /// Has `place` be for so many bytes, or says that there is no room for them.
     pub(super) fn widen(&self, place: &Place, bytes: usize) -> Result<(), StorageError> {
         let Some(counted) = bytes.checked_sub(UNCOUNTED).filter(|&counted| counted > 0) else {
@@ -39,6 +51,35 @@ impl Room {
             None => *held = Some(more),
         }
         Ok(())
+    }
+}
+
+/// What an answer takes of the room.
+#[derive(Debug)]
+pub(crate) struct Space(Option<OwnedSemaphorePermit>);
+
+/// Bytes in their space.
+struct Spaced {
+    bytes: Vec<u8>,
+    _space: Space,
+}
+
+impl Space {
+    /// Of an answer that says little.
+    pub(crate) const SMALL: Self = Self(None);
+
+    /// The bytes, which have the space until nobody needs them any more.
+    pub(crate) fn hold(self, bytes: Vec<u8>) -> Bytes {
+        if self.0.is_none() {
+            return bytes.into();
+        }
+        Bytes::from_owner(Spaced { bytes, _space: self })
+    }
+}
+
+impl AsRef<[u8]> for Spaced {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 

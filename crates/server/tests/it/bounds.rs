@@ -6,7 +6,7 @@ use galley_server::Limits;
 use galley_testing::on_both_engines;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::service::Service;
 
@@ -90,6 +90,83 @@ on_both_engines! {
             assert!(some(&mut stream).await.starts_with("HTTP/1.1 400 "));
         }
         refused().await.assert_problem(400, "validation", &["label"]);
+    }
+
+    async fn a_page_has_so_many_bytes(store: TestStore) {
+        let limits = Limits { page_max: 1_000_000, ..Limits::default() };
+        let service = Service::start_with(store, limits).await;
+        let words = "<p>Some words.</p>".repeat(6_000);
+        let custom_data = json!({"a": "b".repeat(200_000)}).to_string();
+        let mut made = Vec::new();
+        for number in 0..7 {
+            let mut piece = service.piece(&format!("p{number}"));
+            piece["content"] = json!(words);
+            piece["customData"] = json!(custom_data);
+            made.push(service.create("/content-pieces", &piece).await);
+        }
+        let list = async |query: &str| service.get(&format!("/content-pieces/list?{query}")).await;
+        for query in ["content=true", "content=true&contentFormat=html", "content=true&sort=title", "perPage=100"] {
+            list(query).await.assert_problem(400, "validation", &["perPage"]);
+        }
+        assert!(list("").await.body["issues"][0]["message"].as_str().unwrap().contains("ask for fewer"));
+        assert_eq!(list("").await.body["issues"][0]["code"], "too_long");
+        assert_eq!(list("perPage=4").await.column("id"), made[..4]);
+        let (mut walked, mut path) = (Vec::new(), "/content-pieces/list?perPage=1&content=true".to_owned());
+        loop {
+            let page = service.get(&path).await;
+            walked.extend(page.column("id"));
+            let Some(next) = page.header("link").split(['<', '>']).nth(1) else { break };
+            path = next.to_owned();
+        }
+        assert_eq!(walked, made);
+        // A page of events ends where it is enough, and says where to go on.
+        let (mut events, mut path) = (0, "/events?perPage=1000".to_owned());
+        let mut pages = 0;
+        loop {
+            let page = service.get(&path).await;
+            events += page.column("type").len();
+            pages += 1;
+            let Some(next) = page.header("link").split(['<', '>']).nth(1) else { break };
+            path = next.to_owned();
+        }
+        assert_eq!(events, service.events_after(0).await.len());
+        assert_eq!(pages, 2);
+    }
+
+    async fn answers_take_so_much_together(store: TestStore) {
+        let limits = Limits { page_max: 4_000_000, ..Limits::default() };
+        let service = Service::start_with(store, limits).await;
+        let mut piece = service.piece("large");
+        piece["content"] = json!("<p>Some words.</p>".repeat(60_000));
+        service.create("/content-pieces", &piece).await;
+        let request = format!(
+            "GET /content-pieces/list?content=true HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\r\n",
+            service.home.token
+        );
+        // Clients that begin to read, and then don't.
+        let mut open = Vec::new();
+        loop {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.set_recv_buffer_size(16 * 1024).unwrap();
+            let mut stream = socket.connect(service.url[7..].parse().unwrap()).await.unwrap();
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let answer = some(&mut stream).await;
+            if answer.starts_with("HTTP/1.1 503 ") {
+                assert!(answer.contains("\r\nretry-after: 1\r\n"), "{answer}");
+                break;
+            }
+            assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+            open.push(stream);
+            assert!(open.len() < 20, "there is room without an end");
+        }
+        assert!(open.len() > 1, "there is room for some");
+        // What says little needs none.
+        assert_eq!(service.get("/content-pieces/list").await.status, 200);
+        open.clear();
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        while service.get("/content-pieces/list?content=true").await.status != 200 {
+            assert!(std::time::Instant::now() < deadline, "their room is free again");
+        }
     }
 
     async fn a_body_has_a_million_values(store: TestStore) {

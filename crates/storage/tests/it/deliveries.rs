@@ -577,7 +577,9 @@ on_both_engines! {
         expand(&open, 100).await;
         let read = async move |tx: &Tx<'_>| events::bounds(tx, workspace).await;
         assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(1), 5));
-        let listed = async move |tx: &Tx<'_>| events::list_placed(tx, workspace, 3, 10).await;
+        let listed = async move |tx: &Tx<'_>| {
+            Ok::<_, Error>(events::list_placed(tx, workspace, 3, 10, usize::MAX).await?.0)
+        };
         let listed = open.database.read::<_, Error, _>("placed", listed).await.unwrap();
         assert_eq!(listed.iter().map(|one| one.event.sequence).collect::<Vec<_>>(), [4, 5]);
         let forget = async move |tx: &WriteTx<'_>| {

@@ -50,7 +50,9 @@ pub(crate) async fn handle(
     };
     let (piece, tree, referenced) =
         freshness.read(app.database(), "content_pieces.get", read).await?;
-    let shown = format.show(&app, vec![(piece, tree)]).await?;
+    let viewed = (piece, tree);
+    let space = app.space_for_answer(content_pieces::size(&viewed))?;
+    let shown = format.show(&app, vec![viewed]).await?;
     let [one] = &shown[..] else { unreachable!("one piece is shown as one") };
-    Ok(response::resource(one.piece.version, &one.body(&referenced)))
+    Ok(response::resource_in(space, one.piece.version, &one.body(&referenced)))
 }

@@ -9,7 +9,7 @@ use galley_domain::{ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId};
 use galley_storage::Tx;
 use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
 use galley_storage::content_piece_ranks::{self, RankedList};
-use galley_storage::content_pieces::View;
+use galley_storage::content_pieces::{self, View};
 
 use super::format::{Format, FormatParameters};
 use super::schema::ListParameters;
@@ -34,7 +34,7 @@ const GROUPS_MAX: usize = 100;
 /// List content pieces
 ///
 /// All filters must hold; one that names nothing finds nothing. At most 100 pieces at a time with
-/// `content=true`.
+/// `content=true`, and at most 64 MiB of them: more is 400, and fewer have to be asked for.
 #[utoipa::path(
     get,
     path = "/content-pieces/list",
@@ -65,6 +65,7 @@ pub(crate) async fn handle(
     let is_far = page.is_heavy(has_cursor) && known.is_none();
     let heavy = is_far || sorts_all || page.is_large();
     let now = app.environment().now();
+    let page_max = app.limits().page_max;
     let read = async move |tx: &Tx<'_>| {
         let variant = variants::find_named(tx, &scope, variant.as_ref()).await?;
         if asked.names_nothing {
@@ -82,7 +83,11 @@ pub(crate) async fn handle(
         if let Some(ranks) = &ranks {
             (list.after, list.offset) = ranks.find(list.offset, sort.descending);
         }
-        let mut listed = content_piece_list::list(tx, scope.workspace, &list).await?;
+        let (mut listed, was_much) =
+            content_piece_list::list_until(tx, scope.workspace, &list, page_max).await?;
+        if was_much {
+            return Err(too_much(page_max));
+        }
         let next = page.cut(&mut listed).map(|(last, _)| cursor(sort, &sort.position(last)));
         let pieces = listed.iter().map(|(piece, _)| piece);
         let referenced = Referenced::of(tx, scope.workspace, pieces).await?;
@@ -107,11 +112,19 @@ pub(crate) async fn handle(
         }
         (None, _) => {}
     }
+    let space = app.space_for_answer(listed.iter().map(content_pieces::size).sum())?;
     let shown = format.show(&app, listed).await?;
-    let mut response =
-        response::ok(&shown.iter().map(|piece| piece.body(&referenced)).collect::<Vec<_>>());
+    let bodies: Vec<_> = shown.iter().map(|piece| piece.body(&referenced)).collect();
+    let mut response = response::resource_in(space, 0, &bodies);
     page::link_next(&mut response, &query, next.as_deref());
     Ok(response)
+}
+
+/// The refusal of a page that would hold up others.
+fn too_much(bytes: usize) -> Error {
+    let message = format!("asks for more than {bytes} bytes at once: ask for fewer pieces");
+    let place = vec![Step::Field("perPage".to_owned())];
+    Problem::of_issues(vec![Issue::new(place, &Invalid::new("too_long", message))]).into()
 }
 
 /// What of the query says which pieces.

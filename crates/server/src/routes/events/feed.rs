@@ -53,18 +53,19 @@ pub(super) async fn begin(
     }
 }
 
-/// Reads at most `max` events that the reader sees.
+/// Reads at most `max` events that the reader sees, and stops when `bytes` were read.
 pub(super) async fn read(
     tx: &Tx<'_>,
     reader: &Authentication,
     after: i64,
     max: usize,
+    bytes: usize,
 ) -> Result<Part, Error> {
     // Who sees all needs no more than the answer holds, and one to know whether there are more.
     let wanted = i64::try_from(max).unwrap_or(i64::MAX).saturating_add(1);
     let limit = if sees_all(reader) { wanted } else { LOOKED_AT_MAX };
-    let found = events::list_placed(tx, reader.workspace, after, limit).await?;
-    let was_cut = i64::try_from(found.len()).unwrap_or(i64::MAX) == limit;
+    let (found, was_much) = events::list_placed(tx, reader.workspace, after, limit, bytes).await?;
+    let was_cut = was_much || i64::try_from(found.len()).unwrap_or(i64::MAX) == limit;
     let mut part = Part { seen: Vec::new(), looked_up_to: after, more: was_cut };
     for placed in found {
         if part.seen.len() == max {

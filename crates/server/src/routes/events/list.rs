@@ -80,13 +80,15 @@ pub(crate) async fn handle(
         return stream::open(&app, reader, after);
     }
     let max = usize::try_from(per_page).unwrap_or(usize::MAX);
+    let bytes = app.limits().page_max;
     let read = async move |tx: &Tx<'_>| {
         let after = feed::begin(tx, &caller, after).await?;
-        feed::read(tx, &caller, after, max).await
+        feed::read(tx, &caller, after, max, bytes).await
     };
     let part = app.database().read("events.list", read).await?;
+    let space = app.space_for_answer(part.seen.iter().map(|seen| seen.json.get().len()).sum())?;
     let envelopes: Vec<_> = part.seen.iter().map(|seen| &seen.json).collect();
-    let mut response = response::ok(&envelopes);
+    let mut response = response::resource_in(space, 0, &envelopes);
     if part.more {
         let next = query.reference_with("after", &part.looked_up_to.to_string());
         page::link_to(&mut response, &next);

@@ -33,6 +33,9 @@ const POLL: Duration = Duration::from_secs(1);
 /// How many events are read at a time.
 const READ_MAX: usize = 100;
 
+/// After how many bytes it stops: they are kept until the client has taken them.
+const READ_BYTES_MAX: usize = 256 * 1024;
+
 /// Whether the client wants a stream, and where it goes on.
 #[derive(Debug)]
 pub(crate) struct Follow {
@@ -166,7 +169,7 @@ impl Stream {
                 reader.expires_at.is_none_or(|end| end > now) && reader.permissions.allows(needed)
             });
             let Some(reader) = reader else { return Ok(None) };
-            let part = feed::read(tx, &reader, after, READ_MAX).await?;
+            let part = feed::read(tx, &reader, after, READ_MAX, READ_BYTES_MAX).await?;
             Ok::<_, Error>(Some((reader, part)))
         };
         let Some((reader, part)) = self.app.database().read("events.stream", read).await? else {
