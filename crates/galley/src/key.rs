@@ -82,7 +82,9 @@ fn make(path: &Path) -> anyhow::Result<SecretKey> {
     let text = SecretKey::generate();
     let unfinished = path.with_extension(format!("key.{}", std::process::id()));
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    // What stands there is of a start that was killed, or leads elsewhere: it is not written into.
+    let _ = std::fs::remove_file(&unfinished);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(&unfinished).with_context(failed)?;

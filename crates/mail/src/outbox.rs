@@ -37,8 +37,10 @@ impl Outbox {
         directory.recursive(true).create(&self.directory)?;
         // Under another name until it is whole.
         let unfinished = path.with_extension("part");
+        // What stands there is of a program that was killed, or leads elsewhere: it is not written into.
+        let _ = fs::remove_file(&unfinished);
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
+        options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(&unfinished)?;

@@ -170,6 +170,21 @@ mod tests {
     }
 
     #[test]
+    fn aliases_that_multiply_are_refused() {
+        // A gigabyte, written out.
+        let mut front = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..9 {
+            let before = format!("*a{}, ", level - 1).repeat(10);
+            front.push_str(&format!("a{level}: &a{level} [{}]\n", before.trim_end_matches(", ")));
+        }
+        let malformed = split(&format!("---\n{front}---\n")).unwrap_err();
+        assert!(malformed.message.contains("budget"), "{malformed:?}");
+        // A few are what people write.
+        let parts = split("---\na: &a [x, y]\nb: *a\n---\n").unwrap();
+        assert_eq!(parts.fields["a"], parts.fields["b"]);
+    }
+
+    #[test]
     fn a_file_without_front_matter_is_all_text() {
         for text in ["# Hello\n\n---\nx", "", "--- \nnot closed is different", "text\n+++\n"] {
             if !text.starts_with("---") {

@@ -18,7 +18,7 @@ use galley_domain::{ContentGroupId, ContentPieceId, TagId, WorkspaceMemberId};
 use galley_server::Environment;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::{Method, Request, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -37,8 +37,17 @@ const IN_FLIGHT: usize = 4;
 /// How many items a page of a list has.
 const PAGE: usize = 1_000;
 
+/// How many pieces: each may have some hundred kilobytes beside its content.
+const PIECES_PAGE: usize = 150;
+
 /// How long an answer may take.
 const ANSWER_MAX: Duration = Duration::from_mins(1);
+
+/// What an answer may have: a page of pieces without their content is far from it.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+
+/// The longest that is waited for a server that says when to come again.
+const WAIT_MAX: Duration = Duration::from_mins(5);
 
 /// How often a request is tried that got no answer, or was told to come again: for about a minute and a half.
 const TRIES_MAX: usize = 12;
@@ -192,8 +201,11 @@ impl OnServer {
         let exchange = async {
             let answer = self.client.request(request).await.map_err(|error| lost(chain(&error)))?;
             let (head, body) = answer.into_parts();
-            let body = body.collect().await.map_err(|error| lost(chain(&error)))?;
-            Ok((head, body.to_bytes()))
+            match Limited::new(body, ANSWER_BYTES_MAX).collect().await {
+                Ok(body) => Ok((head, body.to_bytes())),
+                Err(error) if error.is::<LengthLimitError>() => Err(self.no_galley()),
+                Err(error) => Err(lost(chain(&*error))),
+            }
         };
         let answered = tokio::time::timeout(ANSWER_MAX, exchange).await;
         let (head, bytes) = answered.map_err(|_| lost("it gives no answer".to_owned()))??;
@@ -201,11 +213,7 @@ impl OnServer {
         let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let after = after.and_then(|text| text.parse().ok()).map(Duration::from_secs);
         if status.is_success() {
-            return serde_json::from_slice(&bytes).map_err(|_| {
-                let what =
-                    format!("{base} does not answer as a Galley server does: is that its address?");
-                Trouble::Final(Failure::Broken(anyhow::anyhow!(what)))
-            });
+            return serde_json::from_slice(&bytes).map_err(|_| self.no_galley());
         }
         let said = serde_json::from_slice::<Problem>(&bytes).map_or_else(
             |_| format!("it answered {status}: is that the address of a Galley server?"),
@@ -227,6 +235,13 @@ impl OnServer {
         })
     }
 
+    fn no_galley(&self) -> Trouble {
+        let base = &self.base;
+        Trouble::Final(Failure::Broken(anyhow::anyhow!(
+            "{base} does not answer as a Galley server does: is that its address?"
+        )))
+    }
+
     /// Tries until there is an answer, or no hope of one.
     async fn patiently<T, F: Future<Output = Result<T, Trouble>>>(
         &self,
@@ -241,7 +256,7 @@ impl OnServer {
             .retry(waits)
             .when(|trouble| matches!(trouble, Trouble::Again(..)))
             .adjust(|trouble, wait| match trouble {
-                Trouble::Again(_, Some(after)) => wait.map(|wait| wait.max(*after)),
+                Trouble::Again(_, Some(after)) => wait.map(|wait| wait.max((*after).min(WAIT_MAX))),
                 _ => wait,
             })
             .await
@@ -266,13 +281,18 @@ impl OnServer {
     async fn list<T: DeserializeOwned>(
         &self,
         path: &str,
+        page_size: usize,
         cursor: impl Fn(&T) -> String,
     ) -> Result<Vec<T>, Failure> {
         let mut all: Vec<T> = Vec::new();
         loop {
             let after = all.last().map(&cursor).unwrap_or_default();
-            let page: Vec<T> = self.get(&format!("{path}perPage={PAGE}{after}")).await?;
-            let is_last = page.len() < PAGE;
+            let page: Vec<T> = self.get(&format!("{path}perPage={page_size}{after}")).await?;
+            let is_last = page.len() < page_size;
+            // Or it would never end.
+            if !is_last && page.last().map(&cursor).as_ref() == Some(&after) {
+                return Err(failure(self.no_galley()));
+            }
             all.extend(page);
             if is_last {
                 return Ok(all);
@@ -289,8 +309,9 @@ impl OnServer {
         let mut tags = match self.tags.take() {
             Some(tags) => tags,
             None => {
-                let all =
-                    self.list("/tags/list?", |tag: &Tag| format!("&lastId={}", tag.id)).await?;
+                let all = self
+                    .list("/tags/list?", PAGE, |tag: &Tag| format!("&lastId={}", tag.id))
+                    .await?;
                 let mut tags = HashMap::new();
                 for tag in all {
                     tags.entry(tag.label).or_insert(tag.id);
@@ -440,7 +461,7 @@ impl Place for OnServer {
             return Ok(found.with_context(|| format!("the content group {id}"))?.id);
         }
         let cursor = |group: &Group| format!("&lastId={}", group.id);
-        let top = self.list("/content-groups/list?", cursor).await.map_err(broken)?;
+        let top = self.list("/content-groups/list?", PAGE, cursor).await.map_err(broken)?;
         if let Some(group) = top.iter().find(|group| group.name == wanted) {
             return Ok(group.id);
         }
@@ -461,7 +482,7 @@ impl Place for OnServer {
             );
             format!("&lastOrder={order}")
         };
-        let pieces = self.list(&path, cursor).await.map_err(broken)?;
+        let pieces = self.list(&path, PIECES_PAGE, cursor).await.map_err(broken)?;
         *self.changed() = pieces.iter().map(|piece| (piece.id, piece.updated_at.clone())).collect();
         let known = |piece: Piece| KnownPiece { id: piece.id, source: piece.filename };
         Ok(pieces.into_iter().map(known).collect())
@@ -471,7 +492,7 @@ impl Place for OnServer {
         let path = "/workspace-memberships/list-members?";
         let cursor = |member: &Member| format!("&lastId={}", member.id);
         let mut people = Vec::new();
-        for member in self.list(path, cursor).await.map_err(broken)? {
+        for member in self.list(path, PAGE, cursor).await.map_err(broken)? {
             let profile = member.profile.into_iter();
             let of_user = profile.flat_map(|profile| [profile.full_name, profile.username]);
             let names = of_user.chain([member.name, member.email]);
@@ -486,7 +507,8 @@ impl Place for OnServer {
         name: &ContentGroupName,
     ) -> Result<ContentGroupId, Failure> {
         let path = format!("/content-groups/list?ancestor={parent}&");
-        let children = self.list(&path, |group: &Group| format!("&lastId={}", group.id)).await?;
+        let children =
+            self.list(&path, PAGE, |group: &Group| format!("&lastId={}", group.id)).await?;
         if let Some(found) = children.into_iter().find(|child| child.name == name.as_str()) {
             return Ok(found.id);
         }
@@ -496,7 +518,7 @@ impl Place for OnServer {
 
     async fn variant(&self, key: &VariantKey, label: &VariantLabel) -> Result<(), Failure> {
         let cursor = |variant: &Variant| format!("&lastId={}", variant.id);
-        let there = self.list("/variants/list?", cursor).await?;
+        let there = self.list("/variants/list?", PAGE, cursor).await?;
         if !there.iter().any(|variant| variant.key == key.as_str()) {
             let body = json!({"key": key.as_str(), "label": label.as_str()});
             self.post::<Value>("/variants", &body).await?;

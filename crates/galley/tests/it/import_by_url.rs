@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use galley_testing::on_both_engines;
-use serde_json::Value;
+use galley_testing::{Behaviour, Receiver, TestStore, on_both_engines};
+use serde_json::{Value, json};
 
 use crate::import::{corpus, last_event, summary};
 use crate::program::{Program, free_port, galley, init_token, run, stderr, write};
@@ -21,6 +21,53 @@ fn import(program: &Program, folder: &Path) -> Command {
 
 fn names(pieces: &[Value]) -> Vec<String> {
     pieces.iter().map(|piece| piece["filename"].as_str().unwrap().to_owned()).collect()
+}
+
+/// An answer with this body.
+fn answer(status: u16, body: &str) -> Behaviour {
+    let length = body.len();
+    Behaviour::Raw(
+        format!("HTTP/1.1 {status} x\r\ncontent-length: {length}\r\n\r\n{body}").into_bytes(),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_answers_does_no_harm() {
+    let store = TestStore::sqlite();
+    let folder = store.directory().join("blog");
+    write(&folder.join("a.md"), "Text\n");
+    // A token sent here would be somebody else's.
+    let canary = Receiver::start(Behaviour::Status(200)).await;
+    let group = json!({"id": "cg_01k00000000000000000000000", "name": "\u{1b}]0;title\u{7}"});
+    let endless = Value::Array(vec![group; 1_000]).to_string();
+    for (behaviour, words) in [
+        (Behaviour::EndlessBody, "does not answer as a Galley server does"),
+        (Behaviour::EndlessHead, "can't be reached"),
+        (answer(200, &endless), "does not answer as a Galley server does"),
+        (answer(200, &"[".repeat(1_000_000)), "does not answer as a Galley server does"),
+        (answer(200, "[]"), "there is no content group"),
+        (answer(400, r#"{"detail": "\u001b[31mred \u202eback\nline"}"#), "red"),
+        (
+            answer(400, r#"{"detail": "a", "issues": [{"path": ["\u001b[2J"], "message": "b"}]}"#),
+            "[2J b",
+        ),
+        (Behaviour::Head(302, format!("location: {}", canary.url)), "it answered 302"),
+        (Behaviour::Head(307, format!("location: {}", canary.url)), "it answered 307"),
+        (Behaviour::Head(401, format!("location: {}", canary.url)), "it answered 401"),
+    ] {
+        let server = Receiver::start(behaviour.clone()).await;
+        let mut command = galley(&store);
+        command.args(["import", "--url", &server.url, "--token", &init_token(), "--group", "Blog"]);
+        command.env("http_proxy", &canary.url).env("HTTP_PROXY", &canary.url).arg(&folder);
+        let output = tokio::task::spawn_blocking(move || run(&mut command)).await.unwrap();
+        assert_eq!(output.status.code(), Some(1), "{behaviour:?}: {output:?}");
+        let said = stderr(&output);
+        assert!(said.contains(words), "{behaviour:?}: {said}");
+        let odd = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!said.contains(odd) && !said.contains(&init_token()), "{said:?}");
+        assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+        assert_eq!(canary.connections(), 0, "{behaviour:?}");
+    }
 }
 
 /// As many posts as fill some batches, in folders, with languages, tags and authors.
