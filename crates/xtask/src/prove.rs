@@ -24,15 +24,13 @@ use crate::{
     test::{self, Variables},
 };
 
-/// What is proved, by tests of one crate each.
+/// What is proved.
 struct Part {
     name: &'static str,
     /// What it shows.
     says: &'static str,
-    /// The crate's folder.
-    folder: &'static str,
-    /// Names of tests, or parts of them.
-    tests: &'static [&'static str],
+    /// The folders of crates, and of each the names of tests, or parts of them.
+    tests: &'static [(&'static str, &'static [&'static str])],
     /// Whether they do more in a short run than `cargo xtask test` has them do; a short run leaves out the others.
     grows: bool,
 }
@@ -41,71 +39,87 @@ const PARTS: &[Part] = &[
     Part {
         name: "death",
         says: "killed again and again under load",
-        folder: "galley",
-        tests: &["kills::", "invites::killed", "a_restore_that_was_killed_goes_on"],
+        tests: &[("galley", &["kills::", "invites::killed", "a_restore_that_was_killed_goes_on"])],
         grows: true,
     },
     Part {
         name: "power",
         says: "all that a power cut may leave",
-        folder: "galley",
-        tests: &["power::"],
+        tests: &[("galley", &["power::"])],
         grows: true,
     },
     Part {
         name: "disk",
         says: "full, failing and slow",
-        folder: "galley",
-        tests: &["full_disk::", "failing_disk::"],
+        tests: &[("galley", &["full_disk::", "failing_disk::"])],
         grows: false,
     },
     Part {
         name: "database",
         says: "PostgreSQL restarted, failed over, cut off; servers replaced and killed",
-        folder: "galley",
-        tests: &["outages::", "nodes::", "replicas::"],
+        tests: &[("galley", &["outages::", "nodes::", "replicas::"])],
         grows: false,
     },
     Part {
         name: "upgrade",
         says: "stores of every earlier schema",
-        folder: "galley",
-        tests: &["upgrade::"],
+        tests: &[("galley", &["upgrade::"])],
         grows: true,
     },
     Part {
         name: "deliveries",
         says: "deliveries under a simulated clock, and of several programs at once",
-        folder: "storage",
-        tests: &["simulation::", "deliveries::"],
+        tests: &[("storage", &["simulation::", "deliveries::"])],
         grows: true,
     },
     Part {
         name: "load",
         says: "more than it can do, and thousands who do nothing",
-        folder: "galley",
-        tests: &["load::"],
+        tests: &[("galley", &["load::"])],
         grows: true,
     },
     Part {
         name: "attack",
         says: "everybody against every route, and what is sent where it must not be",
-        folder: "server",
-        tests: &["matrix::", "escalation::", "addresses::", "edge::", "wire::", "bad_input::"],
+        tests: &[
+            (
+                "server",
+                &[
+                    "matrix::",
+                    "timing::",
+                    "escalation::",
+                    "addresses::",
+                    "edge::",
+                    "wire::",
+                    "bad_input::",
+                    "bounds::",
+                ],
+            ),
+            ("delivery", &["sending::"]),
+            (
+                "galley",
+                &[
+                    "disclosure::",
+                    "logs::",
+                    "nginx::",
+                    "first_start::",
+                    "listen::",
+                    "whoever_answers",
+                ],
+            ),
+        ],
         grows: false,
     },
     Part {
         name: "contract",
         says: "requests made up out of the description",
-        folder: "galley",
-        tests: &["contract::"],
+        tests: &[("galley", &["contract::"])],
         grows: true,
     },
     Part {
         name: "model",
         says: "random requests beside a model",
-        folder: "server",
-        tests: &["model::"],
+        tests: &[("server", &["model::"])],
         grows: true,
     },
 ];
@@ -160,11 +174,22 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<ExitCode> {
     for (place, part) in parts.iter().enumerate() {
         let title = format!("{} of {}: {}, {}", place + 1, parts.len(), part.name, part.says);
         let log = logs.join(format!("{}.log", part.name));
-        let program = programs.get(part.folder);
-        let program = program.with_context(|| format!("crates/{} has no tests", part.folder))?;
-        let mut command = test_command(part, program, arguments.size, &variables);
-        let holds =
-            steps.run(&title, || watch(&mut command, part.name, &log, &signals, &mut figures))?;
+        let holds = steps.run(&title, || {
+            let file = fs::File::create(&log);
+            let file = file.with_context(|| format!("cannot write {}", log.display()))?;
+            let mut all_hold = true;
+            for (folder, tests) in part.tests {
+                let program = programs.get(*folder);
+                let program = program.with_context(|| format!("crates/{folder} has no tests"))?;
+                let mut command = test_command(tests, program, arguments.size, &variables);
+                let file = file.try_clone().context("the log can't be shared")?;
+                all_hold &= watch(&mut command, part.name, file, &signals, &mut figures)?;
+                if signals.received().is_some() {
+                    break;
+                }
+            }
+            Ok(all_hold)
+        })?;
         if !holds {
             failed.push((part.name, log));
         }
@@ -192,10 +217,15 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<ExitCode> {
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The tests of a part, one after another: each takes as much of the machine as it wants.
-fn test_command(part: &Part, program: &TestProgram, size: Size, variables: &Variables) -> Command {
+/// Tests of a crate, one after another: each takes as much of the machine as it wants.
+fn test_command(
+    tests: &[&str],
+    program: &TestProgram,
+    size: Size,
+    variables: &Variables,
+) -> Command {
     let mut command = program.command();
-    command.arg("--quiet").args(part.tests);
+    command.arg("--quiet").args(tests);
     command.args(["--include-ignored", "--nocapture", "--test-threads=1"]);
     command.env("GALLEY_PROVE", size.name()).env("RUST_BACKTRACE", "0");
     for (name, value) in variables {
@@ -207,18 +237,17 @@ fn test_command(part: &Part, program: &TestProgram, size: Size, variables: &Vari
     command
 }
 
-/// Runs a part's tests, keeps all that they say, and shows their figures as they come; says whether they hold.
+/// Runs tests of a part, keeps all that they say, and shows their figures as they come; says whether they hold.
 fn watch(
     command: &mut Command,
     part: &'static str,
-    log: &Path,
+    log: fs::File,
     signals: &Signals,
     figures: &mut Vec<Figure>,
 ) -> Result<bool> {
     let (reader, writer) = std::io::pipe().context("no pipe can be made")?;
     command.stdout(writer.try_clone().context("no pipe can be made")?).stderr(writer);
-    let file = fs::File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
-    let reads = thread::spawn(move || read(part, reader, file));
+    let reads = thread::spawn(move || read(part, reader, log));
     let status = child::run(command, signals);
     // The pipe ends when nobody can write into it any more.
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());

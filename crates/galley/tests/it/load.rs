@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::kills::receive_from;
-use crate::program::{Program, data_dir, galley, init_token, piece};
+use crate::program::{Program, client, data_dir, galley, init_token, piece};
 
 /// How many times as long as before healthy requests may take beside what is too much.
 const SLOWER_MAX: f64 = 3.0;
@@ -537,9 +537,7 @@ impl Taken {
                 files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
             }
             DatabaseUrl::Postgres(url) => {
-                let (client, connection) =
-                    tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
-                tokio::spawn(connection);
+                let client = client(url).await;
                 let sql = "SELECT pg_database_size(current_database())";
                 u64::try_from(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0)).unwrap()
             }

@@ -13,9 +13,8 @@ use galley_storage::DatabaseUrl;
 use galley_testing::{TestStore, on_both_engines};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tokio_postgres::NoTls;
 
-use crate::program::{Program, data_dir, free_port, galley, init_token};
+use crate::program::{Program, client, data_dir, execute, free_port, galley, init_token};
 
 /// A mail server, until it is dropped.
 struct MailServer {
@@ -115,22 +114,6 @@ pub(crate) fn link(mail: &str) -> String {
     whole[start..].split_whitespace().next().unwrap().to_owned()
 }
 
-/// Ends the leases of mails, as time would.
-async fn pass_leases(store: &TestStore) {
-    let sql = "UPDATE mails SET due_at_ms = 0";
-    match &store.url {
-        DatabaseUrl::Sqlite(_) => {
-            let path = data_dir(store).join("galley.db");
-            rusqlite::Connection::open(path).unwrap().execute(sql, []).unwrap();
-        }
-        DatabaseUrl::Postgres(url) => {
-            let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
-            tokio::spawn(connection);
-            client.execute(sql, &[]).await.unwrap();
-        }
-    }
-}
-
 /// Waits until no mail is left that could come, or come again.
 async fn wait_for_empty_queue(store: &TestStore) {
     let started = Instant::now();
@@ -148,11 +131,7 @@ async fn count_mails(store: &TestStore) -> i64 {
             let connection = rusqlite::Connection::open(path).unwrap();
             connection.query_row(sql, [], |row| row.get(0)).unwrap()
         }
-        DatabaseUrl::Postgres(url) => {
-            let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
-            tokio::spawn(connection);
-            client.query_one(sql, &[]).await.unwrap().get(0)
-        }
+        DatabaseUrl::Postgres(url) => client(url).await.query_one(sql, &[]).await.unwrap().get(0),
     }
 }
 
@@ -186,7 +165,7 @@ on_both_engines! {
             tokio::time::sleep(Duration::from_millis(round * 3)).await;
             program.kill();
             // Mails that were being sent wait until nobody can be at it any more.
-            pass_leases(&store).await;
+            execute(&store, "UPDATE mails SET due_at_ms = 0").await;
             program = serve(&store, smtp_port);
         }
         wait_for_empty_queue(&store).await;
@@ -353,7 +332,7 @@ on_both_engines! {
         invite(&program, "ann@example.org", "Ann").await;
         program.wait_for_log("is tried again").await;
         program.terminate();
-        pass_leases(&store).await;
+        execute(&store, "UPDATE mails SET due_at_ms = 0").await;
         let mut command = with_mail("user:pass%20word");
         command.args(["serve", "--listen", "127.0.0.1:0"]);
         let program = Program::start(command);

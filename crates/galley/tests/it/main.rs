@@ -15,6 +15,7 @@
 mod bundle;
 mod commands;
 mod contract;
+mod disclosure;
 mod export;
 mod failing_disk;
 mod first_start;

@@ -5,7 +5,9 @@ use galley_testing::{TestStore, on_both_engines};
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::program::{KEY, Program, data_dir, free_port, galley, init_token, run, stderr, stdout};
+use crate::program::{
+    KEY, Program, client, data_dir, execute, free_port, galley, init_token, run, stderr, stdout,
+};
 
 const OTHER_KEY: &str = "//79/Pv6+fj39vX08/Lx8O/u7ezr6uno5+bl5OPi4eA=";
 
@@ -44,7 +46,7 @@ on_both_engines! {
     async fn looking_at_a_key_does_not_take_it(store: TestStore) {
         // A database that has been there since before it had a key.
         assert!(run(galley(&store).arg("init")).status.success());
-        forget_key(&store).await;
+        execute(&store, "DELETE FROM key_check").await;
         let checked = run(galley(&store).env("GALLEY_KEY", OTHER_KEY).arg("check"));
         assert!(checked.status.success(), "{checked:?}");
         let mut program = Program::serve(&store, free_port());
@@ -136,23 +138,6 @@ on_both_engines! {
     }
 }
 
-/// Makes the database as one that has no key.
-async fn forget_key(store: &TestStore) {
-    match &store.url {
-        DatabaseUrl::Postgres(url) => {
-            let (client, connection) =
-                tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
-            tokio::spawn(connection);
-            client.batch_execute("DELETE FROM key_check").await.unwrap();
-        }
-        DatabaseUrl::Sqlite(_) => {
-            let path = data_dir(store).join("galley.db");
-            let connection = rusqlite::Connection::open(path).unwrap();
-            connection.execute("DELETE FROM key_check", []).unwrap();
-        }
-    }
-}
-
 #[test]
 fn on_sqlite_a_key_is_made_and_missed() {
     let store = TestStore::sqlite();
@@ -208,9 +193,7 @@ fn with_postgresql_a_key_is_needed_before_anything_is_made() {
         assert!(stderr(&refused).contains("GALLEY_KEY is needed"), "{refused:?}");
     }
     let tables = runtime.block_on(async {
-        let (client, connection) =
-            tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
-        tokio::spawn(connection);
+        let client = client(url).await;
         let sql = "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'";
         client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0)
     });

@@ -11,7 +11,7 @@ use galley_storage::DatabaseUrl;
 use galley_testing::{PostgresServer, Receiver, TestStore, skipped};
 
 use crate::kills::{CLIENTS, Client, Load, assert_kept, receive_from, role};
-use crate::program::{Program, free_port};
+use crate::program::{Program, client, free_port, galley, run, stderr, stdout};
 
 /// How long something may take that has to come.
 const TIME_MAX: Duration = Duration::from_mins(1);
@@ -81,6 +81,24 @@ async fn postgresql_is_restarted_and_fails_over_under_load() {
     eprintln!(
         "{count} answered, 0 lost, {twice} delivered twice; served {restarts:?} after a restart, {failover:?} after the failover"
     );
+
+    // What such a server answers may be gone after the next loss of power.
+    let url = format!("postgres://galley@{}/postgres", standby.address());
+    let database = client(&url).await;
+    database.batch_execute("ALTER SYSTEM SET fsync = off").await.unwrap();
+    database.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    let started = Instant::now();
+    while database.query_one("SHOW fsync", &[]).await.unwrap().get::<_, String>(0) == "on" {
+        assert!(started.elapsed() < TIME_MAX, "it goes on to sync");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let unsynced = TestStore::at(DatabaseUrl::Postgres(url));
+    for command in ["serve", "check"] {
+        let refused = run(galley(&unsynced).arg(command));
+        assert_eq!(refused.status.code(), Some(1), "{command}: {refused:?}");
+        let said = format!("{}{}", stdout(&refused), stderr(&refused));
+        assert!(said.contains("fsync=off"), "{command}: {said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -90,8 +108,7 @@ async fn connections_are_cut_in_the_midst_of_transactions() {
     let load = &work.load;
     load.wait_for(20).await;
     let DatabaseUrl::Postgres(url) = &store.url else { unreachable!("it is one") };
-    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = client(url).await;
     let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid()";
     let mut cuts = 0;

@@ -216,6 +216,24 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
+/// A connection to a test's database.
+pub(crate) async fn client(url: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Changes the test's database behind the server's back.
+pub(crate) async fn execute(store: &TestStore, sql: &str) {
+    match &store.url {
+        DatabaseUrl::Sqlite(_) => {
+            let path = data_dir(store).join("galley.db");
+            rusqlite::Connection::open(path).unwrap().execute_batch(sql).unwrap();
+        }
+        DatabaseUrl::Postgres(url) => client(url).await.batch_execute(sql).await.unwrap(),
+    }
+}
+
 /// Writes a file, and the folders to it.
 pub(crate) fn write(path: &Path, text: impl AsRef<[u8]>) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();

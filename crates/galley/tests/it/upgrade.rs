@@ -12,9 +12,8 @@ use galley_testing::proof::{figure, size};
 use galley_testing::{Behaviour, Receiver, TestStore, on_both_engines, skipped};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tokio_postgres::NoTls;
 
-use crate::program::{Program, data_dir, galley, init_token, piece, under};
+use crate::program::{Program, client, data_dir, galley, init_token, piece, under};
 
 /// The schema with deliveries.
 const WITH_DELIVERIES: usize = 4;
@@ -52,12 +51,6 @@ fn copies(columns: &[(String, String)], from: &str, into: &str, version: usize) 
         )
     };
     tables.into_iter().map(copy).collect()
-}
-
-async fn client(url: &str) -> tokio_postgres::Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client
 }
 
 /// Makes a store as it was after so many changes of the schema out of one after all of them.

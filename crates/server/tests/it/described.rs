@@ -43,6 +43,7 @@ impl Asked {
 /// Panics if the answer is not as described. What is asked of unknown paths or by unknown methods
 /// is described nowhere.
 pub(crate) fn check(asked: &Asked, status: StatusCode, headers: &HeaderMap, body: &[u8]) {
+    check_safety(asked, status, headers);
     let reads = asked.method == Method::HEAD;
     let method = if reads { "get".to_owned() } else { asked.method.as_str().to_lowercase() };
     let Some((path, item)) = find(&asked.path) else {
@@ -71,6 +72,26 @@ pub(crate) fn check(asked: &Asked, status: StatusCode, headers: &HeaderMap, body
         validate(&key, schema, &DOCUMENT["components"]["schemas"], request, || {
             format!("{place}: the request was taken, but is not as described")
         });
+    }
+}
+
+/// What each answer has, whatever was asked.
+fn check_safety(asked: &Asked, status: StatusCode, headers: &HeaderMap) {
+    let place = || format!("{} {} {status}: {headers:?}", asked.method, asked.path);
+    assert!(
+        headers.get("x-content-type-options").is_some_and(|value| value == "nosniff"),
+        "{}",
+        place()
+    );
+    let cached = headers.get("cache-control").and_then(|value| value.to_str().ok());
+    // Only what is the same for everybody may be kept by whoever stands in between.
+    let is_public =
+        ["/docs", "/problems", "/openapi.json"].iter().any(|path| asked.path.starts_with(path));
+    let is_kept_apart =
+        cached.is_some_and(|value| value == "no-store" || value.starts_with("private"));
+    assert!(is_kept_apart || (is_public && status.is_success()), "{}", place());
+    for name in ["server", "x-powered-by", "set-cookie"] {
+        assert!(!headers.contains_key(name), "{}", place());
     }
 }
 

@@ -43,6 +43,7 @@ mod round_trip;
 mod secrets;
 mod service;
 mod tags;
+mod timing;
 mod tokens;
 mod traffic;
 mod variants;

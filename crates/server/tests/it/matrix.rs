@@ -9,9 +9,9 @@ use reqwest::Method;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
-use crate::described::DOCUMENT;
+use crate::described::{DOCUMENT, resolved};
 use crate::query_count::of_requests;
-use crate::service::{ALL, Answer, Service, TokenKind};
+use crate::service::{ALL, Answer, Service, TokenKind, Workspace};
 
 /// What is answered on a route, beside 401 and what follows from the permission.
 struct Row {
@@ -624,6 +624,115 @@ on_both_engines! {
         // A cursor says where to go on, not in which workspace.
         let page = service.get(next).await;
         assert!(page.column("slug").iter().all(|slug| slug == "mine"), "{page:?}");
+    }
+}
+
+/// What a client would like to have in a field that is not its own to set.
+fn wish(name: &str, schema: &Value, other: &Workspace) -> Value {
+    let is = |kind: &str| [&schema["type"], &schema["type"][0]].contains(&&json!(kind));
+    match name {
+        "permissions" => json!(RESOURCES.map(|resource| format!("{resource}:write"))),
+        "workspaceId" => json!(other.made.workspace.to_string()),
+        "contentGroupId" | "id" | "ancestor" => json!(other.group),
+        name if name.ends_with("Id") => json!(other.made.member.to_string()),
+        _ if is("boolean") => json!(true),
+        _ if is("integer") || is("number") => json!(987_654_321),
+        _ if is("array") => json!([other.group]),
+        _ if schema["format"] == "date-time" => json!("1999-12-31T23:59:59.999Z"),
+        _ => json!("wished for"),
+    }
+}
+
+/// The names of a schema's own fields.
+fn names_of(schema: &'static Value) -> BTreeSet<&'static str> {
+    let schema = resolved(schema);
+    let forms = schema["anyOf"].as_array().into_iter().flatten();
+    let fields = schema["properties"].as_object().into_iter().flatten();
+    forms.flat_map(names_of).chain(fields.map(|(name, _)| name.as_str())).collect()
+}
+
+/// An answer without what differs from one request to the next.
+fn without_what_differs(answer: &Answer, name: &str) -> (u16, Value) {
+    fn strip(value: &mut Value) {
+        for name in ["createdAt", "updatedAt", "order", "token", "requestId"] {
+            value.as_object_mut().map(|fields| fields.remove(name));
+        }
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(strip),
+            Value::Object(fields) => fields.values_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    let text = absent(&answer.body.to_string()).replace(name, "its name");
+    let mut body = serde_json::from_str(&text).unwrap();
+    strip(&mut body);
+    (answer.status.as_u16(), body)
+}
+
+on_both_engines! {
+    async fn nobody_sets_what_is_not_theirs(store: TestStore) {
+        let service = start(store).await;
+        let other = service.other_workspace().await;
+        let seen_by_other = async || {
+            let list = "/content-groups/list?perPage=100&subtree=true";
+            service.send_as(&other.token, Method::GET, list, None).await.body
+        };
+        let before = seen_by_other().await;
+        let schemas = DOCUMENT["components"]["schemas"].as_object().unwrap();
+        let fields = || schemas.values().filter_map(|schema| schema["properties"].as_object()).flatten();
+        let (mut number, mut tried) = (1_000, 0);
+        for (method, route) in &routes() {
+            if OPEN.iter().any(|(verb, open, ..)| (verb, open) == (&method.as_str(), &route.as_str())) {
+                continue;
+            }
+            let mut answers = Vec::new();
+            for wishes in [false, true] {
+                number += 1;
+                let mut target = target(&service, method, route, number).await;
+                let Some(body) = &mut target.body else { continue };
+                let operation = &DOCUMENT["paths"][route][method.to_lowercase()];
+                let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+                let (place, own) = match route.as_str() {
+                    // Each of the pieces, too, says what is to be.
+                    "/content-pieces/batch" => {
+                        let piece = &resolved(schema)["properties"]["pieces"]["items"];
+                        (&mut body["pieces"][0], names_of(piece))
+                    }
+                    _ => (body, names_of(schema)),
+                };
+                assert!(!own.is_empty(), "{method} {route}");
+                for (name, field) in fields().filter(|(name, _)| wishes && !own.contains(name.as_str())) {
+                    place[name.as_str()] = wish(name, resolved(field), &other);
+                    tried += 1;
+                }
+                let send = async |body: &Option<Value>| {
+                    let request = service.request(method.parse().unwrap(), &target.path);
+                    let request = request.bearer_auth(&service.home.token).json(body);
+                    Answer::of(request.header("prefer", "return=representation")).await
+                };
+                let mut answer = send(&target.body).await;
+                if answer.body["reason"] == "immutable_field" {
+                    // What is set once is refused by its name, and is no other's.
+                    assert_eq!((method.as_str(), route.as_str()), ("PUT", "/webhooks"), "{answer:?}");
+                    answer.assert_problem(400, "immutable_field", &["secret"]);
+                    let mut body = target.body.clone();
+                    body.as_mut().unwrap().as_object_mut().unwrap().remove("secret");
+                    answer = send(&body).await;
+                }
+                assert!(answer.status.is_success(), "{method} {target:?}: {answer:?}");
+                answers.push(without_what_differs(&answer, &format!("n{number}")));
+            }
+            if let [without, with] = &answers[..] {
+                assert_eq!(without, with, "{method} {route}");
+            }
+        }
+        assert!(tried > 1_000, "{tried}");
+        let everything = service.everything().await.to_string();
+        let members = other.made.member.to_string();
+        for sign in ["wished for", "987654321", "1999-12-31", &other.group, &members] {
+            assert!(!everything.contains(sign), "{sign} is in {everything}");
+        }
+        assert_eq!(seen_by_other().await, before);
     }
 }
 

@@ -1,0 +1,105 @@
+//! How long answers take, where that could tell what the answers don't.
+
+use std::time::{Duration, Instant};
+
+use galley_testing::on_both_engines;
+use galley_testing::proof::{figure, size};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::service::{Service, piece_in};
+
+/// How many pieces of the other workspace are asked for.
+const PIECES: usize = 20;
+
+/// An id beside this one, where nothing is.
+fn beside(id: &str) -> String {
+    let (start, last) = id.split_at(id.len() - 1);
+    format!("{start}{}", if last == "0" { "1" } else { "0" })
+}
+
+/// How long an answer takes, which is that nothing is there: a 404, or an empty list.
+async fn time(service: &Service, path: &str) -> Duration {
+    let request = service.request(Method::GET, path).bearer_auth(&service.home.token);
+    let started = Instant::now();
+    let answer = request.send().await.unwrap();
+    let status = answer.status();
+    let body = answer.bytes().await.unwrap();
+    let took = started.elapsed();
+    assert!(status == 404 || (status == 200 && body == "[]"), "{path}: {status}");
+    took
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+on_both_engines! {
+    async fn what_is_anothers_takes_as_long_as_what_is_not(store: TestStore) {
+        let engine = store.engine();
+        let service = Service::start(store).await;
+        let other = service.other_workspace().await;
+        let make = async |path: &str, body: Value| {
+            let answer = service.send_as(&other.token, Method::POST, path, Some(&body)).await;
+            assert_eq!(answer.status, 201, "{answer:?}");
+            answer.id()
+        };
+        let text = "<p>of some length</p>".repeat(10_000);
+        let mut pieces = Vec::new();
+        for number in 0..PIECES {
+            let mut piece = piece_in(&other.group, &format!("theirs-{number}"));
+            piece["content"] = json!(text);
+            pieces.push(make("/content-pieces", piece).await);
+        }
+        let tag = make("/tags", json!({"label": "theirs"})).await;
+        let variant = make("/variants", json!({"key": "theirs", "label": "theirs"})).await;
+        let role = make("/roles", json!({"name": "theirs", "permissions": []})).await;
+        let token = make("/tokens", json!({"name": "theirs", "permissions": []})).await;
+        let webhook = make("/webhooks", json!({"url": "https://hooks.invalid/", "name": "theirs",
+            "event": "memberAdded"})).await;
+        let mut kinds = vec![
+            ("/content-groups?id=", vec![other.group.clone()]),
+            ("/content-pieces/list?contentGroupId=", vec![other.group.clone()]),
+            ("/content-groups/list?ancestor=", vec![other.group.clone()]),
+            ("/tags?id=", vec![tag]),
+            ("/variants?id=", vec![variant]),
+            ("/roles?id=", vec![role]),
+            ("/tokens?id=", vec![token]),
+            ("/webhooks?id=", vec![webhook]),
+            ("/content-pieces?content=true&id=", pieces),
+        ];
+        let rounds = size(4, 400, 4_000);
+        let (mut ratios, mut later) = (Vec::new(), 0);
+        for (path, ids) in &mut kinds {
+            let (mut theirs, mut nothing) = (Vec::new(), Vec::new());
+            for round in 0..rounds {
+                let id = &ids[round % ids.len()];
+                let (there, absent) = (format!("{path}{id}"), format!("{path}{}", beside(id)));
+                // Each of them comes first as often.
+                if round % 2 == 0 {
+                    theirs.push(time(&service, &there).await);
+                    nothing.push(time(&service, &absent).await);
+                } else {
+                    nothing.push(time(&service, &absent).await);
+                    theirs.push(time(&service, &there).await);
+                }
+            }
+            later += theirs.iter().zip(&nothing).filter(|(theirs, nothing)| theirs > nothing).count();
+            ratios.push((median(&mut theirs).as_secs_f64() / median(&mut nothing).as_secs_f64(), *path));
+        }
+        let pairs = rounds * kinds.len();
+        let far = |ratio: f64| (ratio - 1.0).abs();
+        ratios.sort_by(|one, other| far(one.0).total_cmp(&far(other.0)));
+        let (farthest, path) = ratios[ratios.len() - 1];
+        let share = later as f64 / pairs as f64 * 100.0;
+        let found = format!(
+            "of {} medians of {rounds} the farthest is {farthest:.3} times the other ({path}); of {pairs} pairs in \
+             {share:.1} % the foreign one took longer", kinds.len()
+        );
+        figure(&format!("{engine}: 404 of another workspace's and of nothing"), &found, "0.95 to 1.05 times");
+        // A few tell nothing, and some little.
+        let bar = size(f64::INFINITY, 0.25, 0.05);
+        assert!(far(farthest) < bar, "{found}");
+    }
+}
