@@ -92,10 +92,10 @@ on_both_engines! {
         let far = |ratio: f64| (ratio - 1.0).abs();
         ratios.sort_by(|one, other| far(one.0).total_cmp(&far(other.0)));
         let (farthest, path) = ratios[ratios.len() - 1];
-        let share = later as f64 / pairs as f64 * 100.0;
+        let share = later * 1_000 / pairs;
         let found = format!(
-            "of {} medians of {rounds} the farthest is {farthest:.3} times the other ({path}); of {pairs} pairs in \
-             {share:.1} % the foreign one took longer", kinds.len()
+            "of {} medians of {rounds} the farthest is {farthest:.3} times the other ({path}); of 1,000 pairs in {share} \
+             the foreign one took longer", kinds.len()
         );
         figure(&format!("{engine}: 404 of another workspace's and of nothing"), &found, "0.95 to 1.05 times");
         // A few tell nothing, and some little.
