@@ -98,7 +98,7 @@ on_both_engines! {
         let words = "<p>Some words.</p>".repeat(6_000);
         let custom_data = json!({"a": "b".repeat(200_000)}).to_string();
         let mut made = Vec::new();
-        for number in 0..7 {
+        for number in 0..9 {
             let mut piece = service.piece(&format!("p{number}"));
             piece["content"] = json!(words);
             piece["customData"] = json!(custom_data);
@@ -111,14 +111,21 @@ on_both_engines! {
         assert!(list("").await.body["issues"][0]["message"].as_str().unwrap().contains("ask for fewer"));
         assert_eq!(list("").await.body["issues"][0]["code"], "too_long");
         assert_eq!(list("perPage=4").await.column("id"), made[..4]);
-        let (mut walked, mut path) = (Vec::new(), "/content-pieces/list?perPage=1&content=true".to_owned());
-        loop {
-            let page = service.get(&path).await;
-            walked.extend(page.column("id"));
-            let Some(next) = page.header("link").split(['<', '>']).nth(1) else { break };
-            path = next.to_owned();
+        // Answers that are remembered take no room.
+        for _ in 0..3 {
+            let (mut walked, mut path) = (Vec::new(), "/content-pieces/list?perPage=1&content=true".to_owned());
+            loop {
+                let page = service.get(&path).await;
+                walked.extend(page.column("id"));
+                let Some(next) = page.header("link").split(['<', '>']).nth(1) else { break };
+                path = next.to_owned();
+            }
+            assert_eq!(walked, made);
+            for id in &made {
+                let one = service.get(&format!("/content-pieces?content=true&id={id}")).await;
+                assert_eq!(one.status, 200, "{one:?}");
+            }
         }
-        assert_eq!(walked, made);
         // A page of events ends where it is enough, and says where to go on.
         let (mut events, mut path) = (0, "/events?perPage=1000".to_owned());
         let mut pages = 0;
@@ -130,7 +137,7 @@ on_both_engines! {
             path = next.to_owned();
         }
         assert_eq!(events, service.events_after(0).await.len());
-        assert_eq!(pages, 2);
+        assert!(pages > 1, "{pages}");
     }
 
     async fn answers_take_so_much_together(store: TestStore) {
