@@ -1,6 +1,6 @@
 //! The codes of invites. Their text is not kept, only its SHA-256.
 
-use galley_domain::{Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
+use galley_domain::{RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
 
 use crate::error::Result;
 use crate::tx::{Tx, WriteTx};
@@ -91,6 +91,24 @@ pub async fn list_open_of(
         "SELECT member_id FROM invites WHERE workspace_id = ?1 AND created_at_ms > ?2
             AND inviter_id = ?3 AND ended_at_ms IS NULL ORDER BY created_at_ms",
         params![workspace, since, inviter],
+        |row| row.parse(0),
+    )
+    .await
+}
+
+/// The members to be whom those with a role have invited since `since`, and who have not accepted.
+pub async fn list_open_of_role(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    role: RoleId,
+    since: Timestamp,
+) -> Result<Vec<WorkspaceMemberId>> {
+    tx.query(
+        "SELECT i.member_id FROM invites i
+            JOIN workspace_members m ON m.workspace_id = ?1 AND m.user_id = i.inviter_id
+         WHERE i.workspace_id = ?1 AND i.created_at_ms > ?2 AND i.ended_at_ms IS NULL
+            AND m.role_id = ?3 ORDER BY i.created_at_ms",
+        params![workspace, since, role],
         |row| row.parse(0),
     )
     .await

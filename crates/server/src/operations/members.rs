@@ -376,7 +376,29 @@ async fn withdraw_all_of(
     now: Timestamp,
 ) -> Result<(), Error> {
     let since = Timestamp::from_ms(now.ms() - INVITE_LASTS_MS);
-    for member in invites::list_open_of(tx, workspace, inviter, since).await? {
+    let open = invites::list_open_of(tx, workspace, inviter, since).await?;
+    withdraw_all(tx, workspace, open, now).await
+}
+
+/// Makes void what those with a role have invited to, who may do less from now on.
+pub(crate) async fn withdraw_all_of_role(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    role: RoleId,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let since = Timestamp::from_ms(now.ms() - INVITE_LASTS_MS);
+    let open = invites::list_open_of_role(tx, workspace, role, since).await?;
+    withdraw_all(tx, workspace, open, now).await
+}
+
+async fn withdraw_all(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    members: Vec<WorkspaceMemberId>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    for member in members {
         withdraw(tx, workspace, member, now).await?;
     }
     Ok(())

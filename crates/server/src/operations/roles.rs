@@ -12,6 +12,7 @@ use crate::http::error::Error;
 use crate::http::problem::{Problem, Reason};
 use crate::operations::Expected;
 use crate::operations::authority::Authority;
+use crate::operations::members;
 
 /// A role to make.
 #[derive(Debug, Clone)]
@@ -98,6 +99,9 @@ pub async fn update(
     }
     role.version += 1;
     roles::update(tx, actor.workspace, &role).await.map_err(name_taken)?;
+    if !role.includes(&before) {
+        members::withdraw_all_of_role(tx, actor.workspace, role.id, environment.now()).await?;
+    }
     Ok(role)
 }
 

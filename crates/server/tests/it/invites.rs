@@ -365,11 +365,28 @@ on_both_engines! {
         let of_gone = invited_by(&token, "x@example.org").await;
         let (lowered, token) = as_admin("b@example.org", "b").await;
         let of_lowered = invited_by(&token, "y@example.org").await;
+        // In a role that is lessened.
+        let manager = json!({"name": "Manager", "permissions": ["workspaceMemberships:write", "contentPieces:write",
+            "tags:write", "profile:write", "contentGroups:read", "variants:read", "roles:read", "workspace:read", "webhooks:read"]});
+        let manager = service.create("/roles", &manager).await;
+        let low = json!({"name": "Low", "permissions": ["contentPieces:write"]});
+        let low = service.create("/roles", &low).await;
+        let manages = service.person("m", &manager).await;
+        let body = json!({"email": "l@example.org", "name": "L", "roleId": low});
+        let made = service.send_as(&manages.token, Method::POST, MEMBERS, Some(&body)).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        let of_lessened = mails_of(&service, &made.id()).await.pop().unwrap().1.code;
+        secrets::remember_for_log(&of_lessened);
         let (_, staying) = invite(&service, "z@example.org", "Z").await;
+        let more = json!({"id": manager, "name": "Manager of all"});
+        assert_eq!(service.put("/roles", &more).await.status, 204);
+        assert!(page(&service, &of_lessened).await.status.is_success(), "it may as much as before");
+        let less = json!({"id": manager, "permissions": ["contentPieces:read"]});
+        assert_eq!(service.put("/roles", &less).await.status, 204);
         assert_eq!(service.delete(&format!("{MEMBERS}?id={gone}")).await.status, 204);
         let change = json!({"id": lowered, "roleId": viewer});
         assert_eq!(service.put(MEMBERS, &change).await.status, 204);
-        for code in [&of_gone, &of_lowered] {
+        for code in [&of_gone, &of_lowered, &of_lessened] {
             accept(&service, &by(code, "c")).await.assert_problem(410, "invite_ended", &[]);
             assert_page(&page(&service, code).await, 410, "The invite is void");
         }

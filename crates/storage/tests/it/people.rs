@@ -189,6 +189,11 @@ async fn invited(tx: &WriteTx<'_>, workspace: WorkspaceId, admin: &Member) -> Re
     let inviter = invite.inviter.unwrap();
     assert_eq!(open_of(inviter, before).await?, [pending.id]);
     assert_eq!(open_of(inviter, NOW).await?, []);
+    let open_of_role =
+        async |role, since| invites::list_open_of_role(tx, workspace, role, since).await;
+    assert_eq!(open_of_role(admin.role, before).await?, [pending.id]);
+    assert_eq!(open_of_role(admin.role, NOW).await?, []);
+    assert_eq!(open_of_role(RoleId::new(id()), before).await?, []);
     assert_eq!(open_of(UserId::new(id()), before).await?, []);
     invites::end(tx, workspace, pending.id, NOW).await?;
     assert_eq!(open_of(inviter, before).await?, []);
