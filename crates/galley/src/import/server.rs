@@ -46,8 +46,8 @@ const ANSWER_MAX: Duration = Duration::from_mins(1);
 /// What an answer may have: a page of pieces without their content is far from it.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
-/// The longest that is waited for a server that says when to come again.
-const WAIT_MAX: Duration = Duration::from_mins(5);
+/// The longest that is waited for a server that says when to come again: over a limit of requests in a minute it is there again.
+const WAIT_MAX: Duration = Duration::from_mins(1);
 
 /// How often a request is tried that got no answer, or was told to come again: for about a minute and a half.
 const TRIES_MAX: usize = 12;
@@ -256,7 +256,9 @@ impl OnServer {
             .retry(waits)
             .when(|trouble| matches!(trouble, Trouble::Again(..)))
             .adjust(|trouble, wait| match trouble {
-                Trouble::Again(_, Some(after)) => wait.map(|wait| wait.max((*after).min(WAIT_MAX))),
+                Trouble::Again(_, Some(after)) => {
+                    wait.filter(|_| *after <= WAIT_MAX).map(|wait| wait.max(*after))
+                }
                 _ => wait,
             })
             .await
@@ -336,7 +338,10 @@ impl OnServer {
         let created =
             |made: Made<ContentPieceId>| Kept { id: Some(made.id), outcome: Outcome::Created };
         match self.post("/content-pieces/batch", &json!({"pieces": &bodies})).await {
-            Ok(MadeTogether { pieces }) => return Ok(pieces.into_iter().map(created).collect()),
+            Ok(MadeTogether { pieces: made }) if made.len() == pieces.len() => {
+                return Ok(made.into_iter().map(created).collect());
+            }
+            Ok(_) => return Err(broken(failure(self.no_galley()))),
             Err(Failure::Broken(error)) => return Err(error),
             Err(Failure::Refused(_)) => {}
         }

@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 
 use galley_testing::{Behaviour, Receiver, TestStore, on_both_engines};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use crate::import::{corpus, last_event, summary};
 use crate::program::{Program, free_port, galley, init_token, run, stderr, write};
@@ -67,6 +69,54 @@ async fn whoever_answers_does_no_harm() {
         assert!(!said.contains(odd) && !said.contains(&init_token()), "{said:?}");
         assert_eq!(said.trim_end().lines().count(), 1, "{said}");
         assert_eq!(canary.connections(), 0, "{behaviour:?}");
+    }
+}
+
+/// A server with a group and nothing in it, which answers so to who wants to make pieces; its address.
+async fn answering_writes_by(head: &'static str, body: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = vec![0; 64 * 1024];
+            let count = stream.read(&mut request).await.unwrap();
+            let request = String::from_utf8_lossy(&request[..count]).into_owned();
+            let (head, body) = match request.split(['?', ' ']).nth(1) {
+                Some("/content-groups/list") => {
+                    ("200 x", r#"[{"id": "cg_01k00000000000000000000000", "name": "Blog"}]"#)
+                }
+                Some("/content-pieces/batch") => (head, body),
+                _ => ("200 x", "[]"),
+            };
+            let length = body.len();
+            let answer = format!(
+                "HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+            );
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    format!("http://{address}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_answers_so_to_a_write_is_no_galley_or_too_busy() {
+    let store = TestStore::sqlite();
+    let folder = store.directory().join("blog");
+    write(&folder.join("a.md"), "Text\n");
+    write(&folder.join("b.md"), "Text\n");
+    for (head, body, words) in [
+        ("201 x", r#"{"pieces": []}"#, "does not answer as a Galley server does"),
+        ("201 x", r#"{"pieces": [{"id": "cp_01k00000000000000000000000"}]}"#, "does not answer as"),
+        ("503 x\r\nretry-after: 100000", r#"{"detail": "come again"}"#, "come again"),
+        ("429 x\r\nretry-after: 61", r#"{"detail": "come again"}"#, "come again"),
+    ] {
+        let url = answering_writes_by(head, body).await;
+        let mut command = galley(&store);
+        command.args(["import", "--url", &url, "--token", &init_token(), "--group", "Blog"]);
+        command.arg(&folder);
+        let output = tokio::task::spawn_blocking(move || run(&mut command)).await.unwrap();
+        assert_eq!(output.status.code(), Some(1), "{head}: {output:?}");
+        assert!(stderr(&output).contains(words), "{head}: {output:?}");
     }
 }
 
