@@ -106,7 +106,13 @@ impl Tree {
 
     /// Renders GitHub-flavoured Markdown, with inline HTML for what Markdown can't say.
     pub fn to_markdown(&self) -> String {
-        render::markdown(self)
+        self.to_markdown_within(usize::MAX).unwrap_or_default()
+    }
+
+    /// Renders Markdown as [`Tree::to_markdown`] does, unless that would take more than `max` bytes: each line begins with what
+    /// the quotes around it want there, which may make many times what the tree has.
+    pub fn to_markdown_within(&self, max: usize) -> Option<String> {
+        render::markdown(self, max)
     }
 
     /// Renders plain text: blocks separated by a blank line, list items and table rows by a

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::http::HeaderValue;
 use galley_content::{ContentError, Loss, Tree};
 use galley_delivery::{Sender, SenderLimits};
@@ -14,6 +15,7 @@ use galley_mail::Mailer;
 use galley_storage::content_piece_ranks::{self, RankedList, Ranks};
 use galley_storage::{Database, Error as StorageError, Tx};
 use quick_cache::sync::Cache;
+use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::environment::Environment;
@@ -21,7 +23,7 @@ use crate::http::answers::Answers;
 use crate::http::overload::{self, Overload};
 use crate::http::processors::Processors;
 use crate::http::rate_limit::RateLimit;
-use crate::http::room::{Room, Space};
+use crate::http::room::{Bounded, Room, Space};
 use crate::http::stream_places::{StreamPlace, StreamPlaces};
 use crate::http::token_use::TokenUse;
 use crate::secrets::SecretKey;
@@ -272,6 +274,27 @@ impl App {
     /// Room for an answer that shows so many bytes of the store, if there is some.
     pub(crate) fn space_for_answer(&self, bytes: usize) -> Result<Space, StorageError> {
         self.0.answer_room.take(bytes.saturating_mul(MADE_OF))
+    }
+
+    /// The JSON of an answer, which has so many bytes at the most, in its space; nothing, where it has more than one may.
+    pub(crate) fn made_in(
+        &self,
+        space: Space,
+        most: usize,
+        body: &impl Serialize,
+    ) -> Result<Option<Bytes>, StorageError> {
+        let max = self.0.limits.page_max;
+        let bytes = if most <= max {
+            serde_json::to_vec(body).expect("resources are JSON")
+        } else {
+            let mut bounded = Bounded { bytes: Vec::new(), max };
+            if serde_json::to_writer(&mut bounded, body).is_err() {
+                return Ok(None);
+            }
+            bounded.bytes
+        };
+        let space = self.0.answer_room.widened(space, bytes.len())?;
+        Ok(Some(space.hold(bytes)))
     }
 
     /// How much is under way.

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::http::conditional::entity_tag;
 use crate::http::prefer::{APPLIED, Prefer};
-use crate::http::room::Space;
 
 /// 200 with a list, or with what has no version.
 pub(crate) fn ok<T: Serialize>(body: &T) -> Response {
@@ -17,14 +16,14 @@ pub(crate) fn ok<T: Serialize>(body: &T) -> Response {
 
 /// 200 with a resource of this version.
 pub(crate) fn resource<T: Serialize>(version: i64, body: &T) -> Response {
-    resource_in(Space::SMALL, version, body)
+    let bytes = serde_json::to_vec(body).expect("resources are JSON");
+    resource_of(version, bytes.into())
 }
 
-/// The same, which may be large, in the space that was taken for it.
-pub(crate) fn resource_in<T: Serialize>(space: Space, version: i64, body: &T) -> Response {
-    let bytes = serde_json::to_vec(body).expect("resources are JSON");
+/// The same, of JSON that was made before.
+pub(crate) fn resource_of(version: i64, bytes: Bytes) -> Response {
     let tag = entity_tag(version, &bytes);
-    let mut response = with_json(StatusCode::OK, space.hold(bytes));
+    let mut response = with_json(StatusCode::OK, bytes);
     response.headers_mut().insert(ETAG, tag);
     response
 }

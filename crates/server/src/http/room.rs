@@ -35,6 +35,18 @@ impl Room {
         permit.map(|permit| Space(Some(permit))).map_err(|_| StorageError::Overloaded)
     }
 
+    /// The space, for so many bytes at the least.
+    pub(super) fn widened(&self, mut space: Space, bytes: usize) -> Result<Space, StorageError> {
+        let has = space.0.as_ref().map_or(0, |permit| permit.num_permits() * UNIT);
+        let more = self.take(bytes.saturating_sub(has))?;
+        match (&mut space.0, more.0) {
+            (Some(permit), Some(more)) => permit.merge(more),
+            (none @ None, more) => *none = more,
+            (Some(_), None) => {}
+        }
+        Ok(space)
+    }
+
     /// Has `place` be for so many bytes, or says that there is no room for them.
     pub(super) fn widen(&self, place: &Place, bytes: usize) -> Result<(), StorageError> {
         let Some(counted) = bytes.checked_sub(UNCOUNTED).filter(|&counted| counted > 0) else {
@@ -57,6 +69,26 @@ impl Room {
 /// What an answer takes of the room.
 #[derive(Debug)]
 pub(crate) struct Space(Option<OwnedSemaphorePermit>);
+
+/// Bytes that are written, up to a number of them.
+pub(super) struct Bounded {
+    pub(super) bytes: Vec<u8>,
+    pub(super) max: usize,
+}
+
+impl std::io::Write for Bounded {
+    fn write(&mut self, more: &[u8]) -> std::io::Result<usize> {
+        if self.bytes.len() + more.len() > self.max {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(more);
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
 
 /// Bytes in their space.
 struct Spaced {

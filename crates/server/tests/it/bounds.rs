@@ -138,14 +138,70 @@ on_both_engines! {
         }
         assert_eq!(events, service.events_after(0).await.len());
         assert!(pages > 1, "{pages}");
+        // To who doesn't see them it doesn't show where these pages end.
+        let body = json!({"name": "apart", "ancestor": null});
+        let apart = service.create("/content-groups", &body).await;
+        let limited = service.token("contentPieces:read contentGroups:read webhooks:read", Some(&[&apart])).await;
+        let page = service.send_as(&limited, reqwest::Method::GET, "/events?perPage=1000", None).await;
+        assert_eq!(page.column("type"), ["contentGroupAdded"]);
+        assert_eq!(page.header("link"), "");
+    }
+
+    async fn what_grows_in_its_form_is_bounded_too(store: TestStore) {
+        let limits = Limits { page_max: 1_000_000, ..Limits::default() };
+        let service = Service::start_with(store, limits).await;
+        let quotes = format!("{}<pre>{}</pre>", "<blockquote>".repeat(50), "a\n".repeat(20_000));
+        let ampersands = format!("<p>{}</p>", "& ".repeat(100_000));
+        // As JSON each line's end is two characters.
+        let custom_data = format!("[{}]", "\n".repeat(200_000));
+        let mut ids = Vec::new();
+        for (slug, content, custom_data) in [
+            ("quotes", quotes.as_str(), ""),
+            ("ampersands", &ampersands, ""),
+            ("ampersands", &ampersands, ""),
+            ("lines", "", &custom_data),
+            ("lines", "", &custom_data),
+            ("lines", "", &custom_data),
+        ] {
+            let mut piece = service.piece(slug);
+            piece["content"] = json!(content);
+            piece["customData"] = json!(custom_data);
+            ids.push(service.create("/content-pieces", &piece).await);
+        }
+        let one = format!("/content-pieces?content=true&id={}", ids[0]);
+        for form in ["json", "html"] {
+            assert_eq!(service.get(&format!("{one}&contentFormat={form}")).await.status, 200, "{form}");
+        }
+        let as_markdown = service.get(&format!("{one}&contentFormat=markdown")).await;
+        as_markdown.assert_problem(400, "validation", &["contentFormat"]);
+        assert_eq!(as_markdown.body["issues"][0]["code"], "too_long");
+        for (query, is_refused) in [
+            ("slug=quotes&content=true&contentFormat=markdown", true),
+            ("slug=quotes&content=true", false),
+            ("slug=ampersands&content=true&contentFormat=html", true),
+            ("slug=ampersands&content=true", false),
+            ("slug=ampersands&content=true&contentFormat=html&perPage=1", false),
+            ("slug=lines", true),
+            ("slug=lines&perPage=2", false),
+        ] {
+            let answer = service.get(&format!("/content-pieces/list?{query}")).await;
+            if is_refused {
+                answer.assert_problem(400, "validation", &["perPage"]);
+            } else {
+                assert_eq!(answer.status, 200, "{query}: {answer:?}");
+            }
+        }
     }
 
     async fn answers_take_so_much_together(store: TestStore) {
-        let limits = Limits { page_max: 4_000_000, ..Limits::default() };
+        // More than the buffers of a connection take.
+        let limits = Limits { page_max: 16_000_000, ..Limits::default() };
         let service = Service::start_with(store, limits).await;
-        let mut piece = service.piece("large");
-        piece["content"] = json!("<p>Some words.</p>".repeat(60_000));
-        service.create("/content-pieces", &piece).await;
+        for number in 0..3 {
+            let mut piece = service.piece(&format!("large-{number}"));
+            piece["content"] = json!("<p>Some words.</p>".repeat(60_000));
+            service.create("/content-pieces", &piece).await;
+        }
         let request = format!(
             "GET /content-pieces/list?content=true HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\r\n",
             service.home.token

@@ -305,6 +305,8 @@ async fn lists(
         let sort = Sort { key, descending };
         let all = ListQuery { sort, view: View { variant, content: false }, ..everything() };
         let listed = content_piece_list::list(tx, open.workspace, &all).await?;
+        let (some, was_much) = content_piece_list::list_until(tx, open.workspace, &all, 1).await?;
+        assert_eq!((some.as_slice(), was_much), (&listed[..1], listed.len() > 1));
         assert_eq!(listed.len(), 2, "{sort:?}");
         let (first, _) = &listed[0];
         let found =

@@ -3,6 +3,8 @@
 /// The Markdown so far.
 pub(crate) struct Lines {
     markdown: String,
+    /// How many bytes it may have: a line deep within quotes has their beginning again.
+    max: usize,
     prefixes: Vec<Prefix>,
 }
 
@@ -14,8 +16,8 @@ struct Prefix {
 }
 
 impl Lines {
-    pub(crate) fn new() -> Self {
-        Self { markdown: String::new(), prefixes: Vec::new() }
+    pub(crate) fn new(max: usize) -> Self {
+        Self { markdown: String::new(), max, prefixes: Vec::new() }
     }
 
     pub(crate) fn push_prefix(&mut self, first: &str, rest: &str) {
@@ -31,6 +33,9 @@ impl Lines {
 
     pub(crate) fn line(&mut self, line: &str) {
         let from = self.markdown.len();
+        if from > self.max {
+            return;
+        }
         for prefix in &mut self.prefixes {
             self.markdown.push_str(if prefix.used { &prefix.rest } else { &prefix.first });
             prefix.used = true;
@@ -52,7 +57,8 @@ impl Lines {
         self.line("");
     }
 
-    pub(crate) fn finish(self) -> String {
-        self.markdown
+    /// All of it, unless it would have more bytes than it may.
+    pub(crate) fn finish(self) -> Option<String> {
+        (self.markdown.len() <= self.max).then_some(self.markdown)
     }
 }

@@ -17,8 +17,8 @@ use crate::schema::NodeType;
 use crate::tree::Tree;
 use lines::Lines;
 
-pub(crate) fn markdown(tree: &Tree) -> String {
-    let mut writer = Writer { tree, lines: Lines::new(), open: Vec::new() };
+pub(crate) fn markdown(tree: &Tree, max: usize) -> Option<String> {
+    let mut writer = Writer { tree, lines: Lines::new(max), open: Vec::new() };
     writer.document();
     writer.lines.finish()
 }

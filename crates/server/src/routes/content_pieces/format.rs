@@ -1,6 +1,7 @@
 //! In which form a piece's content and description are shown.
 
 use galley_content::{ContentError, Limits, Tree};
+use galley_domain::Invalid;
 use galley_domain::content_piece::{ContentPiece, Description};
 use galley_storage::Error as StorageError;
 use serde_json::value::RawValue;
@@ -8,6 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::http::app::App;
 use crate::http::error::Error;
+use crate::http::problem::{Issue, Problem, Step};
 use crate::http::query::Query;
 use crate::representation::content_piece::{ContentPieceBody, Referenced};
 
@@ -71,15 +73,27 @@ impl Format {
         }
     }
 
-    /// Brings pieces into this form, on a thread of their own where that takes work.
+    /// Brings pieces into this form, on a thread of their own where that takes work; refused by the parameter `field` where
+    /// they have more bytes in it than an answer may.
     pub(crate) async fn show(
         self,
         app: &App,
         pieces: Vec<(ContentPiece, Option<String>)>,
+        field: &'static str,
     ) -> Result<Vec<ShownPiece>, Error> {
         let size = pieces.iter().map(|(piece, tree)| self.work(piece, tree.as_deref())).sum();
-        let show =
-            move || pieces.into_iter().map(|(piece, tree)| self.show_one(piece, tree)).collect();
+        let most = app.limits().page_max;
+        let show = move || {
+            let mut left = most;
+            let show_one = |(piece, tree)| {
+                let shown = self.show_one(piece, tree, left)?;
+                let content = shown.as_ref().and_then(|one| one.content.as_ref());
+                let rest = left.checked_sub(content.map_or(0, |content| content.get().len()));
+                left = rest.unwrap_or_default();
+                shown.filter(|_| rest.is_some()).ok_or_else(|| too_much(field, most))
+            };
+            pieces.into_iter().map(show_one).collect()
+        };
         app.process(size, show).await?
     }
 
@@ -91,18 +105,25 @@ impl Format {
             + (if rendered { tree.map_or(0, str::len) } else { 0 })
     }
 
-    fn show_one(self, piece: ContentPiece, tree: Option<String>) -> Result<ShownPiece, Error> {
+    /// A piece in this form, unless its Markdown has more bytes than are left.
+    fn show_one(
+        self,
+        piece: ContentPiece,
+        tree: Option<String>,
+        left: usize,
+    ) -> Result<Option<ShownPiece>, Error> {
         let description = self.description(&piece);
         let content = match (self.content, tree) {
             (Some(ContentFormat::Json), Some(json)) => Some(json),
             (Some(ContentFormat::Html), Some(json)) => Some(as_json_text(&read(&json)?.to_html())),
             (Some(ContentFormat::Markdown), Some(json)) => {
-                Some(as_json_text(&read(&json)?.to_markdown()))
+                let Some(markdown) = read(&json)?.to_markdown_within(left) else { return Ok(None) };
+                Some(as_json_text(&markdown))
             }
             _ => None,
         };
         let content = content.map(RawValue::from_string).transpose().map_err(|_| corrupt())?;
-        Ok(ShownPiece { piece, description, content })
+        Ok(Some(ShownPiece { piece, description, content }))
     }
 
     /// The piece's description as it is to be shown.
@@ -126,11 +147,28 @@ pub(crate) struct ShownPiece {
 }
 
 impl ShownPiece {
+    /// How many bytes it has as JSON at the most: a character of a text takes up to six.
+    pub(crate) fn bytes_max(&self) -> usize {
+        const REST: usize = 16 * 1_024;
+        let custom_data =
+            self.piece.fields.custom_data.as_ref().map_or(0, |text| text.as_str().len());
+        let texts = self.description.as_ref().map_or(0, String::len) + custom_data;
+        REST + 6 * texts + self.content.as_ref().map_or(0, |content| content.get().len())
+    }
+
     /// The piece as clients see it.
     pub(crate) fn body<'s>(&'s self, referenced: &'s Referenced) -> ContentPieceBody<'s> {
         let description = self.description.as_deref();
         ContentPieceBody::new(&self.piece, referenced, description, self.content.as_deref())
     }
+}
+
+/// The refusal of an answer that would hold up others, by the parameter that can be another one.
+pub(crate) fn too_much(field: &str, bytes: usize) -> Error {
+    let message =
+        format!("asks for more than {bytes} bytes at once: ask for fewer pieces, or another form");
+    let place = vec![Step::Field(field.to_owned())];
+    Problem::of_issues(vec![Issue::new(place, &Invalid::new("too_long", message))]).into()
 }
 
 fn read(json: &str) -> Result<Tree, Error> {

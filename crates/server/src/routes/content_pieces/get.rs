@@ -6,7 +6,7 @@ use galley_domain::ContentPieceId;
 use galley_storage::Tx;
 use galley_storage::content_pieces::{self, View};
 
-use super::format::{Format, FormatParameters};
+use super::format::{Format, FormatParameters, too_much};
 use crate::http::actor::{Actor, ReadContentPieces};
 use crate::http::app::App;
 use crate::http::error::Error;
@@ -51,8 +51,11 @@ pub(crate) async fn handle(
     let (piece, tree, referenced) =
         freshness.read(app.database(), "content_pieces.get", read).await?;
     let viewed = (piece, tree);
-    let space = app.space_for_answer(content_pieces::size(&viewed))?;
-    let shown = format.show(&app, vec![viewed]).await?;
+    let size = content_pieces::size(&viewed);
+    let space = app.space_for_answer(size)?;
+    let shown = format.show(&app, vec![viewed], "contentFormat").await?;
     let [one] = &shown[..] else { unreachable!("one piece is shown as one") };
-    Ok(response::resource_in(space, one.piece.version, &one.body(&referenced)))
+    let made = app.made_in(space, one.bytes_max(), &one.body(&referenced))?;
+    let made = made.ok_or_else(|| too_much("contentFormat", app.limits().page_max))?;
+    Ok(response::resource_of(one.piece.version, made))
 }

@@ -11,7 +11,7 @@ use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKe
 use galley_storage::content_piece_ranks::{self, RankedList};
 use galley_storage::content_pieces::{self, View};
 
-use super::format::{Format, FormatParameters};
+use super::format::{Format, FormatParameters, ShownPiece, too_much};
 use super::schema::ListParameters;
 use crate::http::actor::{Actor, ReadContentPieces};
 use crate::http::app::App;
@@ -86,7 +86,7 @@ pub(crate) async fn handle(
         let (mut listed, was_much) =
             content_piece_list::list_until(tx, scope.workspace, &list, page_max).await?;
         if was_much {
-            return Err(too_much(page_max));
+            return Err(too_much("perPage", page_max));
         }
         let next = page.cut(&mut listed).map(|(last, _)| cursor(sort, &sort.position(last)));
         let pieces = listed.iter().map(|(piece, _)| piece);
@@ -112,19 +112,16 @@ pub(crate) async fn handle(
         }
         (None, _) => {}
     }
-    let space = app.space_for_answer(listed.iter().map(content_pieces::size).sum())?;
-    let shown = format.show(&app, listed).await?;
+    let size = listed.iter().map(content_pieces::size).sum();
+    let space = app.space_for_answer(size)?;
+    let shown = format.show(&app, listed, "perPage").await?;
+    let bytes_max = shown.iter().map(ShownPiece::bytes_max).sum();
     let bodies: Vec<_> = shown.iter().map(|piece| piece.body(&referenced)).collect();
-    let mut response = response::resource_in(space, 0, &bodies);
+    let made =
+        app.made_in(space, bytes_max, &bodies)?.ok_or_else(|| too_much("perPage", page_max))?;
+    let mut response = response::resource_of(0, made);
     page::link_next(&mut response, &query, next.as_deref());
     Ok(response)
-}
-
-/// The refusal of a page that would hold up others.
-fn too_much(bytes: usize) -> Error {
-    let message = format!("asks for more than {bytes} bytes at once: ask for fewer pieces");
-    let place = vec![Step::Field("perPage".to_owned())];
-    Problem::of_issues(vec![Issue::new(place, &Invalid::new("too_long", message))]).into()
 }
 
 /// What of the query says which pieces.

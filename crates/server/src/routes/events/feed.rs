@@ -17,6 +17,9 @@ use crate::operations::deliveries::sees_all;
 /// How many events are looked through for one answer: a limited token may see few of them.
 pub(super) const LOOKED_AT_MAX: i64 = 2_000;
 
+/// How many bytes of events are read at a time.
+const READ_BYTES: usize = 1024 * 1024;
+
 /// An event as somebody sees it.
 pub(super) struct Seen {
     pub(super) sequence: i64,
@@ -53,7 +56,7 @@ pub(super) async fn begin(
     }
 }
 
-/// Reads at most `max` events that the reader sees, and stops when `bytes` were read.
+/// Reads at most `max` events that the reader sees, and stops when these have so many bytes.
 pub(super) async fn read(
     tx: &Tx<'_>,
     reader: &Authentication,
@@ -64,18 +67,30 @@ pub(super) async fn read(
     // Who sees all needs no more than the answer holds, and one to know whether there are more.
     let wanted = i64::try_from(max).unwrap_or(i64::MAX).saturating_add(1);
     let limit = if sees_all(reader) { wanted } else { LOOKED_AT_MAX };
-    let (found, was_much) = events::list_placed(tx, reader.workspace, after, limit, bytes).await?;
-    let was_cut = was_much || i64::try_from(found.len()).unwrap_or(i64::MAX) == limit;
-    let mut part = Part { seen: Vec::new(), looked_up_to: after, more: was_cut };
-    for placed in found {
-        if part.seen.len() == max {
-            part.more = true;
-            break;
+    let mut part = Part { seen: Vec::new(), looked_up_to: after, more: false };
+    let (mut left, mut seen_bytes) = (limit, 0);
+    loop {
+        let from = part.looked_up_to;
+        let (found, was_much) =
+            events::list_placed(tx, reader.workspace, from, left, READ_BYTES).await?;
+        left -= i64::try_from(found.len()).unwrap_or(i64::MAX);
+        part.more = was_much || left == 0;
+        for placed in found {
+            // Where a page ends says nothing of events that the reader doesn't see.
+            if part.seen.len() == max || seen_bytes >= bytes {
+                part.more = true;
+                return Ok(part);
+            }
+            part.looked_up_to = placed.event.sequence;
+            if let Some(seen) = see(reader, &placed) {
+                seen_bytes += seen.json.get().len();
+                part.seen.push(seen);
+            }
         }
-        part.looked_up_to = placed.event.sequence;
-        part.seen.extend(see(reader, &placed));
+        if !was_much || left == 0 {
+            return Ok(part);
+        }
     }
-    Ok(part)
 }
 
 /// The event as `reader` sees it, if they do.

@@ -88,7 +88,8 @@ pub(crate) async fn handle(
     let part = app.database().read("events.list", read).await?;
     let space = app.space_for_answer(part.seen.iter().map(|seen| seen.json.get().len()).sum())?;
     let envelopes: Vec<_> = part.seen.iter().map(|seen| &seen.json).collect();
-    let mut response = response::resource_in(space, 0, &envelopes);
+    let made = serde_json::to_vec(&envelopes).expect("events are JSON");
+    let mut response = response::resource_of(0, space.hold(made));
     if part.more {
         let next = query.reference_with("after", &part.looked_up_to.to_string());
         page::link_to(&mut response, &next);
