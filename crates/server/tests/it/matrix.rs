@@ -455,9 +455,7 @@ on_both_engines! {
         let service = start(store).await;
         let other = service.other_workspace().await;
         let make = async |path: &str, body: Value| {
-            let answer = service.send_as(&other.token, Method::POST, path, Some(&body)).await;
-            assert_eq!(answer.status, 201, "{answer:?}");
-            answer.id()
+            service.create_as(&other.token, path, &body).await
         };
         let piece = make("/content-pieces", crate::service::piece_in(&other.group, "theirs")).await;
         let tag = make("/tags", json!({"label": "theirs"})).await;

@@ -250,7 +250,12 @@ impl Service {
 
     /// POSTs what must succeed; the new id.
     pub(crate) async fn create(&self, path: &str, body: &Value) -> String {
-        let answer = self.post(path, body).await;
+        self.create_as(&self.home.token, path, body).await
+    }
+
+    /// The same with `token`.
+    pub(crate) async fn create_as(&self, token: &str, path: &str, body: &Value) -> String {
+        let answer = self.send_as(token, Method::POST, path, Some(body)).await;
         assert_eq!(answer.status, 201, "{answer:?}");
         answer.id()
     }
