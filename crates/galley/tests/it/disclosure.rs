@@ -10,8 +10,9 @@ use galley_testing::{Behaviour, Receiver, TestStore, on_both_engines};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::invites::code;
 use crate::kills::role;
-use crate::mails::link;
+use crate::mails::in_outbox;
 use crate::program::{
     KEY, Program, client, data_dir, execute, galley, init_token, piece, run, stderr,
 };
@@ -48,22 +49,6 @@ async fn make(program: &Program, path: &str, body: &Value) -> Value {
     let text = answer.text().await.unwrap();
     assert!(status.is_success(), "{path}: {status} {text}");
     serde_json::from_str(&text).unwrap()
-}
-
-/// The code of the mail in the outbox.
-async fn code(store: &TestStore) -> String {
-    let outbox = data_dir(store).join("outbox");
-    let started = Instant::now();
-    loop {
-        let mut files =
-            fs::read_dir(&outbox).into_iter().flatten().map(|file| file.unwrap().path());
-        if let Some(file) = files.find(|path| path.extension().is_some_and(|kind| kind == "eml")) {
-            let link = link(&fs::read_to_string(file).unwrap());
-            return link.split_once("/invite?code=").unwrap().1.to_owned();
-        }
-        assert!(started.elapsed() < Duration::from_mins(1), "no mail is written");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }
 
 /// All that somebody has who gets hold of the database, with the names of its parts.
@@ -116,7 +101,7 @@ on_both_engines! {
         let role = role(&program).await;
         let invite = json!({"email": "ann@example.org", "name": "Ann", "roleId": role});
         make(&program, "/workspace-memberships", &invite).await;
-        let code = code(&store).await;
+        let code = code(&in_outbox(&store, 1).await[0]);
         let acceptance = json!({"code": code, "username": "ann", "fullName": "Ann"});
         let member = make(&program, "/invites/accept", &acceptance).await;
         let text = |value: &Value| value["token"].as_str().unwrap().as_bytes().to_vec();

@@ -110,12 +110,7 @@ on_both_engines! {
             let made = program.request(Method::POST, path).json(&body).send().await.unwrap();
             assert_eq!(made.status(), 201);
         }
-        let outbox = data_dir(&store).join("outbox");
-        let started = std::time::Instant::now();
-        while std::fs::read_dir(&outbox).map_or(0, Iterator::count) == 0 {
-            assert!(started.elapsed().as_secs() < 60, "no mail is written");
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+        crate::mails::in_outbox(&store, 1).await;
         let out = store.directory().join("out");
         std::fs::create_dir(&out).unwrap();
         let ran = |arguments: &[&str]| {

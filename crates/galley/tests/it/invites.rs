@@ -7,8 +7,8 @@ use galley_testing::{TestStore, on_both_engines};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 
-use crate::mails::{invite, link};
-use crate::program::{Program, data_dir};
+use crate::mails::{in_outbox, invite, link};
+use crate::program::Program;
 
 /// The fields of a form.
 type Form = Vec<(String, String)>;
@@ -17,19 +17,8 @@ const PEOPLE: usize = 80;
 
 /// The codes in the outbox, by address.
 async fn codes(store: &TestStore) -> HashMap<String, String> {
-    let outbox = data_dir(store).join("outbox");
-    let started = Instant::now();
-    loop {
-        assert!(started.elapsed() < Duration::from_mins(1), "not all mails came");
-        let files =
-            std::fs::read_dir(&outbox).into_iter().flatten().map(|file| file.unwrap().path());
-        let files = files.filter(|path| path.extension().is_some_and(|kind| kind == "eml"));
-        let mails: Vec<String> = files.map(|file| std::fs::read_to_string(file).unwrap()).collect();
-        if mails.len() == PEOPLE {
-            return mails.iter().map(|mail| (address(mail), code(mail))).collect();
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let mails = in_outbox(store, PEOPLE).await;
+    mails.iter().map(|mail| (address(mail), code(mail))).collect()
 }
 
 fn address(mail: &str) -> String {
@@ -37,7 +26,7 @@ fn address(mail: &str) -> String {
     line.trim().to_owned()
 }
 
-fn code(mail: &str) -> String {
+pub(crate) fn code(mail: &str) -> String {
     link(mail).split_once("/invite?code=").unwrap().1.to_owned()
 }
 

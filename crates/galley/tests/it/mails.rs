@@ -107,6 +107,23 @@ pub(crate) async fn invite(program: &Program, email: &str, name: &str) {
     assert_eq!(made.unwrap().status(), StatusCode::CREATED);
 }
 
+/// The mails in the outbox, when there are so many.
+pub(crate) async fn in_outbox(store: &TestStore, count: usize) -> Vec<String> {
+    let outbox = data_dir(store).join("outbox");
+    let started = Instant::now();
+    loop {
+        let files =
+            std::fs::read_dir(&outbox).into_iter().flatten().map(|file| file.unwrap().path());
+        let files = files.filter(|path| path.extension().is_some_and(|kind| kind == "eml"));
+        let mails: Vec<String> = files.map(|file| std::fs::read_to_string(file).unwrap()).collect();
+        if mails.len() == count {
+            return mails;
+        }
+        assert!(started.elapsed() < Duration::from_mins(1), "not all mails came");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 /// The link in the text of a mail, of which lines are broken in the way of MIME.
 pub(crate) fn link(mail: &str) -> String {
     let whole = mail.replace("=\r\n", "").replace("=3D", "=");
