@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, Once, PoisonError};
 
 use serde_json::Value;
 use tracing::Level;
@@ -10,10 +10,46 @@ use tracing::Level;
 /// Shorter ones may stand somewhere by chance.
 const LENGTH_MIN: usize = 8;
 
-static SECRETS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+static SECRETS: LazyLock<Mutex<Secrets>> = LazyLock::new(Default::default);
 
 /// What may stand in answers, but in no line of the log.
-static NOT_IN_LOG: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+static NOT_IN_LOG: LazyLock<Mutex<Secrets>> = LazyLock::new(Default::default);
+
+/// All of them are looked for at once, as there are many, and many places where they could stand.
+struct Secrets {
+    /// At the number that a secret's last two bytes are.
+    by_end: Vec<BTreeSet<String>>,
+}
+
+impl Default for Secrets {
+    fn default() -> Self {
+        Self { by_end: vec![BTreeSet::new(); 1 << 16] }
+    }
+}
+
+impl Secrets {
+    fn insert(&mut self, secret: &str) {
+        let end = secret.as_bytes().last_chunk().expect("a secret has more than a letter");
+        self.by_end[Self::place(*end)].insert(secret.to_owned());
+    }
+
+    fn place(end: [u8; 2]) -> usize {
+        usize::from(u16::from_be_bytes(end))
+    }
+
+    fn found_in(&self, text: &[u8]) -> Option<&str> {
+        let ends =
+            text.windows(2).enumerate().map(|(at, end)| (at + 2, Self::place([end[0], end[1]])));
+        let mut standing = ends.flat_map(|(end, place)| {
+            self.by_end[place].iter().filter(move |secret| text[..end].ends_with(secret.as_bytes()))
+        });
+        standing.next().map(String::as_str)
+    }
+}
+
+fn lock(secrets: &Mutex<Secrets>) -> MutexGuard<'_, Secrets> {
+    secrets.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Remembers the secret in a request's body, if there is one.
 pub(crate) fn remember(body: &[u8]) {
@@ -22,24 +58,25 @@ pub(crate) fn remember(body: &[u8]) {
     let Some(secret) = body["secret"].as_str() else { return };
     let is_one_letter = secret.chars().collect::<BTreeSet<_>>().len() == 1;
     if secret.len() >= LENGTH_MIN && !is_one_letter {
-        let mut secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
-        secrets.insert(secret.to_owned());
+        lock(&SECRETS).insert(secret);
     }
 }
 
 /// Remembers what a client is shown and the log is not.
 pub(crate) fn remember_for_log(secret: &str) {
     watch_the_log();
-    let mut secrets = NOT_IN_LOG.lock().unwrap_or_else(PoisonError::into_inner);
-    secrets.insert(secret.to_owned());
+    lock(&NOT_IN_LOG).insert(secret);
 }
 
 /// Asserts that none of them stands in `text`.
 pub(crate) fn assert_absent(text: &[u8], place: &str) {
-    let text = String::from_utf8_lossy(text);
-    let secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = secrets.iter().find(|secret| text.contains(secret.as_str()));
-    assert_eq!(found, None, "a secret in {place}: {text}");
+    let secrets = lock(&SECRETS);
+    assert_eq!(
+        secrets.found_in(text),
+        None,
+        "a secret in {place}: {}",
+        String::from_utf8_lossy(text)
+    );
 }
 
 fn watch_the_log() {
@@ -69,14 +106,26 @@ impl Write for Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        let text = String::from_utf8_lossy(&self.0);
         for secrets in [&SECRETS, &NOT_IN_LOG] {
-            let secrets = secrets.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(found) = secrets.iter().find(|secret| text.contains(secret.as_str())) {
+            if let Some(found) = lock(secrets).found_in(&self.0) {
                 // A panic would end some task that nobody waits for.
+                let text = String::from_utf8_lossy(&self.0);
                 eprintln!("the secret {found} stands in the log: {text}");
                 std::process::abort();
             }
         }
+    }
+}
+
+#[test]
+fn a_secret_is_found_wherever_it_stands() {
+    let mut secrets = Secrets::default();
+    secrets.insert("whsec_first");
+    secrets.insert("whsec_other");
+    for text in ["whsec_first", "a whsec_first", "whsec_first b", "whsec_firswhsec_first"] {
+        assert_eq!(secrets.found_in(text.as_bytes()), Some("whsec_first"), "{text}");
+    }
+    for text in ["", "t", "whsec_firs", "hsec_first", "whsec_First"] {
+        assert_eq!(secrets.found_in(text.as_bytes()), None, "{text}");
     }
 }
