@@ -141,12 +141,13 @@ impl Database {
             },
             Engine::Postgres(postgres) => {
                 let session = postgres.reader().await?;
-                let read = timeout(postgres::READ_TIME_MAX, operation(&session.tx())).await;
+                let tx = session.tx();
+                let read = timeout(postgres::READ_TIME_MAX, operation(&tx)).await;
                 let result = read.unwrap_or_else(|_| {
                     tracing::debug!(operation = name, "took too long");
                     Err(Error::Unavailable(Cause::new(Silent)).into())
                 });
-                if error::is_unavailable(&result) {
+                if tx.has_rest() || error::is_unavailable(&result) {
                     // It may still be waited for, there.
                     session.discard();
                 }

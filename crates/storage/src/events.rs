@@ -326,8 +326,11 @@ pub struct PlacedEvent {
     pub data_before: Option<String>,
 }
 
-/// As [`list`], with where the events happened: up to the one with which they have so many bytes. Says whether that left out
-/// some.
+/// How many events are read whatever their size: a page as it is by default.
+const UNSIZED_MAX: i64 = 32;
+
+/// As [`list`], with where the events happened; of many up to the one with which they have so many bytes. Says whether that
+/// may have left out some.
 pub async fn list_placed(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -335,30 +338,47 @@ pub async fn list_placed(
     limit: i64,
     bytes: usize,
 ) -> Result<(Vec<PlacedEvent>, bool)> {
-    let mut read_bytes = 0;
-    let is_enough = |placed: &PlacedEvent| {
-        read_bytes += placed.event.data.len() + placed.data_before.as_ref().map_or(0, String::len);
-        read_bytes >= bytes
+    let sized = async {
+        let sql = "SELECT sequence,
+                CAST(octet_length(data) + COALESCE(octet_length(data_before), 0) AS BIGINT)
+            FROM events WHERE workspace_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3";
+        let size = |row: &Row<'_>| Ok((row.int(0)?, usize::try_from(row.int(1)?).unwrap_or(0)));
+        let sizes = tx.query(sql, params![workspace, after, limit], size).await?;
+        let (mut last, mut read_bytes) = (after, 0);
+        for (sequence, size) in sizes {
+            if read_bytes >= bytes {
+                break;
+            }
+            (last, read_bytes) = (sequence, read_bytes + size);
+        }
+        Ok::<_, Error>((last, read_bytes >= bytes))
     };
-    tx.query_until(
-        "SELECT sequence, id, type, created_at_ms, data, path_before, path_after, data_before
-         FROM events WHERE workspace_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3",
-        params![workspace, after, limit],
-        |row| {
-            let event = read(row)?;
-            let path = |column| Ok::<_, Error>(row.opt_parse_list(column)?.map(GroupPath::new));
-            let event_type = event.event_type.parse().map_err(Error::corrupt)?;
-            let occurrence = Occurrence::of(event_type, path(5)?, path(6)?);
-            Ok(PlacedEvent {
-                event,
-                occurrence: occurrence
-                    .ok_or_else(|| Error::corrupt("an event without its place"))?,
-                data_before: row.opt_owned(7)?,
-            })
-        },
-        is_enough,
-    )
-    .await
+    // What is left out is not even sent by the database.
+    let (last, is_much) = if limit > UNSIZED_MAX { sized.await? } else { (i64::MAX, false) };
+    if last == after {
+        return Ok((Vec::new(), false));
+    }
+    let found = tx
+        .query(
+            "SELECT sequence, id, type, created_at_ms, data, path_before, path_after, data_before
+             FROM events WHERE workspace_id = ?1 AND sequence > ?2 AND sequence <= ?4
+             ORDER BY sequence LIMIT ?3",
+            params![workspace, after, limit, last],
+            |row| {
+                let event = read(row)?;
+                let path = |column| Ok::<_, Error>(row.opt_parse_list(column)?.map(GroupPath::new));
+                let event_type = event.event_type.parse().map_err(Error::corrupt)?;
+                let occurrence = Occurrence::of(event_type, path(5)?, path(6)?);
+                Ok(PlacedEvent {
+                    event,
+                    occurrence: occurrence
+                        .ok_or_else(|| Error::corrupt("an event without its place"))?,
+                    data_before: row.opt_owned(7)?,
+                })
+            },
+        )
+        .await?;
+    Ok((found, is_much))
 }
 
 /// The numbers of the first event that is kept, if any is, and of the last one that there was.

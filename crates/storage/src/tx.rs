@@ -28,6 +28,8 @@ use crate::value::{Value, params};
 pub struct Tx<'a> {
     engine: Engine<'a>,
     log: Option<&'a StatementLog>,
+    /// Whether rows that nobody wants any more are still to come.
+    has_rest: AtomicBool,
 }
 
 /// A transaction that reads and writes.
@@ -54,11 +56,17 @@ impl<'a> Tx<'a> {
         connection: &'a mut rusqlite::Connection,
         log: Option<&'a StatementLog>,
     ) -> Self {
-        Self { engine: Engine::Sqlite(Mutex::new(connection)), log }
+        let engine = Engine::Sqlite(Mutex::new(connection));
+        Self { engine, log, has_rest: AtomicBool::new(false) }
     }
 
     pub(crate) fn postgres(client: &'a ClientWrapper, log: Option<&'a StatementLog>) -> Self {
-        Self { engine: Engine::Postgres(client), log }
+        Self { engine: Engine::Postgres(client), log, has_rest: AtomicBool::new(false) }
+    }
+
+    /// Whether whoever uses the connection next would wait for what nobody wants.
+    pub(crate) fn has_rest(&self) -> bool {
+        self.has_rest.load(Ordering::Relaxed)
     }
 
     /// What `read` makes of each row of the result, in its order.
@@ -106,6 +114,7 @@ impl<'a> Tx<'a> {
                     let mut items = Vec::new();
                     while let Some(row) = rows.try_next().await? {
                         if enough {
+                            self.has_rest.store(true, Ordering::Relaxed);
                             return Ok((items, true));
                         }
                         let item = read(&Row::postgres(&row))?;

@@ -96,8 +96,9 @@ impl Replica {
                 return None;
             }
         };
+        let tx = session.tx();
         let outcome = {
-            let (tx, has_answered) = (session.tx(), AtomicBool::new(false));
+            let has_answered = AtomicBool::new(false);
             let shown = async {
                 let shown = tx.find(SHOWN, params![&self.heart.server], |row| row.int(0)).await;
                 has_answered.store(true, Ordering::Relaxed);
@@ -118,6 +119,9 @@ impl Replica {
             self.rest(&Error::TimedOut);
             return None;
         };
+        if tx.has_rest() || shown.is_err() {
+            session.discard();
+        }
         match shown {
             Ok(Some(shown)) => {
                 self.works();
@@ -132,7 +136,6 @@ impl Replica {
                 None
             }
             Err(error) => {
-                session.discard();
                 self.rest(&error);
                 None
             }

@@ -18,7 +18,8 @@ use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
 use galley_storage::ordering::{self, Place};
 use galley_storage::{
-    Error, WriteTx, content_groups, content_piece_variants, content_pieces, tags, variants,
+    DatabaseUrl, Error, Tx, WriteTx, content_groups, content_piece_variants, content_pieces, tags,
+    variants,
 };
 use galley_testing::on_both_engines;
 
@@ -386,6 +387,39 @@ on_both_engines! {
         let statements = open.log.take();
         assert!(statements.len() > 60, "{}", statements.len());
         plans::check(&open.store.url, statements.keys()).await;
+    }
+}
+
+on_both_engines! {
+    async fn nobody_waits_for_rows_that_nobody_wants(store: TestStore) {
+        let DatabaseUrl::Postgres(_) = store.url else { return };
+        let open = Open::new(store).await;
+        let workspace = open.workspace;
+        let first = open.piece("first", None);
+        let pieces = [first.clone(), open.piece("second", Some(&first.order))];
+        let fill = async move |tx: &WriteTx<'_>| {
+            for piece in &pieces {
+                content_pieces::insert(tx, workspace, piece, "{}").await?;
+            }
+            Ok::<_, Error>(())
+        };
+        open.database.write("fill", fill).await.unwrap();
+        let read = async move |tx: &Tx<'_>| {
+            let connection = tx.get("SELECT pg_backend_pid()::BIGINT", &[], |row| row.int(0)).await?;
+            let all = everything();
+            let (some, has_more) = content_piece_list::list_until(tx, workspace, &all, 1).await?;
+            assert_eq!((some.len(), has_more), (1, true));
+            Ok::<_, Error>(connection)
+        };
+        let connection = open.database.read("list", read).await.unwrap();
+        let is_open = async move |tx: &Tx<'_>| {
+            let sql = "SELECT 1 FROM pg_stat_activity WHERE pid = ?1";
+            tx.exists(sql, &[connection.into()]).await
+        };
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while open.database.read::<_, Error, _>("is_open", is_open).await.unwrap() {
+            assert!(std::time::Instant::now() < deadline, "the connection is used again");
+        }
     }
 }
 

@@ -67,13 +67,16 @@ pub(crate) async fn happen_at(open: &Open, count: usize, now: Timestamp) {
     happen_as(open, &ids, now).await;
 }
 
+/// What each event says.
+const DATA: &str = "{}";
+
 /// Keeps events with these ids in one transaction.
 async fn happen_as(open: &Open, ids: &[EventId], now: Timestamp) {
     let workspace = open.workspace;
     let new = |&id: &EventId| NewEvent {
         id,
         occurrence: Occurrence::MemberAdded,
-        data: "{}".to_owned(),
+        data: DATA.to_owned(),
         data_before: None,
         order_before: None,
     };
@@ -582,6 +585,22 @@ on_both_engines! {
         };
         let listed = open.database.read::<_, Error, _>("placed", listed).await.unwrap();
         assert_eq!(listed.iter().map(|one| one.event.sequence).collect::<Vec<_>>(), [4, 5]);
+        for (after, limit, bytes, sequences, is_much) in [
+            (0, 100, 1, vec![1], true),
+            (0, 100, 2 * DATA.len(), vec![1, 2], true),
+            (0, 100, 2 * DATA.len() + 1, vec![1, 2, 3], true),
+            (0, 2, usize::MAX, vec![1, 2], false),
+            (0, 2, 1, vec![1, 2], false),
+            (4, 100, 2 * DATA.len(), vec![5], false),
+            (5, 100, 1, vec![], false),
+        ] {
+            let listed = async move |tx: &Tx<'_>| {
+                events::list_placed(tx, workspace, after, limit, bytes).await
+            };
+            let (listed, much) = open.database.read::<_, Error, _>("placed", listed).await.unwrap();
+            let found: Vec<_> = listed.iter().map(|one| one.event.sequence).collect();
+            assert_eq!((found, much), (sequences, is_much), "{after}, {limit}, {bytes}");
+        }
         let forget = async move |tx: &WriteTx<'_>| {
             assert_eq!(deliveries::forget(tx, workspace, NOW, 3).await?, 0, "none is older");
             assert_eq!(events::forget(tx, workspace, NOW, 3).await?, 0);

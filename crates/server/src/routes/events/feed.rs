@@ -56,7 +56,7 @@ pub(super) async fn begin(
     }
 }
 
-/// Reads at most `max` events that the reader sees, and stops when these have so many bytes.
+/// Reads at most `max` events that the reader sees, and stops before a list of them has more bytes; one there is in any case.
 pub(super) async fn read(
     tx: &Tx<'_>,
     reader: &Authentication,
@@ -68,7 +68,7 @@ pub(super) async fn read(
     let wanted = i64::try_from(max).unwrap_or(i64::MAX).saturating_add(1);
     let limit = if sees_all(reader) { wanted } else { LOOKED_AT_MAX };
     let mut part = Part { seen: Vec::new(), looked_up_to: after, more: false };
-    let (mut left, mut seen_bytes) = (limit, 0);
+    let (mut left, mut seen_bytes) = (limit, "[]".len());
     loop {
         let from = part.looked_up_to;
         let (found, was_much) =
@@ -77,15 +77,16 @@ pub(super) async fn read(
         part.more = was_much || left == 0;
         for placed in found {
             // Where a page ends says nothing of events that the reader doesn't see.
-            if part.seen.len() == max || seen_bytes >= bytes {
+            let seen = see(reader, &placed);
+            let size = seen.as_ref().map_or(0, |seen| seen.json.get().len() + ",".len());
+            let is_too_much = size > 0 && !part.seen.is_empty() && seen_bytes + size > bytes;
+            if part.seen.len() == max || is_too_much {
                 part.more = true;
                 return Ok(part);
             }
             part.looked_up_to = placed.event.sequence;
-            if let Some(seen) = see(reader, &placed) {
-                seen_bytes += seen.json.get().len();
-                part.seen.push(seen);
-            }
+            seen_bytes += size;
+            part.seen.extend(seen);
         }
         if !was_much || left == 0 {
             return Ok(part);
