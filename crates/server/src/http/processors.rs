@@ -1,6 +1,7 @@
 //! Threads for work on documents: as many as there are processors, beside those that serve requests, and standing
 //! back for them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use galley_storage::{Error as StorageError, WaitLimits, Waiters, stand_back};
@@ -20,7 +21,7 @@ pub(super) struct Processors {
     /// Its threads for what blocks; there until it is dropped.
     runtime: Option<Runtime>,
     /// Documents that are worked on at the same time; the others wait.
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
     waiters: Waiters,
 }
 
@@ -34,16 +35,21 @@ impl Processors {
             .build();
         let runtime = runtime.expect("without a driver there is nothing to fail");
         let waiters = Waiters::new(WAIT);
-        Self { runtime: Some(runtime), permits: Semaphore::new(threads), waiters }
+        Self { runtime: Some(runtime), permits: Arc::new(Semaphore::new(threads)), waiters }
     }
 
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, StorageError> {
-        let turn = self.waiters.wait(self.permits.acquire()).await;
-        let _permit = turn.and_then(Result::ok).ok_or(StorageError::Overloaded)?;
+        let turn = self.waiters.wait(Arc::clone(&self.permits).acquire_owned()).await;
+        let turn = turn.and_then(Result::ok).ok_or(StorageError::Overloaded)?;
         let runtime = self.runtime.as_ref().expect("there until it is dropped");
+        // Where nobody waits for it any more it goes on all the same, and its turn with it.
+        let work = move || {
+            let _turn = turn;
+            work()
+        };
         match runtime.spawn_blocking(work).await {
             Ok(result) => Ok(result),
             Err(error) => std::panic::resume_unwind(error.into_panic()),
@@ -57,5 +63,35 @@ impl Drop for Processors {
             // What is still worked on is for nobody any more.
             runtime.shutdown_background();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_nobody_waits_for_keeps_its_turn_until_it_is_done() {
+        let processors = Processors::new();
+        let all = processors.permits.available_permits();
+        let (started, is_started) = oneshot::channel();
+        let (go_on, wait) = mpsc::channel::<()>();
+        let work = processors.run(move || {
+            started.send(()).unwrap();
+            wait.recv().unwrap();
+        });
+        tokio::select! {
+            _ = work => panic!("it waits"),
+            started = is_started => started.unwrap(),
+        }
+        assert_eq!(processors.permits.available_permits(), all - 1);
+        go_on.send(()).unwrap();
+        let every = u32::try_from(all).unwrap();
+        let back = processors.permits.acquire_many(every);
+        drop(tokio::time::timeout(Duration::from_secs(20), back).await.unwrap());
     }
 }
