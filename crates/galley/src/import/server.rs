@@ -1,6 +1,6 @@
 //! Keeping pieces through a running server, by the API that everybody uses.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,14 +37,17 @@ const IN_FLIGHT: usize = 4;
 /// How many items a page of a list has.
 const PAGE: usize = 1_000;
 
-/// How many pieces: each may have some hundred kilobytes beside its content.
-const PIECES_PAGE: usize = 150;
+/// How many pieces: each may have a megabyte beside its content.
+const PIECES_PAGE: usize = 30;
 
 /// How long an answer may take.
 const ANSWER_MAX: Duration = Duration::from_mins(1);
 
-/// What an answer may have: a page of pieces without their content is far from it.
-const ANSWER_BYTES_MAX: usize = 256 << 20;
+/// What an answer may have: a page of a list has at most this by its server's default, and all else far less.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// How many items a list has at the most: ten times what a workspace is made for.
+const LISTED_MAX: usize = 10_000_000;
 
 /// The longest that is waited for a server that says when to come again: over a limit of requests in a minute it is there again.
 const WAIT_MAX: Duration = Duration::from_mins(1);
@@ -287,12 +290,14 @@ impl OnServer {
         cursor: impl Fn(&T) -> String,
     ) -> Result<Vec<T>, Failure> {
         let mut all: Vec<T> = Vec::new();
+        let mut seen = HashSet::new();
         loop {
             let after = all.last().map(&cursor).unwrap_or_default();
             let page: Vec<T> = self.get(&format!("{path}perPage={page_size}{after}")).await?;
             let is_last = page.len() < page_size;
             // Or it would never end.
-            if !is_last && page.last().map(&cursor).as_ref() == Some(&after) {
+            let is_news = page.last().is_none_or(|last| seen.insert(cursor(last)));
+            if !is_last && (!is_news || all.len() > LISTED_MAX) {
                 return Err(failure(self.no_galley()));
             }
             all.extend(page);

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use galley_testing::{Behaviour, Receiver, TestStore, on_both_engines};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::import::{corpus, last_event, summary};
 use crate::program::{Program, free_port, galley, init_token, run, stderr, write};
@@ -72,15 +72,30 @@ async fn whoever_answers_does_no_harm() {
     }
 }
 
+/// A request with its body.
+async fn whole_request(stream: &mut TcpStream) -> String {
+    let mut request = String::new();
+    loop {
+        let mut bytes = vec![0; 64 * 1024];
+        let count = stream.read(&mut bytes).await.unwrap();
+        request.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        let Some((head, body)) = request.split_once("\r\n\r\n") else { continue };
+        let length =
+            |line: &str| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok();
+        if body.len() >= head.lines().find_map(length).unwrap_or(0) {
+            return request;
+        }
+        assert!(count > 0, "it ends too early: {request}");
+    }
+}
+
 /// A server with a group and nothing in it, which answers so to who wants to make pieces; its address.
 async fn answering_writes_by(head: &'static str, body: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let mut request = vec![0; 64 * 1024];
-            let count = stream.read(&mut request).await.unwrap();
-            let request = String::from_utf8_lossy(&request[..count]).into_owned();
+            let request = whole_request(&mut stream).await;
             let (head, body) = match request.split(['?', ' ']).nth(1) {
                 Some("/content-groups/list") => {
                     ("200 x", r#"[{"id": "cg_01k00000000000000000000000", "name": "Blog"}]"#)
