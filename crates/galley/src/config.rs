@@ -33,6 +33,7 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<()> {
     print("receive-time-max", &settings.receive_time_max, settings.receive_time_max.value);
     print("stop-delay", &settings.stop_delay, settings.stop_delay.value);
     print("content-max", &settings.content_max, settings.content_max.value);
+    print("page-max", &settings.page_max, settings.page_max.value);
     settings.cors_origins()?;
     print("cors-origins", &settings.cors_origins, &settings.cors_origins.value);
     print("answers-max", &settings.answers_max, settings.answers_max.value);

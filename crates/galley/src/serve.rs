@@ -50,6 +50,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     first_start(settings, &database, &environment, address).await?;
     let limits = Limits {
         body_max: settings.body_max.value,
+        page_max: settings.page_max.value,
         head_max: settings.head_max.value,
         receive_time_max: Duration::from_secs(settings.receive_time_max.value),
         content_max: settings.content_max.value,
@@ -62,7 +63,6 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
         node: node(address),
         stop_delay: Duration::from_secs(settings.stop_delay.value),
         connections_max: connections_max(),
-        ..Limits::default()
     };
     let app = App::new(database.clone(), environment, key, limits, Some(mailer));
     let url = settings.public_url(address);

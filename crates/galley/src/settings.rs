@@ -62,6 +62,9 @@ pub(crate) struct Given {
     /// The most bytes of HTML as a piece's content [default: 2097152]
     #[arg(long, global = true, env = "GALLEY_CONTENT_MAX", value_name = "BYTES")]
     content_max: Option<usize>,
+    /// The most bytes of an answer, and an eighth of what all answers take together until they are sent [default: 67108864]
+    #[arg(long, global = true, env = "GALLEY_PAGE_MAX", value_name = "BYTES")]
+    page_max: Option<usize>,
     /// The origins whose scripts browsers may let in, separated by commas [default: none]
     #[arg(long, global = true, env = "GALLEY_CORS_ORIGINS", value_name = "ORIGINS")]
     cors_origins: Option<String>,
@@ -139,6 +142,7 @@ pub(crate) struct Settings {
     pub(crate) receive_time_max: Setting<u64>,
     pub(crate) stop_delay: Setting<u64>,
     pub(crate) content_max: Setting<usize>,
+    pub(crate) page_max: Setting<usize>,
     pub(crate) cors_origins: Setting<String>,
     pub(crate) answers_max: Setting<u32>,
     pub(crate) rate_limit: Setting<u32>,
@@ -195,6 +199,7 @@ pub(crate) fn load(mut given: Given) -> anyhow::Result<Settings> {
         receive_time_max: pick(given.receive_time_max, in_file.receive_time_max, receive_time_max),
         stop_delay: pick(given.stop_delay, in_file.stop_delay, 0),
         content_max: pick(given.content_max, in_file.content_max, limits.content_max),
+        page_max: pick(given.page_max, in_file.page_max, limits.page_max),
         cors_origins: pick(given.cors_origins, in_file.cors_origins, String::new()),
         answers_max: pick(given.answers_max, in_file.answers_max, 64),
         rate_limit: pick(given.rate_limit, in_file.rate_limit, 0),
@@ -245,6 +250,8 @@ impl Settings {
         ] {
             anyhow::ensure!(value > 0, "{name} must be at least 1");
         }
+        // Whatever piece there is can be read by itself.
+        anyhow::ensure!(self.page_max.value >= 32 << 20, "page-max must be at least 33554432");
         // Less is refused by what reads the heads.
         anyhow::ensure!(self.head_max.value >= 8_192, "head-max must be at least 8192");
         anyhow::ensure!(self.receive_time_max.value > 0, "receive-time-max must be at least 1");

@@ -134,6 +134,7 @@ fn what_is_wrong_is_said_in_one_line_with_the_right_status() {
         (vec!["--log", "=,=", "serve"], 1, "log filter"),
         (vec!["--public-url", "galley.example", "config"], 1, "public-url"),
         (vec!["--body-max", "0", "config"], 1, "body-max"),
+        (vec!["--page-max", "1000", "config"], 1, "page-max must be at least 33554432"),
         (vec!["token", "list"], 1, "galley init"),
         (vec!["workspace", "list"], 1, "galley init"),
         (vec!["member", "list"], 1, "galley init"),

@@ -23,6 +23,7 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::prefer::Freshness;
 use crate::http::problem::Problem;
+use crate::http::room::Place;
 use crate::openapi::endpoint::{Argument, Facts};
 use crate::operations::Scope;
 
@@ -136,6 +137,9 @@ async fn authenticate(parts: &Parts, app: &App) -> Result<Arc<Authentication>, E
     };
     match found? {
         Some(found) if found.expires_at.is_none_or(|end| end > now) => {
+            if let Some(place) = parts.extensions.get::<Place>() {
+                place.belongs_to(found.workspace);
+            }
             app.token_use().note(app.database(), &found, now);
             app.rate_limit().check(found.token, parts.extensions.get())?;
             if let Some(freshness) = parts.extensions.get::<Freshness>()

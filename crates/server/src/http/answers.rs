@@ -31,6 +31,7 @@ use crate::http::app::App;
 use crate::http::conditional;
 use crate::http::edge;
 use crate::http::rate_limit::Standing;
+use crate::http::room::Room;
 
 /// The paths whose answers depend on the store, the token and the address alone, and which
 /// [`Database::moment`] covers.
@@ -67,6 +68,8 @@ pub(crate) type TokenHash = [u8; 32];
 pub(crate) struct Answers {
     tokens: Cache<TokenHash, Arc<KnownToken>>,
     known: Option<Cache<Key, Arc<Answer>, Weight>>,
+    /// Where they are, also those that are forgotten and still sent to somebody.
+    room: Room,
     asked: Asked,
     /// By route, and then by method.
     metrics: [[OnceLock<RouteMetrics>; METHODS.len()]; REMEMBERED.len()],
@@ -260,6 +263,7 @@ impl Answers {
         Self {
             tokens: Cache::new(TOKENS_MAX),
             known: (bytes_max > 0).then(|| cache(bytes_max)),
+            room: Room::new(usize::try_from(bytes_max.saturating_mul(2)).unwrap_or(usize::MAX)),
             asked: Asked::default(),
             metrics: Default::default(),
         }
@@ -386,7 +390,11 @@ impl Answers {
             }
         };
         // Bytes of its own: those that are sent have a space, which is for others when they are.
-        let kept = Bytes::copy_from_slice(&body);
+        let mut space = self.room.space(None);
+        if space.resize(body.len()).is_err() {
+            return Response::from_parts(head, Body::from(body));
+        }
+        let kept = space.hold(body.to_vec());
         let answer = Answer { state, headers: head.headers.clone(), body: kept };
         known.insert(key, Arc::new(answer));
         Response::from_parts(head, Body::from(body))

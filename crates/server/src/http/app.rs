@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::HeaderValue;
+use axum::response::Response;
 use galley_content::{ContentError, Loss, Tree};
 use galley_delivery::{Sender, SenderLimits};
 use galley_domain::address_policy::AddressPolicy;
@@ -20,9 +21,12 @@ use tokio::sync::watch;
 
 use crate::environment::Environment;
 use crate::http::answers::Answers;
+use crate::http::error::Error;
 use crate::http::overload::{self, Overload};
+use crate::http::problem::Problem;
 use crate::http::processors::Processors;
 use crate::http::rate_limit::RateLimit;
+use crate::http::response;
 use crate::http::room::{Bounded, Room, Space};
 use crate::http::stream_places::{StreamPlace, StreamPlaces};
 use crate::http::token_use::TokenUse;
@@ -37,7 +41,7 @@ pub struct Limits {
     pub body_max: usize,
     /// Bytes of HTML as content.
     pub content_max: usize,
-    /// Bytes of what a page of a list shows, beyond which it has to have fewer items.
+    /// Bytes of an answer, beyond which a page of a list has to have fewer items.
     pub page_max: usize,
     /// How long a client may take to send its head, or its body.
     pub receive_time_max: Duration,
@@ -271,30 +275,46 @@ impl App {
         &self.0.room
     }
 
-    /// Room for an answer that shows so many bytes of the store, if there is some.
-    pub(crate) fn space_for_answer(&self, bytes: usize) -> Result<Space, StorageError> {
-        self.0.answer_room.take(bytes.saturating_mul(MADE_OF))
+    /// Where answers are until they are sent.
+    pub(super) fn answer_room(&self) -> &Room {
+        &self.0.answer_room
     }
 
-    /// The JSON of an answer, which has so many bytes at the most, in its space; nothing, where it has more than one may.
+    /// Space for an answer that shows so many bytes of a workspace, if there is some.
+    pub(crate) fn space_for_answer(
+        &self,
+        workspace: WorkspaceId,
+        bytes: usize,
+    ) -> Result<Space, StorageError> {
+        let mut space = self.0.answer_room.space(Some(workspace));
+        space.resize(bytes.saturating_mul(MADE_OF))?;
+        Ok(space)
+    }
+
+    /// The JSON of an answer in its space; nothing, where it has more bytes than an answer may.
     pub(crate) fn made_in(
         &self,
-        space: Space,
-        most: usize,
+        mut space: Space,
         body: &impl Serialize,
     ) -> Result<Option<Bytes>, StorageError> {
-        let max = self.0.limits.page_max;
-        let bytes = if most <= max {
-            serde_json::to_vec(body).expect("resources are JSON")
-        } else {
-            let mut bounded = Bounded { bytes: Vec::new(), max };
-            if serde_json::to_writer(&mut bounded, body).is_err() {
-                return Ok(None);
-            }
-            bounded.bytes
-        };
-        let space = self.0.answer_room.widened(space, bytes.len())?;
+        let Some(bytes) = Bounded::json(body, self.0.limits.page_max) else { return Ok(None) };
+        // What it was made of is soon gone.
+        space.resize(bytes.len())?;
         Ok(Some(space.hold(bytes)))
+    }
+
+    /// 200 with a resource of this version, or with a list, that may be large; refused by the parameter `field` where it has more
+    /// bytes than an answer may.
+    pub(crate) fn answer(
+        &self,
+        workspace: WorkspaceId,
+        version: i64,
+        body: &impl Serialize,
+        field: &str,
+    ) -> Result<Response, Error> {
+        let made = self.made_in(self.space_for_answer(workspace, 0)?, body)?;
+        let made = made.ok_or_else(|| Problem::too_much(field, self.0.limits.page_max))?;
+        Ok(response::resource_in_space(version, made))
     }
 
     /// How much is under way.

@@ -127,7 +127,7 @@ async fn received(request: Request, app: &App, max: usize, kind: Kind) -> Result
     let (mut head, body) = request.into_parts();
     let place = head.extensions.remove::<Place>();
     let widen = |bytes| match &place {
-        Some(place) => app.room().widen(place, bytes),
+        Some(place) => place.widen(app.room(), bytes),
         None => Ok(()),
     };
     let receive = receive(&head.headers, body, max, kind, widen);

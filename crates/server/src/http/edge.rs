@@ -25,11 +25,12 @@ use tracing::Instrument;
 use crate::environment::Environment;
 use crate::http::answers::{Answers, LookedUp};
 use crate::http::app::App;
+use crate::http::error::Error;
 use crate::http::prefer::Freshness;
 use crate::http::problem::{Issue, Problem, Reason, Step};
 use crate::http::rate_limit::Standing;
 use crate::http::room::Place;
-use crate::http::{compression, conditional};
+use crate::http::{compression, conditional, room};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -68,12 +69,20 @@ pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> R
         *request.method_mut() = Method::GET;
     }
     let response = if names_one_host(&request) {
-        answer(router, request, place).instrument(span.clone()).await
+        answer(router, request, place.clone()).instrument(span.clone()).await
     } else {
         let invalid = Invalid::new("required", "must stand once (RFC 9112, section 3.2)");
         let place = vec![Step::Field("Host".to_owned())];
         Problem::of_issues(vec![Issue::new(place, &invalid)]).into_response()
     };
+    let route = response.extensions().get::<Route>().cloned();
+    let mut response = match room::give_space(app.answer_room(), &method, &place, response).await {
+        Ok(response) => response,
+        Err(full) => Error::from(full).into_response(),
+    };
+    if let Some(route) = route {
+        response.extensions_mut().insert(route);
+    }
     let response = finish(response, &request_id, &method);
     let ticket = ticket.filter(|_| Answers::is_worth(&response) && !freshness.is_old());
     let mut response = compression::compress(accepted, response).await;

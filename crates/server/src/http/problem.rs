@@ -338,6 +338,14 @@ impl Problem {
         Self { reason, detail, issues, headers: HeaderMap::new() }
     }
 
+    /// The answer would hold up others: the parameter can ask for less than what has more than so many bytes.
+    pub(crate) fn too_much(parameter: &str, bytes: usize) -> Self {
+        let message =
+            format!("asks for more than {bytes} bytes at once: ask for fewer, or for less of each");
+        let place = vec![Step::Field(parameter.to_owned())];
+        Self::of_issues(vec![Issue::new(place, &Invalid::new("too_long", message))])
+    }
+
     pub(crate) fn not_found() -> Self {
         Self::new(Reason::NotFound, "there is no such thing, or not in this workspace")
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::http::conditional::entity_tag;
 use crate::http::prefer::{APPLIED, Prefer};
+use crate::http::room::HasSpace;
 
 /// 200 with a list, or with what has no version.
 pub(crate) fn ok<T: Serialize>(body: &T) -> Response {
@@ -20,8 +21,14 @@ pub(crate) fn resource<T: Serialize>(version: i64, body: &T) -> Response {
     resource_of(version, bytes.into())
 }
 
-/// The same, of JSON that was made before.
-pub(crate) fn resource_of(version: i64, bytes: Bytes) -> Response {
+/// The same, of JSON that has its space already.
+pub(crate) fn resource_in_space(version: i64, bytes: Bytes) -> Response {
+    let mut response = resource_of(version, bytes);
+    response.extensions_mut().insert(HasSpace);
+    response
+}
+
+fn resource_of(version: i64, bytes: Bytes) -> Response {
     let tag = entity_tag(version, &bytes);
     let mut response = with_json(StatusCode::OK, bytes);
     response.headers_mut().insert(ETAG, tag);
@@ -181,6 +188,7 @@ pub(crate) fn file(file: &File) -> Response {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, file.content_type.clone());
     headers.insert(ETAG, file.tag.clone());
+    response.extensions_mut().insert(HasSpace);
     response
 }
 

@@ -1,79 +1,145 @@
 //! Room for the bodies of requests, while they come in and are worked on, and for those of answers, until they are sent: all
-//! of them together have a bound.
+//! of them together have a bound, and those of one workspace a lower one.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes, HttpBody, to_bytes};
+use axum::http::Method;
+use axum::response::Response;
+use galley_domain::WorkspaceId;
 use galley_storage::Error as StorageError;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use serde::Serialize;
 
 use crate::http::overload::UnderWay;
 
 /// What a body may have without being counted, as most do.
 const UNCOUNTED: usize = 16 * 1024;
 
-/// A unit of room, in bytes.
-const UNIT: usize = 1_024;
+/// The room that there is. Clones are the same one.
+#[derive(Debug, Clone)]
+pub(crate) struct Room(Arc<Bounds>);
 
-/// The room that there is.
 #[derive(Debug)]
-pub(super) struct Room(Arc<Semaphore>);
+struct Bounds {
+    all_max: usize,
+    each_max: usize,
+    taken: Mutex<Taken>,
+}
+
+/// How many bytes are taken.
+#[derive(Debug, Default)]
+struct Taken {
+    all: usize,
+    by: HashMap<WorkspaceId, usize>,
+}
 
 impl Room {
-    /// For so many bytes.
+    /// For so many bytes, of which no workspace has more than half.
     pub(super) fn new(bytes: usize) -> Self {
-        Self(Arc::new(Semaphore::new(bytes.div_ceil(UNIT).min(Semaphore::MAX_PERMITS))))
+        let (all_max, each_max) = (bytes, bytes.div_ceil(2));
+        Self(Arc::new(Bounds { all_max, each_max, taken: Mutex::default() }))
     }
 
-    /// Takes room for so many bytes, or says that there is none.
-    pub(super) fn take(&self, bytes: usize) -> Result<Space, StorageError> {
-        let Some(counted) = bytes.checked_sub(UNCOUNTED).filter(|&counted| counted > 0) else {
-            return Ok(Space::SMALL);
-        };
-        let units = u32::try_from(counted.div_ceil(UNIT)).map_err(|_| StorageError::Overloaded)?;
-        let permit = Arc::clone(&self.0).try_acquire_many_owned(units);
-        permit.map(|permit| Space(Some(permit))).map_err(|_| StorageError::Overloaded)
+    /// Space for nothing yet, which is a workspace's if it is known whose.
+    pub(super) fn space(&self, workspace: Option<WorkspaceId>) -> Space {
+        Space { room: self.clone(), workspace, counted: 0 }
     }
 
-    /// The space, for so many bytes at the least.
-    pub(super) fn widened(&self, mut space: Space, bytes: usize) -> Result<Space, StorageError> {
-        let has = space.0.as_ref().map_or(0, |permit| permit.num_permits() * UNIT);
-        let more = self.take(bytes.saturating_sub(has))?;
-        match (&mut space.0, more.0) {
-            (Some(permit), Some(more)) => permit.merge(more),
-            (none @ None, more) => *none = more,
-            (Some(_), None) => {}
-        }
-        Ok(space)
-    }
-
-    /// Has `place` be for so many bytes, or says that there is no room for them.
-    pub(super) fn widen(&self, place: &Place, bytes: usize) -> Result<(), StorageError> {
-        let Some(counted) = bytes.checked_sub(UNCOUNTED).filter(|&counted| counted > 0) else {
-            return Ok(());
-        };
-        let mut held = place.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let has = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let more = counted.div_ceil(UNIT).saturating_sub(has);
-        let more = u32::try_from(more).map_err(|_| StorageError::Overloaded)?;
-        let room = Arc::clone(&self.0);
-        let more = room.try_acquire_many_owned(more).map_err(|_| StorageError::Overloaded)?;
-        match &mut *held {
-            Some(held) => held.merge(more),
-            None => *held = Some(more),
-        }
-        Ok(())
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.0.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What an answer takes of the room.
+/// Some of the room, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Space(Option<OwnedSemaphorePermit>);
+pub(crate) struct Space {
+    room: Room,
+    workspace: Option<WorkspaceId>,
+    counted: usize,
+}
+
+impl Space {
+    /// Has it be for so many bytes, or says that there is no room for them.
+    pub(super) fn resize(&mut self, bytes: usize) -> Result<(), StorageError> {
+        self.set(bytes, |all, own, bounds| all <= bounds.all_max && own <= bounds.each_max)
+    }
+
+    /// The same for what has to be answered, whether there is room or not.
+    fn insist(&mut self, bytes: usize) {
+        self.set(bytes, |_, _, _| true).expect("it fits");
+    }
+
+    /// Takes more, if that `fits` with what all have then, and the workspace, or gives some back.
+    fn set(
+        &mut self,
+        bytes: usize,
+        fits: impl FnOnce(usize, usize, &Bounds) -> bool,
+    ) -> Result<(), StorageError> {
+        let counted = bytes.saturating_sub(UNCOUNTED);
+        let change = |taken: usize| taken.saturating_add(counted).saturating_sub(self.counted);
+        let mut taken = self.room.taken();
+        let all = change(taken.all);
+        let own = self
+            .workspace
+            .map_or(0, |workspace| change(taken.by.get(&workspace).copied().unwrap_or_default()));
+        if counted > self.counted && !fits(all, own, &self.room.0) {
+            return Err(StorageError::Overloaded);
+        }
+        taken.all = all;
+        match self.workspace {
+            Some(workspace) if own > 0 => drop(taken.by.insert(workspace, own)),
+            Some(workspace) => drop(taken.by.remove(&workspace)),
+            None => {}
+        }
+        drop(taken);
+        self.counted = counted;
+        Ok(())
+    }
+
+    /// The bytes, which have the space until nobody needs them any more.
+    pub(super) fn hold(self, bytes: impl AsRef<[u8]> + Into<Bytes> + Send + 'static) -> Bytes {
+        if self.counted == 0 {
+            return bytes.into();
+        }
+        Bytes::from_owner(Spaced { bytes, _space: self })
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        if self.counted > 0 {
+            self.insist(0);
+        }
+    }
+}
+
+/// Bytes in their space.
+struct Spaced<B> {
+    bytes: B,
+    _space: Space,
+}
+
+impl<B: AsRef<[u8]>> AsRef<[u8]> for Spaced<B> {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+}
 
 /// Bytes that are written, up to a number of them.
 pub(super) struct Bounded {
-    pub(super) bytes: Vec<u8>,
-    pub(super) max: usize,
+    bytes: Vec<u8>,
+    max: usize,
+}
+
+impl Bounded {
+    /// The JSON of a resource, if it has no more bytes.
+    pub(super) fn json(body: &impl Serialize, max: usize) -> Option<Vec<u8>> {
+        let mut bounded = Self { bytes: Vec::new(), max };
+        serde_json::to_writer(&mut bounded, body).ok()?;
+        bounded.bytes.shrink_to_fit();
+        Some(bounded.bytes)
+    }
 }
 
 impl std::io::Write for Bounded {
@@ -90,45 +156,128 @@ impl std::io::Write for Bounded {
     }
 }
 
-/// Bytes in their space.
-struct Spaced {
-    bytes: Vec<u8>,
-    _space: Space,
-}
-
-impl Space {
-    /// Of an answer that says little.
-    pub(crate) const SMALL: Self = Self(None);
-
-    /// The bytes, which have the space until nobody needs them any more.
-    pub(crate) fn hold(self, bytes: Vec<u8>) -> Bytes {
-        if self.0.is_none() {
-            return bytes.into();
-        }
-        Bytes::from_owner(Spaced { bytes, _space: self })
-    }
-}
-
-impl AsRef<[u8]> for Spaced {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
 /// The place of a request and its body, until all clones are gone.
 #[derive(Debug, Clone)]
-pub(super) struct Place(Arc<(Mutex<Held>, UnderWay)>);
+pub(super) struct Place(Arc<PlaceParts>);
 
-type Held = Option<OwnedSemaphorePermit>;
+#[derive(Debug)]
+struct PlaceParts {
+    /// Of the body, once some of it has come.
+    body: Mutex<Option<Space>>,
+    under_way: UnderWay,
+    workspace: OnceLock<WorkspaceId>,
+}
 
 impl Place {
     /// Of a request without a body yet.
     pub(super) fn new(under_way: UnderWay) -> Self {
-        Self(Arc::new((Mutex::default(), under_way)))
+        let workspace = OnceLock::new();
+        Self(Arc::new(PlaceParts { body: Mutex::default(), under_way, workspace }))
     }
 
     /// Works on the request.
     pub(super) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
-        self.0.1.during(work).await
+        self.0.under_way.during(work).await
+    }
+
+    /// Notes whose request it is.
+    pub(super) fn belongs_to(&self, workspace: WorkspaceId) {
+        self.0.workspace.get_or_init(|| workspace);
+    }
+
+    fn workspace(&self) -> Option<WorkspaceId> {
+        self.0.workspace.get().copied()
+    }
+
+    /// Has it be for so many bytes of a body, or says that there is no room for them.
+    pub(super) fn widen(&self, room: &Room, bytes: usize) -> Result<(), StorageError> {
+        let mut body = self.0.body.lock().unwrap_or_else(PoisonError::into_inner);
+        body.get_or_insert_with(|| room.space(self.workspace())).resize(bytes)
+    }
+}
+
+/// Marks an answer whose bytes have their space, or need none, as there are no others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HasSpace;
+
+/// Gives an answer the space that it takes until it is sent; what only reads is refused where there is none.
+pub(super) async fn give_space(
+    room: &Room,
+    method: &Method,
+    place: &Place,
+    mut response: Response,
+) -> Result<Response, StorageError> {
+    let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok());
+    let is_counted = response.extensions_mut().remove::<HasSpace>().is_some();
+    let Some(size) = size.filter(|&size| size > UNCOUNTED && !is_counted) else {
+        return Ok(response);
+    };
+    let mut space = room.space(place.workspace());
+    if matches!(*method, Method::GET | Method::HEAD) {
+        space.resize(size)?;
+    } else {
+        space.insist(size);
+    }
+    let (head, body) = response.into_parts();
+    let bytes = to_bytes(body, size).await.expect("its bytes are there already");
+    Ok(Response::from_parts(head, Body::from(space.hold(bytes))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::overload::Overload;
+
+    const ROOM: usize = 1_000_000;
+    const ANSWER: usize = 300_000;
+
+    fn answer(size: usize) -> Response {
+        Response::new(Body::from(vec![b'x'; size]))
+    }
+
+    #[tokio::test]
+    async fn what_is_answered_takes_room_until_it_is_sent() {
+        let (room, overload) = (Room::new(ROOM), Overload::new());
+        let of = |workspace| {
+            let place = Place::new(overload.count());
+            place.belongs_to(WorkspaceId::new(workspace));
+            place
+        };
+        let give = async |method: Method, place: &Place, answer| {
+            let given = give_space(&room, &method, place, answer).await?;
+            Ok::<_, StorageError>(to_bytes(given.into_body(), usize::MAX).await.unwrap())
+        };
+        let first = give(Method::GET, &of(1), answer(ANSWER)).await.unwrap();
+        assert_eq!(first, vec![b'x'; ANSWER]);
+        // No workspace has more than half.
+        let refused = give(Method::GET, &of(1), answer(ANSWER)).await;
+        assert!(matches!(refused, Err(StorageError::Overloaded)));
+        give(Method::GET, &of(1), answer(UNCOUNTED)).await.unwrap();
+        let second = give(Method::HEAD, &of(2), answer(ANSWER)).await.unwrap();
+        // What was done is answered in any case, and counts.
+        let third = give(Method::POST, &of(3), answer(2 * ROOM)).await.unwrap();
+        assert!(give(Method::GET, &of(4), answer(ANSWER)).await.is_err());
+        let mut marked = answer(ANSWER);
+        marked.extensions_mut().insert(HasSpace);
+        give(Method::GET, &of(4), marked).await.unwrap();
+        drop(third);
+        give(Method::GET, &of(4), answer(ANSWER)).await.unwrap();
+        drop((first, second));
+        give(Method::GET, &of(1), answer(ANSWER)).await.unwrap();
+        let taken = room.taken();
+        assert_eq!((taken.all, taken.by.len()), (0, 0));
+    }
+
+    #[test]
+    fn space_grows_and_shrinks() {
+        let room = Room::new(ROOM);
+        let mut space = room.space(None);
+        space.resize(ROOM + UNCOUNTED).unwrap();
+        assert!(space.resize(ROOM + UNCOUNTED + 1).is_err());
+        assert_eq!(room.taken().all, ROOM);
+        space.resize(UNCOUNTED + 1).unwrap();
+        assert_eq!(room.taken().all, 1);
+        drop(space);
+        assert_eq!(room.taken().all, 0);
     }
 }

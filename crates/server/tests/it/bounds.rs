@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use galley_server::Limits;
 use galley_testing::on_both_engines;
+use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -23,6 +24,21 @@ async fn some(stream: &mut TcpStream) -> String {
     let mut bytes = vec![0; 16 * 1024];
     let count = tokio::time::timeout(Duration::from_secs(20), stream.read(&mut bytes)).await;
     String::from_utf8_lossy(&bytes[..count.unwrap().unwrap()]).into_owned()
+}
+
+/// A connection on which an answer begins to come, unless there is no room for it.
+async fn unread(service: &Service, request: &str) -> Option<TcpStream> {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(16 * 1024).unwrap();
+    let mut stream = socket.connect(service.url[7..].parse().unwrap()).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let answer = some(&mut stream).await;
+    if answer.starts_with("HTTP/1.1 503 ") {
+        assert!(answer.contains("\r\nretry-after: 1\r\n"), "{answer}");
+        return None;
+    }
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    Some(stream)
 }
 
 on_both_engines! {
@@ -55,41 +71,41 @@ on_both_engines! {
 
     async fn bodies_take_so_much_together(store: TestStore) {
         let service = Service::start(store).await;
+        let other = service.other_workspace().await;
         let size = Limits::default().body_max;
         let head = |size: usize| format!(
             "POST /tags HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
              content-type: application/json\r\ncontent-length: {size}\r\n\r\n",
             service.home.token
         );
-        // Nearly as many as there is room for, each but for its last byte.
+        // Nearly as many as there is room for of one workspace, each but for its last byte.
         let mut waiting = Vec::new();
-        for _ in 0..8 {
+        for _ in 0..4 {
             let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
             stream.write_all(head(size).as_bytes()).await.unwrap();
             stream.write_all(&vec![b' '; size - 1]).await.unwrap();
             waiting.push(stream);
         }
         // Its client may be done before all of it was read.
-        let refused = async || {
-            let label = "x".repeat(1_000_000);
-            service.post("/tags", &json!({"label": label, "more": "is ignored"})).await
-        };
+        let large = json!({"label": "x".repeat(1_000_000), "more": "is ignored"});
         let deadline = std::time::Instant::now() + Duration::from_secs(20);
         let answer = loop {
-            let answer = refused().await;
+            let answer = service.post("/tags", &large).await;
             if answer.status == 503 || std::time::Instant::now() > deadline {
                 break answer;
             }
         };
         answer.assert_problem(503, "overloaded", &[]);
         assert!(answer.headers.contains_key("retry-after"));
-        // What most send finds room.
+        // What most send finds room, and so do others.
         service.create("/tags", &json!({"label": "small"})).await;
+        let of_other = service.send_as(&other.token, Method::POST, "/tags", Some(&large)).await;
+        of_other.assert_problem(400, "validation", &["label"]);
         for mut stream in waiting {
             stream.write_all(b"x").await.unwrap();
             assert!(some(&mut stream).await.starts_with("HTTP/1.1 400 "));
         }
-        refused().await.assert_problem(400, "validation", &["label"]);
+        service.post("/tags", &large).await.assert_problem(400, "validation", &["label"]);
     }
 
     async fn a_page_has_so_many_bytes(store: TestStore) {
@@ -142,7 +158,7 @@ on_both_engines! {
         let body = json!({"name": "apart", "ancestor": null});
         let apart = service.create("/content-groups", &body).await;
         let limited = service.token("contentPieces:read contentGroups:read webhooks:read", Some(&[&apart])).await;
-        let page = service.send_as(&limited, reqwest::Method::GET, "/events?perPage=1000", None).await;
+        let page = service.send_as(&limited, Method::GET, "/events?perPage=1000", None).await;
         assert_eq!(page.column("type"), ["contentGroupAdded"]);
         assert_eq!(page.header("link"), "");
     }
@@ -193,38 +209,92 @@ on_both_engines! {
         }
     }
 
+    async fn whatever_makes_it_large_an_answer_is_bounded(store: TestStore) {
+        let limits = Limits { page_max: 200_000, ..Limits::default() };
+        let service = Service::start_with(store, limits).await;
+        let long = |number: usize| format!("{number} {}", "\u{1f5de}".repeat(240));
+        // Each piece shows all of its tags whole.
+        let mut tags = Vec::new();
+        for number in 0..60 {
+            tags.push(service.create("/tags", &json!({"label": long(number)})).await);
+        }
+        for slug in ["one", "two", "three", "four"] {
+            let mut piece = service.piece(slug);
+            piece["tags"] = json!(tags);
+            service.create("/content-pieces", &piece).await;
+        }
+        service.get("/content-pieces/list").await.assert_problem(400, "validation", &["perPage"]);
+        assert_eq!(service.get("/content-pieces/list?perPage=2").await.body.as_array().unwrap().len(), 2);
+        // And each group what is under it.
+        let mut above = service.home.group.clone();
+        for number in 0..200 {
+            let body = json!({"name": long(number), "ancestor": above});
+            let group = service.create("/content-groups", &body).await;
+            if number < 20 {
+                above = group;
+            }
+        }
+        for path in [
+            format!("/content-groups?id={}&subtree=true", service.home.group),
+            "/content-groups/list?subtree=true".to_owned(),
+        ] {
+            service.get(&path).await.assert_problem(400, "validation", &["subtree"]);
+        }
+        assert_eq!(service.get("/content-groups/list").await.status, 200);
+        assert_eq!(service.get(&format!("/content-groups?id={above}&perPage=10")).await.status, 200);
+        // What a change would come to has all of the content.
+        let mut piece = service.piece("large");
+        piece["content"] = json!("<p>Some words.</p>".repeat(4_000));
+        service.post("/content-pieces?dryRun=true", &piece).await.assert_problem(400, "validation", &["content"]);
+        let id = service.create("/content-pieces", &piece).await;
+        let dry = service.put("/content-pieces?dryRun=true", &json!({"id": id})).await;
+        dry.assert_problem(400, "validation", &["content"]);
+    }
+
     async fn answers_take_so_much_together(store: TestStore) {
         // More than the buffers of a connection take.
         let limits = Limits { page_max: 16_000_000, ..Limits::default() };
         let service = Service::start_with(store, limits).await;
-        for number in 0..3 {
+        let other = service.other_workspace().await;
+        let mut pieces = Vec::new();
+        for (number, home) in [&service.home, &service.home, &service.home, &other].into_iter().enumerate() {
             let mut piece = service.piece(&format!("large-{number}"));
             piece["content"] = json!("<p>Some words.</p>".repeat(60_000));
-            service.create("/content-pieces", &piece).await;
+            piece["contentGroupId"] = json!(home.group);
+            let made = service.send_as(&home.token, Method::POST, "/content-pieces", Some(&piece)).await;
+            pieces.push(made.body["id"].as_str().unwrap().to_owned());
         }
-        let request = format!(
-            "GET /content-pieces/list?content=true HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\r\n",
-            service.home.token
+        let head = |line: &str, of: &str| {
+            format!("{line} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {of}\r\n")
+        };
+        let list = "GET /content-pieces/list?content=true";
+        let change = json!({"id": pieces[0]}).to_string();
+        let dry_run = format!(
+            "{}content-type: application/json\r\ncontent-length: {}\r\n\r\n{change}",
+            head("PUT /content-pieces?dryRun=true", &service.home.token), change.len()
         );
-        // Clients that begin to read, and then don't.
-        let mut open = Vec::new();
-        loop {
-            let socket = TcpSocket::new_v4().unwrap();
-            socket.set_recv_buffer_size(16 * 1024).unwrap();
-            let mut stream = socket.connect(service.url[7..].parse().unwrap()).await.unwrap();
-            stream.write_all(request.as_bytes()).await.unwrap();
-            let answer = some(&mut stream).await;
-            if answer.starts_with("HTTP/1.1 503 ") {
-                assert!(answer.contains("\r\nretry-after: 1\r\n"), "{answer}");
-                break;
+        // Clients that begin to read, and then don't, also of something smaller.
+        let (mut open, mut counts) = (Vec::new(), Vec::new());
+        for request in [head(list, &service.home.token) + "\r\n", dry_run] {
+            let before = open.len();
+            while let Some(stream) = unread(&service, &request).await {
+                open.push(stream);
+                assert!(open.len() < before + 40, "there is room without an end: {request}");
             }
-            assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-            open.push(stream);
-            assert!(open.len() < 20, "there is room without an end");
+            counts.push(open.len() - before);
         }
-        assert!(open.len() > 1, "there is room for some");
-        // What says little needs none.
+        assert!(counts[0] > 1, "there is room for some: {counts:?}");
+        // What says little needs none, and others have theirs.
         assert_eq!(service.get("/content-pieces/list").await.status, 200);
+        let of_other = service.send_as(&other.token, Method::GET, "/content-pieces/list?content=true", None).await;
+        assert_eq!(of_other.status, 200);
+        // But not more than there is in all.
+        let request = head(list, &other.token) + "\r\n";
+        let before = open.len();
+        while let Some(stream) = unread(&service, &request).await {
+            open.push(stream);
+            assert!(open.len() < before + 40, "there is room without an end");
+        }
         open.clear();
         let deadline = std::time::Instant::now() + Duration::from_secs(20);
         while service.get("/content-pieces/list?content=true").await.status != 200 {
@@ -236,7 +306,7 @@ on_both_engines! {
         let service = Service::start(store).await;
         let send = async |values: usize| {
             let body = format!("{{\"label\":\"a\",\"more\":[{}0]}}", "0,".repeat(values - 1));
-            let request = service.request(reqwest::Method::POST, "/tags");
+            let request = service.request(Method::POST, "/tags");
             let request = request.bearer_auth(&service.home.token);
             let request = request.header("content-type", "application/json").body(body);
             crate::service::Answer::of(request).await

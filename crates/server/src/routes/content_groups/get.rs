@@ -10,7 +10,6 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::prefer::Freshness;
 use crate::http::query::Query;
-use crate::http::response;
 use crate::openapi::schemas;
 use crate::operations::Scope;
 use crate::representation::content_group::{ContentGroupBody, Descendants, nested};
@@ -36,8 +35,12 @@ pub(crate) async fn handle(
     let subtree = query.boolean("subtree");
     query.finish()?;
     let (id, scope) = (id.get()?, actor.scope());
+    let answering = app.clone();
     let read = async move |tx: &Tx<'_>| {
-        show(tx, &scope, id, subtree, |version, body| response::resource(version, body)).await
+        let answer = |version, body: &ContentGroupBody<'_>| {
+            answering.answer(scope.workspace, version, body, "subtree")
+        };
+        show(tx, &scope, id, subtree, answer).await?
     };
     freshness.read(app.database(), "content_groups.get", read).await
 }

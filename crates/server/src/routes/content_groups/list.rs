@@ -54,13 +54,16 @@ pub(crate) async fn handle(
         None => None,
     };
     let scope = actor.scope();
+    let answering = app.clone();
     let read = async move |tx: &Tx<'_>| {
-        list(tx, &scope, ancestor, page, after.as_deref(), subtree, &query).await
+        list(&answering, tx, &scope, ancestor, page, after.as_deref(), subtree, &query).await
     };
     freshness.read(app.database(), "content_groups.list", read).await
 }
 
+#[expect(clippy::too_many_arguments, reason = "each says what is asked for")]
 async fn list(
+    app: &App,
     tx: &Tx<'_>,
     scope: &Scope,
     ancestor: Option<ContentGroupId>,
@@ -101,7 +104,7 @@ async fn list(
             descendants: body(group),
         })
         .collect();
-    let mut response = response::ok(&bodies);
+    let mut response = app.answer(workspace, 0, &bodies, "subtree")?;
     page::link_next(&mut response, query, next.as_deref());
     Ok(response)
 }

@@ -18,7 +18,7 @@ use crate::http::fields::{Fields, each_once, text, time};
 use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::prefer::Prefer;
 use crate::http::query::Query;
-use crate::http::response::{self, Made};
+use crate::http::response::Made;
 use crate::operations::content_pieces::{self, NewContentPiece, References};
 use crate::representation::content_piece::ContentPieceBody;
 use crate::representation::dry_run::DryRunBody;
@@ -63,7 +63,8 @@ pub(crate) async fn handle(
             content_pieces::create(tx, &environment, &scope, &new).await.map(drop)
         };
         dry_run(&app, "content_pieces.create_dry", create).await?;
-        return Ok(response::ok(&DryRunBody::new(&content, &losses)));
+        let body = DryRunBody::new(&content, &losses);
+        return app.answer(actor.workspace, 0, &body, "content");
     }
     let create = async move |tx: &WriteTx<'_>| {
         let kept = content_pieces::create(tx, &environment, &scope, &new).await?;

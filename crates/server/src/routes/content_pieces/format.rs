@@ -1,7 +1,6 @@
 //! In which form a piece's content and description are shown.
 
 use galley_content::{ContentError, Limits, Tree};
-use galley_domain::Invalid;
 use galley_domain::content_piece::{ContentPiece, Description};
 use galley_storage::Error as StorageError;
 use serde_json::value::RawValue;
@@ -9,8 +8,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::http::app::App;
 use crate::http::error::Error;
-use crate::http::problem::{Issue, Problem, Step};
+use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::http::room::Space;
 use crate::representation::content_piece::{ContentPieceBody, Referenced};
 
 /// What a client asks for.
@@ -73,14 +73,16 @@ impl Format {
         }
     }
 
-    /// Brings pieces into this form, on a thread of their own where that takes work; refused by the parameter `field` where
-    /// they have more bytes in it than an answer may.
+    /// Brings pieces into this form, on a thread of their own where that takes work, and with their space, which they have there
+    /// also when nobody waits for them any more. Refused by the parameter `field` where they have more bytes in it than an
+    /// answer may.
     pub(crate) async fn show(
         self,
         app: &App,
         pieces: Vec<(ContentPiece, Option<String>)>,
+        space: Space,
         field: &'static str,
-    ) -> Result<Vec<ShownPiece>, Error> {
+    ) -> Result<(Vec<ShownPiece>, Space), Error> {
         let size = pieces.iter().map(|(piece, tree)| self.work(piece, tree.as_deref())).sum();
         let most = app.limits().page_max;
         let show = move || {
@@ -90,9 +92,12 @@ impl Format {
                 let content = shown.as_ref().and_then(|one| one.content.as_ref());
                 let rest = left.checked_sub(content.map_or(0, |content| content.get().len()));
                 left = rest.unwrap_or_default();
-                shown.filter(|_| rest.is_some()).ok_or_else(|| too_much(field, most))
+                shown
+                    .filter(|_| rest.is_some())
+                    .ok_or_else(|| Problem::too_much(field, most).into())
             };
-            pieces.into_iter().map(show_one).collect()
+            let shown: Result<Vec<_>, Error> = pieces.into_iter().map(show_one).collect();
+            Ok((shown?, space))
         };
         app.process(size, show).await?
     }
@@ -147,28 +152,11 @@ pub(crate) struct ShownPiece {
 }
 
 impl ShownPiece {
-    /// How many bytes it has as JSON at the most: a character of a text takes up to six.
-    pub(crate) fn bytes_max(&self) -> usize {
-        const REST: usize = 16 * 1_024;
-        let custom_data =
-            self.piece.fields.custom_data.as_ref().map_or(0, |text| text.as_str().len());
-        let texts = self.description.as_ref().map_or(0, String::len) + custom_data;
-        REST + 6 * texts + self.content.as_ref().map_or(0, |content| content.get().len())
-    }
-
     /// The piece as clients see it.
     pub(crate) fn body<'s>(&'s self, referenced: &'s Referenced) -> ContentPieceBody<'s> {
         let description = self.description.as_deref();
         ContentPieceBody::new(&self.piece, referenced, description, self.content.as_deref())
     }
-}
-
-/// The refusal of an answer that would hold up others, by the parameter that can be another one.
-pub(crate) fn too_much(field: &str, bytes: usize) -> Error {
-    let message =
-        format!("asks for more than {bytes} bytes at once: ask for fewer pieces, or another form");
-    let place = vec![Step::Field(field.to_owned())];
-    Problem::of_issues(vec![Issue::new(place, &Invalid::new("too_long", message))]).into()
 }
 
 fn read(json: &str) -> Result<Tree, Error> {

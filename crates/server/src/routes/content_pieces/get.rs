@@ -6,11 +6,12 @@ use galley_domain::ContentPieceId;
 use galley_storage::Tx;
 use galley_storage::content_pieces::{self, View};
 
-use super::format::{Format, FormatParameters, too_much};
+use super::format::{Format, FormatParameters};
 use crate::http::actor::{Actor, ReadContentPieces};
 use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::prefer::Freshness;
+use crate::http::problem::Problem;
 use crate::http::query::{Id, Query};
 use crate::http::response;
 use crate::openapi::schemas;
@@ -52,10 +53,10 @@ pub(crate) async fn handle(
         freshness.read(app.database(), "content_pieces.get", read).await?;
     let viewed = (piece, tree);
     let size = content_pieces::size(&viewed);
-    let space = app.space_for_answer(size)?;
-    let shown = format.show(&app, vec![viewed], "contentFormat").await?;
+    let space = app.space_for_answer(actor.workspace, size)?;
+    let (shown, space) = format.show(&app, vec![viewed], space, "contentFormat").await?;
     let [one] = &shown[..] else { unreachable!("one piece is shown as one") };
-    let made = app.made_in(space, one.bytes_max(), &one.body(&referenced))?;
-    let made = made.ok_or_else(|| too_much("contentFormat", app.limits().page_max))?;
-    Ok(response::resource_of(one.piece.version, made))
+    let made = app.made_in(space, &one.body(&referenced))?;
+    let made = made.ok_or_else(|| Problem::too_much("contentFormat", app.limits().page_max))?;
+    Ok(response::resource_in_space(one.piece.version, made))
 }

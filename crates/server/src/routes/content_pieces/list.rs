@@ -11,7 +11,7 @@ use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKe
 use galley_storage::content_piece_ranks::{self, RankedList};
 use galley_storage::content_pieces::{self, View};
 
-use super::format::{Format, FormatParameters, ShownPiece, too_much};
+use super::format::{Format, FormatParameters};
 use super::schema::ListParameters;
 use crate::http::actor::{Actor, ReadContentPieces};
 use crate::http::app::App;
@@ -86,7 +86,7 @@ pub(crate) async fn handle(
         let (mut listed, was_much) =
             content_piece_list::list_until(tx, scope.workspace, &list, page_max).await?;
         if was_much {
-            return Err(too_much("perPage", page_max));
+            return Err(Problem::too_much("perPage", page_max).into());
         }
         let next = page.cut(&mut listed).map(|(last, _)| cursor(sort, &sort.position(last)));
         let pieces = listed.iter().map(|(piece, _)| piece);
@@ -113,13 +113,12 @@ pub(crate) async fn handle(
         (None, _) => {}
     }
     let size = listed.iter().map(content_pieces::size).sum();
-    let space = app.space_for_answer(size)?;
-    let shown = format.show(&app, listed, "perPage").await?;
-    let bytes_max = shown.iter().map(ShownPiece::bytes_max).sum();
+    let space = app.space_for_answer(actor.workspace, size)?;
+    let (shown, space) = format.show(&app, listed, space, "perPage").await?;
     let bodies: Vec<_> = shown.iter().map(|piece| piece.body(&referenced)).collect();
     let made =
-        app.made_in(space, bytes_max, &bodies)?.ok_or_else(|| too_much("perPage", page_max))?;
-    let mut response = response::resource_of(0, made);
+        app.made_in(space, &bodies)?.ok_or_else(|| Problem::too_much("perPage", page_max))?;
+    let mut response = response::resource_in_space(0, made);
     page::link_next(&mut response, &query, next.as_deref());
     Ok(response)
 }

@@ -63,7 +63,8 @@ pub(crate) async fn handle(
         };
         let content = dry_run(&app, "content_pieces.update_dry", update).await?;
         let content = RawValue::from_string(content).expect("a tree is JSON");
-        return Ok(response::ok(&DryRunBody::new(&content, &draft.losses)));
+        let body = DryRunBody::new(&content, &draft.losses);
+        return app.answer(actor.workspace, 0, &body, "content");
     }
     let write = async move |tx: &WriteTx<'_>| {
         content_pieces::update(tx, &environment, &scope, &update, &expected).await

@@ -11,6 +11,7 @@ use crate::http::actor::{Actor, ReadWebhooks};
 use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::page;
+use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::response;
 use crate::openapi::schemas;
@@ -71,6 +72,7 @@ pub(crate) async fn handle(
     let after = query.integer("after", 0, i64::MAX);
     let per_page = query.integer("perPage", 1, PER_PAGE_MAX).unwrap_or(PER_PAGE_DEFAULT);
     query.finish()?;
+    let workspace = actor.workspace;
     let reader = actor.into_authentication();
     let caller = reader.clone();
     if follow.is_wanted {
@@ -86,10 +88,12 @@ pub(crate) async fn handle(
         feed::read(tx, &caller, after, max, bytes).await
     };
     let part = app.database().read("events.list", read).await?;
-    let space = app.space_for_answer(part.seen.iter().map(|seen| seen.json.get().len()).sum())?;
+    let size = part.seen.iter().map(|seen| seen.json.get().len()).sum();
+    let space = app.space_for_answer(workspace, size)?;
     let envelopes: Vec<_> = part.seen.iter().map(|seen| &seen.json).collect();
-    let made = serde_json::to_vec(&envelopes).expect("events are JSON");
-    let mut response = response::resource_of(0, space.hold(made));
+    let made =
+        app.made_in(space, &envelopes)?.ok_or_else(|| Problem::too_much("perPage", bytes))?;
+    let mut response = response::resource_in_space(0, made);
     if part.more {
         let next = query.reference_with("after", &part.looked_up_to.to_string());
         page::link_to(&mut response, &next);

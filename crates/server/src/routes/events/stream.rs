@@ -33,8 +33,8 @@ const POLL: Duration = Duration::from_secs(1);
 /// How many events are read at a time.
 const READ_MAX: usize = 100;
 
-/// After how many bytes it stops: they are kept until the client has taken them.
-const READ_BYTES_MAX: usize = 256 * 1024;
+/// How many bytes, unless one event has more: they are kept until the client has taken them.
+const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// Whether the client wants a stream, and where it goes on.
 #[derive(Debug)]
