@@ -62,7 +62,10 @@ struct OverPage {
     get,
     path = "/invite",
     operation_id = "getInvitePage",
-    params(("code" = Option<String>, Query, description = "The code of the invite", example = "kG1p0i3nYcYQ3X1bHc2mZq7n5T0uE8w4rJv9sLdAfBg")),
+    params((
+        "code" = Option<String>, Query, pattern = r"^[^\x00]*$", description = "The code of the invite",
+        example = "kG1p0i3nYcYQ3X1bHc2mZq7n5T0uE8w4rJv9sLdAfBg",
+    )),
     responses(
         (status = 200, body = String, content_type = "text/html"),
         (status = 404, description = "There is no such invite.", body = String, content_type = "text/html"),
