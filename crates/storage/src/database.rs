@@ -150,6 +150,8 @@ impl Database {
                 if tx.has_rest() || error::is_unavailable(&result) {
                     // It may still be waited for, there.
                     session.discard();
+                } else {
+                    session.release();
                 }
                 result
             }

@@ -117,7 +117,9 @@ impl<'a> Tx<'a> {
                             self.has_rest.store(true, Ordering::Relaxed);
                             return Ok((items, true));
                         }
-                        let item = read(&Row::postgres(&row))?;
+                        let item = read(&Row::postgres(&row));
+                        let item =
+                            item.inspect_err(|_| self.has_rest.store(true, Ordering::Relaxed))?;
                         enough = is_enough(&item);
                         items.push(item);
                     }

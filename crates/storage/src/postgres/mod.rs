@@ -26,7 +26,7 @@ use crate::tx::Tx;
 use crate::waiters::{Limits, Waiters};
 use replica::Replica;
 pub(crate) use session::Held;
-use session::{Reading, Writing};
+use session::{Pooled, Reading, Writing};
 use shared::Shared;
 
 /// How long a read may take, of however many statements.
@@ -96,8 +96,8 @@ impl Postgres {
     }
 
     /// A connection to read with.
-    pub(crate) async fn reader(&self) -> Result<Reading<Object>> {
-        Ok(Reading::new(self.get().await?, self.log.clone()))
+    pub(crate) async fn reader(&self) -> Result<Reading<Pooled>> {
+        Ok(Reading::new(Pooled::new(self.get().await?), self.log.clone()))
     }
 
     async fn get(&self) -> Result<Object> {

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::READ_TIME_MAX;
 use super::connect;
-use super::session::Reading;
+use super::session::{Pooled, Reading};
 use crate::database::Options;
 use crate::error::{Error, Failure, Result};
 use crate::statement_log::StatementLog;
@@ -90,7 +90,7 @@ impl Replica {
         }
         self.heart.go_on();
         let session = match connect::get(&self.pool, SILENCE_MAX).await {
-            Ok(client) => Reading::new(client, self.log.clone()),
+            Ok(client) => Reading::new(Pooled::new(client), self.log.clone()),
             Err(error) => {
                 self.rest(&error);
                 return None;
@@ -121,6 +121,8 @@ impl Replica {
         };
         if tx.has_rest() || shown.is_err() {
             session.discard();
+        } else {
+            session.release();
         }
         match shown {
             Ok(Some(shown)) => {

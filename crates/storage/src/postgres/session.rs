@@ -2,13 +2,19 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use deadpool_postgres::{ClientWrapper, Object};
+use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
 use crate::error::{self, Failure, Result};
 use crate::statement_log::StatementLog;
 use crate::tx::Tx;
+
+/// How long may take what nobody waits for any more.
+const REST_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Whatever the server's default is.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
@@ -29,16 +35,55 @@ impl<C: Deref<Target = ClientWrapper>> Reading<C> {
     }
 }
 
-impl Reading<Object> {
+impl Reading<Pooled> {
+    /// Somebody else may use the connection.
+    pub(crate) fn release(mut self) {
+        drop(self.client.0.take());
+    }
+
     /// Closes the connection, which somebody else may not use any more.
-    pub(crate) fn discard(self) {
-        drop(Object::take(self.client));
+    pub(crate) fn discard(mut self) {
+        drop(self.client.0.take().map(Object::take));
     }
 }
 
 impl Reading<Arc<ClientWrapper>> {
     pub(super) fn client(&self) -> &Arc<ClientWrapper> {
         &self.client
+    }
+}
+
+/// A connection of the pool. Dropped, as when its operation is cancelled, it is given back once all that was asked is answered,
+/// so that nobody else waits for that, or closed if that takes long.
+pub(crate) struct Pooled(Option<Object>);
+
+impl Pooled {
+    pub(super) fn new(client: Object) -> Self {
+        Self(Some(client))
+    }
+}
+
+impl Deref for Pooled {
+    type Target = ClientWrapper;
+
+    fn deref(&self) -> &ClientWrapper {
+        self.0.as_ref().expect("there until it is released")
+    }
+}
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        let Some(client) = self.0.take() else { return };
+        let Ok(runtime) = Handle::try_current() else {
+            drop(Object::take(client));
+            return;
+        };
+        runtime.spawn(async move {
+            let last = timeout(REST_TIME_MAX, client.simple_query("")).await;
+            if !matches!(last, Ok(Ok(_))) {
+                drop(Object::take(client));
+            }
+        });
     }
 }
 

@@ -18,12 +18,12 @@ use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
 use galley_storage::ordering::{self, Place};
 use galley_storage::{
-    DatabaseUrl, Error, Tx, WriteTx, content_groups, content_piece_variants, content_pieces, tags,
-    variants,
+    Database, DatabaseUrl, Error, Options, Role, Tx, WriteTx, content_groups,
+    content_piece_variants, content_pieces, tags, variants,
 };
 use galley_testing::on_both_engines;
 
-use crate::store::{NOW, Open, id};
+use crate::store::{NOW, Open, id, options};
 use crate::{people, plans};
 
 fn group(name: &str) -> ContentGroup {
@@ -420,6 +420,29 @@ on_both_engines! {
         while open.database.read::<_, Error, _>("is_open", is_open).await.unwrap() {
             assert!(std::time::Instant::now() < deadline, "the connection is used again");
         }
+    }
+}
+
+on_both_engines! {
+    async fn nobody_waits_for_what_was_given_up(store: TestStore) {
+        let DatabaseUrl::Postgres(_) = store.url else { return };
+        let one = Options { connections: 1, ..options(store.url.clone(), Role::Server) };
+        let database = Database::open(one).await.unwrap();
+        let of_connection =
+            async |tx: &Tx<'_>| tx.get("SELECT pg_backend_pid()::BIGINT", &[], |row| row.int(0)).await;
+        let first = database.read::<_, Error, _>("connection", of_connection).await.unwrap();
+        let sleep = async |tx: &Tx<'_>| tx.exists("SELECT pg_sleep(30)::TEXT", &[]).await;
+        let given_up = database.read::<_, Error, _>("sleep", sleep);
+        let waited = std::time::Duration::from_millis(200);
+        assert!(tokio::time::timeout(waited, given_up).await.is_err());
+        let next = database.read::<_, Error, _>("connection", of_connection).await.unwrap();
+        assert_ne!(next, first, "the statement was waited for");
+        // What is soon over closes none.
+        let brief = async |tx: &Tx<'_>| tx.exists("SELECT pg_sleep(0.3)::TEXT", &[]).await;
+        let given_up = database.read::<_, Error, _>("sleep", brief);
+        assert!(tokio::time::timeout(waited, given_up).await.is_err());
+        let last = database.read::<_, Error, _>("connection", of_connection).await.unwrap();
+        assert_eq!(last, next);
     }
 }
 
