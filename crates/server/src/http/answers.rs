@@ -337,14 +337,8 @@ impl Answers {
         let standing = Standing::default();
         if let Err(error) = app.rate_limit().check(authentication.token, Some(&standing)) {
             let mut refused = edge::finish_alone(error.into_response(), request, app, &standing);
-            let of_origin = answer
-                .headers
-                .iter()
-                .filter(|(name, _)| name.as_str().starts_with("access-control-") || *name == VARY);
             refused.headers_mut().remove(VARY);
-            for (name, value) in of_origin {
-                refused.headers_mut().append(name, value.clone());
-            }
+            edge::keep_headers_of_origin(refused.headers_mut(), &answer.headers);
             return refused;
         }
         app.token_use().note(app.database(), authentication, now);
@@ -380,8 +374,12 @@ impl Answers {
                 State::Moment { token, moment, piece: piece_of(&key.target) }
             }
         };
-        let (head, body) = response.into_parts();
         let most = usize::try_from(BODY_MAX).unwrap_or(usize::MAX);
+        let mut space = self.room.space(None);
+        if space.resize(most).is_err() {
+            return response;
+        }
+        let (head, body) = response.into_parts();
         let body = match to_bytes(body, most).await {
             Ok(body) => body,
             Err(error) => {
@@ -389,15 +387,14 @@ impl Answers {
                 return StatusCode::INTERNAL_SERVER_ERROR.into_response();
             }
         };
-        // Bytes of its own: those that are sent have a space, which is for others when they are.
-        let mut space = self.room.space(None);
+        // Bytes of its own: those that were to be sent have another space, which is for others at once.
         if space.resize(body.len()).is_err() {
             return Response::from_parts(head, Body::from(body));
         }
         let kept = space.hold(body.to_vec());
-        let answer = Answer { state, headers: head.headers.clone(), body: kept };
+        let answer = Answer { state, headers: head.headers.clone(), body: kept.clone() };
         known.insert(key, Arc::new(answer));
-        Response::from_parts(head, Body::from(body))
+        Response::from_parts(head, Body::from(kept))
     }
 
     /// Whether an answer can be remembered.

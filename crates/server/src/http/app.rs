@@ -150,8 +150,8 @@ impl App {
             env!("CARGO_PKG_VERSION"),
         );
         let (rate_limit, token_use) = (RateLimit::new(limits.rate_limit), TokenUse::default());
-        let room = Room::new(ROOM_MIN.max(BODIES_MIN * limits.body_max));
-        let answer_room = Room::new(PAGES_MIN * MADE_OF * limits.page_max);
+        let room = Room::new(ROOM_MIN.max(limits.body_max.saturating_mul(BODIES_MIN)));
+        let answer_room = Room::new(limits.page_max.saturating_mul(PAGES_MIN * MADE_OF));
         Self(Arc::new(Parts {
             database,
             environment,

@@ -178,6 +178,8 @@ async fn receive(
         if refused.is_none() {
             bytes.extend_from_slice(&data);
         } else {
+            // Nothing of it is kept.
+            widen(0)?;
             unwanted += data.len();
             if unwanted > UNWANTED_MAX {
                 break;

@@ -75,15 +75,10 @@ pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> R
         let place = vec![Step::Field("Host".to_owned())];
         Problem::of_issues(vec![Issue::new(place, &invalid)]).into_response()
     };
-    let route = response.extensions().get::<Route>().cloned();
-    let mut response = match room::give_space(app.answer_room(), &method, &place, response).await {
-        Ok(response) => response,
-        Err(full) => Error::from(full).into_response(),
-    };
-    if let Some(route) = route {
-        response.extensions_mut().insert(route);
+    let mut response = finish(response, &request_id, &method);
+    if let Err(full) = room::give_space(app.answer_room(), &method, &place, &mut response).await {
+        response = finish(instead_of(&response, Error::from(full)), &request_id, &method);
     }
-    let response = finish(response, &request_id, &method);
     let ticket = ticket.filter(|_| Answers::is_worth(&response) && !freshness.is_old());
     let mut response = compression::compress(accepted, response).await;
     if let Some(ticket) = ticket {
@@ -118,6 +113,25 @@ async fn answer(router: Router, mut request: Request, place: Place) -> Response 
             Problem::new(Reason::Internal, "the log has the cause under this request's id")
                 .into_response()
         }
+    }
+}
+
+/// A refusal in the place of an answer, for the same route and the same origin.
+fn instead_of(answer: &Response, refusal: Error) -> Response {
+    let mut refused = refusal.into_response();
+    keep_headers_of_origin(refused.headers_mut(), answer.headers());
+    if let Some(route) = answer.extensions().get::<Route>() {
+        refused.extensions_mut().insert(route.clone());
+    }
+    refused
+}
+
+/// Has a refusal say to a browser what the answer in whose place it is would have.
+pub(crate) fn keep_headers_of_origin(refused: &mut HeaderMap, answer: &HeaderMap) {
+    let is_of_origin =
+        |name: &HeaderName| name.as_str().starts_with("access-control-") || name == VARY;
+    for (name, value) in answer.iter().filter(|(name, _)| is_of_origin(name)) {
+        refused.append(name, value.clone());
     }
 }
 

@@ -313,12 +313,19 @@ pub(crate) fn field_of<T>(
     }
 }
 
+/// How many permissions a list has at the most: each of them several times.
+const PERMISSIONS_MAX: usize = 100;
+
 /// Reads a list of permissions.
 pub(crate) fn permissions(value: Value, place: &mut Place<'_>) -> Option<PermissionSet> {
     let Value::Array(items) = value else {
         place.refuse(&wrong_type("an array", &value));
         return None;
     };
+    if items.len() > PERMISSIONS_MAX {
+        place.refuse(&Invalid::too_long(PERMISSIONS_MAX, "permissions"));
+        return None;
+    }
     let permission = |text: String| {
         text.parse::<Permission>().map_err(|_| {
             let names = Resource::ALL.iter().map(|what| what.as_str()).collect::<Vec<_>>();

@@ -316,6 +316,9 @@ fn written(path: &[Step]) -> String {
     if text.is_empty() { "the body".to_owned() } else { text }
 }
 
+/// How many issues an answer names.
+const ISSUES_MAX: usize = 1_000;
+
 /// An answer that says what went wrong.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
@@ -330,11 +333,15 @@ impl Problem {
         Self { reason, detail: detail.into(), issues: Vec::new(), headers: HeaderMap::new() }
     }
 
-    /// All that is wrong with a request. There must be something.
-    pub(crate) fn of_issues(issues: Vec<Issue>) -> Self {
-        let detail =
-            issues.iter().map(|issue| issue.message.as_str()).collect::<Vec<_>>().join("; ");
+    /// All that is wrong with a request, or the first of it where that is very much. There must be something.
+    pub(crate) fn of_issues(mut issues: Vec<Issue>) -> Self {
         let reason = common_reason(&issues).unwrap_or(Reason::Validation);
+        let more = issues.len().saturating_sub(ISSUES_MAX);
+        issues.truncate(ISSUES_MAX);
+        let mut messages: Vec<_> = issues.iter().map(|issue| issue.message.as_str()).collect();
+        let rest = format!("and {more} more");
+        messages.extend((more > 0).then_some(rest.as_str()));
+        let detail = messages.join("; ");
         Self { reason, detail, issues, headers: HeaderMap::new() }
     }
 

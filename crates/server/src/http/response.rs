@@ -1,7 +1,7 @@
 //! Answers that say yes.
 
-use axum::body::{Body, Bytes};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION};
+use axum::body::{Body, Bytes, to_bytes};
+use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LOCATION};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -190,6 +190,41 @@ pub(crate) fn file(file: &File) -> Response {
     headers.insert(ETAG, file.tag.clone());
     response.extensions_mut().insert(HasSpace);
     response
+}
+
+/// Answers a change as if the whole resource were not preferred, if it was, and says whether.
+pub(crate) async fn leave_out_representation(response: &mut Response) -> bool {
+    #[derive(Deserialize)]
+    struct Whole {
+        id: String,
+    }
+    if response.headers_mut().remove(APPLIED).is_none() {
+        return false;
+    }
+    let whole = to_bytes(std::mem::take(response.body_mut()), usize::MAX).await;
+    let whole = whole.expect("its bytes are there already");
+    if response.status() == StatusCode::OK {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        for about_the_body in [CONTENT_TYPE, CONTENT_LENGTH] {
+            response.headers_mut().remove(about_the_body);
+        }
+        return true;
+    }
+    let created = serde_json::from_slice(&whole).map(|Whole { id }| {
+        serde_json::to_vec(&Created { id, warning: None, token: None }).expect("texts are JSON")
+    });
+    match created {
+        Ok(created) => {
+            response.headers_mut().remove(ETAG);
+            response.headers_mut().remove(CONTENT_LENGTH);
+            *response.body_mut() = Body::from(created);
+            true
+        }
+        Err(_) => {
+            *response.body_mut() = Body::from(whole);
+            false
+        }
+    }
 }
 
 /// Says that what was preferred was done.

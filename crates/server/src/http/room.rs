@@ -12,6 +12,7 @@ use galley_storage::Error as StorageError;
 use serde::Serialize;
 
 use crate::http::overload::UnderWay;
+use crate::http::response;
 
 /// What a body may have without being counted, as most do.
 const UNCOUNTED: usize = 16 * 1024;
@@ -135,10 +136,14 @@ pub(super) struct Bounded {
 impl Bounded {
     /// The JSON of a resource, if it has no more bytes.
     pub(super) fn json(body: &impl Serialize, max: usize) -> Option<Vec<u8>> {
-        let mut bounded = Self { bytes: Vec::new(), max };
+        let mut bounded = Self { bytes: Vec::with_capacity(1_024), max };
         serde_json::to_writer(&mut bounded, body).ok()?;
-        bounded.bytes.shrink_to_fit();
-        Some(bounded.bytes)
+        let mut bytes = bounded.bytes;
+        // What is small is soon sent.
+        if bytes.len() > UNCOUNTED {
+            bytes.shrink_to_fit();
+        }
+        Some(bytes)
     }
 }
 
@@ -200,33 +205,38 @@ impl Place {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HasSpace;
 
-/// Gives an answer the space that it takes until it is sent; what only reads is refused where there is none.
+/// Gives an answer the space that it takes until it is sent, or says that there is none. What was done is answered in any
+/// case: without the representation, where there is no room for it.
 pub(super) async fn give_space(
     room: &Room,
     method: &Method,
     place: &Place,
-    mut response: Response,
-) -> Result<Response, StorageError> {
+    response: &mut Response,
+) -> Result<(), StorageError> {
     let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok());
     let is_counted = response.extensions_mut().remove::<HasSpace>().is_some();
-    let Some(size) = size.filter(|&size| size > UNCOUNTED && !is_counted) else {
-        return Ok(response);
-    };
+    let Some(size) = size.filter(|&size| size > UNCOUNTED && !is_counted) else { return Ok(()) };
     let mut space = room.space(place.workspace());
-    if matches!(*method, Method::GET | Method::HEAD) {
-        space.resize(size)?;
-    } else {
+    let given = space.resize(size);
+    let has_changed = !method.is_safe() && response.status().is_success();
+    if !has_changed {
+        given?;
+    } else if given.is_err() && !response::leave_out_representation(response).await {
         space.insist(size);
     }
-    let (head, body) = response.into_parts();
+    let body = std::mem::take(response.body_mut());
     let bytes = to_bytes(body, size).await.expect("its bytes are there already");
-    Ok(Response::from_parts(head, Body::from(space.hold(bytes))))
+    *response.body_mut() = Body::from(space.hold(bytes));
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::http::StatusCode;
+
     use super::*;
     use crate::http::overload::Overload;
+    use crate::http::prefer::APPLIED;
 
     const ROOM: usize = 1_000_000;
     const ANSWER: usize = 300_000;
@@ -243,9 +253,9 @@ mod tests {
             place.belongs_to(WorkspaceId::new(workspace));
             place
         };
-        let give = async |method: Method, place: &Place, answer| {
-            let given = give_space(&room, &method, place, answer).await?;
-            Ok::<_, StorageError>(to_bytes(given.into_body(), usize::MAX).await.unwrap())
+        let give = async |method: Method, place: &Place, mut answer: Response| {
+            give_space(&room, &method, place, &mut answer).await?;
+            Ok::<_, StorageError>(to_bytes(answer.into_body(), usize::MAX).await.unwrap())
         };
         let first = give(Method::GET, &of(1), answer(ANSWER)).await.unwrap();
         assert_eq!(first, vec![b'x'; ANSWER]);
@@ -254,7 +264,18 @@ mod tests {
         assert!(matches!(refused, Err(StorageError::Overloaded)));
         give(Method::GET, &of(1), answer(UNCOUNTED)).await.unwrap();
         let second = give(Method::HEAD, &of(2), answer(ANSWER)).await.unwrap();
-        // What was done is answered in any case, and counts.
+        // What was done is answered in any case.
+        let whole = serde_json::json!({"id": "tag_1", "label": "x".repeat(2 * ROOM)});
+        for (status, reduced) in [(StatusCode::OK, ""), (StatusCode::CREATED, r#"{"id":"tag_1"}"#)]
+        {
+            let mut preferred = Response::new(Body::from(whole.to_string()));
+            *preferred.status_mut() = status;
+            preferred.headers_mut().insert(APPLIED, "return=representation".try_into().unwrap());
+            assert_eq!(give(Method::PUT, &of(3), preferred).await.unwrap(), reduced);
+        }
+        let mut wrong = answer(2 * ROOM);
+        *wrong.status_mut() = StatusCode::BAD_REQUEST;
+        assert!(give(Method::POST, &of(3), wrong).await.is_err());
         let third = give(Method::POST, &of(3), answer(2 * ROOM)).await.unwrap();
         assert!(give(Method::GET, &of(4), answer(ANSWER)).await.is_err());
         let mut marked = answer(ANSWER);

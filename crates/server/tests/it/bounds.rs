@@ -5,11 +5,11 @@ use std::time::Duration;
 use galley_server::Limits;
 use galley_testing::on_both_engines;
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::service::Service;
+use crate::service::{Answer, Service};
 
 /// A connection on which a request was answered, and how that began.
 async fn connection(service: &Service) -> (TcpStream, String) {
@@ -302,6 +302,66 @@ on_both_engines! {
         }
     }
 
+    async fn what_finds_no_room_is_refused_or_left_out(store: TestStore) {
+        let origin = "https://example.org";
+        let cors_origins = vec![origin.parse().unwrap()];
+        let limits = Limits { page_max: 20_000, cors_origins, ..Limits::default() };
+        let service = Service::start_with(store, limits).await;
+        for number in 0..100 {
+            let label = format!("{number} {}", "\u{1f5de}".repeat(240));
+            service.create("/tags", &json!({"label": label})).await;
+        }
+        let send = async |method: Method, path: &str, body: Option<&Value>| {
+            let mut request = service.request(method, path).bearer_auth(&service.home.token);
+            request = request.header("origin", origin).header("prefer", "return=representation");
+            Answer::of(match body {
+                Some(body) => request.json(body),
+                None => request,
+            })
+            .await
+        };
+        assert_eq!(send(Method::GET, "/tags/list?perPage=50", None).await.status, 200);
+        let refused = send(Method::GET, "/tags/list?perPage=100", None).await;
+        refused.assert_problem(503, "overloaded", &[]);
+        assert_eq!(refused.header("retry-after"), "1");
+        assert_eq!(refused.header("access-control-allow-origin"), origin);
+        // What was done is answered all the same.
+        let mut piece = service.piece("large");
+        piece["customData"] = json!(json!({"a": "b".repeat(200_000)}).to_string());
+        let made = send(Method::POST, "/content-pieces", Some(&piece)).await;
+        let id = made.body["id"].as_str().unwrap();
+        assert_eq!((made.status.as_u16(), &made.body), (201, &json!({"id": id})));
+        assert_eq!((made.header("preference-applied"), made.header("etag")), ("", ""));
+        let change = json!({"id": id, "title": "Another"});
+        let changed = send(Method::PUT, "/content-pieces", Some(&change)).await;
+        assert_eq!(changed.status, 204);
+        assert_eq!(changed.header("preference-applied"), "");
+        assert!(!changed.header("etag").is_empty());
+        let small = send(Method::PUT, "/content-pieces", Some(&json!({"id": id, "customData": null}))).await;
+        assert_eq!((small.status.as_u16(), &small.body["title"]), (200, &json!("Another")));
+    }
+
+    async fn an_answer_names_so_many_issues(store: TestStore) {
+        let service = Service::start(store).await;
+        let body = json!({"name": "many", "permissions": vec![""; 500_000]});
+        for path in ["/roles", "/tokens"] {
+            let answer = service.post(path, &body).await;
+            answer.assert_problem(400, "validation", &["permissions"]);
+            assert_eq!(answer.body["issues"][0]["code"], "too_long");
+        }
+        let pieces: Vec<_> = (0..100)
+            .map(|number| {
+                let mut piece = service.piece(&format!("p{number}"));
+                piece["tags"] = json!(vec!["tag_nothing"; 15]);
+                piece
+            })
+            .collect();
+        let answer = service.post("/content-pieces/batch", &json!({"pieces": pieces})).await;
+        assert_eq!(answer.status, 400);
+        assert_eq!(answer.body["issues"].as_array().unwrap().len(), 1_000);
+        assert!(answer.body["detail"].as_str().unwrap().ends_with("; and 500 more"));
+    }
+
     async fn a_body_has_a_million_values(store: TestStore) {
         let service = Service::start(store).await;
         let send = async |values: usize| {
@@ -309,7 +369,7 @@ on_both_engines! {
             let request = service.request(Method::POST, "/tags");
             let request = request.bearer_auth(&service.home.token);
             let request = request.header("content-type", "application/json").body(body);
-            crate::service::Answer::of(request).await
+            Answer::of(request).await
         };
         // Beside them the object, two names, a text and the list.
         assert_eq!(send(1_000_000 - 5).await.status, 201);

@@ -21,7 +21,7 @@ pub(super) struct NewRole {
     #[schema(max_length = 1024, example = "Writes pieces.")]
     description: Option<String>,
     /// What it allows. To write includes to read.
-    #[schema(value_type = Vec<schemas::Permission>)]
+    #[schema(max_items = 100, value_type = Vec<schemas::Permission>)]
     permissions: Vec<String>,
 }
 
@@ -43,6 +43,6 @@ pub(super) struct RoleChange {
     #[schema(max_length = 1024, example = "Writes pieces.")]
     description: Option<String>,
     /// What it allows. To write includes to read.
-    #[schema(required = false, value_type = Vec<schemas::Permission>)]
+    #[schema(required = false, max_items = 100, value_type = Vec<schemas::Permission>)]
     permissions: Vec<String>,
 }

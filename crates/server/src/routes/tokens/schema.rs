@@ -22,7 +22,7 @@ pub(super) struct NewToken {
     #[schema(max_length = 1024, example = "Reads what is published.")]
     description: Option<String>,
     /// What it allows at the most; the role of its user bounds that at each request.
-    #[schema(value_type = Vec<schemas::Permission>)]
+    #[schema(max_items = 100, value_type = Vec<schemas::Permission>)]
     permissions: Vec<String>,
     /// The groups to which its view of content is limited, with all groups under them. Null, or
     /// absent: it sees everything.
@@ -55,7 +55,7 @@ pub(super) struct TokenChange {
     #[schema(max_length = 1024, example = "Reads what is published.")]
     description: Option<String>,
     /// What it allows at the most; the role of its user bounds that at each request.
-    #[schema(required = false, value_type = Vec<schemas::Permission>)]
+    #[schema(required = false, max_items = 100, value_type = Vec<schemas::Permission>)]
     permissions: Vec<String>,
     /// The groups to which its view of content is limited; null: it sees everything.
     #[schema(min_items = 1, max_items = 100, value_type = Option<Vec<schemas::ContentGroupReference>>)]
