@@ -8,6 +8,7 @@ use deadpool_postgres::{ClientWrapper, Object};
 use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{self, Failure, Result};
 use crate::statement_log::StatementLog;
@@ -54,7 +55,7 @@ impl Reading<Arc<ClientWrapper>> {
 }
 
 /// A connection of the pool. Dropped, as when its operation is cancelled, it is given back once all that was asked is answered,
-/// so that nobody else waits for that, or closed if that takes long.
+/// so that nobody else waits for that; what takes long is ended, and the connection closed.
 pub(crate) struct Pooled(Option<Object>);
 
 impl Pooled {
@@ -81,6 +82,13 @@ impl Drop for Pooled {
         runtime.spawn(async move {
             let last = timeout(REST_TIME_MAX, client.simple_query("")).await;
             if !matches!(last, Ok(Ok(_))) {
+                // Or the server goes on with it, beside as many connections as the pool has. This one could be told too late to
+                // end something else: it is closed.
+                let token = client.cancel_token();
+                let cancel = token.cancel_query(MakeRustlsConnect::new(galley_tls::client()));
+                if !matches!(timeout(REST_TIME_MAX, cancel).await, Ok(Ok(()))) {
+                    tracing::debug!("what was given up could not be ended");
+                }
                 drop(Object::take(client));
             }
         });

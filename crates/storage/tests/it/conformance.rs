@@ -431,12 +431,20 @@ on_both_engines! {
         let of_connection =
             async |tx: &Tx<'_>| tx.get("SELECT pg_backend_pid()::BIGINT", &[], |row| row.int(0)).await;
         let first = database.read::<_, Error, _>("connection", of_connection).await.unwrap();
-        let sleep = async |tx: &Tx<'_>| tx.exists("SELECT pg_sleep(30)::TEXT", &[]).await;
+        let sleep = async |tx: &Tx<'_>| tx.exists("SELECT pg_sleep(600)::TEXT", &[]).await;
         let given_up = database.read::<_, Error, _>("sleep", sleep);
         let waited = std::time::Duration::from_millis(200);
         assert!(tokio::time::timeout(waited, given_up).await.is_err());
         let next = database.read::<_, Error, _>("connection", of_connection).await.unwrap();
         assert_ne!(next, first, "the statement was waited for");
+        let is_open = async move |tx: &Tx<'_>| {
+            let sql = "SELECT 1 FROM pg_stat_activity WHERE pid = ?1";
+            tx.exists(sql, &[first.into()]).await
+        };
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while database.read::<_, Error, _>("is_open", is_open).await.unwrap() {
+            assert!(std::time::Instant::now() < deadline, "the statement goes on");
+        }
         // What is soon over closes none.
         let brief = async |tx: &Tx<'_>| tx.exists("SELECT pg_sleep(0.3)::TEXT", &[]).await;
         let given_up = database.read::<_, Error, _>("sleep", brief);
