@@ -17,8 +17,8 @@ use crate::operations::deliveries::sees_all;
 /// How many events are looked through for one answer: a limited token may see few of them.
 pub(super) const LOOKED_AT_MAX: i64 = 2_000;
 
-/// How many bytes of events are read at a time.
-const READ_BYTES: usize = 1024 * 1024;
+/// How many bytes of events are read at a time: for each time the sizes of what is left are looked at.
+const READ_BYTES: usize = 4 * 1024 * 1024;
 
 /// An event as somebody sees it.
 pub(super) struct Seen {
