@@ -94,6 +94,8 @@ async fn measure(app: &App) {
     loop {
         let now = app.environment().now();
         measure_mails(app).await;
+        let is_detached = app.database().check_files().is_err();
+        metrics::gauge!("galley_database_files_detached").set(f64::from(u8::from(is_detached)));
         let read = async move |tx: &Tx<'_>| deliveries::gauges(tx, now).await;
         match app.database().read::<_, StorageError, _>("deliveries.gauges", read).await {
             Ok(found) => {

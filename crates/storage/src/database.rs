@@ -377,8 +377,17 @@ impl Database {
         self.news.0.subscribe()
     }
 
+    /// Fails with [`Error::Detached`] once a file of a SQLite database was deleted or replaced while it is open.
+    pub fn check_files(&self) -> Result<()> {
+        match &*self.engine {
+            Engine::Sqlite(sqlite) => sqlite.check_files(),
+            Engine::Postgres(_) => Ok(()),
+        }
+    }
+
     /// Whether the database answers, and is still one that this program may use: a newer one may have changed it.
     pub async fn ping(&self) -> Result<()> {
+        self.check_files()?;
         let unknown = async |tx: &Tx<'_>| migrate::unknown(tx).await;
         for (oldest_program, name) in self.read_row::<_, Error, _>("ping", unknown).await? {
             migrate::refuse_too_old(self.program_version, &oldest_program, &name)?;

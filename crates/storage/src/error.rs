@@ -46,6 +46,12 @@ pub enum Error {
     /// Another server holds the same SQLite file.
     #[error("another galley serves {0} already")]
     Locked(String),
+    /// A file of the open SQLite database was unlinked or replaced.
+    #[error(
+        "{0} was deleted or replaced while the server had it open; the operator has to start the \
+         server again"
+    )]
+    Detached(String),
     /// Anything else that the engine reports.
     #[error("the database reported an error: {0}")]
     Engine(Cause),

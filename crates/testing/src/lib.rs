@@ -4,6 +4,7 @@
 //! PostgreSQL's is made in the server that `GALLEY_TEST_POSTGRES_URL` names, which
 //! `cargo xtask test` brings up. Without it the tests on PostgreSQL say that they are skipped.
 
+pub mod locks;
 pub mod open_loop;
 mod postgres;
 pub mod proof;

@@ -1,9 +1,10 @@
 //! Properties of documents nobody wrote: tags and texts thrown together, the same ones each time.
 //!
-//! Headings are left out where white space is kept: a space at the end of one is the one thing that
-//! HTML has no way to keep (a paragraph's can be kept by other means).
+//! Some documents begin as HTML and some as trees: a tree may hold texts that HTML from elsewhere
+//! hardly ever gives, such as white space at the end of a heading.
 
 use galley_content::{Limits, Tree};
+use serde_json::{Value, json};
 
 use crate::support;
 
@@ -12,6 +13,9 @@ const DOCUMENTS: u64 = 2_000;
 const BLOCKS: &[&str] = &[
     "p",
     "div",
+    "h1",
+    "h2",
+    "h3 style='white-space:pre'",
     "blockquote",
     "ul",
     "ol",
@@ -88,7 +92,46 @@ const TEXTS: &[&str] = &[
     "<!-- c -->",
     "<script>x</script>",
     "<input>",
+    "&#x2028;",
+    "&#x2028; ",
+    " &#x2029;",
+    "&#x2029; ",
+    "&#x85;",
+    "\u{85} ",
+    " \u{85}",
+    "x&#x3000; ",
+    "<!-- --> ",
 ];
+
+/// What the texts of generated trees are made of: all that any of HTML, Markdown, Unicode and scripts
+/// takes for white space, but for line ends.
+const CHARACTERS: &[&str] = &[
+    " ",
+    " ",
+    "a",
+    "b c",
+    "*",
+    "_",
+    "#",
+    "\t",
+    "\u{b}",
+    "\u{c}",
+    "\u{1c}",
+    "\u{85}",
+    "\u{a0}",
+    "\u{1680}",
+    "\u{180e}",
+    "\u{2003}",
+    "\u{200b}",
+    "\u{2028}",
+    "\u{2028}",
+    "\u{2029}",
+    "\u{202f}",
+    "\u{205f}",
+    "\u{3000}",
+    "\u{feff}",
+];
+const MARKS: &[&str] = &["bold", "italic", "strike", "underline", "code", "superscript"];
 
 /// A small generator of numbers (an LCG with Knuth's constants): the tests must not depend on luck.
 struct Numbers(u64);
@@ -102,6 +145,66 @@ impl Numbers {
 
     fn one_of(&mut self, choices: &[&'static str]) -> &'static str {
         choices[self.below(choices.len())]
+    }
+
+    /// A text that has white space of several kinds anywhere in it.
+    fn text(&mut self) -> String {
+        (0..=self.below(4)).map(|_| self.one_of(CHARACTERS)).collect()
+    }
+
+    fn inline(&mut self) -> Value {
+        let mut content = Vec::new();
+        for _ in 0..=self.below(3) {
+            let marks = match self.below(3) {
+                0 => json!([{ "type": self.one_of(MARKS) }]),
+                _ => json!([]),
+            };
+            content.push(match self.below(8) {
+                0 => json!({ "type": "hardBreak", "marks": marks }),
+                _ => json!({ "type": "text", "text": self.text(), "marks": marks }),
+            });
+        }
+        json!(content)
+    }
+
+    fn block(&mut self, depth: usize) -> Value {
+        match self.below(if depth == 0 { 4 } else { 8 }) {
+            0 | 1 => json!({ "type": "paragraph", "content": self.inline() }),
+            2 => {
+                let level = 1 + self.below(6);
+                json!({ "type": "heading", "attrs": { "level": level }, "content": self.inline() })
+            }
+            3 => {
+                let text = format!("{}{}", self.text(), self.one_of(&["", "\n", "\n\n", "\n "]));
+                json!({ "type": "codeBlock", "content": [{ "type": "text", "text": text }] })
+            }
+            4 => json!({ "type": "blockquote", "content": self.blocks(depth - 1) }),
+            5 => self.list("bulletList", "listItem", depth - 1),
+            6 => self.list("taskList", "taskItem", depth - 1),
+            _ => {
+                let mut row = |cell: &str| {
+                    let paragraph = json!({ "type": "paragraph", "content": self.inline() });
+                    let cell = json!({ "type": cell, "content": [paragraph] });
+                    json!({ "type": "tableRow", "content": [cell] })
+                };
+                json!({ "type": "table", "content": [row("tableHeader"), row("tableCell")] })
+            }
+        }
+    }
+
+    fn blocks(&mut self, depth: usize) -> Value {
+        (0..=self.below(2)).map(|_| self.block(depth)).collect()
+    }
+
+    /// A list whose items begin with a paragraph, as the schema wants them to.
+    fn list(&mut self, list: &str, item: &str, depth: usize) -> Value {
+        let mut items = Vec::new();
+        for _ in 0..=self.below(2) {
+            let mut content = vec![json!({ "type": "paragraph", "content": self.inline() })];
+            content.extend((0..self.below(2)).map(|_| self.block(depth)));
+            items.push(json!({ "type": item, "content": content }));
+        }
+        json!({ "type": list, "content": items })
     }
 
     fn html(&mut self, depth: usize) -> String {
@@ -132,6 +235,15 @@ fn documents() -> impl Iterator<Item = String> {
     })
 }
 
+fn trees() -> impl Iterator<Item = Tree> {
+    (0..DOCUMENTS).map(|seed| {
+        let mut numbers = Numbers(seed);
+        let depth = numbers.below(3);
+        let doc = json!({ "type": "doc", "content": numbers.blocks(depth) });
+        Tree::from_json(&doc.to_string()).expect("a valid tree")
+    })
+}
+
 #[test]
 fn every_tree_is_valid_against_the_schema() {
     for html in documents() {
@@ -147,6 +259,30 @@ fn html_gives_the_same_tree_again() {
         let again = Tree::from_html(&tree.to_html(), &Limits::default());
         assert_eq!(again.as_ref(), Ok(&tree), "{html}");
     }
+}
+
+#[test]
+fn a_tree_with_white_space_anywhere_survives_html() {
+    let differing: Vec<String> = trees()
+        .filter_map(|tree| {
+            let html = tree.to_html();
+            let difference = support::difference(&support::from_html(&html), &tree)?;
+            Some(format!("{html:?}\n  {difference}"))
+        })
+        .collect();
+    assert!(differing.is_empty(), "{} differ:\n{}", differing.len(), differing.join("\n"));
+}
+
+#[test]
+fn a_tree_with_white_space_anywhere_survives_markdown() {
+    let differing: Vec<String> = trees()
+        .filter_map(|tree| {
+            let markdown = tree.to_markdown();
+            let difference = support::difference(&support::from_markdown(&markdown), &tree)?;
+            Some(format!("{markdown:?}\n  {difference}"))
+        })
+        .collect();
+    assert!(differing.is_empty(), "{} differ:\n{}", differing.len(), differing.join("\n"));
 }
 
 #[test]

@@ -99,6 +99,12 @@ fn problem_of(error: &storage::Error) -> Problem {
             "nothing was changed; the operator has to make room on the disk",
             Some("60"),
         ),
+        E::Detached(_) => (
+            Reason::DatabaseUnavailable,
+            "the database's files were deleted or replaced on the server; it writes nothing until it \
+             is started again",
+            Some("60"),
+        ),
         E::Unavailable(_) => (
             Reason::DatabaseUnavailable,
             "the database can't be reached; whether a change was made is not known if it was \

@@ -59,6 +59,9 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Error> {
     match timeout(PING_TIME_MAX, app.database().ping()).await {
         Ok(Ok(())) => Ok(response::ok(&Status { status: "ready" })),
         Ok(Err(StorageError::Schema(reason))) => Err(not_ready(&reason).into()),
+        Ok(Err(StorageError::Detached(_))) => {
+            Err(not_ready("the database's files were deleted or replaced").into())
+        }
         Ok(Err(error)) => Err(error.into()),
         Err(_) => Err(Error::from(StorageError::TimedOut)),
     }

@@ -12,8 +12,11 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::connection;
+use galley_domain::Timestamp;
+
+use super::files::{FileWatch, LOG, with_end};
 use super::writer::NICENESS;
+use super::{connection, file};
 use crate::error::{Cause, Error, Result};
 use crate::priority::stand_back;
 
@@ -117,17 +120,32 @@ impl CheckpointSignal {
 }
 
 impl Checkpointer {
-    pub(super) fn start(database: &Path, gate: Arc<Gate>) -> Result<Self> {
+    pub(super) fn start(
+        database: &Path,
+        gate: Arc<Gate>,
+        watch: Arc<FileWatch>,
+        now: Timestamp,
+    ) -> Result<Self> {
         let connection = connection::open_writer(database)?;
         connection.busy_timeout(MOMENT_MAX)?;
-        let log = PathBuf::from(format!("{}-wal", database.display()));
+        let database = database.to_owned();
+        let clock = Clock { started: Instant::now(), started_at: now };
         let (signal, signals) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("checkpoint".to_owned())
             .spawn(move || {
                 // As the writer, which waits for it now and then.
                 stand_back(NICENESS);
-                run(&connection, &log, &gate, &signals);
+                let log = with_end(&database, LOG);
+                let rescue = Rescue { database, clock, state: RescueState::Due };
+                let folder = Folder {
+                    connection: &connection,
+                    log: &log,
+                    gate: &gate,
+                    watch: &watch,
+                    busy_until: None,
+                };
+                run(folder, rescue, &signals);
             })
             .map_err(|error| Error::Unavailable(Cause::new(error)))?;
         Ok(Self { signal: Mutex::new(Some(signal)), thread: Mutex::new(Some(thread)) })
@@ -149,13 +167,16 @@ impl Checkpointer {
     }
 }
 
-fn run(connection: &Connection, log: &Path, gate: &Gate, signals: &Receiver<()>) {
-    let mut folder = Folder { connection, log, gate, busy_until: None };
+fn run(mut folder: Folder<'_>, mut rescue: Rescue, signals: &Receiver<()>) {
     // The first one folds in what an earlier process left.
     folder.fold();
     let mut is_folded = true;
     loop {
-        match signals.recv_timeout(QUIET) {
+        let received = signals.recv_timeout(QUIET);
+        if folder.watch.check().is_err() {
+            rescue.run(folder.connection);
+        }
+        match received {
             Ok(()) => {
                 is_folded = false;
                 std::thread::sleep(PAUSE);
@@ -172,10 +193,78 @@ fn run(connection: &Connection, log: &Path, gate: &Gate, signals: &Receiver<()>)
     }
 }
 
+/// The time without the system's clock, which only [`crate::Options`] brings along.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    started: Instant,
+    started_at: Timestamp,
+}
+
+impl Clock {
+    fn now(self) -> Timestamp {
+        let since = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(0);
+        Timestamp::from_ms(self.started_at.ms().saturating_add(since))
+    }
+}
+
+/// The time between two attempts to rescue a database, as while the disk is full.
+const RESCUE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Copies a database whose files were unlinked or replaced to a new file beside its path.
+#[derive(Debug)]
+struct Rescue {
+    database: PathBuf,
+    clock: Clock,
+    state: RescueState,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum RescueState {
+    Due,
+    FailedAt(Instant),
+    Done,
+}
+
+impl Rescue {
+    fn run(&mut self, connection: &Connection) {
+        match self.state {
+            RescueState::Done => return,
+            RescueState::FailedAt(at) if at.elapsed() < RESCUE_INTERVAL => return,
+            RescueState::Due | RescueState::FailedAt(_) => {}
+        }
+        connection::keep_off_files(connection);
+        let time: String =
+            self.clock.now().to_string().chars().filter(|one| !"-:.".contains(*one)).collect();
+        let to = with_end(&self.database, &format!(".rescued-{time}"));
+        match file::rescue(connection, &to) {
+            Ok(()) => {
+                tracing::error!(
+                    file = %to.display(),
+                    "the database as the server has it was copied to this file: stop the server, \
+                     put the file in the place of the database, and start it again"
+                );
+            }
+            Err(error) if matches!(error, Error::Corrupt(_)) => {
+                tracing::error!(
+                    %error, file = %to.display(),
+                    "the database was copied to this file, but others had changed it: the copy is damaged"
+                );
+            }
+            Err(error) => {
+                tracing::error!(%error, file = %to.display(), "the database could not be copied; the next attempt follows");
+                self.state = RescueState::FailedAt(Instant::now());
+                return;
+            }
+        }
+        self.state = RescueState::Done;
+    }
+}
+
 struct Folder<'a> {
     connection: &'a Connection,
     log: &'a Path,
     gate: &'a Gate,
+    watch: &'a FileWatch,
     /// Until when nobody is to wait, as it was for nothing last time.
     busy_until: Option<Instant>,
 }
@@ -218,6 +307,10 @@ impl Folder<'_> {
 
     /// Whether it did all that it was to do.
     fn checkpoint(&self, mode: &str) -> bool {
+        // Others may have written a file that is no longer this one's.
+        if self.watch.check().is_err() {
+            return false;
+        }
         let pragma = format!("PRAGMA wal_checkpoint({mode})");
         match self.connection.query_row(&pragma, [], |row| row.get::<_, i64>(0)) {
             Ok(busy) => busy == 0,

@@ -11,16 +11,16 @@
 //! reader that finds another count than the explained one has found either a commit of ours that is being explained,
 //! for which it waits some microseconds, or somebody else's, then everything counts as changed.
 
-use std::collections::HashMap;
 use std::fs::File;
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 
-use crate::error::{Cause, Error, Result};
+use super::files::open_index;
+use crate::error::Result;
 use crate::moment::{LastChange, LastChanges, Moment, Reach};
 
 /// The format of the header that is known here.
@@ -56,7 +56,7 @@ pub(super) struct Commits {
 impl Commits {
     /// Of the file at `path`, which is open.
     pub(super) fn of(path: &Path) -> Self {
-        let index = open_for_good(path);
+        let index = open_index(path);
         if let Err(error) = &index {
             tracing::warn!(%error, "the log's index can't be read: no answer is remembered");
         }
@@ -165,26 +165,4 @@ impl Commits {
 fn data_version(connection: &Connection) -> Option<i64> {
     let mut statement = connection.prepare_cached("PRAGMA data_version").ok()?;
     statement.query_row([], |row| row.get(0)).ok()
-}
-
-/// Opens the index of the log of `path`. It stays open until the program ends: a process that closes a file loses all
-/// locks that it has on it, also those that SQLite has taken.
-fn open_for_good(path: &Path) -> Result<Arc<File>> {
-    type Id = (u64, u64);
-    static OPEN: Mutex<Option<HashMap<Id, Arc<File>>>> = Mutex::new(None);
-    let unavailable = |error| Error::Unavailable(Cause::new(error));
-    let mut name = path.as_os_str().to_owned();
-    name.push("-shm");
-    let name = PathBuf::from(name);
-    // The lock keeps two from opening the same file, of which one would close it again.
-    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let open = open.get_or_insert_default();
-    let metadata = std::fs::metadata(&name).map_err(unavailable)?;
-    let id = (metadata.dev(), metadata.ino());
-    if let Some(file) = open.get(&id) {
-        return Ok(Arc::clone(file));
-    }
-    let file = Arc::new(File::open(&name).map_err(unavailable)?);
-    open.insert(id, Arc::clone(&file));
-    Ok(file)
 }

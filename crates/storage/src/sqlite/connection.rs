@@ -1,6 +1,5 @@
 //! How connections to the SQLite file are set up.
 
-use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use super::checkpoint::LOG_MAX;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::error::{Cause, Error, Result};
+use crate::error::{Error, Result};
 
 /// How long a connection waits for another process that writes the same file.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
@@ -16,9 +15,8 @@ const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// How many prepared statements a connection keeps.
 const STATEMENTS_MAX: usize = 256;
 
-/// Opens the connection that writes, making the file if it isn't there.
+/// Opens a connection that writes to a file that [`create_private`](super::files::create_private) created.
 pub(super) fn open_writer(path: &Path) -> Result<Connection> {
-    make_private(path)?;
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY_WAIT)?;
     let mode: String = connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))?;
@@ -38,15 +36,6 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Makes the file for its owner alone; SQLite gives the files beside it the same mode.
-pub(super) fn make_private(path: &Path) -> Result<()> {
-    let mut options = OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop).map_err(|error| Error::Unavailable(Cause::new(error)))
-}
-
 /// Opens a connection that can only read.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -56,6 +45,14 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     keep_statements(&connection)?;
     Ok(connection)
+}
+
+/// Leaves the files alone when the connection is closed: they are others' by now.
+pub(super) fn keep_off_files(connection: &Connection) {
+    let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+    if let Err(error) = set {
+        tracing::error!(%error, "a checkpoint may be made when the connection is closed");
+    }
 }
 
 /// Has statements planned once. Otherwise SQLite plans many of them anew for each set of parameters,

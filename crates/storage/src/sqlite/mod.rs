@@ -7,6 +7,7 @@ mod checkpoint;
 mod commits;
 mod connection;
 mod file;
+mod files;
 mod inline;
 mod lock;
 mod readers;
@@ -28,6 +29,7 @@ use checkpoint::{Checkpointer, Gate};
 use commits::Commits;
 pub(crate) use connection::open_reader;
 pub(crate) use file::{Unseen, back_up, check};
+use files::FileWatch;
 pub(crate) use inline::finish_at_once;
 pub(crate) use lock::ServerLock;
 use readers::Readers;
@@ -41,6 +43,7 @@ pub(crate) struct Sqlite {
     writer: Writer,
     checkpointer: Checkpointer,
     commits: Arc<Commits>,
+    watch: Arc<FileWatch>,
     log: Option<Arc<StatementLog>>,
     lock: Option<ServerLock>,
 }
@@ -51,26 +54,36 @@ impl Sqlite {
             Role::Server => Some(ServerLock::take(path)?),
             Role::Command => None,
         };
+        files::create_private(path)?;
         let mut connection = connection::open_writer(path)?;
         connection::warn_of_memory_statistics(&connection);
         migrate::bring_up_to_date(&mut connection, options)?;
+        let watch = Arc::new(FileWatch::of(path)?);
         let gate = Arc::new(Gate::default());
-        let checkpointer = Checkpointer::start(path, Arc::clone(&gate))?;
+        let checkpointer =
+            Checkpointer::start(path, Arc::clone(&gate), Arc::clone(&watch), options.now)?;
         let commits = Arc::new(Commits::of(path));
         let log = options.statement_log.clone();
         Ok(Self {
             path: path.to_owned(),
-            readers: Arc::new(Readers::new(path, options.connections, log.clone())),
+            readers: Arc::new(Readers::new(
+                path,
+                Arc::clone(&watch),
+                options.connections,
+                log.clone(),
+            )),
             writer: Writer::start(
                 connection,
                 Arc::clone(&commits),
                 gate,
+                Arc::clone(&watch),
                 checkpointer.signal(),
                 news,
                 options,
             ),
             checkpointer,
             commits,
+            watch,
             log,
             lock,
         })
@@ -79,6 +92,11 @@ impl Sqlite {
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Fails with [`crate::Error::Detached`] once a file of the database was unlinked or replaced.
+    pub(crate) fn check_files(&self) -> Result<()> {
+        self.watch.check()
     }
 
     /// The present, if it can be told without asking the database.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
+use super::files::FileWatch;
 use super::{connection, inline};
 use crate::error::{Error, Failure, Result};
 use crate::statement_log::StatementLog;
@@ -30,6 +31,7 @@ const STEPS_BETWEEN_LOOKS: i32 = 1_000;
 #[derive(Debug)]
 pub(super) struct Readers {
     path: PathBuf,
+    watch: Arc<FileWatch>,
     idle: Mutex<Vec<Reader>>,
     threads: Semaphore,
     waiters: Waiters,
@@ -44,10 +46,15 @@ struct Reader {
 }
 
 impl Readers {
-    pub(super) fn new(path: &Path, threads: usize, log: Option<Arc<StatementLog>>) -> Self {
+    pub(super) fn new(
+        path: &Path,
+        watch: Arc<FileWatch>,
+        threads: usize,
+        log: Option<Arc<StatementLog>>,
+    ) -> Self {
         let threads = Semaphore::new(threads.max(1));
         let waiters = Waiters::new(WAIT);
-        Self { path: path.to_owned(), idle: Mutex::default(), threads, waiters, log }
+        Self { path: path.to_owned(), watch, idle: Mutex::default(), threads, waiters, log }
     }
 
     /// Runs `operation` in one snapshot on this thread; past `time_max` it is [`Error::TimedOut`].
@@ -101,7 +108,13 @@ impl Readers {
 
     fn take(&self) -> Result<Reader> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| Reader::open(&self.path), Ok)
+        if let Some(reader) = idle {
+            return Ok(reader);
+        }
+        let reader = Reader::open(&self.path)?;
+        // It reads the files that are there now, and no others.
+        self.watch.check()?;
+        Ok(reader)
     }
 }
 

@@ -15,7 +15,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::checkpoint::{CheckpointSignal, Gate};
 use super::commits::Commits;
-use super::inline;
+use super::files::FileWatch;
+use super::{connection, inline};
 use crate::database::{News, Options};
 use crate::error::{Error, Failure, Result};
 use crate::moment::{Moment, Reach};
@@ -94,6 +95,7 @@ impl Writer {
         connection: Connection,
         commits: Arc<Commits>,
         gate: Arc<Gate>,
+        watch: Arc<FileWatch>,
         checkpoint: CheckpointSignal,
         news: News,
         options: &Options,
@@ -112,8 +114,18 @@ impl Writer {
             .spawn(move || {
                 stand_back(NICENESS);
                 let waiters = of_thread;
-                Loop { connection, commits, gate, checkpoint, news, waiting, waiters, runtime }
-                    .run();
+                Loop {
+                    connection,
+                    commits,
+                    gate,
+                    watch,
+                    checkpoint,
+                    news,
+                    waiting,
+                    waiters,
+                    runtime,
+                }
+                .run();
             })
             .expect("the system starts a thread at the program's start");
         Self { queue: Mutex::new(Some(queue)), waiters, thread: Mutex::new(Some(thread)), wait_max }
@@ -246,6 +258,7 @@ struct Loop {
     connection: Connection,
     commits: Arc<Commits>,
     gate: Arc<Gate>,
+    watch: Arc<FileWatch>,
     checkpoint: CheckpointSignal,
     news: News,
     waiting: mpsc::Receiver<Waiting>,
@@ -271,6 +284,9 @@ impl Loop {
     fn run_group(&mut self, first: Waiting) {
         let gate = Arc::clone(&self.gate);
         let passed = gate.pass();
+        if let Err(error) = self.check_files() {
+            return self.answer_all(vec![first], Some(error));
+        }
         let mut before = match self.begin() {
             Ok(before) => before,
             Err(error) => return self.answer_all(vec![first], Some(error)),
@@ -307,9 +323,12 @@ impl Loop {
             reach.add(waiting.job.take_reach());
         }
         let commit = || execute(&self.connection, "COMMIT");
-        let failure = self.commits.commit(&self.connection, before, &reach, commit).err();
+        let mut failure = self.commits.commit(&self.connection, before, &reach, commit).err();
         if failure.is_some() {
             self.recover();
+        } else if let Err(error) = self.check_files() {
+            // The commit may be in a file that nobody finds again.
+            failure = Some(error);
         } else {
             self.checkpoint.committed();
             if done.iter().any(|waiting| waiting.job.has_news()) {
@@ -328,6 +347,14 @@ impl Loop {
             Some(runtime) => drop(runtime.spawn(async move { drop(answers) })),
             None => drop(answers),
         }
+    }
+
+    /// Fails if a file of the database was unlinked or replaced, and has its contents rescued.
+    fn check_files(&self) -> Result<()> {
+        self.watch.check().inspect_err(|_| {
+            connection::keep_off_files(&self.connection);
+            self.checkpoint.committed();
+        })
     }
 
     /// Begins a group; gives the moment before it.

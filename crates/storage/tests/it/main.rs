@@ -21,5 +21,6 @@ mod plans;
 mod portability;
 mod simulation;
 mod sqlite_faults;
+mod sqlite_files;
 mod store;
 mod transactions;

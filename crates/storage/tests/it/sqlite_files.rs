@@ -1,0 +1,186 @@
+//! The files that SQLite has open: the locks on them, and what happens when others take them away.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use galley_domain::WorkspaceId;
+use galley_storage::{Database, Error, Role, WriteTx, workspaces};
+use galley_testing::{TestStore, locks};
+use rusqlite::Connection;
+
+use crate::store::{NOW, Open, id, options};
+
+async fn add_workspace(database: &Database) -> Result<(), Error> {
+    let workspace = WorkspaceId::new(id());
+    let insert =
+        async move |tx: &WriteTx<'_>| workspaces::insert(tx, workspace, "Another", NOW).await;
+    database.write::<_, Error, _>("add", insert).await
+}
+
+fn database_of(store: &TestStore) -> PathBuf {
+    store.directory().join("galley.db")
+}
+
+/// The paths of this process's descriptors that are open on the file at `path`.
+fn descriptors(path: &Path) -> usize {
+    let Ok(file) = fs::metadata(path) else { return 0 };
+    let open = fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok);
+    let is_of_file = |entry: &fs::DirEntry| {
+        // Follows the link, without opening the file.
+        fs::metadata(entry.path())
+            .is_ok_and(|open| (open.dev(), open.ino()) == (file.dev(), file.ino()))
+    };
+    open.filter(is_of_file).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_keeps_its_locks_through_checkpoints_commands_and_backups() {
+    let open = Open::new(TestStore::sqlite()).await;
+    let path = database_of(&open.store);
+    let index = path.with_file_name("galley.db-shm");
+    let is_locked = |when: &str| {
+        for file in [&path, &index] {
+            assert!(locks::are_held(std::process::id(), file), "{}: {when}", file.display());
+        }
+    };
+    is_locked("after the start");
+    let started = Instant::now();
+    // Longer than the checkpointer waits for a moment without writes.
+    while started.elapsed() < Duration::from_millis(2_500) {
+        add_workspace(&open.database).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    is_locked("after checkpoints");
+    let command = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
+    add_workspace(&command).await.unwrap();
+    is_locked("beside a command");
+    command.close().await;
+    is_locked("after a command");
+    let backup = open.store.directory().join("a.backup");
+    let of_server = options(open.store.url.clone(), Role::Server);
+    galley_storage::back_up(&open.database, &of_server, &backup, |_| {}).await.unwrap();
+    is_locked("after a backup");
+    drop(open.database.snapshot().await.unwrap());
+    is_locked("after a snapshot");
+    // SQLite's descriptor of the index, and the one by which commits are counted.
+    assert_eq!(descriptors(&index), 2);
+    open.database.close().await;
+    drop(open.database);
+    assert_eq!(descriptors(&path), 0, "a descriptor outlives the connections");
+}
+
+/// Takes files away from an open database, and returns the path that its log is then at, if any.
+async fn takes_note_of(take_away: fn(&Path)) {
+    let open = Open::new(TestStore::sqlite()).await;
+    let directory = open.store.directory().join("data");
+    // In a directory of its own, which may be replaced as a whole.
+    fs::create_dir(&directory).unwrap();
+    let path = directory.join("galley.db");
+    let mut own = options(open.store.url.clone(), Role::Server);
+    own.url = galley_storage::DatabaseUrl::Sqlite(path.clone());
+    let database = Database::open(own).await.unwrap();
+    for _ in 0..50 {
+        add_workspace(&database).await.unwrap();
+    }
+    assert!(database.ping().await.is_ok());
+    take_away(&path);
+    let rejected = add_workspace(&database).await;
+    assert!(matches!(rejected, Err(Error::Detached(_))), "{rejected:?}");
+    assert!(matches!(database.ping().await, Err(Error::Detached(_))));
+    let started = Instant::now();
+    let rescued = loop {
+        let files = fs::read_dir(&directory).into_iter().flatten().filter_map(Result::ok);
+        let mut names = files.map(|file| file.file_name().into_string().unwrap());
+        let is_rescued =
+            |name: &String| name.starts_with("galley.db.rescued-") && !name.contains(".unfinished");
+        if let Some(name) = names.find(is_rescued) {
+            break directory.join(name);
+        }
+        assert!(started.elapsed() < Duration::from_secs(20), "nothing is rescued");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let connection = Connection::open(&rescued).unwrap();
+    let check = "PRAGMA integrity_check";
+    let found: String = connection.query_row(check, [], |row| row.get(0)).unwrap();
+    assert_eq!(found, "ok");
+    let count = "SELECT count(*) FROM workspaces";
+    let found: i64 = connection.query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(found, 50, "all that was answered is in the rescued file");
+    assert_eq!(fs::metadata(&rescued).unwrap().mode() & 0o777, 0o600);
+    // What is at the path by now is left alone when the server stops.
+    let before = fs::read(&path).ok();
+    let log = path.with_file_name("galley.db-wal");
+    let log_before = fs::read(&log).ok();
+    assert!(matches!(add_workspace(&database).await, Err(Error::Detached(_))));
+    database.close().await;
+    drop(database);
+    assert!(fs::read(&path).ok() == before && fs::read(&log).ok() == log_before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_log_is_noticed_and_the_database_rescued() {
+    takes_note_of(|path| fs::remove_file(path.with_file_name("galley.db-wal")).unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_index_is_noticed_and_the_database_rescued() {
+    takes_note_of(|path| fs::remove_file(path.with_file_name("galley.db-shm")).unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replaced_database_is_noticed_and_rescued() {
+    takes_note_of(|path| {
+        let other = path.with_file_name("other.db");
+        Connection::open(&other).unwrap().execute_batch("CREATE TABLE a (b)").unwrap();
+        fs::rename(other, path).unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_another_program_wrote_is_left_to_it() {
+    takes_note_of(|path| {
+        for end in ["-wal", "-shm"] {
+            fs::remove_file(path.with_file_name(format!("galley.db{end}"))).unwrap();
+        }
+        fs::write(path.with_file_name("galley.db-wal"), "another log").unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_directory_that_was_moved_away_is_noticed_and_its_database_rescued() {
+    takes_note_of(|path| {
+        let directory = path.parent().unwrap();
+        fs::rename(directory, directory.with_file_name("elsewhere")).unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replaced_data_directory_is_noticed_and_its_database_rescued() {
+    takes_note_of(|path| {
+        let directory = path.parent().unwrap();
+        fs::rename(directory, directory.with_file_name("elsewhere")).unwrap();
+        fs::create_dir(directory).unwrap();
+        Connection::open(path).unwrap().execute_batch("CREATE TABLE a (b)").unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_vanish_while_nothing_is_written_are_noticed_all_the_same() {
+    let open = Open::new(TestStore::sqlite()).await;
+    fs::remove_file(open.store.directory().join("galley.db-wal")).unwrap();
+    let started = Instant::now();
+    let rescued = || {
+        let files = fs::read_dir(open.store.directory()).unwrap().filter_map(Result::ok);
+        files.map(|file| file.file_name()).any(|name| name.to_string_lossy().contains(".rescued-"))
+    };
+    while !rescued() {
+        assert!(started.elapsed() < Duration::from_secs(20), "nothing is rescued");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
