@@ -1,5 +1,5 @@
-//! Programs that tests need beside PostgreSQL: proxies that stand between the parts, and strace, which shows and breaks what
-//! a program asks of the system.
+//! Programs that tests need beside PostgreSQL: proxies that stand between the parts, strace, which shows and breaks what
+//! a program asks of the system, and the shell of an older SQLite.
 
 use std::{
     env,
@@ -21,11 +21,12 @@ pub(crate) struct DebianProgram {
     version_flag: &'static str,
 }
 
-pub(crate) const PROGRAMS: [DebianProgram; 4] = [
+pub(crate) const PROGRAMS: [DebianProgram; 5] = [
     program("haproxy", "usr/sbin", "GALLEY_TEST_HAPROXY", "-v"),
     program("pgbouncer", "usr/sbin", "GALLEY_TEST_PGBOUNCER", "-V"),
     program("nginx", "usr/sbin", "GALLEY_TEST_NGINX", "-v"),
     program("strace", "usr/bin", "GALLEY_TEST_STRACE", "-V"),
+    program("sqlite3", "usr/bin", "GALLEY_TEST_SQLITE3", "--version"),
 ];
 
 const fn program(

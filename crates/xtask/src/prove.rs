@@ -43,6 +43,12 @@ const PARTS: &[Part] = &[
         grows: true,
     },
     Part {
+        name: "files",
+        says: "other programs that open, change or take away the files of SQLite",
+        tests: &[("galley", &["old_sqlite::"]), ("storage", &["sqlite_files::"])],
+        grows: true,
+    },
+    Part {
         name: "power",
         says: "all that a power cut may leave",
         tests: &[("galley", &["power::"])],

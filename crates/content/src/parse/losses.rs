@@ -317,9 +317,7 @@ fn is_kept(dom: &Dom, element: NodeId, tag: Tag, attribute: Attribute, value: &s
                 fitting.filter(|width| !is_none(width) && rules::leading_integer(width).is_none());
             unread.next().is_none() && widths.next().is_none()
         }
-        (Tag::TableCell | Tag::TableHeader, Attribute::Align) => {
-            Align::from_name(&value.trim().to_ascii_lowercase()).is_some()
-        }
+        (Tag::TableCell | Tag::TableHeader, Attribute::Align) => table::align_of(value).is_some(),
         (Tag::BulletList, Attribute::DataType) => value == "taskList",
         (Tag::ListItem, Attribute::DataType) => value == "taskItem",
         (Tag::ListItem, Attribute::DataChecked) => {

@@ -191,10 +191,11 @@ fn styled_list_type(style: &str) -> Option<&'static str> {
     let style = style.to_ascii_lowercase();
     let mut declarations = style.match_indices("list-style-type");
     let value = declarations.find_map(|(at, name)| {
-        let value = style[at + name.len()..].trim_start().strip_prefix(':')?;
+        let behind = style[at + name.len()..].trim_start_matches(whitespace::is_script_space);
+        let value = behind.strip_prefix(':')?;
         value.split(';').next().filter(|value| !value.is_empty())
     })?;
-    list_type_of(value.trim())
+    list_type_of(value.trim_matches(whitespace::is_script_space))
 }
 
 /// The `type` that says the same as a value of `list-style-type`.
@@ -212,7 +213,7 @@ pub(crate) fn list_type_of(value: &str) -> Option<&'static str> {
 /// numbers that a script couldn't hold exactly.
 pub(crate) fn leading_integer(text: &str) -> Option<i64> {
     const EXACT_MAX: i64 = (1 << 53) - 1;
-    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    let text = text.trim_start_matches(whitespace::is_script_space);
     let digits_from = usize::from(text.starts_with(['+', '-']));
     let digits = text[digits_from..].bytes().take_while(u8::is_ascii_digit).count();
     let number: i64 = text[..digits_from + digits].parse().ok()?;

@@ -77,9 +77,14 @@ fn align(dom: &Dom, cell: NodeId) -> Option<Align> {
     let styled = style.and_then(|style| style::get(style, Property::TextAlign));
     let align = styled.or_else(|| {
         let given = dom.attribute(cell, Attribute::Align)?;
-        Some(given.trim().to_ascii_lowercase())
+        Some(given.to_owned())
     })?;
-    Align::from_name(&align)
+    align_of(&align)
+}
+
+/// The alignment that an attribute's value says.
+pub(crate) fn align_of(value: &str) -> Option<Align> {
+    Align::from_name(&value.trim_matches(whitespace::is_script_space).to_ascii_lowercase())
 }
 
 /// Whether a cell has no elements in it and nothing but white space.

@@ -1,4 +1,6 @@
 //! White space as HTML collapses it: space, tab, line feed, form feed, carriage return.
+//!
+//! Scripts, and so the reference, know more of it in some places: see `is_script_space`.
 
 use std::borrow::Cow;
 
@@ -23,10 +25,15 @@ pub(crate) fn trimmed_len(text: &str) -> usize {
     text.bytes().rposition(|byte| !is_space(byte)).map_or(0, |last| last + 1)
 }
 
-/// Whether a script's `\S` finds nothing in the text: wider than `is_blank`, as it includes the
-/// no-break space and its kin.
+/// Whether a script's `\s` and `trim` take a character for white space: they include the no-break
+/// space and its kin, and U+FEFF, but not U+0085, which Unicode counts.
+pub(crate) fn is_script_space(c: char) -> bool {
+    (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}'
+}
+
+/// Whether a script's `\S` finds nothing in the text, which is wider than `is_blank`.
 pub(crate) fn is_invisible(text: &str) -> bool {
-    text.chars().all(|c| (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}')
+    text.chars().all(is_script_space)
 }
 
 /// Makes one space of every run of white space.

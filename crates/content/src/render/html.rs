@@ -16,6 +16,12 @@ use crate::tree::{Step, Tree};
 /// TipTap doesn't render this, and loses the white space.
 const KEEP_SPACE: &str = " style=\"white-space: pre-wrap\"";
 
+/// At the end of a block whose last text ends in white space.
+///
+/// Readers cut the white space off the last text node of a block, whatever its style, and off no
+/// other. The comment makes the space a node of its own, so that it is what gets cut.
+const CUT_SPACE: &str = "<!-- --> ";
+
 /// The width of a column that has none, in pixels.
 const COLUMN_WIDTH: i64 = 25;
 
@@ -129,8 +135,7 @@ impl Renderer<'_> {
             Kind::Doc => {}
             Kind::Paragraph => match space::of(self.tree, node) {
                 Space::Plain => self.html.push_str("<p>"),
-                Space::Kept => self.raw(format_args!("<p{KEEP_SPACE}>")),
-                Space::KeptAtEnd => self.raw(format_args!("<div{KEEP_SPACE}>")),
+                Space::Kept | Space::KeptAtEnd => self.raw(format_args!("<p{KEEP_SPACE}>")),
             },
             Kind::Heading { level } => match space::of(self.tree, node) {
                 Space::Plain => self.raw(format_args!("<h{level}>")),
@@ -188,8 +193,12 @@ impl Renderer<'_> {
         if kind.node_type().is_textblock() {
             self.change_marks(Marks::default());
         }
+        if matches!(kind, Kind::Paragraph | Kind::Heading { .. })
+            && space::of(self.tree, node) == Space::KeptAtEnd
+        {
+            self.html.push_str(CUT_SPACE);
+        }
         self.html.push_str(match kind {
-            Kind::Paragraph if space::of(self.tree, node) == Space::KeptAtEnd => "</div>",
             Kind::Paragraph => "</p>",
             Kind::Heading { level } => return self.raw(format_args!("</h{level}>")),
             Kind::Blockquote => "</blockquote>",

@@ -13,7 +13,8 @@ pub(crate) enum Space {
     Plain,
     /// A style that keeps it.
     Kept,
-    /// The same around the block, as the end of a `p` is cut regardless of its style.
+    /// The same, and one more text behind it, as white space is cut from the last text regardless of
+    /// the style.
     KeptAtEnd,
 }
 

@@ -96,7 +96,7 @@ const TEXTS: &[&str] = &[
     "&#x2028; ",
     " &#x2029;",
     "&#x2029; ",
-    "&#x85;",
+    "\u{85}",
     "\u{85} ",
     " \u{85}",
     "x&#x3000; ",
@@ -106,30 +106,9 @@ const TEXTS: &[&str] = &[
 /// What the texts of generated trees are made of: all that any of HTML, Markdown, Unicode and scripts
 /// takes for white space, but for line ends.
 const CHARACTERS: &[&str] = &[
-    " ",
-    " ",
-    "a",
-    "b c",
-    "*",
-    "_",
-    "#",
-    "\t",
-    "\u{b}",
-    "\u{c}",
-    "\u{1c}",
-    "\u{85}",
-    "\u{a0}",
-    "\u{1680}",
-    "\u{180e}",
-    "\u{2003}",
-    "\u{200b}",
-    "\u{2028}",
-    "\u{2028}",
-    "\u{2029}",
-    "\u{202f}",
-    "\u{205f}",
-    "\u{3000}",
-    "\u{feff}",
+    " ", " ", "a", "b c", "*", "_", "#", "\t", "\u{b}", "\u{c}", "\u{1c}", "\u{85}", "\u{a0}",
+    "\u{1680}", "\u{180e}", "\u{2003}", "\u{200b}", "\u{2028}", "\u{2028}", "\u{2029}", "\u{202f}",
+    "\u{205f}", "\u{3000}", "\u{feff}",
 ];
 const MARKS: &[&str] = &["bold", "italic", "strike", "underline", "code", "superscript"];
 

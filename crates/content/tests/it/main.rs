@@ -12,4 +12,5 @@ mod replay;
 mod safety;
 mod support;
 mod text;
+mod white_space;
 mod xss;

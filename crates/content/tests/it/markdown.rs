@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use galley_content::{Tree, markdown_to_html};
+use serde_json::{Value, json};
 
 use crate::support;
 
@@ -201,6 +202,26 @@ fn text_that_looks_like_markdown_stays_text() {
             assert_eq!(support::from_markdown(&markdown), tree, "{html} as {markdown}");
         }
     }
+}
+
+#[test]
+fn marks_begin_and_end_next_to_any_character_but_letters_and_digits() {
+    let characters = ('\u{1}'..='\u{ffff}').chain('\u{1f000}'..='\u{1faff}');
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let paragraphs: Vec<Value> = characters
+        .filter(|c| !c.is_alphanumeric() && !matches!(c, '\n' | '\r'))
+        .flat_map(|c| {
+            ["bold", "italic", "strike"].map(|mark| {
+                let marked = json!({ "type": "text", "text": "(x)", "marks": [{ "type": mark }] });
+                let (before, behind) = (text(&format!("a{c}")), text(&format!("{c}b")));
+                json!({ "type": "paragraph", "content": [before, marked, behind] })
+            })
+        })
+        .collect();
+    let doc = json!({ "type": "doc", "content": paragraphs });
+    let tree = Tree::from_json(&doc.to_string()).expect("a valid tree");
+    let again = support::from_markdown(&tree.to_markdown());
+    assert_eq!(support::difference(&again, &tree), None);
 }
 
 #[test]

@@ -23,6 +23,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use galley_domain::tag::TagLabel;
+use galley_storage::DatabaseUrl;
 use indicatif::ProgressBar;
 
 use crate::bundle;
@@ -63,6 +64,9 @@ pub(crate) async fn run(
             anyhow::bail!("--variants has {language} twice");
         }
         load::variant_key(language).map_err(|problem| anyhow::anyhow!("--variants: {problem}"))?;
+    }
+    if let (None, DatabaseUrl::Sqlite(database)) = (&arguments.url, settings.database()?) {
+        sources::refuse_database(&arguments.sources, &database)?;
     }
     let found = sources::find(&arguments.sources, &arguments.variants)?;
     let labels = arguments.tags.iter().map(|label| {

@@ -38,6 +38,25 @@ pub(super) struct Found {
     pub(super) problems: Vec<String>,
 }
 
+/// Rejects the files of the database that is imported into. To read one as a document would, on closing it,
+/// drop the locks that SQLite holds on it.
+pub(super) fn refuse_database(sources: &[PathBuf], database: &Path) -> anyhow::Result<()> {
+    let own: Vec<PathBuf> = ["", "-wal", "-shm"]
+        .iter()
+        .filter_map(|end| {
+            let mut name = database.as_os_str().to_owned();
+            name.push(end);
+            PathBuf::from(name).canonicalize().ok()
+        })
+        .collect();
+    for source in sources {
+        if source.canonicalize().is_ok_and(|path| own.contains(&path)) {
+            bail!("{} belongs to the database that is imported into", source.display());
+        }
+    }
+    Ok(())
+}
+
 /// Looks for files. One that was named is taken whatever it is called.
 pub(super) fn find(sources: &[PathBuf], languages: &[String]) -> anyhow::Result<Found> {
     let mut found = Found::default();

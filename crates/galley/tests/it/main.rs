@@ -30,6 +30,7 @@ mod logs;
 mod mails;
 mod nginx;
 mod nodes;
+mod old_sqlite;
 mod operators;
 mod outages;
 mod power;

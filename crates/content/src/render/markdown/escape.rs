@@ -46,6 +46,12 @@ pub(crate) fn text(text: &str, around: Around) -> String {
             '@' if is_word(next) => escaped.push_str(SPLIT),
             ':' if next == Some('/') || ends_with_scheme(&escaped) => escaped.push_str(SPLIT),
             '.' if ends_with_www(&escaped) => escaped.push_str(SPLIT),
+            '\u{b}' if around.in_table => {
+                // At the edge of a cell it would be cut like a space.
+                escaped.push_str("&#11;");
+                previous = Some(c);
+                continue;
+            }
             '\u{feff}' => {
                 // At the beginning of a file it would be taken for a mark of its encoding.
                 escaped.push_str("&#65279;");

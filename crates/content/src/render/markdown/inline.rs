@@ -259,22 +259,40 @@ fn is_sound(pieces: &[Piece], at: usize) -> bool {
     let behind = pieces.get(at + 1).and_then(Piece::first);
     let (inside, outside) = if is_open { (behind, before) } else { (before, behind) };
     let Some(inside) = inside else { return false };
-    let outside_space = outside.is_none_or(char::is_whitespace);
-    let flanked = !inside.is_whitespace()
-        && (!is_punctuation(inside) || outside_space || outside.is_some_and(is_punctuation));
+    let outside_ends_word =
+        outside.is_none_or(|outside| outside.is_whitespace() || is_punctuation(outside));
+    let flanked = !inside.is_whitespace() && (!may_be_punctuation(inside) || outside_ends_word);
     let is_underscore = pieces[at].shown() == "_";
-    let apart = !is_underscore || outside_space || outside.is_some_and(is_punctuation);
+    let apart = !is_underscore || outside_ends_word;
     // Between another delimiter and punctuation it could both begin and end something.
-    let ambiguous =
-        is_punctuation(inside) && outside.is_some_and(|outside| matches!(outside, '*' | '_' | '~'));
+    let ambiguous = may_be_punctuation(inside)
+        && outside.is_some_and(|outside| matches!(outside, '*' | '_' | '~'));
     let same_again = outside.is_some() && outside == pieces[at].first();
     flanked && apart && !ambiguous && !same_again
 }
 
-fn is_punctuation(c: char) -> bool {
-    // Markdown counts Unicode's punctuation and symbols; whatever is not a letter, digit or space
-    // may be one, and to think so of too many only means more HTML.
+/// Whether Markdown may count a character as punctuation. Inside a delimiter, to think so of too
+/// many only means more HTML.
+fn may_be_punctuation(c: char) -> bool {
     !c.is_alphanumeric() && !c.is_whitespace()
+}
+
+/// Whether Markdown counts a character as punctuation for sure: it does Unicode's punctuation and
+/// symbols. Outside a delimiter, to think so of too few only means more HTML.
+///
+/// The blocks below hold little else. A combining mark or a control character is neither
+/// punctuation nor a letter.
+fn is_punctuation(c: char) -> bool {
+    c.is_ascii_punctuation()
+        || may_be_punctuation(c)
+            && matches!(
+                c,
+                '\u{a1}'..='\u{ac}' | '\u{ae}'..='\u{bf}' | '\u{d7}' | '\u{f7}'
+                    | '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205e}' | '\u{20a0}'..='\u{20bf}'
+                    | '\u{2190}'..='\u{23ff}' | '\u{2500}'..='\u{27ff}' | '\u{3001}'..='\u{3020}'
+                    | '\u{ff01}'..='\u{ff65}' | '\u{1f300}'..='\u{1f64f}'
+                    | '\u{1f900}'..='\u{1f9ff}'
+            )
 }
 
 fn write(pieces: &[Piece], place: Place) -> String {
