@@ -6,6 +6,9 @@
 //! inserting again and again after one piece, then uses a group up in millions of inserts rather
 //! than in thirty halvings, and writers who choose at the same time seldom choose the same.
 
+use std::cmp::Reverse;
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Deserializer, Serialize};
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -46,15 +49,16 @@ impl<'de> Deserialize<'de> for OrderKey {
 }
 
 impl OrderKey {
-    /// Keys longer than this are spread out anew together with their neighbours.
-    pub const LENGTH_MAX: usize = 200;
+    /// The most bytes of a key. An insert that needs a longer one is rejected.
+    pub const LENGTH_MAX: usize = 255;
 
     /// Reads a key as a client sends it.
     pub fn parse(text: &str) -> Result<Self, MalformedOrderKey> {
+        let is_short = text.len() <= Self::LENGTH_MAX;
         let whole_groups = !text.is_empty() && text.len().is_multiple_of(GROUP);
         let known_digits = text.bytes().all(|digit| digit.is_ascii_alphanumeric());
         let ends_in_zeros = text.ends_with("00000");
-        if whole_groups && known_digits && !ends_in_zeros {
+        if is_short && whole_groups && known_digits && !ends_in_zeros {
             Ok(Self(text.to_owned()))
         } else {
             Err(MalformedOrderKey)
@@ -90,19 +94,62 @@ impl OrderKey {
         Self(key)
     }
 
-    /// `count` keys between `before` and `after`, far from one another.
+    /// `count` keys between `before` and `after`, evenly spaced, in ascending order.
     pub fn spread(before: Option<&Self>, after: Option<&Self>, count: u32) -> Vec<Self> {
-        let (prefix, low, high) = room(before, after, count.saturating_mul(STEP_MAX).min(BASE / 2));
+        Self::spread_part(before, after, 1..=count, count)
+    }
+
+    /// The keys with these numbers of `count` keys that are evenly spaced between `before` and
+    /// `after`. The first one has the number 1.
+    pub fn spread_part(
+        before: Option<&Self>,
+        after: Option<&Self>,
+        numbers: RangeInclusive<u32>,
+        count: u32,
+    ) -> Vec<Self> {
+        let (prefix, low, high) = room(before, after, room_for(count));
         let width = u64::from(high - low);
-        (1..=count)
-            .map(|index| {
-                let offset = width * u64::from(index) / (u64::from(count) + 1);
+        numbers
+            .map(|number| {
+                let offset = width * u64::from(number) / (u64::from(count) + 1);
                 let mut key = prefix.clone();
                 push_group(&mut key, low + u32::try_from(offset).expect("less than the width"));
                 Self(key)
             })
             .collect()
     }
+
+    /// The length of the keys that [`OrderKey::spread`] returns.
+    pub fn spread_length(before: Option<&Self>, after: Option<&Self>, count: u32) -> usize {
+        room(before, after, room_for(count)).0.len() + GROUP
+    }
+
+    /// The key at a fraction of the way from `before` to `after`; `part` is at most `whole`.
+    pub fn at_fraction(before: Option<&Self>, after: Option<&Self>, part: u32, whole: u32) -> Self {
+        let (mut key, low, high) = room(before, after, room_for(0));
+        let width = u64::from(high - low);
+        let offset = (width * u64::from(part) / u64::from(whole.max(1))).clamp(1, width - 1);
+        push_group(&mut key, low + u32::try_from(offset).expect("less than the width"));
+        Self(key)
+    }
+
+    /// The gap between two neighbours. Of two gaps the greater one takes more keys before they grow.
+    pub fn gap(before: Option<&Self>, after: Option<&Self>) -> Gap {
+        let (prefix, low, high) = room(before, after, 1);
+        Gap { depth: Reverse(prefix.len()), width: high - low }
+    }
+}
+
+/// The room between two keys, by how close to the first group it begins and then by its width.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gap {
+    depth: Reverse<usize>,
+    width: u32,
+}
+
+/// How many values must be free for `count` evenly spaced keys, so that each has room beside it.
+fn room_for(count: u32) -> u32 {
+    count.saturating_add(1).saturating_mul(STEP_MAX).min(BASE / 2)
 }
 
 /// The shortest prefix under which at least `needed` group values lie strictly between the two
@@ -200,7 +247,8 @@ mod tests {
 
     #[test]
     fn malformed_keys_are_refused() {
-        for text in ["", "abcd", "abcdef", "abc-e", "abcde00000", "äbcd"] {
+        let long = "a".repeat(OrderKey::LENGTH_MAX + GROUP);
+        for text in [&long, "", "abcd", "abcdef", "abc-e", "abcde00000", "äbcd"] {
             assert_eq!(OrderKey::parse(text), Err(MalformedOrderKey), "{text}");
         }
     }
@@ -234,6 +282,22 @@ mod tests {
             let all: Vec<_> = [before].into_iter().chain(keys).chain([after]).collect();
             prop_assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", all);
             prop_assert!(all.iter().all(|key| OrderKey::parse(key.as_str()).is_ok()), "{:?}", all);
+            let length = OrderKey::spread_length(Some(&all[0]), all.last(), count);
+            prop_assert!(all[1..all.len() - 1].iter().all(|key| key.as_str().len() == length));
+        }
+
+        #[test]
+        fn a_key_at_any_fraction_lies_between_its_neighbours(part in any::<u32>(), random in any::<u32>(), tight in 0..40) {
+            let before = OrderKey::between(None, None, Moving::Before, 0);
+            let mut after = OrderKey::between(Some(&before), None, Moving::Before, random);
+            for _ in 0..tight {
+                after = OrderKey::between(Some(&before), Some(&after), Moving::After, 0);
+            }
+            let gap = OrderKey::gap(Some(&before), Some(&after));
+            let key = OrderKey::at_fraction(Some(&before), Some(&after), part, u32::MAX);
+            prop_assert!(before < key && key < after && OrderKey::parse(key.as_str()).is_ok());
+            prop_assert!(OrderKey::gap(Some(&before), Some(&key)) <= gap);
+            prop_assert!(OrderKey::gap(None, None) > gap);
         }
     }
 }

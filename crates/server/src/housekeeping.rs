@@ -12,6 +12,7 @@ use galley_storage::{
 use crate::environment::Environment;
 use crate::http::app::App;
 use crate::http::idempotency::REMEMBERED_MS;
+use crate::order_spreader;
 
 /// How long it rests in between.
 const PAUSE: Duration = Duration::from_mins(10);
@@ -27,7 +28,7 @@ const MEASURE_PAUSE: Duration = Duration::from_secs(10);
 
 /// Forgets what is kept for a time only, as long as the service runs.
 pub(crate) async fn run(app: App) {
-    tokio::join!(tidy(&app), measure(&app));
+    tokio::join!(tidy(&app), measure(&app), order_spreader::run(&app));
 }
 
 async fn tidy(app: &App) {

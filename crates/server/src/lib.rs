@@ -13,6 +13,7 @@ pub mod http;
 mod mailing;
 pub mod openapi;
 pub mod operations;
+mod order_spreader;
 mod pages;
 mod representation;
 mod routes;

@@ -4,6 +4,7 @@
 
 use std::fmt::Display;
 
+use futures_util::future::try_join;
 use galley_domain::content_piece::{
     ContentPiece, ContentPieceFields, CustomData, Description, Slug, Title,
 };
@@ -18,11 +19,26 @@ use crate::row::Row;
 use crate::tx::{Tx, WriteTx};
 use crate::value::{Value, params};
 
+macro_rules! columns {
+    ($custom_data:literal) => {
+        concat!(
+            "p.id, p.content_group_id, p.order_key, p.version, p.created_at_ms, p.updated_at_ms, \
+             p.date_ms, p.title, p.description, p.slug, p.cover_url, p.cover_alt, p.cover_width, \
+             p.canonical_link, p.filename, ",
+            $custom_data,
+            ", p.tag_ids, p.member_ids, p.placed_at_ms"
+        )
+    };
+}
+
 /// The columns that [`read`] reads, of the table `p`.
-pub(crate) const COLUMNS: &str = "p.id, p.content_group_id, p.order_key, p.version, \
-    p.created_at_ms, p.updated_at_ms, p.date_ms, p.title, p.description, p.slug, p.cover_url, \
-    p.cover_alt, p.cover_width, p.canonical_link, p.filename, p.custom_data, p.tag_ids, \
-    p.member_ids, p.placed_at_ms";
+pub(crate) const COLUMNS: &str = columns!(
+    "(SELECT x.custom_data FROM content_piece_custom_data x \
+        WHERE x.workspace_id = p.workspace_id AND x.content_piece_id = p.id)"
+);
+
+/// The same without custom data, which may be large.
+pub(crate) const COLUMNS_WITHOUT_CUSTOM_DATA: &str = columns!("NULL");
 
 /// The first column after those.
 const COLUMNS_END: usize = 19;
@@ -71,11 +87,19 @@ pub async fn find_to_change(
     workspace: WorkspaceId,
     id: ContentPieceId,
 ) -> Result<Option<ContentPiece>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM content_pieces p WHERE p.workspace_id = ?1 AND p.id = ?2{}",
+    if !tx.has_other_writers() {
+        return find(tx, workspace, id).await;
+    }
+    // The lock is a statement of its own: one that waits for it would read what stands beside the
+    // row as it was before. Both are sent together.
+    let lock = format!(
+        "SELECT 1 FROM content_pieces WHERE workspace_id = ?1 AND id = ?2{}",
         tx.for_update()
     );
-    tx.find(&sql, params![workspace, id], read).await
+    tx.prepare(&lock).await?;
+    let key = params![workspace, id];
+    let (_, found) = try_join(tx.exists(&lock, key), find(tx, workspace, id)).await?;
+    Ok(found)
 }
 
 /// How pieces are read: as they are in a variant, or in themselves, and with their content or not.
@@ -92,11 +116,15 @@ pub type Viewed = (ContentPiece, Option<String>);
 
 /// About how many bytes it takes.
 pub fn size((piece, tree): &Viewed) -> usize {
+    let custom_data = piece.fields.custom_data.as_ref().map_or(0, |text| text.as_str().len());
+    row_size(piece) + custom_data + tree.as_ref().map_or(0, String::len)
+}
+
+/// About how many bytes its row takes, which has neither content nor custom data.
+pub(crate) fn row_size(piece: &ContentPiece) -> usize {
     /// Of all that is short.
     const REST: usize = 1_024;
-    let description = piece.fields.description.as_ref().map_or(0, |text| text.as_str().len());
-    let custom_data = piece.fields.custom_data.as_ref().map_or(0, |text| text.as_str().len());
-    REST + description + custom_data + tree.as_ref().map_or(0, String::len)
+    REST + piece.fields.description.as_ref().map_or(0, |text| text.as_str().len())
 }
 
 impl View {
@@ -179,10 +207,9 @@ pub async fn insert(
     tx.execute(
         "INSERT INTO content_pieces (workspace_id, id, content_group_id, order_key, version,
             updated_at_ms, date_ms, title, description, slug, cover_url, cover_alt, cover_width,
-            canonical_link, filename, custom_data, tag_ids, member_ids, placed_at_ms,
-            created_at_ms)
+            canonical_link, filename, tag_ids, member_ids, placed_at_ms, created_at_ms)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-            ?19, ?20)",
+            ?19)",
         &params,
     )
     .await?;
@@ -192,8 +219,34 @@ pub async fn insert(
         params![workspace, piece.id, tree],
     )
     .await?;
+    if piece.fields.custom_data.is_some() {
+        update_custom_data(tx, workspace, piece).await?;
+    }
     insert_tags(tx, workspace, piece).await?;
     insert_members(tx, workspace, piece).await
+}
+
+/// Keeps a piece's custom data as it is now.
+async fn update_custom_data(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    piece: &ContentPiece,
+) -> Result<()> {
+    let sql = match piece.fields.custom_data {
+        Some(_) => {
+            "INSERT INTO content_piece_custom_data (workspace_id, content_piece_id, custom_data)
+             VALUES (?1, ?2, ?3)
+             ON CONFLICT (workspace_id, content_piece_id)
+                DO UPDATE SET custom_data = excluded.custom_data"
+        }
+        None => {
+            "DELETE FROM content_piece_custom_data
+             WHERE workspace_id = ?1 AND content_piece_id = ?2"
+        }
+    };
+    let mut params = vec![Value::from(workspace), Value::from(piece.id)];
+    params.extend(piece.fields.custom_data.as_ref().map(|text| Value::from(text.as_str())));
+    tx.execute(sql, &params).await.map(drop)
 }
 
 /// Keeps a changed piece. `before` is what the database holds of it.
@@ -217,6 +270,9 @@ pub async fn update(
     let changes = changes.join(", ");
     let sql = format!("UPDATE content_pieces SET {changes} WHERE workspace_id = ?1 AND id = ?2");
     tx.execute(&sql, &params).await?;
+    if before.fields.custom_data != piece.fields.custom_data {
+        update_custom_data(tx, workspace, piece).await?;
+    }
     if before.fields.tags != piece.fields.tags || before.order != piece.order {
         delete_tags(tx, workspace, before).await?;
         insert_tags(tx, workspace, piece).await?;
@@ -308,13 +364,23 @@ pub async fn in_group_to_delete(
     group: ContentGroupId,
     limit: i64,
 ) -> Result<Vec<ContentPiece>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM content_pieces p
-         WHERE p.workspace_id = ?1 AND p.content_group_id = ?2
-         ORDER BY p.order_key LIMIT ?3{}",
+    let lock = format!(
+        "SELECT id FROM content_pieces WHERE workspace_id = ?1 AND content_group_id = ?2
+         ORDER BY order_key LIMIT ?3{}",
         tx.for_update()
     );
-    tx.query(&sql, params![workspace, group, limit], read).await
+    let read_id = |row: &Row<'_>| row.parse::<ContentPieceId>(0);
+    let ids = tx.query(&lock, params![workspace, group, limit], read_id).await?;
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut params = vec![Value::from(workspace)];
+    let listed = in_list("p.id", ids.iter().copied(), &mut params);
+    let sql = format!(
+        "SELECT {COLUMNS} FROM content_pieces p WHERE p.workspace_id = ?1{listed}
+         ORDER BY p.order_key"
+    );
+    tx.query(&sql, &params, read).await
 }
 
 /// Whether a group holds more pieces than `count`, with the groups under it.
@@ -335,7 +401,7 @@ pub async fn are_more_than(
 }
 
 /// The columns that may change, in the order of [`push_columns`].
-const CHANGING: [&str; 17] = [
+const CHANGING: [&str; 16] = [
     "content_group_id",
     "order_key",
     "version",
@@ -349,7 +415,6 @@ const CHANGING: [&str; 17] = [
     "cover_width",
     "canonical_link",
     "filename",
-    "custom_data",
     "tag_ids",
     "member_ids",
     "placed_at_ms",
@@ -376,7 +441,6 @@ fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
         Value::from(fields.cover_width.as_ref().map(ShortText::as_str)),
         Value::from(fields.canonical_link.as_ref().map(WebReference::as_str)),
         Value::from(fields.filename.as_ref().map(ShortText::as_str)),
-        Value::from(fields.custom_data.as_ref().map(CustomData::as_str)),
         Value::from(comma_separated(&fields.tags)),
         Value::from(comma_separated(&fields.members)),
         Value::from(piece.placed_at),

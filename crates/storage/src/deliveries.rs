@@ -23,6 +23,7 @@ use galley_domain::{ContentGroupId, DeliveryId, EventId, Timestamp, WebhookId, W
 
 use crate::content_pieces::in_list;
 use crate::error::{Error, Result};
+use crate::events::{CUSTOM_DATA, with_custom_data};
 use crate::row::Row;
 use crate::tx::{Tx, WriteTx};
 use crate::value::{Value, params};
@@ -527,7 +528,7 @@ async fn due(
                 WHEN due.event_type = 'contentPieceRemoved' AND e.data_before IS NOT NULL
                     THEN e.data_before
                 ELSE e.data END,
-            due.lane
+            due.lane, CASE WHEN due.data IS NULL THEN {CUSTOM_DATA} END
          FROM ({of_lanes}) due
          LEFT JOIN events e ON e.workspace_id = ?1 AND e.sequence = due.sequence
          ORDER BY due.lane, due.due_at_ms"
@@ -535,6 +536,7 @@ async fn due(
     let limit = i64::try_from(max).unwrap_or(i64::MAX);
     let read = |row: &Row<'_>| {
         let number = row.int(9)?;
+        let (data, custom_data) = (row.opt_text(8)?, row.opt_text(10)?);
         let leased = Leased {
             workspace: line.workspace,
             webhook: line.webhook,
@@ -548,7 +550,7 @@ async fn due(
             event_type: row.text(2)?.parse().map_err(Error::corrupt)?,
             sequence: row.opt_int(3)?,
             happened_at: row.time(6)?,
-            data: row.opt_owned(8)?,
+            data: data.map(|data| with_custom_data(data, custom_data)),
             attempts: u32::try_from(row.int(4)?).map_err(Error::corrupt)?,
             log: row.opt_owned(5)?,
             is_test: number == Lane::Test.number(),

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use futures_util::future::{try_join, try_join3};
 use galley_domain::content_group::GroupPath;
 use galley_domain::event::{EventType, Occurrence, Window};
-use galley_domain::{ContentGroupId, EventId, Timestamp, WorkspaceId};
+use galley_domain::{ContentGroupId, ContentPieceId, EventId, Timestamp, WorkspaceId};
 
 use crate::content_groups;
 use crate::content_pieces::{comma_separated, in_list};
@@ -26,8 +26,8 @@ pub struct NewEvent {
     pub data: String,
     /// How it was before, where it moved from one group to another.
     pub data_before: Option<String>,
-    /// Of a piece that moved: the order that it had before; empty, where that is not known.
-    pub order_before: Option<String>,
+    /// The piece whose custom data `data` leaves out; readers get the current one.
+    pub custom_data_of: Option<ContentPieceId>,
 }
 
 /// An event as the whole workspace sees it.
@@ -87,7 +87,7 @@ pub async fn append(
         numbered.iter().map(|event| parameters(workspace, event, now)).collect();
     let inserted = tx.execute_each(
         "INSERT INTO events (workspace_id, sequence, id, type, created_at_ms, path_before,
-            path_after, data, data_before, order_before)
+            path_after, data, data_before, custom_data_of)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         &rows,
     );
@@ -178,7 +178,7 @@ fn parameters<'e>(
         path(occurrence.path_after()),
         &event.data,
         event.data_before.as_deref(),
-        event.order_before.as_deref()
+        event.custom_data_of
     ]
     .to_vec()
 }
@@ -339,11 +339,14 @@ pub async fn list_placed(
     bytes: usize,
 ) -> Result<(Vec<PlacedEvent>, bool)> {
     let sized = async {
-        let sql = "SELECT sequence,
-                CAST(octet_length(data) + COALESCE(octet_length(data_before), 0) AS BIGINT)
-            FROM events WHERE workspace_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3";
+        let sql = format!(
+            "SELECT e.sequence, CAST(octet_length(e.data) + COALESCE(octet_length(e.data_before), 0)
+                + COALESCE(octet_length({CUSTOM_DATA}), 0) AS BIGINT)
+             FROM events e WHERE e.workspace_id = ?1 AND e.sequence > ?2
+             ORDER BY e.sequence LIMIT ?3"
+        );
         let size = |row: &Row<'_>| Ok((row.int(0)?, usize::try_from(row.int(1)?).unwrap_or(0)));
-        let sizes = tx.query(sql, params![workspace, after, limit], size).await?;
+        let sizes = tx.query(&sql, params![workspace, after, limit], size).await?;
         let (mut last, mut read_bytes) = (after, 0);
         for (sequence, size) in sizes {
             if read_bytes >= bytes {
@@ -360,20 +363,22 @@ pub async fn list_placed(
     }
     let found = tx
         .query(
-            "SELECT sequence, id, type, created_at_ms, data, path_before, path_after, data_before
-             FROM events WHERE workspace_id = ?1 AND sequence > ?2 AND sequence <= ?4
-             ORDER BY sequence LIMIT ?3",
+            &format!(
+                "SELECT e.sequence, e.id, e.type, e.created_at_ms, e.data, {CUSTOM_DATA}, e.path_before, e.path_after, e.data_before FROM events e
+                 WHERE e.workspace_id = ?1 AND e.sequence > ?2 AND e.sequence <= ?4
+                 ORDER BY e.sequence LIMIT ?3"
+            ),
             params![workspace, after, limit, last],
             |row| {
                 let event = read(row)?;
                 let path = |column| Ok::<_, Error>(row.opt_parse_list(column)?.map(GroupPath::new));
                 let event_type = event.event_type.parse().map_err(Error::corrupt)?;
-                let occurrence = Occurrence::of(event_type, path(5)?, path(6)?);
+                let occurrence = Occurrence::of(event_type, path(6)?, path(7)?);
                 Ok(PlacedEvent {
                     event,
                     occurrence: occurrence
                         .ok_or_else(|| Error::corrupt("an event without its place"))?,
-                    data_before: row.opt_owned(7)?,
+                    data_before: row.opt_owned(8)?,
                 })
             },
         )
@@ -419,8 +424,22 @@ fn read(row: &Row<'_>) -> Result<Event> {
         id: row.parse(1)?,
         event_type: row.text(2)?.to_owned(),
         created_at: row.time(3)?,
-        data: row.text(4)?.to_owned(),
+        data: with_custom_data(row.text(4)?, row.opt_text(5)?),
     })
+}
+
+/// The custom data that `data` of the event `e` leaves out.
+pub(crate) const CUSTOM_DATA: &str = "(SELECT x.custom_data FROM content_piece_custom_data x
+    WHERE x.workspace_id = e.workspace_id AND x.content_piece_id = e.custom_data_of)";
+
+/// Fills in the custom data that an event's data leaves out.
+///
+/// In JSON text a member's name in unescaped quotes is part of no string, so that the first one is
+/// the member itself.
+pub(crate) fn with_custom_data(data: &str, custom_data: Option<&str>) -> String {
+    let Some(custom_data) = custom_data else { return data.to_owned() };
+    let value = serde_json::Value::from(custom_data);
+    data.replacen("\"customData\":null", &format!("\"customData\":{value}"), 1)
 }
 
 /// Lists the events after the one with number `after`, the oldest first.
@@ -431,8 +450,10 @@ pub async fn list(
     limit: i64,
 ) -> Result<Vec<Event>> {
     tx.query(
-        "SELECT sequence, id, type, created_at_ms, data FROM events
-         WHERE workspace_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3",
+        &format!(
+            "SELECT e.sequence, e.id, e.type, e.created_at_ms, e.data, {CUSTOM_DATA} FROM events e WHERE e.workspace_id = ?1 AND e.sequence > ?2
+             ORDER BY e.sequence LIMIT ?3"
+        ),
         params![workspace, after, limit],
         read,
     )

@@ -27,7 +27,6 @@ mod whole;
 
 pub mod content_groups;
 pub mod content_piece_list;
-pub mod content_piece_ranks;
 pub mod content_piece_variants;
 pub mod content_pieces;
 pub mod deliveries;

@@ -67,6 +67,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "line bounds",
         sql: include_str!("../migrations/0010_line_bounds.sql"),
     },
+    Migration {
+        version: 11,
+        name: "order spreads",
+        sql: include_str!("../migrations/0011_order_spreads.sql"),
+    },
 ];
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -168,8 +168,9 @@ enum What {
 const CONTENT: [&str; 4] = ["content_group_paths", "content_groups", "tags", "variants"];
 
 /// Tables of pieces, whose rows belong to one each.
-const PIECES: [&str; 8] = [
+const PIECES: [&str; 9] = [
     "content_piece_contents",
+    "content_piece_custom_data",
     "content_piece_members",
     "content_piece_tags",
     "content_piece_variant_contents",
@@ -180,7 +181,7 @@ const PIECES: [&str; 8] = [
 ];
 
 /// Tables of which no answer is remembered ([`crate::Database::moment`] says which those may be).
-const NOT_REMEMBERED: [&str; 13] = [
+const NOT_REMEMBERED: [&str; 14] = [
     "deliveries",
     "delivery_leases",
     "event_matches",
@@ -189,6 +190,7 @@ const NOT_REMEMBERED: [&str; 13] = [
     "invites",
     "key_check",
     "mails",
+    "order_spreads",
     "schema_migrations",
     "webhook_queues",
     "webhook_recoveries",

@@ -1,6 +1,6 @@
 //! White space as HTML collapses it: space, tab, line feed, form feed, carriage return.
 //!
-//! Scripts, and so the reference, know more of it in some places: see `is_script_space`.
+//! Scripts count more characters, and the reference is one: see `is_script_space`.
 
 use std::borrow::Cow;
 
@@ -25,13 +25,13 @@ pub(crate) fn trimmed_len(text: &str) -> usize {
     text.bytes().rposition(|byte| !is_space(byte)).map_or(0, |last| last + 1)
 }
 
-/// Whether a script's `\s` and `trim` take a character for white space: they include the no-break
-/// space and its kin, and U+FEFF, but not U+0085, which Unicode counts.
+/// Holds for the white space of a script's `\s` and `trim`: that of Unicode, the no-break space
+/// included, and U+FEFF, but not U+0085.
 pub(crate) fn is_script_space(c: char) -> bool {
     (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}'
 }
 
-/// Whether a script's `\S` finds nothing in the text, which is wider than `is_blank`.
+/// Holds for a text in which a script's `\S` finds nothing, which is wider than `is_blank`.
 pub(crate) fn is_invisible(text: &str) -> bool {
     text.chars().all(is_script_space)
 }

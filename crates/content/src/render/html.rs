@@ -16,10 +16,10 @@ use crate::tree::{Step, Tree};
 /// TipTap doesn't render this, and loses the white space.
 const KEEP_SPACE: &str = " style=\"white-space: pre-wrap\"";
 
-/// At the end of a block whose last text ends in white space.
+/// A text node of its own at the end of a block that ends in white space.
 ///
-/// Readers cut the white space off the last text node of a block, whatever its style, and off no
-/// other. The comment makes the space a node of its own, so that it is what gets cut.
+/// Parsers cut white space off the last text node of a block, whatever its style, and off no other.
+/// The comment keeps this space apart from the text before it, so the cut takes this space alone.
 const CUT_SPACE: &str = "<!-- --> ";
 
 /// The width of a column that has none, in pixels.

@@ -13,7 +13,7 @@ pub(crate) enum Space {
     Plain,
     /// A style that keeps it.
     Kept,
-    /// The same, and one more text behind it, as white space is cut from the last text regardless of
+    /// The same, and one more space behind the text: parsers cut the end of the last text whatever
     /// the style.
     KeptAtEnd,
 }

@@ -103,8 +103,8 @@ const TEXTS: &[&str] = &[
     "<!-- --> ",
 ];
 
-/// What the texts of generated trees are made of: all that any of HTML, Markdown, Unicode and scripts
-/// takes for white space, but for line ends.
+/// The parts of the texts of generated trees: all that HTML, Markdown, Unicode or scripts take for
+/// white space, but for line ends.
 const CHARACTERS: &[&str] = &[
     " ", " ", "a", "b c", "*", "_", "#", "\t", "\u{b}", "\u{c}", "\u{1c}", "\u{85}", "\u{a0}",
     "\u{1680}", "\u{180e}", "\u{2003}", "\u{200b}", "\u{2028}", "\u{2028}", "\u{2029}", "\u{202f}",

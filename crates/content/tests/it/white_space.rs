@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support;
 
-/// Texts that a reader could take for blank, begin or end with what it cuts, or hold what collapses.
+/// Texts that parsers could take for blank, or cut at an end, or collapse.
 /// Line ends are left out: outside a code block they become line breaks.
 const TEXTS: &[&str] = &[
     " ",
@@ -107,7 +107,7 @@ fn white_space_of_every_textblock_survives_markdown() {
 }
 
 #[test]
-fn a_space_behind_the_last_text_is_what_readers_cut() {
+fn a_space_apart_behind_the_last_text_is_what_parsers_cut() {
     let heading =
         |text: &str| json!([{ "type": "heading", "content": [{ "type": "text", "text": text }] }]);
     assert_eq!(

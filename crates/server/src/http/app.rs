@@ -1,8 +1,7 @@
 //! What every handler has at hand.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -13,9 +12,7 @@ use galley_delivery::{Sender, SenderLimits};
 use galley_domain::address_policy::AddressPolicy;
 use galley_domain::{Invalid, WorkspaceId};
 use galley_mail::Mailer;
-use galley_storage::content_piece_ranks::{self, RankedList, Ranks};
-use galley_storage::{Database, Error as StorageError, Tx};
-use quick_cache::sync::Cache;
+use galley_storage::{Database, Error as StorageError};
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -97,10 +94,6 @@ struct Parts {
     limits: Limits,
     key: SecretKey,
     answers: Answers,
-    /// Of the lists in which somebody has gone far lately.
-    ranks: Cache<RankedList, Arc<Ranks>>,
-    /// Those that are being made.
-    ranking: Mutex<HashSet<RankedList>>,
     rate_limit: RateLimit,
     token_use: TokenUse,
     sender: Arc<Sender>,
@@ -126,9 +119,6 @@ const MADE_OF: usize = 2;
 
 /// The most bytes of a tree as JSON: several times what the largest sensible HTML makes.
 const TREE_MAX: usize = 16 * 1024 * 1024;
-
-/// Of how many lists it is remembered how many pieces stand before a place: some 100 KB for a million pieces.
-const RANKS_MAX: usize = 64;
 
 /// From this size on a document is worked on beside the threads that serve requests.
 const INLINE_CONTENT_MAX: usize = 32 * 1024;
@@ -156,8 +146,6 @@ impl App {
             database,
             environment,
             answers: Answers::new(limits.answers_max),
-            ranks: Cache::new(RANKS_MAX),
-            ranking: Mutex::default(),
             limits,
             key,
             rate_limit,
@@ -192,32 +180,6 @@ impl App {
     /// What was answered lately.
     pub(crate) fn answers(&self) -> &Answers {
         &self.0.answers
-    }
-
-    /// How many pieces stand before a place, of the lists in which somebody has gone far lately.
-    pub(crate) fn ranks(&self) -> &Cache<RankedList, Arc<Ranks>> {
-        &self.0.ranks
-    }
-
-    /// Makes the ranks of a list for those who come next, beside the requests.
-    pub(crate) fn make_ranks(&self, list: RankedList) {
-        if !self.ranking().insert(list) {
-            return;
-        }
-        let app = self.clone();
-        tokio::spawn(async move {
-            let now = app.environment().now();
-            let make = async move |tx: &Tx<'_>| content_piece_ranks::make(tx, list, now).await;
-            match app.database().read_much::<_, StorageError, _>("ranks.make", make).await {
-                Ok(ranks) => app.ranks().insert(list, Arc::new(ranks)),
-                Err(error) => tracing::debug!(%error, "a list's ranks could not be made"),
-            }
-            app.ranking().remove(&list);
-        });
-    }
-
-    fn ranking(&self) -> MutexGuard<'_, HashSet<RankedList>> {
-        self.0.ranking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many requests each token may send.

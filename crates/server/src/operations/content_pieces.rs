@@ -1,8 +1,10 @@
 //! Making, changing and deleting content pieces.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
+use futures_util::future::try_join;
 use galley_content::Tree;
 use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{
@@ -10,11 +12,13 @@ use galley_domain::content_piece::{
 };
 use galley_domain::event::Occurrence;
 use galley_domain::variant::{ContentPieceOverrides, Variant, VariantName};
-use galley_domain::{ContentGroupId, ContentPieceId, Invalid, TagId, WorkspaceMemberId};
+use galley_domain::{
+    ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId, WorkspaceId, WorkspaceMemberId,
+};
 use galley_storage::content_piece_variants::Override;
 use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
-use galley_storage::ordering::{self, FreePlace, Place};
+use galley_storage::ordering::{self, Place, SpreadPlan};
 use galley_storage::{
     Tx, WriteTx, content_groups, content_piece_variants, content_pieces, variants,
 };
@@ -100,7 +104,12 @@ pub async fn create(
     scope: &Scope,
     new: &NewContentPiece,
 ) -> Result<Kept, Error> {
-    let path = content_groups::path(tx, scope.workspace, new.content_group_id).await?;
+    // Sent together. What follows reads the keys that the lock holds still.
+    let ((), path) = try_join(
+        ordering::lock(tx, scope.workspace),
+        content_groups::path(tx, scope.workspace, new.content_group_id),
+    )
+    .await?;
     let referenced = Referenced::find(tx, scope.workspace, &new.fields.tags, &new.fields.members);
     let referenced = referenced.await?;
     let reference = find_reference(tx, scope, new.reference_id).await?;
@@ -113,7 +122,7 @@ pub async fn create(
     }
     Error::refuse(issues)?;
     let random = environment.random();
-    let place = match &reference {
+    let order = match &reference {
         Some(reference) => {
             ordering::after(tx, scope.workspace, &place_of(reference), random).await?
         }
@@ -123,7 +132,7 @@ pub async fn create(
     let piece = ContentPiece {
         id: ContentPieceId::new(environment.new_id()),
         content_group_id: new.content_group_id,
-        order: place.order.clone(),
+        order,
         placed_at: now,
         fields: new.fields.clone(),
         version: 1,
@@ -131,10 +140,9 @@ pub async fn create(
         updated_at: now,
     };
     content_pieces::insert(tx, scope.workspace, &piece, &new.content).await?;
-    let mut happened = neighbours_moved(tx, environment, scope, &place.rewritten).await?;
     let data = ContentPieceBody::event_data(&piece, &referenced, None);
-    happened.push(event(environment, Occurrence::PieceAdded(path), data, None));
-    events::append(tx, scope.workspace, &happened, now).await?;
+    let added = event(environment, Occurrence::PieceAdded(path), data, None);
+    events::append(tx, scope.workspace, &[added], now).await?;
     Ok(Kept { piece, referenced })
 }
 
@@ -149,6 +157,7 @@ pub async fn restore(
     overrides: &[Override],
 ) -> Result<bool, Error> {
     let workspace = scope.workspace;
+    ordering::lock(tx, workspace).await?;
     if content_pieces::find(tx, workspace, piece.id).await?.is_some() {
         return Ok(false);
     }
@@ -169,7 +178,7 @@ pub async fn restore(
     Error::refuse(missing_references(&piece.fields, &referenced))?;
     let mut piece = piece.clone();
     if ordering::is_taken(tx, workspace, &piece.order).await? {
-        piece.order = ordering::at_the_end(tx, workspace, environment.random()).await?.order;
+        piece.order = ordering::at_the_end(tx, workspace, environment.random()).await?;
     }
     content_pieces::insert(tx, workspace, &piece, content).await?;
     for (variant, overrides, content) in overrides {
@@ -209,6 +218,10 @@ pub async fn update(
     update: &ContentPieceUpdate,
     expected: &Expected,
 ) -> Result<Kept, Error> {
+    if update.content_group_id.is_some() || update.reference_id.is_some() {
+        // Before any row is locked: a background slice locks in this order, too.
+        ordering::lock(tx, scope.workspace).await?;
+    }
     let variant = match &update.variant {
         Some(name) => {
             let found = variants::find_named_to_override(tx, scope.workspace, name).await?;
@@ -251,32 +264,24 @@ pub async fn update(
     if fields == before.fields && place.is_none() && !content_changed && !variant_changed {
         return Ok(Kept { piece: ContentPiece { fields: shown, ..before }, referenced });
     }
-    let place =
-        place.unwrap_or_else(|| FreePlace { order: before.order.clone(), rewritten: Vec::new() });
-    // The piece may have been its new place's neighbour, and have been moved for it.
-    let (own, neighbours): (Vec<_>, Vec<_>) =
-        place.rewritten.into_iter().partition(|piece| piece.id == before.id);
-    let stored = own.first().unwrap_or(&before);
+    let order = place.unwrap_or_else(|| before.order.clone());
     let now = environment.now();
     let piece = ContentPiece {
         content_group_id: group,
-        placed_at: if place.order == before.order { before.placed_at } else { now },
-        order: place.order,
+        placed_at: if order == before.order { before.placed_at } else { now },
+        order,
         fields,
-        version: stored.version + 1,
+        version: before.version + 1,
         updated_at: now.max(before.updated_at),
         ..before.clone()
     };
-    content_pieces::update(tx, scope.workspace, stored, &piece).await?;
+    content_pieces::update(tx, scope.workspace, &before, &piece).await?;
     if let Some(ChangedVariant { variant, after, .. }) = &variant
         && variant_changed
     {
         content_piece_variants::update(tx, scope.workspace, piece.id, variant.id, after).await?;
     }
-    let mut happened = neighbours_moved(tx, environment, scope, &neighbours).await?;
     let key = variant.as_ref().map(|variant| &variant.variant.key);
-    let moved = piece.order != before.order || path != path_before;
-    let order_before = moved.then(|| before.order.as_str().to_owned());
     let data_before = if path == path_before {
         None
     } else {
@@ -291,8 +296,7 @@ pub async fn update(
     let data = ContentPieceBody::event_data(&piece, &referenced, key);
     let occurrence = Occurrence::PieceUpdated { before: path_before, after: path };
     let updated = event(environment, occurrence, data, data_before);
-    happened.push(NewEvent { order_before, ..updated });
-    events::append(tx, scope.workspace, &happened, now).await?;
+    events::append(tx, scope.workspace, &[updated], now).await?;
     Ok(Kept { piece, referenced })
 }
 
@@ -401,7 +405,7 @@ async fn new_place(
     group: ContentGroupId,
     update: &ContentPieceUpdate,
     reference: Option<ContentPiece>,
-) -> Result<Option<FreePlace>, Error> {
+) -> Result<Option<OrderKey>, Error> {
     let workspace = scope.workspace;
     let moves_group = group != piece.content_group_id;
     let random = environment.random();
@@ -519,21 +523,33 @@ pub(crate) fn unknown_item(field: &str, index: usize, what: &str) -> Issue {
     Issue::unknown_reference(vec![Step::Field(field.to_owned()), Step::Item(index)], what)
 }
 
-/// The events of neighbours that had to move for a new place.
-async fn neighbours_moved(
+/// Gives the next pieces of a workspace whose order keys have grown long new ones, with an event
+/// each; returns whether there may be more to do.
+///
+/// The events leave custom data out, so that the transaction stays small: readers fill it in.
+pub(crate) async fn spread_order_keys(
     tx: &WriteTx<'_>,
     environment: &Environment,
-    scope: &Scope,
-    neighbours: &[ContentPiece],
-) -> Result<Vec<NewEvent>, Error> {
-    let mut happened = Vec::new();
-    for piece in neighbours {
-        let path = content_groups::path(tx, scope.workspace, piece.content_group_id).await?;
-        let referenced = Referenced::of(tx, scope.workspace, [piece].into_iter()).await?;
+    workspace: WorkspaceId,
+    plan: Option<&SpreadPlan>,
+) -> Result<bool, Error> {
+    let Some(moved) = ordering::spread_slice(tx, workspace, plan).await? else { return Ok(false) };
+    let referenced = Referenced::of(tx, workspace, moved.iter()).await?;
+    let mut paths: HashMap<ContentGroupId, GroupPath> = HashMap::new();
+    let mut happened = Vec::with_capacity(moved.len());
+    for piece in &moved {
+        let path = match paths.entry(piece.content_group_id) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(new) => {
+                let path = content_groups::path(tx, workspace, piece.content_group_id).await?;
+                new.insert(path).clone()
+            }
+        };
         let occurrence = Occurrence::PieceUpdated { before: path.clone(), after: path };
         let data = ContentPieceBody::event_data(piece, &referenced, None);
-        let moved = event(environment, occurrence, data, None);
-        happened.push(NewEvent { order_before: Some(String::new()), ..moved });
+        let updated = event(environment, occurrence, data, None);
+        happened.push(NewEvent { custom_data_of: Some(piece.id), ..updated });
     }
-    Ok(happened)
+    events::append(tx, workspace, &happened, environment.now()).await?;
+    Ok(true)
 }

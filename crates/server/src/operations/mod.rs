@@ -125,5 +125,5 @@ fn event(
     data_before: Option<String>,
 ) -> NewEvent {
     let id = EventId::new(environment.new_id());
-    NewEvent { id, occurrence, data, data_before, order_before: None }
+    NewEvent { id, occurrence, data, data_before, custom_data_of: None }
 }

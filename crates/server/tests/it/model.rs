@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
+use galley_domain::WorkspaceId;
+use galley_storage::{Tx, ordering};
 use galley_testing::on_both_engines;
 use galley_testing::proof::{figure, size};
 use proptest::prelude::*;
@@ -55,6 +57,11 @@ enum Step {
         tags: Option<Option<Vec<Pick>>>,
         group: Option<Pick>,
         place: Place,
+    },
+    /// Pieces that are each made between the two made before, until their order keys grow long.
+    Crowd {
+        piece: Pick,
+        count: u8,
     },
     DeletePiece {
         piece: Pick,
@@ -144,6 +151,10 @@ fn step() -> impl Strategy<Value = Step> {
             Step::ChangePiece { piece, variant, title, tags, group, place }
         }),
         2 => pick().prop_map(|piece| Step::DeletePiece { piece }),
+        1 => prop::option::weighted(0.1, (pick(), 60..120_u8)).prop_map(|crowd| {
+            let (piece, count) = crowd.unwrap_or_default();
+            Step::Crowd { piece, count }
+        }),
         3 => prop::option::weighted(0.7, pick()).prop_map(|parent| Step::MakeGroup { parent }),
         3 => (pick(), prop::option::weighted(0.8, pick()))
             .prop_map(|(group, parent)| Step::MoveGroup { group, parent }),
@@ -259,6 +270,7 @@ impl Happened {
 /// A workspace as it should be.
 struct World<'s> {
     service: &'s Service,
+    workspace: WorkspaceId,
     token: String,
     limited: String,
     first_group: String,
@@ -274,13 +286,15 @@ struct World<'s> {
     /// Identifiers of what is gone.
     gone: Vec<String>,
     made: usize,
+    /// Since order keys have grown long they may be changed after any step.
+    is_crowded: bool,
 }
 
 type Checked = Result<(), TestCaseError>;
 
 impl<'s> World<'s> {
     async fn new(service: &'s Service) -> Self {
-        let Workspace { token, group, .. } = service.other_workspace().await;
+        let Workspace { made, token, group } = service.other_workspace().await;
         let roles = service.send_as(&token, Method::GET, "/roles/list", None).await;
         let names = roles.column("id").into_iter().zip(roles.column("name")).collect();
         let path = "/workspace-memberships/list-members";
@@ -301,6 +315,7 @@ impl<'s> World<'s> {
         assert_eq!(happened.body, json!([]), "nothing has happened yet");
         Self {
             service,
+            workspace: made.workspace,
             limited: text(&limited.body["token"]),
             token,
             first_group: group.clone(),
@@ -314,6 +329,7 @@ impl<'s> World<'s> {
             happened: Vec::new(),
             gone: vec!["cp_0000000000000000000000000000".to_owned(), "nothing".to_owned()],
             made: 0,
+            is_crowded: false,
         }
     }
 
@@ -471,6 +487,24 @@ impl<'s> World<'s> {
                 };
                 let title = title.map(|title| title.map(|number| format!("title {number}")));
                 self.change(&id, variant, title, tags, group, reference).await?;
+            }
+            Step::Crowd { piece, count } => {
+                let mut before = self.pick_piece(*piece);
+                let Some(at) = self.pieces.iter().position(|one| one.id == before) else {
+                    return Ok(());
+                };
+                let group = self.pieces[at].group.clone();
+                self.is_crowded = true;
+                for number in 0..*count {
+                    let body = self.piece_body(&group, &[], Some(&before));
+                    let made = self.send(Method::POST, "/content-pieces", Some(&body), 201).await?;
+                    let at = self.pieces.iter().position(|one| one.id == before).unwrap();
+                    self.made(at + 1, &made, &body);
+                    if number % 2 == 0 {
+                        before = text(&made["id"]);
+                    }
+                    self.follow_spreads().await?;
+                }
             }
             Step::DeletePiece { piece } => {
                 let id = self.pick_piece(*piece);
@@ -776,6 +810,39 @@ impl<'s> World<'s> {
         let (id, path) = (piece.id.clone(), self.path(&piece.group));
         self.pieces.insert(at, piece);
         self.happen("contentPieceAdded", &id, None, Some(path));
+    }
+
+    /// Waits until order keys that have grown long are spread out, and takes in that these pieces
+    /// were changed; each is then as its last event says.
+    async fn follow_spreads(&mut self) -> Checked {
+        let started = Instant::now();
+        let workspace = self.workspace;
+        let is_pending = async move |tx: &Tx<'_>| {
+            let pending = ordering::pending_spreads(tx).await?;
+            Ok(pending.iter().any(|one| one.workspace == workspace))
+        };
+        while self.service.read(is_pending).await {
+            let late = started.elapsed() > EXPANDED_MAX;
+            prop_assert!(!late, "order keys are not spread out");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let path = format!("/events?perPage=1000&after={}", self.happened.len());
+        let told = self.get(&path).await?;
+        let mut last = HashMap::new();
+        for event in told.as_array().unwrap() {
+            let id = text(&event["data"]["id"]);
+            prop_assert_eq!(&event["type"], "contentPieceUpdated");
+            let Some(piece) = self.pieces.iter().find(|one| one.id == id) else {
+                return Err(TestCaseError::fail(format!("nobody expects {event}")));
+            };
+            let path = self.path(&piece.group);
+            self.happen("contentPieceUpdated", &id, Some(path.clone()), Some(path));
+            last.insert(id, event["data"].clone());
+        }
+        for (id, data) in last {
+            prop_assert_eq!(data, self.get(&format!("/content-pieces?id={id}")).await?);
+        }
+        Ok(())
     }
 
     fn remove_piece(&mut self, at: usize) {
@@ -1122,6 +1189,9 @@ async fn run(service: &Service, steps: &[Step]) -> Checked {
     let mut world = World::new(service).await;
     for (number, step) in steps.iter().enumerate() {
         world.take(step).await?;
+        if world.is_crowded {
+            world.follow_spreads().await?;
+        }
         if number % 40 == 39 {
             world.check().await?;
         }

@@ -1,8 +1,10 @@
 //! Where pieces stand: new ones, moved ones, and many at the same place at once.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use galley_storage::{Tx, ordering};
 use galley_testing::on_both_engines;
 use galley_testing::proof::size;
 use serde_json::{Value, json};
@@ -105,19 +107,23 @@ on_both_engines! {
         assert!(orders.iter().all(|order| order.len() < 64), "{orders:?}");
     }
 
-    async fn a_zigzag_of_inserts_spreads_its_neighbours_out(store: TestStore) {
+    async fn keys_that_a_zigzag_of_inserts_made_long_are_spread_out(store: TestStore) {
         let service = Service::start(store).await;
+        let tag = service.create("/tags", &json!({"label": "a", "color": "red"})).await;
         let mut before = service.create("/content-pieces", &service.piece("first")).await;
         let mut expected_left = vec!["first".to_owned()];
         let mut expected_right = vec!["last".to_owned()];
         service.create("/content-pieces", &service.piece("last")).await;
-        let mut longest = 0;
+        let (mut longest, mut inserted) = (0, 0);
         // Always between the two pieces made last: the pattern that no choice of keys can keep short.
         for round in 0..700 {
             let slug = format!("z{round}");
             let mut body = service.piece(&slug);
             body["referenceId"] = json!(before);
+            body["tags"] = json!([tag]);
+            body["customData"] = json!(json!({"round": round, "text": "\"customData\":null"}).to_string());
             let id = service.create("/content-pieces", &body).await;
+            inserted += 1;
             let piece = service.get(&format!("/content-pieces?id={id}")).await;
             longest = longest.max(piece.body["order"].as_str().unwrap().len());
             if round % 2 == 0 {
@@ -130,9 +136,34 @@ on_both_engines! {
         expected_right.reverse();
         expected_left.extend(expected_right);
         assert_eq!(slugs(&service, "").await, expected_left);
-        assert!(longest <= 200, "{longest}");
-        let orders = service.get("/content-pieces/list?perPage=1000").await.column("order");
+        assert!(longest < 256, "{longest}");
+        let started = Instant::now();
+        let pending = async |tx: &Tx<'_>| ordering::pending_spreads(tx).await;
+        while !service.read(pending).await.is_empty() {
+            assert!(started.elapsed() < Duration::from_secs(30), "keys stay long");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let pieces = service.get("/content-pieces/list?perPage=1000").await;
+        assert_eq!(pieces.column("slug"), expected_left);
+        let tagged = slugs(&service, &format!("tagId={tag}")).await;
+        assert_eq!(tagged, expected_left[1..expected_left.len() - 1]);
+        let orders = pieces.column("order");
         assert!(orders.windows(2).all(|pair| pair[0] < pair[1]), "bytewise order is list order");
+        assert!(orders.iter().all(|order| order.len() <= 64));
+        // Each piece is as its last event says, also its custom data.
+        let events = service.events_after(0).await;
+        let sequences: Vec<i64> = events.iter().map(|event| event.sequence).collect();
+        assert_eq!(sequences, (1..=sequences.len() as i64).collect::<Vec<_>>());
+        let mut last: HashMap<String, Value> = HashMap::new();
+        for event in &events {
+            let data: Value = serde_json::from_str(&event.data).unwrap();
+            last.insert(data["id"].as_str().unwrap().to_owned(), data);
+        }
+        for piece in pieces.body.as_array().unwrap() {
+            assert_eq!(last[piece["id"].as_str().unwrap()], *piece);
+        }
+        let moved = events.len() - inserted - 2;
+        assert!(moved > 0 && moved < inserted * 60, "{moved} moved for {inserted}");
     }
 
     async fn many_writers_at_one_place_all_succeed(store: TestStore) {

@@ -52,10 +52,12 @@ on_both_engines! {
     }
 }
 
-/// Without those of deliveries and mails, which are looked for, or counted, now and then.
+/// Without those of deliveries, mails and order keys, which are looked for, or counted, now and then.
 pub(crate) fn of_requests(mut statements: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let is_background = |sql: &str| {
-        ["webhook_queues", "FROM mails", "last_used_at_ms ="].iter().any(|one| sql.contains(one))
+        ["webhook_queues", "order_spreads", "FROM mails", "last_used_at_ms ="]
+            .iter()
+            .any(|one| sql.contains(one))
     };
     statements.retain(|sql, _| !is_background(sql));
     statements

@@ -1,8 +1,6 @@
 //! Every function of the store does the same on both engines, by statements that both can prepare
 //! and that find their rows by an index.
 
-use std::sync::Arc;
-
 use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
 use galley_domain::content_piece::{ContentPiece, Slug, Title};
 use galley_domain::event::Occurrence;
@@ -13,7 +11,6 @@ use galley_domain::variant::{
 };
 use galley_domain::{ContentGroupId, EventId, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::content_piece_list::{self, ListQuery, Sort, SortKey};
-use galley_storage::content_piece_ranks::{self, RankedList};
 use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
 use galley_storage::ordering::{self, Place};
@@ -116,11 +113,12 @@ async fn pieces(tx: &WriteTx<'_>, open: &Given, member: WorkspaceMemberId) -> Re
         content_pieces::find_visible(tx, workspace, first.id, Some(&elsewhere), whole).await?;
     assert_eq!(seen, None);
 
+    ordering::lock(tx, workspace).await?;
     let place = Place { id: first.id, order: first.order.clone(), placed_at: first.placed_at };
     let end = ordering::at_the_end(tx, workspace, 3).await?;
-    assert!(end.order > first.order);
+    assert!(end > first.order);
     let mut second = open.second.clone();
-    second.order = end.order;
+    second.order = end;
     content_pieces::insert(tx, workspace, &second, "{}").await?;
     let last = ordering::last(tx, workspace).await?.expect("there are pieces");
     assert_eq!(last.id, second.id);
@@ -133,8 +131,8 @@ async fn pieces(tx: &WriteTx<'_>, open: &Given, member: WorkspaceMemberId) -> Re
     let in_group = ordering::next_in_group(tx, workspace, open.group, None).await?;
     assert_eq!(in_group, Some(place.clone()));
     let between = ordering::after(tx, workspace, &place, 3).await?;
-    assert!(between.order > first.order && between.order < second.order);
-    assert!(ordering::before(tx, workspace, &place, 3).await?.order < first.order);
+    assert!(between > first.order && between < second.order);
+    assert!(ordering::before(tx, workspace, &place, 3).await? < first.order);
 
     let mut renamed = first.clone();
     renamed.fields.title = Title::parse("Other").unwrap();
@@ -261,7 +259,7 @@ async fn in_variant(
     assert!(variants::delete(tx, workspace, french.id).await?);
     assert_eq!(version().await?, before + 4);
     assert_eq!(find(french.id).await?, None);
-    Ok(())
+    Box::pin(spreads(tx, open)).await
 }
 
 /// A list of all pieces.
@@ -280,15 +278,30 @@ fn everything() -> ListQuery {
     }
 }
 
-/// How many pieces stand before which.
-async fn ranks(tx: &WriteTx<'_>, open: &Given) -> Result<(), Error> {
-    for group in [None, Some(open.group)] {
-        let list = RankedList { workspace: open.workspace, group };
-        let ranks = Arc::new(content_piece_ranks::make(tx, list, NOW).await?);
-        assert_eq!(ranks.find(1, false), (None, 1));
-        let again = content_piece_ranks::bring_up(tx, list, ranks.clone(), NOW).await?;
-        assert_eq!(again, Some(ranks));
+/// Order keys, spread out; what is moved stays in its order.
+async fn spreads(tx: &WriteTx<'_>, open: &Given) -> Result<(), Error> {
+    assert_eq!(ordering::spread_slice(tx, open.workspace, None).await?, None);
+    let around = galley_domain::OrderKey::from_stored("V0000");
+    let sql = "INSERT INTO order_spreads (workspace_id, around) VALUES (?1, ?2)";
+    tx.execute(sql, &[open.workspace.into(), (&around).into()]).await?;
+    let pending = ordering::pending_spreads(tx).await?;
+    assert_eq!(pending.len(), 1);
+    assert_eq!(
+        (pending[0].workspace, pending[0].unplanned.as_ref()),
+        (open.workspace, Some(&around))
+    );
+    let mut random = 0_u32;
+    let plan = ordering::plan_spread(tx, open.workspace, &around, || {
+        random = u32::wrapping_add(random, 1 << 28);
+        random
+    });
+    let plan = plan.await?;
+    let mut moved = 0;
+    while let Some(slice) = ordering::spread_slice(tx, open.workspace, Some(&plan)).await? {
+        moved += slice.len();
     }
+    assert_eq!(moved, 2);
+    assert_eq!(ordering::pending_spreads(tx).await?, []);
     Ok(())
 }
 
@@ -299,7 +312,6 @@ async fn lists(
     tag: &Tag,
     variant: Option<VariantId>,
 ) -> Result<(), Error> {
-    Box::pin(ranks(tx, open)).await?;
     let keys =
         [SortKey::Order, SortKey::Date, SortKey::CreatedAt, SortKey::UpdatedAt, SortKey::Title];
     for (key, descending) in keys.into_iter().flat_map(|key| [(key, false), (key, true)]) {
@@ -346,7 +358,7 @@ async fn told(
         occurrence,
         data: "{}".to_owned(),
         data_before: None,
-        order_before: None,
+        custom_data_of: None,
     };
     let two = [new(Occurrence::PieceAdded(path.clone())), new(Occurrence::PieceRemoved(path))];
     events::append(tx, workspace, &two, NOW).await?;

@@ -78,7 +78,7 @@ async fn happen_as(open: &Open, ids: &[EventId], now: Timestamp) {
         occurrence: Occurrence::MemberAdded,
         data: DATA.to_owned(),
         data_before: None,
-        order_before: None,
+        custom_data_of: None,
     };
     let events: Vec<NewEvent> = ids.iter().map(new).collect();
     let append = async move |tx: &WriteTx<'_>| events::append(tx, workspace, &events, now).await;

@@ -16,6 +16,7 @@ mod conformance;
 mod deliveries;
 mod moments;
 mod opening;
+mod ordering;
 mod people;
 mod plans;
 mod portability;

@@ -46,8 +46,13 @@ pub(crate) fn check<'s>(statements: impl Iterator<Item = &'s String>) {
 
 fn features(sql: &str) -> Vec<&'static str> {
     let mut features = Vec::new();
-    let locks =
-        ["`FOR UPDATE SKIP LOCKED`", "`FOR UPDATE`", "`FOR NO KEY UPDATE`", "`FOR KEY SHARE`"];
+    let locks = [
+        "`FOR UPDATE SKIP LOCKED`",
+        "`FOR UPDATE`",
+        "`FOR NO KEY UPDATE`",
+        "`FOR KEY SHARE`",
+        "`FOR SHARE`",
+    ];
     features.extend(locks.into_iter().find(|lock| sql.contains(lock.trim_matches('`'))));
     for (words, feature) in [("ON CONFLICT", "`ON CONFLICT`"), ("RETURNING", "`RETURNING`")] {
         features.extend(sql.contains(words).then_some(feature));

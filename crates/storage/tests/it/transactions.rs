@@ -72,7 +72,7 @@ on_both_engines! {
                         let mut piece = piece.clone();
                         // A step that all choose alike, so that they do meet.
                         piece.order =
-                            galley_storage::ordering::at_the_end(tx, workspace, 0).await?.order;
+                            galley_storage::ordering::at_the_end(tx, workspace, 0).await?;
                         content_pieces::insert(tx, workspace, &piece, "{}").await
                     };
                     open.database.write::<_, Error, _>("append", write).await.unwrap();

@@ -47,7 +47,7 @@ pub(crate) fn text(text: &str, around: Around) -> String {
             ':' if next == Some('/') || ends_with_scheme(&escaped) => escaped.push_str(SPLIT),
             '.' if ends_with_www(&escaped) => escaped.push_str(SPLIT),
             '\u{b}' if around.in_table => {
-                // At the edge of a cell it would be cut like a space.
+                // The parser of tables cuts it off the edge of a cell, as it does a space.
                 escaped.push_str("&#11;");
                 previous = Some(c);
                 continue;

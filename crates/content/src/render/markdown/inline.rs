@@ -271,17 +271,17 @@ fn is_sound(pieces: &[Piece], at: usize) -> bool {
     flanked && apart && !ambiguous && !same_again
 }
 
-/// Whether Markdown may count a character as punctuation. Inside a delimiter, to think so of too
-/// many only means more HTML.
+/// Holds for each character that Markdown may count as punctuation. Inside a delimiter, a character
+/// too many only makes more HTML.
 fn may_be_punctuation(c: char) -> bool {
     !c.is_alphanumeric() && !c.is_whitespace()
 }
 
-/// Whether Markdown counts a character as punctuation for sure: it does Unicode's punctuation and
-/// symbols. Outside a delimiter, to think so of too few only means more HTML.
+/// Holds for characters that Markdown counts as punctuation for sure: punctuation and symbols of
+/// Unicode. Outside a delimiter, a character too few only makes more HTML.
 ///
-/// The blocks below hold little else. A combining mark or a control character is neither
-/// punctuation nor a letter.
+/// The ranges below hold, besides these, letters, digits and spaces alone. Combining marks and
+/// control characters are in none of them, as Markdown doesn't count them.
 fn is_punctuation(c: char) -> bool {
     c.is_ascii_punctuation()
         || may_be_punctuation(c)

@@ -1,14 +1,11 @@
 //! `GET /content-pieces/list`
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::response::Response;
 use galley_domain::variant::VariantName;
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId};
 use galley_storage::Tx;
 use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
-use galley_storage::content_piece_ranks::{self, RankedList};
 use galley_storage::content_pieces::{self, View};
 
 use super::format::{Format, FormatParameters};
@@ -24,9 +21,6 @@ use crate::http::query::{Id, Query};
 use crate::http::response;
 use crate::operations::{Scope, variants};
 use crate::representation::content_piece::{ContentPieceBody, Referenced};
-
-/// From so many pieces on it is worth while to know how many stand before a place.
-const DEEP: i64 = 2_000;
 
 /// How many groups one request names at the most.
 const GROUPS_MAX: usize = 100;
@@ -60,29 +54,16 @@ pub(crate) async fn handle(
     let sorts_all = variant.is_some() && matches!(asked.sort.key, SortKey::Date | SortKey::Title);
     let scope = actor.scope();
     let sort = asked.sort;
-    let ranked = asked.ranked_list(&scope).filter(|_| page.offset(has_cursor) >= DEEP);
-    let known = ranked.and_then(|list| app.ranks().get(&list));
-    let is_far = page.is_heavy(has_cursor) && known.is_none();
-    let heavy = is_far || sorts_all || page.is_large();
-    let now = app.environment().now();
+    let heavy = page.is_heavy(has_cursor) || sorts_all || page.is_large();
     let page_max = app.limits().page_max;
     let read = async move |tx: &Tx<'_>| {
         let variant = variants::find_named(tx, &scope, variant.as_ref()).await?;
         if asked.names_nothing {
-            return Ok((Vec::new(), None, Referenced::default(), None));
+            return Ok((Vec::new(), None, Referenced::default()));
         }
         let view =
             View { variant: variant.map(|variant| variant.id), content: format.content.is_some() };
-        let mut list = asked.to_list_query(tx, &scope, page, view).await?;
-        let ranks = match (ranked, &known) {
-            (Some(ranked), Some(known)) => {
-                content_piece_ranks::bring_up(tx, ranked, Arc::clone(known), now).await?
-            }
-            _ => None,
-        };
-        if let Some(ranks) = &ranks {
-            (list.after, list.offset) = ranks.find(list.offset, sort.descending);
-        }
+        let list = asked.to_list_query(tx, &scope, page, view).await?;
         let (mut listed, was_much) =
             content_piece_list::list_until(tx, scope.workspace, &list, page_max).await?;
         if was_much {
@@ -91,27 +72,16 @@ pub(crate) async fn handle(
         let next = page.cut(&mut listed).map(|(last, _)| cursor(sort, &sort.position(last)));
         let pieces = listed.iter().map(|(piece, _)| piece);
         let referenced = Referenced::of(tx, scope.workspace, pieces).await?;
-        Ok::<_, Error>((listed, next, referenced, ranks))
+        Ok::<_, Error>((listed, next, referenced))
     };
     let database = app.database();
-    // What is known of places is of now.
-    let may_be_old = freshness.may_be_old() && ranked.is_none();
-    let (listed, next, referenced, ranks) = if may_be_old {
+    let (listed, next, referenced) = if freshness.may_be_old() {
         freshness.read(database, "content_pieces.list", read).await?
     } else if heavy {
         overload::aside(Box::pin(database.read_much("content_pieces.list", read))).await?
     } else {
         database.read("content_pieces.list", read).await?
     };
-    match (ranked, ranks) {
-        (Some(list), Some(ranks)) => app.ranks().insert(list, ranks),
-        (Some(list), None) => {
-            // Who comes meanwhile is told at once that the page is far.
-            app.ranks().remove(&list);
-            app.make_ranks(list);
-        }
-        (None, _) => {}
-    }
     let size = listed.iter().map(content_pieces::size).sum();
     let space = app.space_for_answer(actor.workspace, size)?;
     let (shown, space) = format.show(&app, listed, space, "perPage").await?;
@@ -145,19 +115,6 @@ enum Start {
 }
 
 impl Asked {
-    /// The list, if it is one in which places are known by their number.
-    fn ranked_list(&self, scope: &Scope) -> Option<RankedList> {
-        let group = match self.groups.as_deref() {
-            None => None,
-            Some([group]) if !self.subtree => Some(*group),
-            Some(_) => return None,
-        };
-        let is_filtered = self.slug.is_some() || self.tag.is_some() || self.names_nothing;
-        let is_whole = scope.content_groups.is_none() && !is_filtered;
-        let list = RankedList { workspace: scope.workspace, group };
-        (is_whole && self.sort.key == SortKey::Order).then_some(list)
-    }
-
     fn read(query: &mut Query) -> Self {
         let sort = read_sort(query);
         let texts: Vec<String> =

@@ -1,0 +1,60 @@
+//! Spreads out order keys that have grown long, in the background.
+
+use std::time::Duration;
+
+use galley_domain::WorkspaceId;
+use galley_storage::ordering::{self, PendingSpread, SpreadPlan};
+use galley_storage::{Tx, WriteTx};
+
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::operations::content_pieces;
+
+/// The time between two looks at the database: after the commits of this program, and without them.
+const BUSY_INTERVAL: Duration = Duration::from_millis(50);
+const IDLE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Runs as long as the service does.
+pub(crate) async fn run(app: &App) {
+    let mut committed = app.database().news();
+    loop {
+        if let Err(error) = spread_pending(app).await {
+            tracing::warn!(%error, "order keys could not be spread out; the next attempt follows");
+        }
+        tokio::time::sleep(BUSY_INTERVAL).await;
+        let _ = tokio::time::timeout(IDLE_INTERVAL, committed.changed()).await;
+    }
+}
+
+async fn spread_pending(app: &App) -> Result<(), Error> {
+    let list = async |tx: &Tx<'_>| Ok::<_, Error>(ordering::pending_spreads(tx).await?);
+    for PendingSpread { workspace, unplanned } in
+        app.database().read("ordering.pending", list).await?
+    {
+        let plan = match unplanned {
+            Some(around) => {
+                let environment = app.environment().clone();
+                let plan = async move |tx: &Tx<'_>| {
+                    let random = || environment.random();
+                    Ok::<_, Error>(ordering::plan_spread(tx, workspace, &around, random).await?)
+                };
+                Some(app.database().read_much("ordering.plan", plan).await?)
+            }
+            None => None,
+        };
+        while spread_slice(app, workspace, plan.clone()).await? {}
+    }
+    Ok(())
+}
+
+async fn spread_slice(
+    app: &App,
+    workspace: WorkspaceId,
+    plan: Option<SpreadPlan>,
+) -> Result<bool, Error> {
+    let environment = app.environment().clone();
+    let write = async move |tx: &WriteTx<'_>| {
+        content_pieces::spread_order_keys(tx, &environment, workspace, plan.as_ref()).await
+    };
+    app.database().write_in_background("ordering.spread", write).await
+}

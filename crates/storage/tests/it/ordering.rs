@@ -1,0 +1,178 @@
+//! Order keys that have grown long are spread out in slices, between which the order always holds.
+
+use galley_domain::content_piece::{ContentPiece, CustomData, Description};
+use galley_domain::{ContentPieceId, OrderKey};
+use galley_storage::ordering::{self, Place, SpreadPlan};
+use galley_storage::{Error, Tx, WriteTx, content_pieces};
+use galley_testing::on_both_engines;
+
+use crate::store::{NOW, Open, id};
+
+/// The most pieces that a transaction may move, and the most bytes that it may write for them.
+const MOVED_MAX: usize = 256;
+const BYTES_MAX: usize = 1024 * 1024;
+
+/// A generator of numbers that are the same in every run.
+struct Numbers(u32);
+
+impl Numbers {
+    fn next(&mut self) -> u32 {
+        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        self.0 >> 8
+    }
+}
+
+impl Open {
+    async fn insert_at(&self, order: OrderKey, description: Option<&str>) -> ContentPieceId {
+        let mut piece = self.piece("p", None);
+        piece.order = order;
+        piece.fields.description = description.map(|text| Description::from_stored(text));
+        piece.fields.custom_data = Some(CustomData::from_stored("{\"a\":1}"));
+        let (workspace, made) = (self.workspace, piece.id);
+        let write =
+            async move |tx: &WriteTx<'_>| content_pieces::insert(tx, workspace, &piece, "{}").await;
+        self.database.write::<_, Error, _>("insert", write).await.unwrap();
+        made
+    }
+
+    /// Chooses a key between two neighbours, as an insert does.
+    async fn choose_after(&self, before: &Place, random: u32) -> Result<OrderKey, Error> {
+        let (workspace, before) = (self.workspace, before.clone());
+        let write = async move |tx: &WriteTx<'_>| {
+            ordering::lock(tx, workspace).await?;
+            ordering::after(tx, workspace, &before, random).await
+        };
+        self.database.write::<_, Error, _>("choose", write).await
+    }
+
+    async fn in_order(&self) -> Vec<(ContentPieceId, String)> {
+        let workspace = self.workspace;
+        let read = async move |tx: &Tx<'_>| {
+            let sql = "SELECT id, order_key FROM content_pieces WHERE workspace_id = ?1
+                ORDER BY order_key";
+            let read = |row: &galley_storage::Row<'_>| Ok((row.parse(0)?, row.text(1)?.to_owned()));
+            tx.query(sql, &[workspace.into()], read).await
+        };
+        self.database.read_much::<_, Error, _>("in order", read).await.unwrap()
+    }
+
+    async fn plan(&self) -> Option<SpreadPlan> {
+        let read = async |tx: &Tx<'_>| ordering::pending_spreads(tx).await;
+        let pending = self.database.read::<_, Error, _>("pending", read).await.unwrap();
+        let pending = pending.into_iter().next()?;
+        assert_eq!(pending.workspace, self.workspace);
+        let around = pending.unplanned?;
+        let workspace = self.workspace;
+        let plan = async move |tx: &Tx<'_>| {
+            let mut numbers = Numbers(7);
+            ordering::plan_spread(tx, workspace, &around, || numbers.next().wrapping_mul(509)).await
+        };
+        Some(self.database.read_much::<_, Error, _>("plan", plan).await.unwrap())
+    }
+
+    async fn slice(&self, plan: Option<SpreadPlan>) -> Option<Vec<ContentPiece>> {
+        let workspace = self.workspace;
+        let write = async move |tx: &WriteTx<'_>| {
+            ordering::spread_slice(tx, workspace, plan.as_ref()).await
+        };
+        self.database.write::<_, Error, _>("slice", write).await.unwrap()
+    }
+
+    async fn pending(&self) -> usize {
+        let read = async |tx: &Tx<'_>| ordering::pending_spreads(tx).await;
+        self.database.read::<_, Error, _>("pending", read).await.unwrap().len()
+    }
+}
+
+/// Keys that are nested as deep as keys may be: each is right after the one before.
+fn nested(count: usize) -> Vec<OrderKey> {
+    let deep = "0000100001".repeat(24) + "00001";
+    let key = |number: usize| OrderKey::from_stored(format!("{deep}{number:05}"));
+    (1..=count).map(key).collect()
+}
+
+on_both_engines! {
+    async fn a_crowded_place_is_spread_out_in_small_slices(store: TestStore) {
+        let open = Open::new(store).await;
+        let mut expected = vec![open.insert_at(OrderKey::from_stored("00000zzzzz"), None).await];
+        let description = "x".repeat(10_000);
+        for order in nested(600) {
+            expected.push(open.insert_at(order, Some(&description)).await);
+        }
+        expected.push(open.insert_at(OrderKey::from_stored("00002"), None).await);
+        let crowded = open.in_order().await;
+        assert!(crowded.iter().map(|(id, _)| id).eq(&expected));
+        let (last_of_nest, order) = crowded[300].clone();
+        let last = Place { id: last_of_nest, order: OrderKey::from_stored(order), placed_at: NOW };
+        // It notes that the place is crowded, and takes a long key meanwhile.
+        assert!(open.choose_after(&last, 1).await.unwrap().as_str().len() > 200);
+        let plan = open.plan().await.expect("the place is noted");
+        let mut moved = 0;
+        let mut inserted = 0;
+        while let Some(slice) = open.slice(Some(plan.clone())).await {
+            let bytes: usize = slice.iter().map(|piece| {
+                assert_eq!(piece.fields.custom_data, None, "it is not loaded");
+                piece.fields.description.as_ref().map_or(0, |text| text.as_str().len())
+            }).sum();
+            assert!(slice.len() <= MOVED_MAX && bytes <= BYTES_MAX, "{}, {bytes}", slice.len());
+            moved += slice.len();
+            let now = open.in_order().await;
+            assert!(now.iter().map(|(id, _)| id).eq(&expected), "out of order after {moved}");
+            // What comes in between is put where it belongs.
+            if inserted < 20 {
+                let place = inserted * 29 % (now.len() - 1);
+                let (id, order) = now[place].clone();
+                let before = Place { id, order: OrderKey::from_stored(order), placed_at: NOW };
+                let order = open.choose_after(&before, 5).await.unwrap();
+                expected.insert(place + 1, open.insert_at(order, None).await);
+                inserted += 1;
+            }
+        }
+        assert!(moved >= 600, "{moved}");
+        assert_eq!(open.pending().await, 0);
+        let now = open.in_order().await;
+        assert!(now.iter().map(|(id, _)| id).eq(&expected));
+        let longest = now.iter().map(|(_, order)| order.len()).max().unwrap();
+        assert!(longest <= 64, "{longest}");
+    }
+
+    async fn a_key_beyond_the_greatest_length_is_not_chosen(store: TestStore) {
+        let open = Open::new(store).await;
+        let (deep, next) = ("00001".repeat(51), "00001".repeat(50) + "00002");
+        let id = open.insert_at(OrderKey::from_stored(deep.clone()), None).await;
+        open.insert_at(OrderKey::from_stored(next), None).await;
+        let before = Place { id, order: OrderKey::from_stored(deep), placed_at: NOW };
+        let chosen = open.choose_after(&before, 0).await;
+        assert!(matches!(chosen, Err(Error::Overloaded)), "{chosen:?}");
+    }
+
+    async fn an_adversary_who_always_inserts_between_the_last_two_meets_short_keys(store: TestStore) {
+        let open = Open::new(store).await;
+        let mut numbers = Numbers(id() as u32);
+        let place = |id, order: &OrderKey| Place { id, order: order.clone(), placed_at: NOW };
+        let first = OrderKey::from_stored("V0000");
+        let mut before = place(open.insert_at(first.clone(), None).await, &first);
+        open.insert_at(OrderKey::from_stored("V0001"), None).await;
+        let (mut longest, mut moved) = (0, 0);
+        for round in 0..1_200 {
+            let order = open.choose_after(&before, numbers.next() % 2).await.unwrap();
+            longest = longest.max(order.as_str().len());
+            let made = open.insert_at(order.clone(), None).await;
+            if round % 2 == 0 {
+                before = place(made, &order);
+            }
+            // A worker that looks after each tenth insert only.
+            if round % 10 == 0 {
+                let plan = open.plan().await;
+                while let Some(slice) = open.slice(plan.clone()).await {
+                    moved += slice.len();
+                    if let Some(piece) = slice.iter().find(|piece| piece.id == before.id) {
+                        before.order = piece.order.clone();
+                    }
+                }
+            }
+        }
+        assert!(longest < 256, "{longest}");
+        assert!(moved < 1_200 * 60, "{moved} pieces were moved for 1,200");
+    }
+}
