@@ -10,6 +10,7 @@ use galley_domain::{Timestamp, WorkspaceId};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use crate::deliveries::Heartbeat;
 use crate::error::{self, Cause, Error, Failure, Result};
 use crate::migrate;
 use crate::moment::{LastChange, Moment};
@@ -394,6 +395,15 @@ impl Database {
         }
         // Others don't go over the same connection.
         self.read("ping", async |tx: &Tx<'_>| tx.exists("SELECT 1", &[]).await.map(drop)).await
+    }
+
+    /// Writes a heartbeat of a session that sends deliveries, and returns which others are dead. On
+    /// SQLite there is one, and nothing is written.
+    pub async fn heartbeat(&self, session: &str, node: &str) -> Result<Heartbeat> {
+        match &*self.engine {
+            Engine::Sqlite(_) => Ok(Heartbeat::default()),
+            Engine::Postgres(postgres) => postgres.heartbeat(session, node).await,
+        }
     }
 
     /// What time it is for all who share the database; nothing, where this machine's clock counts: on SQLite.

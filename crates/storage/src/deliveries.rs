@@ -12,6 +12,7 @@
 
 mod front;
 mod lines;
+mod sessions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +34,7 @@ pub use front::Front;
 pub use lines::Lines;
 pub(crate) use lines::open as open_line;
 use lines::{Line, lock as lock_line};
+pub use sessions::{DeadSession, Heartbeat, bury_session, close_session, open_session};
 
 /// A delivery that nobody holds at the time in `?3`. To ask for the one lease has PostgreSQL look for it by its key; `NOT
 /// EXISTS` it may answer by reading all of a line's.
@@ -304,8 +306,8 @@ pub struct LeaseRequest {
     pub until: Timestamp,
     /// Names the lease.
     pub lease: String,
-    /// Who they are.
-    pub owner: String,
+    /// The session that they belong to.
+    pub session: String,
     /// How many deliveries of webhooks that are well.
     pub max: usize,
     /// How many of webhooks that are failing.
@@ -323,6 +325,8 @@ pub struct Leased {
     pub id: DeliveryId,
     /// Names the lease.
     pub lease: String,
+    /// The session that it belongs to.
+    pub session: String,
     /// Until when it is theirs.
     pub until: Timestamp,
     /// How the webhook's receiver has been doing.
@@ -435,6 +439,7 @@ async fn take(
                 workspace,
                 webhook,
                 lease: request.lease.clone(),
+                session: request.session.clone(),
                 until: request.until,
                 health,
                 url: target.url.clone(),
@@ -445,16 +450,16 @@ async fn take(
         let rows: Vec<Vec<Value<'_>>> = taken
             .iter()
             .map(|one| {
-                params![workspace, webhook, one.id, &request.lease, &request.owner, request.until]
+                params![workspace, webhook, one.id, &request.lease, &request.session, request.until]
                     .to_vec()
             })
             .collect();
         tx.execute_each(
-            "INSERT INTO delivery_leases (workspace_id, webhook_id, delivery_id, lease, owner,
+            "INSERT INTO delivery_leases (workspace_id, webhook_id, delivery_id, lease, session,
                 until_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT (workspace_id, webhook_id, delivery_id)
-                DO UPDATE SET lease = excluded.lease, owner = excluded.owner,
+                DO UPDATE SET lease = excluded.lease, session = excluded.session,
                     until_ms = excluded.until_ms",
             &rows,
         )
@@ -542,6 +547,7 @@ async fn due(
             webhook: line.webhook,
             id: row.parse(0)?,
             lease: String::new(),
+            session: String::new(),
             until: now,
             health: line.state.health,
             url: String::new(),
@@ -865,22 +871,6 @@ pub async fn release(tx: &WriteTx<'_>, leased: &[Leased], now: Timestamp) -> Res
         line.save(tx).await?;
     }
     Ok(())
-}
-
-/// Gives back what `owner` had leased when it ended without settling it, or on SQLite, where there is
-/// one program, whoever had.
-pub async fn recover_leases(tx: &WriteTx<'_>, owner: &str, now: Timestamp) -> Result<u64> {
-    let owner = if tx.has_other_writers() { owner } else { "" };
-    let sql = "SELECT DISTINCT workspace_id, webhook_id FROM delivery_leases
-        WHERE ?1 IN (owner, '') ORDER BY workspace_id, webhook_id";
-    let read = |row: &Row<'_>| Ok((row.parse(0)?, row.parse(1)?));
-    for (workspace, webhook) in tx.query(sql, params![owner], read).await? {
-        if let Some(mut line) = lock_line(tx, workspace, webhook).await? {
-            line.state.next_at = Some(now);
-            line.save(tx).await?;
-        }
-    }
-    tx.execute("DELETE FROM delivery_leases WHERE ?1 IN (owner, '')", params![owner]).await
 }
 
 /// Whether there is something to do by `now`: matches to expand, recoveries, or a line to look at.

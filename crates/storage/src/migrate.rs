@@ -72,6 +72,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "order spreads",
         sql: include_str!("../migrations/0011_order_spreads.sql"),
     },
+    Migration {
+        version: 12,
+        name: "delivery sessions",
+        sql: include_str!("../migrations/0012_delivery_sessions.sql"),
+    },
 ];
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -181,9 +181,10 @@ const PIECES: [&str; 9] = [
 ];
 
 /// Tables of which no answer is remembered ([`crate::Database::moment`] says which those may be).
-const NOT_REMEMBERED: [&str; 14] = [
+const NOT_REMEMBERED: [&str; 15] = [
     "deliveries",
     "delivery_leases",
+    "delivery_sessions",
     "event_matches",
     "events",
     "idempotency_keys",

@@ -39,7 +39,10 @@ const PARTS: &[Part] = &[
     Part {
         name: "death",
         says: "killed again and again under load",
-        tests: &[("galley", &["kills::", "invites::killed", "a_restore_that_was_killed_goes_on"])],
+        tests: &[(
+            "galley",
+            &["kills::", "takeover::", "invites::killed", "a_restore_that_was_killed_goes_on"],
+        )],
         grows: true,
     },
     Part {

@@ -36,5 +36,6 @@ mod outages;
 mod power;
 mod program;
 mod replicas;
+mod takeover;
 mod upgrade;
 mod whole;

@@ -48,17 +48,19 @@ const PARTS: [Part; 3] = [Part::Settle, Part::Expand, Part::Lease];
 pub(super) async fn with_store(
     app: &App,
     front: &Arc<Front>,
+    session: Arc<str>,
     ask: Ask<Settlement>,
     turn: usize,
 ) -> Result<Exchange, (Error, Ask<Settlement>)> {
     let ask = Arc::new(ask);
-    let result = exchange(app, Arc::clone(front), Arc::clone(&ask), turn).await;
+    let result = exchange(app, Arc::clone(front), session, Arc::clone(&ask), turn).await;
     result.map_err(|error| (error, Arc::unwrap_or_clone(ask)))
 }
 
 async fn exchange(
     app: &App,
     front: Arc<Front>,
+    session: Arc<str>,
     ask: Arc<Ask<Settlement>>,
     turn: usize,
 ) -> Result<Exchange, Error> {
@@ -72,7 +74,7 @@ async fn exchange(
             return Ok(Exchange { leased: Vec::new(), left: Vec::new(), more: false });
         }
     }
-    let (key, node) = (app.key().clone(), app.limits().node.clone());
+    let key = app.key().clone();
     let write = async move |tx: &WriteTx<'_>| {
         let now = environment.now();
         let wants_more = ask.max > 0 || ask.failing_max > 0;
@@ -96,7 +98,7 @@ async fn exchange(
                     deliveries::go_on_recovering(tx, &mut lines, now).await?;
                 }
                 Part::Lease => {
-                    let request = lease_request(&environment, &node, &ask, now);
+                    let request = lease_request(&environment, &session, &ask, now);
                     (leased, more_to_lease) =
                         deliveries::lease(tx, &mut lines, &front, &request).await?;
                 }
@@ -159,7 +161,7 @@ async fn expand(
 
 fn lease_request(
     environment: &Environment,
-    node: &str,
+    session: &str,
     ask: &Ask<Settlement>,
     now: Timestamp,
 ) -> LeaseRequest {
@@ -168,7 +170,7 @@ fn lease_request(
         now,
         until: Timestamp::from_ms(now.ms().saturating_add(time)),
         lease: format!("{:032x}", environment.new_id()),
-        owner: node.to_owned(),
+        session: session.to_owned(),
         max: ask.max,
         failing_max: ask.failing_max,
     }

@@ -7,6 +7,7 @@
 mod envelope;
 mod exchange;
 mod log;
+mod session;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ use crate::http::app::App;
 use crate::operations::webhooks::secret_place;
 use exchange::Exchange;
 use galley_storage::stand_back;
+use session::Session;
 
 pub(crate) use envelope::{Envelope, test_data};
 pub(crate) use log::AttemptBody;
@@ -70,8 +72,10 @@ async fn run(app: App, main: Handle) {
     let mut stop = app.stopping();
     let environment = app.environment().clone();
     let mut news = app.database().news();
-    let of_recovery = app.clone();
-    let _ = main.spawn(async move { recover(&of_recovery).await }).await;
+    let Some(session) = open_session(&app, &main).await else { return };
+    let kept = Arc::clone(&session);
+    let keeping = main.spawn(async move { kept.keep().await });
+    let of_requests = main.clone();
     let (events, mut happened) = mpsc::unbounded_channel();
     let mut engine = Engine {
         dispatcher: Dispatcher::new(Limits::default(), environment.now()),
@@ -81,6 +85,7 @@ async fn run(app: App, main: Handle) {
         events,
         turn: 0,
         front: Arc::default(),
+        session: Arc::clone(&session),
     };
     let mut tidied = Instant::now();
     let mut is_stopping = false;
@@ -118,19 +123,17 @@ async fn run(app: App, main: Handle) {
             tidied = Instant::now();
         }
     }
+    keeping.abort();
+    let _ = of_requests.spawn(async move { session.close().await }).await;
 }
 
-/// Takes back what an earlier run of this program had leased when it ended.
-async fn recover(app: &App) {
-    let (environment, node) = (app.environment().clone(), app.limits().node.clone());
-    let recover = async move |tx: &WriteTx<'_>| {
-        deliveries::recover_leases(tx, &node, environment.now()).await
-    };
-    match app.database().write::<_, StorageError, _>("deliveries.recover", recover).await {
-        Ok(0) => {}
-        Ok(count) => tracing::info!(count, "deliveries of an earlier run are sent again"),
-        // Their leases end by themselves.
-        Err(error) => tracing::warn!(%error, "deliveries of an earlier run wait for a while"),
+/// Opens the session that leases belong to; `None`, if the service stops before.
+async fn open_session(app: &App, main: &Handle) -> Option<Arc<Session>> {
+    let mut stop = app.stopping();
+    let opening = main.spawn(Session::open(app.clone()));
+    tokio::select! {
+        opened = opening => opened.ok().map(Arc::new),
+        _ = stop.wait_for(|stopping| *stopping) => None,
     }
 }
 
@@ -145,6 +148,7 @@ struct Engine {
     turn: usize,
     /// Where it is looked for events to send.
     front: Arc<Front>,
+    session: Arc<Session>,
 }
 
 impl Engine {
@@ -185,10 +189,10 @@ impl Engine {
 
     fn ask(&mut self, ask: Ask<Settlement>) {
         let (app, events, turn) = (self.app.clone(), self.events.clone(), self.turn);
-        let front = Arc::clone(&self.front);
+        let (front, session) = (Arc::clone(&self.front), self.session.id());
         self.turn = turn.wrapping_add(1);
         self.main.spawn(async move {
-            let event = match exchange::with_store(&app, &front, ask, turn).await {
+            let event = match exchange::with_store(&app, &front, session, ask, turn).await {
                 Ok(exchange) => Event::Answered(exchange),
                 Err((error, ask)) => {
                     tracing::warn!(%error, "the deliveries could not be kept or read");
@@ -217,16 +221,17 @@ impl Engine {
     fn attempt(&self, job: Job<Leased>) {
         let (app, sender, events) =
             (self.app.clone(), Arc::clone(&self.sender), self.events.clone());
+        let session = Arc::clone(&self.session);
         tokio::spawn(async move {
             let Job { webhook, is_failing, payload: leased, .. } = job;
-            let settlement = Box::new(attempt(&app, &sender, &leased).await);
+            let settlement = Box::new(attempt(&app, &sender, &session, &leased).await);
             let _ = events.send(Event::Attempted { webhook, is_failing, settlement });
         });
     }
 }
 
 /// Makes an attempt and says what is to be kept of it.
-async fn attempt(app: &App, sender: &Sender, leased: &Leased) -> Settlement {
+async fn attempt(app: &App, sender: &Sender, session: &Session, leased: &Leased) -> Settlement {
     let environment = app.environment();
     let started_at = environment.now();
     if leased.attempts == 0 {
@@ -235,7 +240,14 @@ async fn attempt(app: &App, sender: &Sender, leased: &Leased) -> Settlement {
         metrics::histogram!("galley_webhook_lag_seconds").record(lag.as_secs_f64());
     }
     let attempt = match request(app, leased, environment) {
-        Ok(request) => sender.attempt(&request).await,
+        Ok(request) => tokio::select! {
+            biased;
+            // Another server may have begun the same attempt: what comes of this one is not kept.
+            () = session.lost(&leased.session) => {
+                Attempt::failed(AttemptError::TimedOut, Duration::ZERO)
+            }
+            attempt = sender.attempt(&request) => attempt,
+        },
         Err(error) => Attempt::failed(error, Duration::ZERO),
     };
     let outcome = attempt.outcome();

@@ -5,6 +5,7 @@
 //! the operation locks a row, or a unique index makes one of them try again.
 
 mod connect;
+mod heartbeat;
 mod replica;
 mod session;
 mod shared;
@@ -19,11 +20,13 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::database::Options;
+use crate::deliveries::Heartbeat;
 use crate::error::{Cause, Error, Failure, Result};
 use crate::migrate;
 use crate::statement_log::StatementLog;
 use crate::tx::Tx;
 use crate::waiters::{Limits, Waiters};
+use heartbeat::HeartbeatConnection;
 use replica::Replica;
 pub(crate) use session::Held;
 use session::{Pooled, Reading, Writing};
@@ -60,6 +63,7 @@ pub(crate) const LOOK_UP_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct Postgres {
     pool: Pool,
     shared: Shared,
+    heartbeat: HeartbeatConnection,
     replica: Option<Replica>,
     log: Option<Arc<StatementLog>>,
     jitter: RandomState,
@@ -86,6 +90,7 @@ impl Postgres {
             pool,
             replica,
             shared: Shared::default(),
+            heartbeat: HeartbeatConnection::default(),
             log: options.statement_log.clone(),
             jitter: RandomState::new(),
             times_waited: AtomicU64::new(0),
@@ -133,6 +138,11 @@ impl Postgres {
         Ok(Held::new(self.get().await?))
     }
 
+    /// Writes a heartbeat of a session.
+    pub(crate) async fn heartbeat(&self, session: &str, node: &str) -> Result<Heartbeat> {
+        self.heartbeat.beat(&self.pool, session, node).await
+    }
+
     /// Whether a server is connected to the database.
     pub(crate) async fn is_served(&self) -> Result<bool> {
         let sql = "SELECT 1 FROM pg_stat_activity
@@ -174,6 +184,7 @@ impl Postgres {
 
     pub(crate) async fn close(&self) {
         self.shared.close().await;
+        self.heartbeat.close().await;
         self.replica.iter().for_each(Replica::close);
         self.pool.close();
     }

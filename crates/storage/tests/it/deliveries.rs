@@ -9,7 +9,7 @@ use galley_domain::event::{EventType, Occurrence};
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
 use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 use galley_storage::deliveries::{
-    self, Front, LeaseRequest, Leased, Lines, ListQuery, Settlement, Which,
+    self, DeadSession, Front, LeaseRequest, Leased, Lines, ListQuery, Settlement, Which,
 };
 use galley_storage::events::{self, NewEvent};
 use galley_storage::{Database, DatabaseUrl, Error, Tx, WriteTx, webhooks};
@@ -53,6 +53,18 @@ pub(crate) async fn webhook(open: &Open) -> WebhookId {
     let insert =
         async move |tx: &WriteTx<'_>| webhooks::insert(tx, workspace, &webhook, None, NOW).await;
     write(&open.database, insert).await;
+    let sessions = async |tx: &WriteTx<'_>| {
+        let find = "SELECT 1 FROM delivery_sessions WHERE session = ?1";
+        let sql = "INSERT INTO delivery_sessions (session, node, seen_at_ms, server, backend_pid)
+            VALUES (?1, ?1, 0, 0, 0)";
+        for session in ["a", "b"] {
+            if !tx.exists(find, &[session.into()]).await? {
+                tx.execute(sql, &[session.into()]).await?;
+            }
+        }
+        Ok(())
+    };
+    write(&open.database, sessions).await;
     id
 }
 
@@ -96,19 +108,19 @@ async fn expand(open: &Open, max: usize) -> bool {
     write(&open.database, expand).await
 }
 
-fn lease_request(owner: &str, now: Timestamp) -> LeaseRequest {
+fn lease_request(session: &str, now: Timestamp) -> LeaseRequest {
     LeaseRequest {
         now,
         until: Timestamp::from_ms(now.ms() + 60_000),
         lease: id().to_string(),
-        owner: owner.to_owned(),
+        session: session.to_owned(),
         max: 100,
         failing_max: 100,
     }
 }
 
-async fn lease(open: &Open, owner: &str, now: Timestamp) -> Vec<Leased> {
-    let request = lease_request(owner, now);
+async fn lease(open: &Open, session: &str, now: Timestamp) -> Vec<Leased> {
+    let request = lease_request(session, now);
     let lease = async move |tx: &WriteTx<'_>| {
         let mut lines = Lines::default();
         let leased = deliveries::lease(tx, &mut lines, &Front::default(), &request).await?;
@@ -466,10 +478,30 @@ on_both_engines! {
         let release = async move |tx: &WriteTx<'_>| deliveries::release(tx, &leased, NOW).await;
         write(&open.database, release).await;
         assert_eq!(lease(&open, "a", NOW).await.len(), 2);
-        // As after a start: what this program had leased when it was killed.
-        let recover = async move |tx: &WriteTx<'_>| deliveries::recover_leases(tx, "a", NOW).await;
-        assert_eq!(write(&open.database, recover).await, 2);
-        assert_eq!(lease(&open, "a", NOW).await.len(), 2);
+        // Another session found it dead; since then it has written a heartbeat, or it has not.
+        let seen_at = Timestamp::from_ms(0);
+        let dead = DeadSession { session: "a".to_owned(), seen_at, is_gone: true };
+        let was_seen = DeadSession { seen_at: Timestamp::from_ms(1), ..dead.clone() };
+        for (dead, freed) in [(was_seen, 0), (dead.clone(), 2), (dead, 0)] {
+            let bury = async move |tx: &WriteTx<'_>| {
+                deliveries::bury_session(tx, &dead, NOW).await
+            };
+            assert_eq!(write(&open.database, bury).await, freed);
+        }
+        assert_eq!(lease(&open, "b", NOW).await.len(), 2);
+        // A session that is gone leases nothing any more.
+        let request = lease_request("a", later(60_000));
+        let lease_again = async move |tx: &WriteTx<'_>| {
+            let front = Front::default();
+            deliveries::lease(tx, &mut Lines::default(), &front, &request).await.map(drop)
+        };
+        let rejected = open.database.write::<_, Error, _>("lease", lease_again).await;
+        assert!(rejected.is_err(), "{rejected:?}");
+        let close = async |tx: &WriteTx<'_>| deliveries::close_session(tx, "b", NOW).await;
+        assert_eq!(write(&open.database, close).await, 2);
+        let start = async |tx: &WriteTx<'_>| deliveries::open_session(tx, "b", "b", NOW).await;
+        assert_eq!(write(&open.database, start).await, 0);
+        assert_eq!(lease(&open, "b", NOW).await.len(), 2);
         let look = async move |tx: &Tx<'_>| deliveries::has_work(tx, &Front::default(), NOW).await;
         assert!(!open.database.read::<_, Error, _>("look", look).await.unwrap());
         check_plans(&open).await;

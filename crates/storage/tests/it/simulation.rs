@@ -265,7 +265,7 @@ impl Simulation {
             now,
             until: Timestamp::from_ms(now.ms() + 60_000),
             lease: id().to_string(),
-            owner: "a".to_owned(),
+            session: "a".to_owned(),
             max: ask.max,
             failing_max: ask.failing_max,
         };
@@ -303,7 +303,10 @@ impl Simulation {
             line.full_at = self.now.ms();
         }
         let now = self.now;
-        let recover = async move |tx: &WriteTx<'_>| deliveries::recover_leases(tx, "a", now).await;
+        let recover = async move |tx: &WriteTx<'_>| {
+            deliveries::close_session(tx, "a", now).await?;
+            deliveries::open_session(tx, "a", "a", now).await
+        };
         self.open.database.write::<_, Error, _>("recover", recover).await.unwrap();
         self.dispatcher = Dispatcher::new(Limits::default(), now);
     }

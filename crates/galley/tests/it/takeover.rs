@@ -1,0 +1,251 @@
+//! Servers that are killed while they send: their deliveries are sent by the next run, or by other
+//! servers, without delay.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use galley_testing::proof::{figure, size};
+use galley_testing::{Behaviour, Receiver, TestStore, free_port, on_both_engines};
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+
+use crate::program::{Program, init_token, piece};
+
+/// The time after which deliveries are sent, once the server is ready.
+const FIRST_DELIVERY_MAX: Duration = Duration::from_secs(2);
+
+/// The longest silence of a webhook while servers are killed.
+const SILENCE_MAX: Duration = Duration::from_secs(3);
+
+/// The deliveries of a webhook that may be under way.
+const SLOTS: usize = 8;
+
+/// How long all of it may take.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Clients that create pieces on any of several servers until they are told to stop.
+struct Writers {
+    stop: AtomicBool,
+    created: AtomicUsize,
+}
+
+impl Writers {
+    fn start(
+        urls: &[String],
+        group: &str,
+        count: usize,
+    ) -> (Arc<Self>, Vec<tokio::task::JoinHandle<()>>) {
+        let writers = Arc::new(Self { stop: AtomicBool::new(false), created: AtomicUsize::new(0) });
+        let write = |number: usize| {
+            let (writers, urls) = (Arc::clone(&writers), urls.to_vec());
+            let group = group.to_owned();
+            tokio::spawn(async move {
+                let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5));
+                let client = client.build().unwrap();
+                let mut attempt = number;
+                let mut slug = 0;
+                while !writers.stop.load(Ordering::Relaxed) {
+                    let url = format!("{}/content-pieces", urls[attempt % urls.len()]);
+                    let key = format!("w{number}-{slug}");
+                    let body = piece(&group, &key, "<p>Text</p>");
+                    let request = client.post(url).bearer_auth(init_token());
+                    let sent = request.header("idempotency-key", key).json(&body).send().await;
+                    match sent {
+                        Ok(response) if response.status() == StatusCode::CREATED => {
+                            writers.created.fetch_add(1, Ordering::Relaxed);
+                            slug += 1;
+                            // A load that the receivers keep up with.
+                            tokio::time::sleep(Duration::from_millis(20)).await;
+                        }
+                        _ => {
+                            attempt += 1;
+                            tokio::time::sleep(Duration::from_millis(10)).await;
+                        }
+                    }
+                }
+            })
+        };
+        let tasks = (0..count).map(write).collect();
+        (writers, tasks)
+    }
+
+    fn created(&self) -> usize {
+        self.created.load(Ordering::Relaxed)
+    }
+}
+
+async fn watch(program: &Program, group: &str, receiver: &Receiver) {
+    let webhook = json!({"url": receiver.url, "name": "w", "event": "contentPieceAdded",
+        "metadata": {"contentGroupId": group}});
+    let made = program.request(Method::POST, "/webhooks").json(&webhook).send().await.unwrap();
+    assert_eq!(made.status(), StatusCode::CREATED);
+}
+
+async fn wait_until(what: &str, is_so: impl Fn() -> bool) -> Duration {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < PATIENCE, "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    started.elapsed()
+}
+
+async fn wait_until_ready(program: &Program) {
+    let started = Instant::now();
+    loop {
+        let ready = program.request(Method::GET, "/readyz").send().await;
+        if ready.is_ok_and(|response| response.status() == StatusCode::OK) {
+            return;
+        }
+        assert!(started.elapsed() < PATIENCE, "the server is not ready");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// How many events came, and how many deliveries came beyond the first of each.
+fn came(receiver: &Receiver) -> (usize, usize) {
+    let mut times: HashMap<String, usize> = HashMap::new();
+    for received in receiver.received() {
+        *times.entry(received.field("webhook-id").to_owned()).or_default() += 1;
+    }
+    (times.len(), times.values().map(|times| times - 1).sum())
+}
+
+on_both_engines! {
+    async fn a_restarted_server_sends_what_its_predecessor_was_sending(store: TestStore) {
+        let kills = size(5, 20, 100);
+        let port = free_port();
+        let mut program = Program::serve(&store, port);
+        let group = program.group().await;
+        let receiver = Receiver::start(Behaviour::After(Duration::from_millis(20))).await;
+        watch(&program, &group, &receiver).await;
+        let (writers, tasks) = Writers::start(&[program.url.clone()], &group, 6);
+        let mut slowest = Duration::ZERO;
+        for round in 0..kills {
+            let so_far = receiver.count();
+            wait_until("nothing is sent", || receiver.count() >= so_far + 10).await;
+            tokio::time::sleep(Duration::from_millis(round as u64 * 13 % 50)).await;
+            program.kill();
+            let so_far = receiver.count();
+            program = tokio::task::block_in_place(|| Program::serve(&store, port));
+            wait_until_ready(&program).await;
+            let took = wait_until("nothing is sent", || receiver.count() > so_far).await;
+            slowest = slowest.max(took);
+        }
+        writers.stop.store(true, Ordering::Relaxed);
+        for task in tasks {
+            task.await.unwrap();
+        }
+        let created = writers.created();
+        wait_until("a delivery was lost", || came(&receiver).0 >= created).await;
+        let (_, repeated) = came(&receiver);
+        let found = format!(
+            "first delivery after {slowest:?}, {created} pieces, 0 lost, {repeated} repeated"
+        );
+        let engine = store.engine();
+        eprintln!("{engine}: {kills} kills: {found}");
+        figure(&format!("{engine}: {kills} kills and restarts"), &found, "2 s, 0 lost");
+        assert!(repeated <= kills * SLOTS, "{found}");
+        assert!(slowest <= FIRST_DELIVERY_MAX, "{found}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_webhook_falls_silent_while_one_of_three_servers_is_killed_each_second() {
+    let Some(store) = TestStore::postgres().await else { return };
+    let ports = [free_port(), free_port(), free_port()];
+    let mut nodes: Vec<Program> = ports.iter().map(|port| Program::serve(&store, *port)).collect();
+    let group = nodes[0].group().await;
+    let mut receivers = Vec::new();
+    for _ in 0..4 {
+        let receiver = Receiver::start(Behaviour::After(Duration::from_millis(20))).await;
+        watch(&nodes[0], &group, &receiver).await;
+        receivers.push(receiver);
+    }
+    let urls: Vec<String> = nodes.iter().map(|node| node.url.clone()).collect();
+    let (writers, tasks) = Writers::start(&urls, &group, 6);
+    let length = Duration::from_secs(size(12, 30, 120));
+    for receiver in &receivers {
+        wait_until("nothing is sent", || receiver.count() > 10).await;
+    }
+    let (started, mut kills) = (Instant::now(), 0);
+    while started.elapsed() < length {
+        let next = started + Duration::from_secs(kills as u64 + 1);
+        let place = kills % nodes.len();
+        nodes[place].kill();
+        kills += 1;
+        // The test's threads go on meanwhile.
+        nodes[place] = tokio::task::block_in_place(|| Program::serve(&store, ports[place]));
+        tokio::time::sleep(next.saturating_duration_since(Instant::now())).await;
+    }
+    let killed_until = tokio::time::Instant::now();
+    let killed_from = killed_until - length;
+    writers.stop.store(true, Ordering::Relaxed);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let created = writers.created();
+    let (mut longest, mut repeated) = (Duration::ZERO, 0);
+    for receiver in &receivers {
+        wait_until("a delivery was lost", || came(receiver).0 >= created).await;
+        repeated += came(receiver).1;
+        let received = receiver.received();
+        let mut times: Vec<_> = received.iter().map(|one| one.at).collect();
+        times.retain(|at| (killed_from..killed_until).contains(at));
+        times.sort_unstable();
+        let gaps = times.windows(2).map(|pair| pair[1].duration_since(pair[0]));
+        longest = longest.max(gaps.max().unwrap_or(length));
+    }
+    let found = format!(
+        "longest silence of a webhook {longest:?}, {created} pieces for {} webhooks each, 0 lost, \
+         {repeated} repeated",
+        receivers.len()
+    );
+    eprintln!("{kills} kills: {found}");
+    figure(&format!("three servers, {kills} kills, one a second"), &found, "3 s, 0 lost");
+    assert!(repeated <= kills * SLOTS * receivers.len(), "{found}");
+    assert!(longest <= SILENCE_MAX, "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_ends_for_good_leaves_its_deliveries_to_the_others() {
+    let Some(store) = TestStore::postgres().await else { return };
+    let mut nodes = [free_port(), free_port()].map(|port| Program::serve(&store, port));
+    let group = nodes[0].group().await;
+    // All of them are under way for long, so that the one that ends holds slots of every webhook.
+    let mut receivers = Vec::new();
+    for _ in 0..4 {
+        let receiver = Receiver::start(Behaviour::After(Duration::from_millis(300))).await;
+        watch(&nodes[0], &group, &receiver).await;
+        receivers.push(receiver);
+    }
+    let urls = [nodes[1].url.clone()];
+    let (writers, tasks) = Writers::start(&urls, &group, 2);
+    for receiver in &receivers {
+        wait_until("nothing is sent", || receiver.count() > 20).await;
+    }
+    nodes[0].kill();
+    let killed = tokio::time::Instant::now();
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    writers.stop.store(true, Ordering::Relaxed);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let created = writers.created();
+    let mut longest = Duration::ZERO;
+    for receiver in &receivers {
+        wait_until("a delivery was lost", || came(receiver).0 >= created).await;
+        assert!(came(receiver).1 <= SLOTS);
+        let received = receiver.received();
+        let mut times: Vec<_> = received.iter().map(|one| one.at).collect();
+        times.retain(|at| *at > killed && *at < killed + Duration::from_secs(6));
+        times.push(killed);
+        times.sort_unstable();
+        let gaps = times.windows(2).map(|pair| pair[1].duration_since(pair[0]));
+        longest = longest.max(gaps.max().unwrap_or_default());
+    }
+    figure("one of two servers ends for good", format!("silence {longest:?}"), "3 s");
+    assert!(longest <= SILENCE_MAX, "silent for {longest:?}");
+}

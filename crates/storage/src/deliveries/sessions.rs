@@ -1,0 +1,96 @@
+//! Sessions: the runs of servers that send deliveries, to which leases belong.
+//!
+//! A session writes a heartbeat twice a second ([`crate::Database::heartbeat`]), by the database's
+//! clock. Each session looks for others that are dead: those whose process ended, which PostgreSQL
+//! knows by the connection of the last heartbeat, and those that fell silent. It frees their leases
+//! and deletes them. A lease refers to its session, so that a transaction that a dead process had
+//! begun ends before its session is deleted, and commits no lease afterwards.
+
+use galley_domain::Timestamp;
+use galley_domain::{WebhookId, WorkspaceId};
+
+use super::lock_line;
+use crate::error::Result;
+use crate::row::Row;
+use crate::tx::WriteTx;
+use crate::value::params;
+
+/// A session that has ended, as another one found it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadSession {
+    /// The session.
+    pub session: String,
+    /// The time of its last heartbeat.
+    pub seen_at: Timestamp,
+    /// Whether its process ended. Otherwise it only fell silent.
+    pub is_gone: bool,
+}
+
+/// What a heartbeat found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// Whether others took the session for dead, and have freed its leases.
+    pub is_deposed: bool,
+    /// Other sessions that are dead.
+    pub dead: Vec<DeadSession>,
+}
+
+/// Opens a session. On SQLite, where there is one server, the leases of all others are freed; returns
+/// how many.
+pub async fn open_session(
+    tx: &WriteTx<'_>,
+    session: &str,
+    node: &str,
+    now: Timestamp,
+) -> Result<u64> {
+    let mut freed = 0;
+    if !tx.has_other_writers() {
+        let sql = "SELECT session FROM delivery_sessions";
+        for dead in tx.query(sql, &[], |row| Ok(row.text(0)?.to_owned())).await? {
+            freed += free_leases(tx, &dead, now).await?;
+        }
+    }
+    tx.execute(
+        "INSERT INTO delivery_sessions (session, node, seen_at_ms, server, backend_pid)
+         VALUES (?1, ?2, ?3, 0, 0)",
+        params![session, node, now],
+    )
+    .await?;
+    Ok(freed)
+}
+
+/// Frees the leases of a session that is still as it was found, and deletes it; returns how many.
+pub async fn bury_session(tx: &WriteTx<'_>, dead: &DeadSession, now: Timestamp) -> Result<u64> {
+    // A session that commits a lease at this moment holds a lock on its row, and is left alone.
+    let sql = format!(
+        "SELECT 1 FROM delivery_sessions WHERE session = ?1 AND seen_at_ms = ?2{}",
+        tx.for_update_skip_locked()
+    );
+    if !tx.exists(&sql, params![&dead.session, dead.seen_at]).await? {
+        return Ok(0);
+    }
+    free_leases(tx, &dead.session, now).await
+}
+
+/// Ends a session, whose leases were given back.
+pub async fn close_session(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> Result<u64> {
+    free_leases(tx, session, now).await
+}
+
+async fn free_leases(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> Result<u64> {
+    let sql = "SELECT DISTINCT workspace_id, webhook_id FROM delivery_leases
+        WHERE session = ?1 ORDER BY workspace_id, webhook_id";
+    let read = |row: &Row<'_>| Ok((row.parse::<WorkspaceId>(0)?, row.parse::<WebhookId>(1)?));
+    for (workspace, webhook) in tx.query(sql, params![session], read).await? {
+        if let Some(mut line) = lock_line(tx, workspace, webhook).await? {
+            line.state.next_at = Some(now);
+            line.save(tx).await?;
+        }
+    }
+    let sql = "DELETE FROM delivery_leases WHERE session = ?1";
+    let freed = tx.execute(sql, params![session]).await?;
+    let sql = "DELETE FROM delivery_sessions WHERE session = ?1";
+    tx.execute(sql, params![session]).await?;
+    tx.announce();
+    Ok(freed)
+}

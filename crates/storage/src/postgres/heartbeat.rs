@@ -1,0 +1,87 @@
+//! Heartbeats of the sessions that send deliveries, over a connection of their own.
+//!
+//! A connection of the pool would do when there is one; a server that has too much to do must not be
+//! taken for dead.
+
+use std::time::Duration;
+
+use deadpool_postgres::{ClientWrapper, Pool};
+use galley_domain::Timestamp;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use super::{Silent, connect};
+use crate::deliveries::{DeadSession, Heartbeat};
+use crate::error::{Cause, Error, Result};
+
+/// The time after which a heartbeat that is not answered has failed.
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A session whose connection ended is dead when its last heartbeat is older. A live one has made
+/// another connection by then, and written over that.
+const GONE_TIMEOUT_MS: i64 = 2_000;
+
+/// A session whose connection is still there is dead when its last heartbeat is older.
+const SILENT_TIMEOUT_MS: i64 = 9_000;
+
+const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+const SERVER: &str = "(extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint";
+
+#[derive(Debug, Default)]
+pub(super) struct HeartbeatConnection(Mutex<Option<ClientWrapper>>);
+
+impl HeartbeatConnection {
+    /// Writes a heartbeat, and looks for sessions that are dead. A predecessor of the same node is
+    /// dead as soon as its connection ended.
+    pub(super) async fn beat(&self, pool: &Pool, session: &str, node: &str) -> Result<Heartbeat> {
+        let mut connection = self.0.lock().await;
+        let client = match connection.take() {
+            Some(client) if !client.is_closed() => client,
+            _ => timeout(HEARTBEAT_TIMEOUT, connect::one_more(pool)).await.map_err(silent)??,
+        };
+        let beaten = timeout(HEARTBEAT_TIMEOUT, beat(&client, session, node)).await;
+        let heartbeat = beaten.map_err(silent)??;
+        // One that failed is closed.
+        *connection = Some(client);
+        Ok(heartbeat)
+    }
+
+    pub(super) async fn close(&self) {
+        self.0.lock().await.take();
+    }
+}
+
+fn silent(_: tokio::time::error::Elapsed) -> Error {
+    Error::Unavailable(Cause::new(Silent))
+}
+
+async fn beat(client: &ClientWrapper, session: &str, node: &str) -> Result<Heartbeat> {
+    // Durable enough when the operating system has it: the next one follows in half a second.
+    client.batch_execute("BEGIN; SET LOCAL synchronous_commit = off").await?;
+    let update = format!(
+        "UPDATE delivery_sessions SET seen_at_ms = {NOW}, server = {SERVER},
+            backend_pid = pg_backend_pid()
+         WHERE session = $1"
+    );
+    let update = client.prepare_cached(&update).await?;
+    let is_deposed = client.execute(&update, &[&session]).await? == 0;
+    client.batch_execute("COMMIT").await?;
+    let dead = format!(
+        "SELECT s.session, s.seen_at_ms, s.seen_at_ms >= {NOW} - {SILENT_TIMEOUT_MS}
+         FROM delivery_sessions s
+         WHERE s.session <> $1 AND (s.seen_at_ms < {NOW} - {SILENT_TIMEOUT_MS}
+            OR s.server = {SERVER} AND (s.node = $2 OR s.seen_at_ms < {NOW} - {GONE_TIMEOUT_MS})
+                AND NOT EXISTS (SELECT 1 FROM pg_stat_activity a WHERE a.pid = s.backend_pid))"
+    );
+    let dead = client.prepare_cached(&dead).await?;
+    let rows = client.query(&dead, &[&session, &node]).await?;
+    let dead = rows.iter().map(|row| {
+        Ok(DeadSession {
+            session: row.try_get(0)?,
+            seen_at: Timestamp::from_ms(row.try_get(1)?),
+            is_gone: row.try_get(2)?,
+        })
+    });
+    let dead = dead.collect::<Result<_, tokio_postgres::Error>>()?;
+    Ok(Heartbeat { is_deposed, dead })
+}
