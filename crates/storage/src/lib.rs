@@ -50,7 +50,7 @@ pub use error::{Error, Failure, Result};
 pub use moment::{Generation, LastChange, Moment};
 pub use priority::stand_back;
 pub use row::Row;
-pub use statement_log::StatementLog;
+pub use statement_log::{ChangeStatement, StatementLog};
 pub use tx::{Tx, WriteTx};
 pub use unique_key::UniqueKey;
 pub use value::Value;

@@ -249,6 +249,20 @@ impl Reach {
     }
 }
 
+/// The only workspace and the only piece that a statement with these parameters is taken to change.
+pub(crate) fn named_by(
+    sql: &str,
+    params: &[Value<'_>],
+) -> (Option<WorkspaceId>, Option<ContentPieceId>) {
+    let mut reach = Reach::default();
+    reach.add_statement(sql, params);
+    match reach.workspaces.as_slice() {
+        [(workspace, What::Piece(piece))] => (Some(*workspace), Some(*piece)),
+        [(workspace, _)] => (Some(*workspace), None),
+        _ => (None, None),
+    }
+}
+
 /// The table that a statement changes.
 fn changed_table(sql: &str) -> Option<&str> {
     let mut words = sql.split_whitespace();

@@ -289,7 +289,7 @@ impl<'a> WriteTx<'a> {
 
     /// Runs a statement that changes rows, and says how many.
     pub async fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<u64> {
-        let count = self.execute_unseen(sql, params).await?;
+        let count = self.run(sql, params, true).await?;
         if count > 0 {
             let mut reach = self.reach.lock().unwrap_or_else(PoisonError::into_inner);
             reach.add_statement(sql, params);
@@ -299,7 +299,14 @@ impl<'a> WriteTx<'a> {
 
     /// The same, for a change that no remembered answer shows ([`crate::Database::moment`]).
     pub(crate) async fn execute_unseen(&self, sql: &str, params: &[Value<'_>]) -> Result<u64> {
+        self.run(sql, params, false).await
+    }
+
+    async fn run(&self, sql: &str, params: &[Value<'_>], is_tracked: bool) -> Result<u64> {
         self.record(sql);
+        if let Some(log) = self.log {
+            log.record_change(sql, params, is_tracked);
+        }
         match &self.engine {
             Engine::Sqlite(connection) => {
                 let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);

@@ -26,6 +26,19 @@ pub enum Value<'a> {
     Bytes(Cow<'a, [u8]>),
 }
 
+impl Value<'_> {
+    /// The same value, borrowing nothing.
+    pub(crate) fn into_owned(self) -> Value<'static> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(value) => Value::Bool(value),
+            Self::Int(value) => Value::Int(value),
+            Self::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
+            Self::Bytes(bytes) => Value::Bytes(Cow::Owned(bytes.into_owned())),
+        }
+    }
+}
+
 /// The parameters of a statement: `params![workspace, id]`.
 macro_rules! params {
     ($($value:expr),* $(,)?) => { &[$($crate::value::Value::from($value)),*] };

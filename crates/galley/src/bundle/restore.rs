@@ -22,7 +22,7 @@ use galley_domain::tag::Tag;
 use galley_domain::variant::Variant;
 use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{Permission, Timestamp, UserId, WorkspaceId, role};
-use galley_server::operations::{Scope, content_groups, content_pieces};
+use galley_server::operations::{Scope, content_groups, content_pieces, restored_version};
 use galley_server::{Environment, Error, sanitize};
 use galley_storage::content_piece_variants::Override;
 use galley_storage::members::Member;
@@ -71,9 +71,9 @@ pub(crate) async fn restore(
     if has_other {
         bail!("a bundle is a whole workspace: name its folder alone, without other flags");
     }
-    let frame = Arc::new(Frame::read(folder)?);
-    let (files, missing) = pieces(folder)?;
     let environment = Environment::default();
+    let frame = Arc::new(Frame::read(folder, restored_version(&environment))?);
+    let (files, missing) = pieces(folder)?;
     if arguments.dry_run {
         return try_out(settings, &environment, frame, files.len(), &missing).await;
     }
@@ -206,7 +206,7 @@ struct Frame {
 }
 
 impl Frame {
-    fn read(folder: &Path) -> anyhow::Result<Self> {
+    fn read(folder: &Path, version: i64) -> anyhow::Result<Self> {
         let manifest: format::Manifest = file(&folder.join(MANIFEST))?;
         if manifest.galley_bundle > VERSION {
             bail!("{} is of a newer galley than this one", folder.display());
@@ -225,7 +225,7 @@ impl Frame {
                 base_type: base_type
                     .map_err(|invalid| anyhow::anyhow!("baseType {invalid}"))
                     .with_context(place)?,
-                version: 1,
+                version,
             });
         }
         let roles_place = folder.join("roles.json");
@@ -261,12 +261,12 @@ impl Frame {
                     one.id
                 )
             })?;
-            read_tags.push(Tag { id: one.id, label: one.label, color, version: 1 });
+            read_tags.push(Tag { id: one.id, label: one.label, color, version });
         }
         once(&folder.join("tags.json"), read_tags.iter().map(|tag| tag.id))?;
         let read_variants = file::<Vec<format::Variant>>(&folder.join("variants.json"))?;
         once(&folder.join("variants.json"), read_variants.iter().map(|variant| variant.id))?;
-        let read_webhooks = read_webhooks(&folder.join("webhooks.json"), &groups)?;
+        let read_webhooks = read_webhooks(&folder.join("webhooks.json"), &groups, version)?;
         once(&folder.join("webhooks.json"), read_webhooks.iter().map(|webhook| webhook.id))?;
         Ok(Self {
             workspace: manifest.workspace,
@@ -280,7 +280,7 @@ impl Frame {
                     key: one.key,
                     label: one.label,
                     description: one.description,
-                    version: 1,
+                    version,
                 })
                 .collect(),
             groups,
@@ -332,7 +332,7 @@ impl Frame {
                 role: member.role_id,
                 invited_email: member.invited_email.clone().map(Into::into),
                 invited_name: member.invited_name.clone().map(Into::into),
-                version: 1,
+                version: restored_version(environment),
             };
             members::insert(tx, id, &member, now).await?;
         }
@@ -415,7 +415,7 @@ async fn find_or_make_user(
         username: username.into(),
         full_name: wanted.full_name.clone().into(),
         avatar: wanted.avatar.clone().map(Into::into),
-        version: 1,
+        version: restored_version(environment),
     };
     users::insert(tx, &user, environment.now()).await?;
     made.insert(wanted.id, user.clone());
@@ -491,7 +491,11 @@ fn stopped(error: Error) -> anyhow::Error {
 }
 
 /// The webhooks, without their secrets: none of them sends anything.
-fn read_webhooks(place: &Path, groups: &[format::Group]) -> anyhow::Result<Vec<Webhook>> {
+fn read_webhooks(
+    place: &Path,
+    groups: &[format::Group],
+    version: i64,
+) -> anyhow::Result<Vec<Webhook>> {
     let mut read_webhooks = Vec::new();
     for one in file::<Vec<format::Webhook>>(place)? {
         let event: EventType = one.event.parse().map_err(|_| {
@@ -519,7 +523,7 @@ fn read_webhooks(place: &Path, groups: &[format::Group]) -> anyhow::Result<Vec<W
             disabled_reason: Some(reason),
             failing_since: None,
             dropped: 0,
-            version: 1,
+            version,
         });
     }
     Ok(read_webhooks)
@@ -617,6 +621,7 @@ fn piece(path: &Path) -> Result<Read, String> {
         content_group_id: read.content_group_id,
         order: read.order.clone(),
         placed_at: read.created_at,
+        // Another one is given when it is kept.
         version: 1,
         created_at: read.created_at,
         updated_at: read.updated_at,

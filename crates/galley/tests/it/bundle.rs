@@ -222,12 +222,24 @@ on_both_engines! {
         // What was deleted comes back; what was changed stays.
         let pieces = restored.get("/content-pieces/list").await;
         let id = pieces[3]["id"].as_str().unwrap();
+        let response = restored.request(Method::GET, &format!("/content-pieces?id={id}"));
+        let old = response.send().await.unwrap().headers()["etag"].clone();
         restored.request(Method::DELETE, &format!("/content-pieces?id={id}")).send().await.unwrap();
         send(&restored, Method::PUT, "/content-pieces", &json!({"id": pieces[4]["id"], "title": "Changed"})).await;
         let third = import();
         assert!(stdout(&third).contains("1 pieces, 21 there already, 0 with problems"), "{third:?}");
         let after = restored.get("/content-pieces/list").await;
         assert_eq!((&after[3], &after[4]["title"]), (&pieces[3], &json!("Changed")));
+        // Of what was read before it was deleted no tag matches what came back.
+        let path = format!("/content-pieces?id={id}");
+        let response = restored.request(Method::GET, &path).send().await.unwrap();
+        let new = response.headers()["etag"].clone();
+        let put = async |tag: &reqwest::header::HeaderValue, title: &str| {
+            let request = restored.request(Method::PUT, "/content-pieces").header("if-match", tag);
+            request.json(&json!({"id": id, "title": title})).send().await.unwrap().status()
+        };
+        assert_eq!(put(&old, "Old").await, 412);
+        assert_eq!(put(&new, "New").await, 204);
     }
 
     async fn a_restore_that_was_killed_goes_on(store: TestStore) {

@@ -10,8 +10,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST,
-    TRANSFER_ENCODING, VARY,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE,
+    HOST, TRANSFER_ENCODING, VARY,
 };
 use axum::http::uri::{PathAndQuery, Uri};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
@@ -41,9 +41,14 @@ struct Route(MatchedPath);
 /// Answers a request, from memory or by `router`.
 pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> Response {
     let started = Instant::now();
-    let ticket = match app.answers().look_up(app, &mut request).await {
-        LookedUp::Known(response) => return response,
-        LookedUp::New(ticket) => ticket,
+    let malformed = malformed_header(&request);
+    let ticket = if malformed.is_some() {
+        None
+    } else {
+        match app.answers().look_up(app, &mut request).await {
+            LookedUp::Known(response) => return response,
+            LookedUp::New(ticket) => ticket,
+        }
     };
     if app.overload().refuses(request.uri()) {
         return refuse(app, &request);
@@ -68,12 +73,12 @@ pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> R
         // Its answer is that of GET, down to the coding; the connection leaves the body out.
         *request.method_mut() = Method::GET;
     }
-    let response = if names_one_host(&request) {
-        answer(router, request, place.clone()).instrument(span.clone()).await
-    } else {
-        let invalid = Invalid::new("required", "must stand once (RFC 9112, section 3.2)");
-        let place = vec![Step::Field("Host".to_owned())];
-        Problem::of_issues(vec![Issue::new(place, &invalid)]).into_response()
+    let response = match malformed {
+        None => answer(router, request, place.clone()).instrument(span.clone()).await,
+        // Another reader of HTTP may take what follows for something else.
+        Some(issue) => Problem::of_issues(vec![issue])
+            .with_header(CONNECTION, HeaderValue::from_static("close"))
+            .into_response(),
     };
     let mut response = finish(response, &request_id, &method);
     if let Err(full) = room::give_space(app.answer_room(), &method, &place, &mut response).await {
@@ -201,9 +206,25 @@ fn without_trailing_slash(uri: &Uri) -> Uri {
 
 /// Whether the request says for whom it is, as HTTP/1.1 demands. Proxies that see two hosts may each
 /// believe another one.
-fn names_one_host(request: &Request) -> bool {
+fn malformed_header(request: &Request) -> Option<Issue> {
+    let issue = |name: &str, code, message| {
+        Some(Issue::new(vec![Step::Field(name.to_owned())], &Invalid::new(code, message)))
+    };
     let hosts = request.headers().get_all(HOST).iter().count();
-    hosts == 1 || (hosts == 0 && request.version() < Version::HTTP_11)
+    if hosts != 1 && (hosts > 0 || request.version() >= Version::HTTP_11) {
+        return issue("Host", "required", "must stand once (RFC 9112, section 3.2)");
+    }
+    let mut codings = request.headers().get_all(TRANSFER_ENCODING).iter();
+    let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
+    match (codings.next(), codings.next()) {
+        (None, _) => None,
+        (Some(coding), None) if is_chunked(coding) => None,
+        _ => issue(
+            "Transfer-Encoding",
+            "unsupported",
+            "must be chunked, once (RFC 9112, section 6.1)",
+        ),
+    }
 }
 
 /// The trace that the request belongs to, by W3C's Trace Context: `00-<trace>-<parent>-<flags>`. What

@@ -137,6 +137,11 @@ reasons! {
          `Last-Event-ID` are older.",
         "Read what is there now by the other endpoints, and follow the events from there on: leave \
          `after` out to begin with the oldest one that is kept.";
+    /// Events that never happened.
+    AfterBeyondNewest = "after_beyond_newest", GONE, "The workspace has fewer events than that",
+        "`after` or `Last-Event-ID` is greater than the number of the newest event. The database was \
+         set back to an earlier state, as by restoring a backup, or the number is of another workspace.",
+        "Read everything anew, and go on from the newest event, which the problem's `sequence` names.";
     /// The invite can't be accepted any more.
     InviteEnded = "invite_ended", GONE, "The invite can't be accepted any more",
         "The invite was accepted before, its seven days are over, or it was taken back. The detail says \
@@ -326,11 +331,14 @@ pub(crate) struct Problem {
     pub(crate) detail: String,
     pub(crate) issues: Vec<Issue>,
     pub(crate) headers: HeaderMap,
+    /// The number of the newest event, for a client that names a later one.
+    sequence: Option<i64>,
 }
 
 impl Problem {
     pub(crate) fn new(reason: Reason, detail: impl Into<String>) -> Self {
-        Self { reason, detail: detail.into(), issues: Vec::new(), headers: HeaderMap::new() }
+        let (issues, headers) = (Vec::new(), HeaderMap::new());
+        Self { reason, detail: detail.into(), issues, headers, sequence: None }
     }
 
     /// All that is wrong with a request, or the first of it where that is very much. There must be something.
@@ -342,7 +350,13 @@ impl Problem {
         let rest = format!("and {more} more");
         messages.extend((more > 0).then_some(rest.as_str()));
         let detail = messages.join("; ");
-        Self { reason, detail, issues, headers: HeaderMap::new() }
+        Self { reason, detail, issues, headers: HeaderMap::new(), sequence: None }
+    }
+
+    /// The client names an event after the newest one.
+    pub(crate) fn after_beyond_newest(newest: i64) -> Self {
+        let detail = format!("the newest event has the number {newest}");
+        Self { sequence: Some(newest), ..Self::new(Reason::AfterBeyondNewest, detail) }
     }
 
     /// The answer would hold up others: the parameter can ask for less than what has more than so many bytes.
@@ -390,6 +404,7 @@ impl Problem {
             message: &self.detail,
             reason: self.reason.as_str(),
             issues: &self.issues,
+            sequence: self.sequence,
             request_id,
         };
         serde_json::to_string(&body).expect("texts and numbers are JSON")
@@ -426,6 +441,10 @@ pub(crate) struct ProblemBody<'a> {
     #[schema(required = false)]
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     issues: &'a [Issue],
+    /// The number of the newest event, with the reason `after_beyond_newest`.
+    #[schema(required = false, example = 1042)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sequence: Option<i64>,
     /// The `X-Request-Id` of the answer, under which the log has more.
     #[schema(example = "01a1fc13012e52d457d806ffae31da64")]
     request_id: &'a str,

@@ -199,6 +199,8 @@ fn serve_connection(
         .timer(TokioTimer::new())
         .header_read_timeout(receive_time_max)
         .max_buf_size(head_max)
+        // A client may send its request and close its side: the response still reaches it.
+        .half_close(true)
         .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let connection = connections.watch(connection);
     tokio::spawn(async move {

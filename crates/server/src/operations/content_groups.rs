@@ -12,7 +12,7 @@ use crate::environment::Environment;
 use crate::http::error::Error;
 use crate::http::problem::{Issue, Problem, Reason, Step};
 use crate::operations::content_pieces::{removal, unknown};
-use crate::operations::{Expected, Scope, event};
+use crate::operations::{Expected, Scope, event, restored_version};
 use crate::representation::content_group::{ContentGroupBody, Descendants};
 use crate::representation::content_piece::Referenced;
 
@@ -36,7 +36,8 @@ pub async fn create(
     ancestor: Option<ContentGroupId>,
 ) -> Result<ContentGroup, Error> {
     let id = ContentGroupId::new(environment.new_id());
-    create_with_id(tx, environment, scope, id, name, ancestor).await
+    let group = ContentGroup { id, name: name.clone(), version: 1 };
+    insert(tx, environment, scope, group, ancestor).await
 }
 
 /// The same with an id that it had in another store.
@@ -48,13 +49,23 @@ pub async fn create_with_id(
     name: &ContentGroupName,
     ancestor: Option<ContentGroupId>,
 ) -> Result<ContentGroup, Error> {
+    let group = ContentGroup { id, name: name.clone(), version: restored_version(environment) };
+    insert(tx, environment, scope, group, ancestor).await
+}
+
+async fn insert(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    group: ContentGroup,
+    ancestor: Option<ContentGroupId>,
+) -> Result<ContentGroup, Error> {
     workspaces::lock(tx, scope.workspace).await?;
     let parents = parent_path(tx, scope, ancestor).await?;
     check_depth(parents.groups().len() + 1)?;
-    let group = ContentGroup { id, name: name.clone(), version: 1 };
     let now = environment.now();
     content_groups::insert(tx, scope.workspace, &group, &parents, now).await?;
-    let path = parents.child(id);
+    let path = parents.child(group.id);
     let data = event_data(&group, &path, &[]);
     let added = event(environment, Occurrence::GroupAdded(path), data, None);
     events::append(tx, scope.workspace, &[added], now).await?;

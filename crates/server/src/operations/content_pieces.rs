@@ -26,7 +26,7 @@ use galley_storage::{
 use crate::environment::Environment;
 use crate::http::error::Error;
 use crate::http::problem::{Issue, Step};
-use crate::operations::{Expected, Scope, event};
+use crate::operations::{Expected, Scope, event, restored_version};
 use crate::representation::content_piece::{ContentPieceBody, Referenced};
 
 /// A piece to make.
@@ -146,7 +146,7 @@ pub async fn create(
     Ok(Kept { piece, referenced })
 }
 
-/// Keeps a piece as it was in another store, with its id, its place and its times, and with what it says otherwise in
+/// Keeps a piece as it was in another store, with its id, its place and its times, at a version that it never had here, and with what it says otherwise in
 /// variants; says whether it did. One that is there stays as it is. Where another one has its place it goes last.
 pub async fn restore(
     tx: &WriteTx<'_>,
@@ -176,7 +176,7 @@ pub async fn restore(
     let referenced =
         Referenced::find(tx, workspace, &piece.fields.tags, &piece.fields.members).await?;
     Error::refuse(missing_references(&piece.fields, &referenced))?;
-    let mut piece = piece.clone();
+    let mut piece = ContentPiece { version: restored_version(environment), ..piece.clone() };
     if ordering::is_taken(tx, workspace, &piece.order).await? {
         piece.order = ordering::at_the_end(tx, workspace, environment.random()).await?;
     }

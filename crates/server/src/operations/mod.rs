@@ -117,6 +117,13 @@ impl Scope {
     }
 }
 
+/// The version of a resource that is restored with its id. It may have been here before and been
+/// deleted since: versions count changes, so that none of its versions was as high, and no client's
+/// `If-Match` names this one.
+pub fn restored_version(environment: &Environment) -> i64 {
+    environment.now().ms()
+}
+
 /// An event that is to be kept with the change.
 fn event(
     environment: &Environment,

@@ -94,7 +94,6 @@ on_both_engines! {
         assert_eq!(first["workspaceId"], service.home.made.workspace.to_string());
         assert_eq!(first.get("webhookId"), None);
         assert_eq!(service.get(&format!("/events?after={}", before + 25)).await.body, json!([]));
-        assert_eq!(service.get("/events?after=9223372036854775807").await.body, json!([]));
         // From the other workspace nothing of it is seen.
         let other = service.other_workspace().await;
         let theirs = service.send_as(&other.token, Method::GET, "/events?perPage=1000", None).await;
@@ -156,6 +155,29 @@ on_both_engines! {
         let request = service.request(Method::GET, "/events").bearer_auth(&service.home.token);
         let stream = request.header("accept", "text/event-stream").header("last-event-id", "1");
         assert_eq!(stream.send().await.unwrap().status(), 410);
+    }
+
+    async fn a_number_beyond_the_newest_event_is_rejected_and_the_newest_told(store: TestStore) {
+        let service = Service::start(store).await;
+        service.create("/content-groups", &json!({"name": "one"})).await;
+        let last = service.last_sequence().await;
+        for after in [last + 1, i64::MAX] {
+            let answer = service.get(&format!("/events?after={after}")).await;
+            answer.assert_problem(410, "after_beyond_newest", &[]);
+            assert_eq!(answer.body["sequence"], last);
+            for (path, header) in [("/events", after), (&*format!("/events?after={after}"), -1)] {
+                let mut request = service.request(Method::GET, path);
+                if header > 0 {
+                    request = request.header("last-event-id", header);
+                }
+                let request = request.bearer_auth(&service.home.token);
+                let response = request.header("accept", "text/event-stream").send().await.unwrap();
+                assert_eq!(response.status(), 410);
+                let problem: Value = response.json().await.unwrap();
+                assert_eq!((&problem["reason"], &problem["sequence"]), (&json!("after_beyond_newest"), &json!(last)));
+            }
+        }
+        assert_eq!(service.get(&format!("/events?after={last}")).await.body, json!([]));
     }
 
     async fn a_stream_goes_on_where_it_was(store: TestStore) {

@@ -52,6 +52,11 @@ on_both_engines! {
             (format!("content-length: +{length}\r\n\r\n{body}"), "400", false),
             (format!("content-length: 0x{length:x}\r\n\r\n{body}"), "400", false),
             (format!("content-length : {length}\r\n\r\n{body}"), "400", false),
+            (format!("transfer-encoding: identity, chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"), "400", false),
+            (format!("transfer-encoding: gzip, chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"), "400", false),
+            (format!("transfer-encoding: identity\r\ntransfer-encoding: chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"), "400", false),
+            (format!("transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"), "400", false),
+            (format!("transfer-encoding: Chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"), "201", true),
             (format!("transfer-encoding: chunked, identity\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"), "400", false),
             (format!("x: y\r\n folded: z\r\ncontent-length: {length}\r\n\r\n{body}"), "400", false),
             ("transfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n{\"label\":\"a\"}\r\n0\r\n\r\n".to_owned(), "400", false),
@@ -66,6 +71,15 @@ on_both_engines! {
                 assert!(came.len() == 1 && closed, "{rest:?}: {came:?}, closed: {closed}");
             }
         }
+        // A client that closes its side when it has sent its request gets the response.
+        let bytes = format!("{head}content-length: {length}\r\n\r\n{body}");
+        let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
+        stream.write_all(bytes.as_bytes()).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answered = Vec::new();
+        let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answered));
+        read.await.expect("the server closes its side, too").unwrap();
+        assert!(answered.starts_with(b"HTTP/1.1 201 "), "{}", String::from_utf8_lossy(&answered));
         // What is in the body of a request that is refused for its head is no request.
         for (line, first) in [
             ("POST /tags HTTP/1.1\r\nhost: x\r\n", "401"),

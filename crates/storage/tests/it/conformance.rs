@@ -15,10 +15,10 @@ use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
 use galley_storage::ordering::{self, Place};
 use galley_storage::{
-    Database, DatabaseUrl, Error, Options, Role, Tx, WriteTx, content_groups,
-    content_piece_variants, content_pieces, tags, variants,
+    ChangeStatement, Database, DatabaseUrl, Error, Options, Role, StatementLog, Tx, WriteTx,
+    content_groups, content_piece_variants, content_pieces, tags, variants,
 };
-use galley_testing::on_both_engines;
+use galley_testing::{TestStore, on_both_engines};
 
 use crate::store::{NOW, Open, id, options};
 use crate::{people, plans};
@@ -378,23 +378,35 @@ struct Given {
     second: galley_domain::content_piece::ContentPiece,
 }
 
+/// Calls every function.
+async fn exercise(open: &Open) {
+    let given = Given {
+        workspace: open.workspace,
+        group: open.group,
+        first: open.piece("first", None),
+        second: open.piece("second", None),
+    };
+    let exercise = async move |tx: &WriteTx<'_>| {
+        let member = people::exercise(tx, given.workspace, given.group).await?;
+        groups(tx, given.workspace, given.group).await?;
+        pieces(tx, &given, member).await?;
+        people::leave(tx, given.workspace, member).await?;
+        told(tx, given.workspace, given.group).await
+    };
+    Box::pin(open.database.write::<_, Error, _>("exercise", exercise)).await.unwrap();
+}
+
+/// The statements that change rows when every function is called, in their order.
+pub(crate) async fn changes() -> Vec<ChangeStatement> {
+    let open = Open::with_log(TestStore::sqlite(), StatementLog::with_changes()).await;
+    exercise(&open).await;
+    open.log.take_changes()
+}
+
 on_both_engines! {
     async fn every_function_works_and_finds_its_rows_by_an_index(store: TestStore) {
         let open = Open::new(store).await;
-        let given = Given {
-            workspace: open.workspace,
-            group: open.group,
-            first: open.piece("first", None),
-            second: open.piece("second", None),
-        };
-        let exercise = async move |tx: &WriteTx<'_>| {
-            let member = people::exercise(tx, given.workspace, given.group).await?;
-            groups(tx, given.workspace, given.group).await?;
-            pieces(tx, &given, member).await?;
-            people::leave(tx, given.workspace, member).await?;
-            told(tx, given.workspace, given.group).await
-        };
-        Box::pin(open.database.write::<_, Error, _>("exercise", exercise)).await.unwrap();
+        exercise(&open).await;
         open.database.ping().await.unwrap();
         let statements = open.log.take();
         assert!(statements.len() > 60, "{}", statements.len());

@@ -46,7 +46,11 @@ pub(crate) fn id() -> u128 {
 
 impl Open {
     pub(crate) async fn new(store: TestStore) -> Self {
-        let log = Arc::new(StatementLog::default());
+        Self::with_log(store, StatementLog::default()).await
+    }
+
+    pub(crate) async fn with_log(store: TestStore, log: StatementLog) -> Self {
+        let log = Arc::new(log);
         let mut options = options(store.url.clone(), Role::Server);
         options.statement_log = Some(Arc::clone(&log));
         let database = Database::open(options).await.unwrap();

@@ -37,7 +37,7 @@ pub(super) struct Part {
 }
 
 /// Where the feed begins: behind `after` or, where that isn't said, with the oldest event that is kept.
-/// Refuses a number behind which events are missing.
+/// Rejects a number behind which events are missing, and one that no event has yet.
 pub(super) async fn begin(
     tx: &Tx<'_>,
     reader: &Authentication,
@@ -52,6 +52,7 @@ pub(super) async fn begin(
                 format!("the oldest event that is kept has the number {}", before_first + 1);
             Err(Problem::new(Reason::EventsForgotten, &detail).into())
         }
+        Some(after) if after > last => Err(Problem::after_beyond_newest(last).into()),
         Some(after) => Ok(after),
     }
 }

@@ -60,7 +60,7 @@ struct Parameters {
             ([schemas::EventEnvelope] = "application/json"),
             (String = "text/event-stream", example = "id: 1042\nevent: contentGroupAdded\ndata: {…}\n\n"),
         )),
-        (status = 410, description = "events_forgotten"),
+        (status = 410, description = "events_forgotten, after_beyond_newest"),
     ),
 )]
 pub(crate) async fn handle(

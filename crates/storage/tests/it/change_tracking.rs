@@ -1,0 +1,172 @@
+//! Change tracking takes the workspace and the piece of a change from its statement's parameters. Each
+//! statement is run again here, and must change nothing of another workspace or piece.
+
+use std::collections::BTreeSet;
+
+use galley_domain::ContentPieceId;
+use galley_storage::ChangeStatement;
+use galley_testing::TestStore;
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+
+use crate::conformance;
+
+/// The workspace in which every row has a twin of the same ids.
+const TWIN: &str = "ws_00000000000000000000000000";
+
+/// A table with rows of workspaces.
+struct Table {
+    name: String,
+    columns: Vec<String>,
+}
+
+impl Table {
+    /// All of a database, each after those that it refers to.
+    fn all(connection: &Connection) -> Vec<Self> {
+        let names =
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'";
+        let mut statement = connection.prepare(names).unwrap();
+        let names = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        let columns = |name: &str| -> Vec<String> {
+            let columns = format!("SELECT name FROM pragma_table_info('{name}') ORDER BY cid");
+            let mut statement = connection.prepare(&columns).unwrap();
+            statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        };
+        names
+            .map(Result::unwrap)
+            .map(|name| Self { columns: columns(&name), name })
+            .filter(|table| table.columns.iter().any(|column| column == "workspace_id"))
+            .collect()
+    }
+
+    fn rows(&self, connection: &Connection) -> BTreeSet<Vec<String>> {
+        let select = format!("SELECT {} FROM {}", self.columns.join(", "), self.name);
+        let mut statement = connection.prepare(&select).unwrap();
+        let count = self.columns.len();
+        let read = |row: &rusqlite::Row<'_>| {
+            (0..count)
+                .map(|column| row.get::<_, Value>(column).map(|value| format!("{value:?}")))
+                .collect()
+        };
+        statement.query_map([], read).unwrap().map(Result::unwrap).collect()
+    }
+
+    /// The column that names the piece, in the tables of pieces.
+    fn piece_column(&self) -> Option<usize> {
+        let name = match self.name.as_str() {
+            "content_pieces" => "id",
+            other if other.starts_with("content_piece_") => "content_piece_id",
+            _ => return None,
+        };
+        self.columns.iter().position(|column| column == name)
+    }
+
+    /// Adds the twin of each row that has none.
+    fn add_twins(&self, connection: &Connection) {
+        let columns = |workspace: &str| {
+            let column = |column: &String| match column.as_str() {
+                "workspace_id" => workspace.to_owned(),
+                other => other.to_owned(),
+            };
+            self.columns.iter().map(column).collect::<Vec<_>>().join(", ")
+        };
+        let sql = format!(
+            "INSERT OR IGNORE INTO {name} ({own}) SELECT {twin} FROM {name} WHERE workspace_id <> '{TWIN}'",
+            name = self.name,
+            own = columns("workspace_id"),
+            twin = columns(&format!("'{TWIN}'"))
+        );
+        connection.execute(&sql, []).unwrap();
+    }
+}
+
+/// What statements change that they should not.
+fn violations(statements: &[ChangeStatement], path: &std::path::Path) -> Vec<String> {
+    let connection = Connection::open(path).unwrap();
+    // Twins come in any order.
+    connection.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+    let tables = Table::all(&connection);
+    let mut found = Vec::new();
+    for statement in statements {
+        for table in &tables {
+            table.add_twins(&connection);
+        }
+        let before: Vec<_> = tables.iter().map(|table| table.rows(&connection)).collect();
+        connection.execute_batch("PRAGMA foreign_keys = ON").unwrap();
+        let ran = connection.execute(&statement.sql, params_from_iter(&statement.params));
+        connection.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+        if let Err(error) = ran {
+            found.push(format!("{error}: {}", statement.sql));
+            continue;
+        }
+        let Some(workspace) = statement.workspace.filter(|_| statement.is_tracked) else {
+            continue;
+        };
+        for (table, before) in tables.iter().zip(before) {
+            let of_workspace = format!("Text(\"{workspace}\")");
+            let of_piece = |piece: ContentPieceId| format!("Text(\"{piece}\")");
+            let workspace_column =
+                table.columns.iter().position(|column| column == "workspace_id").unwrap();
+            for row in before.symmetric_difference(&table.rows(&connection)) {
+                if row[workspace_column] != of_workspace {
+                    found.push(format!("another workspace's {}: {}", table.name, statement.sql));
+                }
+                let Some(piece) = statement.piece else { continue };
+                let named = table.piece_column().map(|column| row[column].clone());
+                if named != Some(of_piece(piece)) {
+                    found.push(format!("another piece's {}: {}", table.name, statement.sql));
+                }
+            }
+        }
+    }
+    found.dedup();
+    found
+}
+
+/// A new database with the schema and nothing in it.
+async fn empty() -> (TestStore, std::path::PathBuf) {
+    let store = TestStore::sqlite();
+    let options = crate::store::options(store.url.clone(), galley_storage::Role::Command);
+    galley_storage::Database::open(options).await.unwrap().close().await;
+    let path = store.directory().join("galley.db");
+    (store, path)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_names_a_workspace_or_a_piece_changes_no_other() {
+    let statements = conformance::changes().await;
+    let naming = |named: fn(&ChangeStatement) -> bool| {
+        let texts = statements.iter().filter(|one| named(one)).map(|one| one.sql.as_str());
+        texts.collect::<BTreeSet<_>>().len()
+    };
+    let (workspaces, pieces) =
+        (naming(|one| one.workspace.is_some()), naming(|one| one.piece.is_some()));
+    assert!(workspaces > 40 && pieces > 8, "{workspaces} name a workspace, {pieces} a piece");
+    let (_store, path) = empty().await;
+    assert_eq!(violations(&statements, &path), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_changes_more_than_it_names_is_found() {
+    let statements = conformance::changes().await;
+    let is_update = |one: &&ChangeStatement| {
+        one.piece.is_some() && one.sql.starts_with("UPDATE content_pieces SET order_key")
+    };
+    let place = statements.iter().position(|one| is_update(&one)).unwrap();
+    for (condition, what) in [("id <> ''", "another piece's"), ("id = ?2", "another workspace's")] {
+        let mut statements = statements[..=place].to_vec();
+        let broken = statements.last_mut().unwrap();
+        let (set, _) = broken.sql.split_once(" WHERE ").unwrap();
+        let set =
+            set.replace("order_key = ?3, ", "").replace("version = version + 1", "version = 9");
+        broken.sql = match what {
+            "another piece's" => {
+                format!("{set} WHERE workspace_id = ?1 AND {condition} AND ?2 = ?2 AND ?3 = ?3")
+            }
+            _ => format!("{set} WHERE {condition} AND ?1 = ?1 AND ?3 = ?3"),
+        };
+        let (_store, path) = empty().await;
+        let found = violations(&statements, &path);
+        assert!(found.iter().any(|one| one.starts_with(what)), "{found:?}");
+    }
+}
