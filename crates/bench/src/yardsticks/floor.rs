@@ -20,7 +20,8 @@ use serde_json::value::RawValue;
 
 const COLUMNS: &str = "p.id, p.content_group_id, p.order_key, p.version, p.created_at_ms, p.updated_at_ms, p.date_ms, \
     p.title, p.description, p.slug, p.cover_url, p.cover_alt, p.cover_width, p.canonical_link, p.filename, \
-    p.custom_data, p.tag_ids, p.member_ids, p.placed_at_ms";
+    (SELECT x.custom_data FROM content_piece_custom_data x \
+    WHERE x.workspace_id = p.workspace_id AND x.content_piece_id = p.id), p.tag_ids, p.member_ids, p.placed_at_ms";
 const TREE: &str = ", c.tree";
 const TREE_JOIN: &str = " JOIN content_piece_contents c ON c.workspace_id = p.workspace_id \
     AND c.content_piece_id = p.id";

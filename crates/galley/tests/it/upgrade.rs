@@ -38,19 +38,31 @@ fn copies(columns: &[(String, String)], from: &str, into: &str, version: usize) 
         tables.entry(table).or_default().push(column);
     }
     let copy = |(table, columns): (&str, Vec<&str>)| {
-        let (columns, only) = (
-            columns.join(", "),
-            if table == "schema_migrations" {
-                format!(" WHERE version <= {version}")
-            } else {
-                " WHERE 1 = 1".to_owned()
-            },
-        );
+        let only = if table == "schema_migrations" {
+            format!(" WHERE version <= {version}")
+        } else {
+            " WHERE 1 = 1".to_owned()
+        };
+        let values: Vec<_> = columns.iter().map(|column| value_of(table, column, from)).collect();
+        let (columns, values) = (columns.join(", "), values.join(", "));
         format!(
-            "INSERT INTO {into}.{table} ({columns}) SELECT {columns} FROM {from}.{table}{only} ON CONFLICT DO NOTHING;"
+            "INSERT INTO {into}.{table} ({columns}) SELECT {values} FROM {from}.{table} t{only} ON CONFLICT DO NOTHING;"
         )
     };
     tables.into_iter().map(copy).collect()
+}
+
+/// Where a newer schema has the value of an older one's column, in the rows `t`.
+fn value_of(table: &str, column: &str, from: &str) -> String {
+    match (table, column) {
+        ("content_pieces", "custom_data") => format!(
+            "(SELECT x.custom_data FROM {from}.content_piece_custom_data x
+                WHERE x.workspace_id = t.workspace_id AND x.content_piece_id = t.id)"
+        ),
+        ("events", "order_before") => "NULL".to_owned(),
+        ("delivery_leases", "owner") => "t.session".to_owned(),
+        _ => format!("t.{column}"),
+    }
 }
 
 /// Makes a store as it was after so many changes of the schema out of one after all of them.
@@ -119,7 +131,8 @@ async fn fill(store: &TestStore, receiver: &Receiver) -> Vec<Value> {
     let made = program.request(Method::POST, "/webhooks").json(&webhook).send().await.unwrap();
     assert_eq!(made.status(), StatusCode::CREATED);
     for slug in ["one", "two"] {
-        let body = piece(&group, slug, &format!("<p>{slug}</p>"));
+        let mut body = piece(&group, slug, &format!("<p>{slug}</p>"));
+        body["customData"] = json!(format!("{{\"of\":\"{slug}\"}}"));
         let made =
             program.request(Method::POST, "/content-pieces").json(&body).send().await.unwrap();
         assert_eq!(made.status(), StatusCode::CREATED);
@@ -150,7 +163,7 @@ fn silent(command: &mut Command) -> &mut Command {
 /// some of the changes are made then.
 async fn kill_while_it_waits(store: &TestStore, url: &str) {
     let (foreign, looker) = (client(url).await, client(url).await);
-    let hold = "BEGIN; LOCK TABLE webhook_queues IN ACCESS SHARE MODE";
+    let hold = "BEGIN; LOCK TABLE webhook_queues, delivery_leases IN ACCESS SHARE MODE";
     foreign.batch_execute(hold).await.unwrap();
     let mut child = silent(&mut serve_command(store)).spawn().unwrap();
     let waits = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()

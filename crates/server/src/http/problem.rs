@@ -442,7 +442,7 @@ pub(crate) struct ProblemBody<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     issues: &'a [Issue],
     /// The number of the newest event, with the reason `after_beyond_newest`.
-    #[schema(required = false, example = 1042)]
+    #[schema(value_type = i64, required = false, example = 1042)]
     #[serde(skip_serializing_if = "Option::is_none")]
     sequence: Option<i64>,
     /// The `X-Request-Id` of the answer, under which the log has more.

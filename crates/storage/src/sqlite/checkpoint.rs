@@ -14,7 +14,7 @@ use rusqlite::Connection;
 
 use galley_domain::Timestamp;
 
-use super::files::{FileWatch, LOG, with_end};
+use super::files::{FileWatch, LOG, rescued_path, with_end};
 use super::writer::NICENESS;
 use super::{connection, file};
 use crate::error::{Cause, Error, Result};
@@ -233,9 +233,7 @@ impl Rescue {
             RescueState::Due | RescueState::FailedAt(_) => {}
         }
         connection::keep_off_files(connection);
-        let time: String =
-            self.clock.now().to_string().chars().filter(|one| !"-:.".contains(*one)).collect();
-        let to = with_end(&self.database, &format!(".rescued-{time}"));
+        let to = rescued_path(&self.database, self.clock.now());
         match file::rescue(connection, &to) {
             Ok(()) => {
                 tracing::error!(

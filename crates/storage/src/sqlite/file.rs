@@ -8,7 +8,7 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
 use super::connection;
-use super::files::{INDEX, LOG, StagedLock, sync_directory_of, with_end};
+use super::files::{INDEX, LOG, StagedLock, create_directory_of, sync_directory_of, with_end};
 use crate::error::{Cause, Error, Result};
 use crate::whole::Progress;
 
@@ -75,9 +75,7 @@ pub(crate) fn back_up(from: &Path, to: &Path, progress: impl FnMut(Progress)) ->
 /// Copies a database through a connection whose files were unlinked or replaced, as nothing else
 /// reaches them. A damaged copy is kept, too: there is no other one.
 pub(super) fn rescue(source: &Connection, to: &Path) -> Result<()> {
-    if let Some(directory) = to.parent() {
-        std::fs::create_dir_all(directory).map_err(unavailable)?;
-    }
+    create_directory_of(to)?;
     let copied = copy(source, to, |_| {});
     // The connection is done with its snapshot, also for another try.
     if !source.is_autocommit() {

@@ -14,11 +14,13 @@
 //! [`FileWatch`] detects when the files were unlinked or replaced all the same.
 
 use std::collections::HashMap;
-use std::fs::{File, TryLockError};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use galley_domain::Timestamp;
 
 use crate::error::{Cause, Error, Result};
 
@@ -179,11 +181,48 @@ fn file_id(file: &File) -> Option<FileId> {
     file.metadata().ok().map(|metadata| FileId::of(&metadata))
 }
 
+/// The directory of a file.
+fn directory_of(path: &Path) -> &Path {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    directory.unwrap_or(Path::new("."))
+}
+
 /// Flushes a directory's entries to disk.
 pub(super) fn sync_directory_of(path: &Path) -> Result<()> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let directory = File::open(directory.unwrap_or(Path::new(".")));
+    let directory = File::open(directory_of(path));
     directory.and_then(|directory| directory.sync_all()).map_err(unavailable)
+}
+
+/// Creates the directory of a file for its owner alone, if there is none.
+pub(super) fn create_directory_of(path: &Path) -> Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(directory_of(path)).map_err(unavailable)
+}
+
+/// What follows the database's name in that of a rescued copy, before the time.
+const RESCUED: &str = ".rescued-";
+
+/// The path of a copy of a database that is rescued at this time.
+pub(super) fn rescued_path(database: &Path, now: Timestamp) -> PathBuf {
+    let time: String = now.to_string().chars().filter(|one| !"-:.".contains(*one)).collect();
+    with_end(database, &format!("{RESCUED}{time}"))
+}
+
+/// Warns of rescued copies beside a database: it may lack what these hold.
+pub(super) fn warn_of_rescued(database: &Path) {
+    let Some(name) = database.file_name() else { return };
+    let start = format!("{}{RESCUED}", name.to_string_lossy());
+    let Ok(entries) = std::fs::read_dir(directory_of(database)) else { return };
+    for entry in entries.filter_map(io::Result::ok) {
+        if entry.file_name().to_string_lossy().starts_with(&start) {
+            tracing::warn!(
+                file = %entry.path().display(),
+                "a copy of a database whose files were deleted or replaced is here: restore it, or \
+                 move it away"
+            );
+        }
+    }
 }
 
 /// Opens a new file for its owner alone, or the one of this name; rejects anything else, such as a

@@ -55,6 +55,9 @@ impl Sqlite {
             Role::Command => None,
         };
         files::create_private(path)?;
+        if options.role == Role::Server {
+            files::warn_of_rescued(path);
+        }
         let mut connection = connection::open_writer(path)?;
         connection::warn_of_memory_statistics(&connection);
         migrate::bring_up_to_date(&mut connection, options)?;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use galley_domain::WorkspaceId;
 use galley_storage::{Database, Error, Role, WriteTx, workspaces};
+use galley_testing::proof::size;
 use galley_testing::{TestStore, locks};
 use rusqlite::Connection;
 
@@ -48,7 +49,9 @@ async fn the_server_keeps_its_locks_through_checkpoints_commands_and_backups() {
     is_locked("after the start");
     let started = Instant::now();
     // Longer than the checkpointer waits for a moment without writes.
-    while started.elapsed() < Duration::from_millis(2_500) {
+    let length =
+        size(Duration::from_millis(2_500), Duration::from_secs(10), Duration::from_hours(1));
+    while started.elapsed() < length {
         add_workspace(&open.database).await.unwrap();
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
