@@ -228,6 +228,11 @@ impl<T, R> Dispatcher<T, R> {
         self.settled.push(((webhook, is_failing), result));
     }
 
+    /// An attempt was abandoned: nothing came of it that is to be kept.
+    pub fn abandoned(&mut self, webhook: WebhookId, is_failing: bool) {
+        self.is_over(webhook, is_failing);
+    }
+
     /// What came of an attempt is kept.
     fn is_over(&mut self, webhook: WebhookId, is_failing: bool) {
         self.under_way.remove(is_failing);

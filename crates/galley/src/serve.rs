@@ -91,10 +91,16 @@ fn connections_max() -> usize {
 }
 
 /// What this program is called among those that serve the same database: a name that it has again when it
-/// starts again.
+/// starts again, and that no other one has meanwhile.
+///
+/// The host's name is not enough: containers of one image may share it, and their address. They differ
+/// in their network, within which an address is listened on once, and machines in the id of their boot.
 fn node(address: SocketAddr) -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{} {address}", host.trim())
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let host = read("/proc/sys/kernel/hostname");
+    let boot = read("/proc/sys/kernel/random/boot_id");
+    let network = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
+    format!("{} {address} {} {}", host.trim(), boot.trim(), network.display())
 }
 
 async fn close(database: &Database) {

@@ -14,16 +14,20 @@ use galley_domain::content_piece::Description;
 /// element closed, so that it never leaves the container that it is shown in.
 pub fn description(html: String) -> Result<Description, Invalid> {
     let html = String::from(Description::parse(html)?);
-    if OpenTags::most_in(&html) > OPEN_MAX {
+    let tags = OpenTags::of(&html);
+    if tags.most.get() > OPEN_MAX || tags.sum.get() > OPEN_SUM_MAX {
         let message = format!("must not leave more than {OPEN_MAX} tags open");
         return Err(Invalid::new("too_deep", message));
     }
-    // The sanitiser may write more than it read.
-    Ok(Description::from_stored(sanitized(html)))
+    sanitized(html)
 }
 
 /// The most tags that may be open at a time: the sanitiser's time grows with the square of them.
 const OPEN_MAX: usize = 500;
+
+/// The most open tags, added up over all tags. A parser opens the formatting elements that were left
+/// open again in each paragraph: this bounds the elements that it makes.
+const OPEN_SUM_MAX: usize = 200_000;
 
 /// The most passes of the sanitiser over a text.
 const PASSES_MAX: usize = 4;
@@ -32,15 +36,18 @@ const PASSES_MAX: usize = 4;
 ///
 /// A parser may build trees that no HTML describes, such as links within links. Written out and
 /// parsed again, these become other trees, which must be harmless, too.
-fn sanitized(mut html: String) -> String {
+///
+/// The bound on a description's length holds for the result, too, which may be longer.
+fn sanitized(mut html: String) -> Result<Description, Invalid> {
     for _ in 0..PASSES_MAX {
         let cleaned = ammonia::clean(&html);
+        let description = Description::parse(cleaned.clone())?;
         if cleaned == html {
-            return html;
+            return Ok(description);
         }
         html = cleaned;
     }
-    ammonia::clean_text(&html)
+    Description::parse(ammonia::clean_text(&html))
 }
 
 /// Counts the tags that are opened and not closed.
@@ -48,20 +55,21 @@ fn sanitized(mut html: String) -> String {
 struct OpenTags {
     open: Cell<usize>,
     most: Cell<usize>,
+    sum: Cell<usize>,
 }
 
 /// Elements that have no end tag.
 const VOID: [&str; 6] = ["br", "hr", "img", "wbr", "col", "input"];
 
 impl OpenTags {
-    /// Returns how many are open at the most.
-    fn most_in(html: &str) -> usize {
+    /// Counts those of a text.
+    fn of(html: &str) -> Self {
         let input = BufferQueue::default();
         input.push_back(StrTendril::from_slice(html));
         let tokenizer = Tokenizer::new(Self::default(), TokenizerOpts::default());
         let _ = tokenizer.feed(&input);
         tokenizer.end();
-        tokenizer.sink.most.get()
+        tokenizer.sink
     }
 }
 
@@ -77,6 +85,7 @@ impl TokenSink for OpenTags {
                 TagKind::StartTag => open + 1,
             });
             self.most.set(self.most.get().max(self.open.get()));
+            self.sum.set(self.sum.get() + self.open.get());
         }
         TokenSinkResult::Continue
     }
@@ -87,6 +96,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn sanitized(html: impl Into<String>) -> String {
+        super::sanitized(html.into()).unwrap().into()
+    }
+
+    #[test]
+    fn html_that_grows_when_it_is_cleaned_is_rejected() {
+        let formatting: String = (0..400).map(|number| format!("<i title={number}>")).collect();
+        let html = format!("<p>{formatting}</p>{}", "<p>x".repeat(7_500));
+        assert_eq!(description(html).unwrap_err().code, "too_deep");
+        let html = format!("<p>{formatting}</p>{}", "<p>x".repeat(400));
+        assert_eq!(description(html).unwrap_err().code, "too_long");
+        assert_eq!(description("&".repeat(60_000)).unwrap_err().code, "too_long");
+        let stored = description("&".repeat(10_000)).unwrap();
+        assert_eq!(description(stored.as_str().to_owned()), Ok(stored));
+    }
 
     #[test]
     fn html_that_would_take_long_to_clean_is_rejected() {
@@ -116,7 +141,7 @@ mod tests {
             ("hello <img src=\"x onerror=alert(1) ", "hello "),
             ("<b>x</b><script", "<b>x</b>"),
         ] {
-            assert_eq!(sanitized(html.to_owned()), cleaned);
+            assert_eq!(sanitized(html), cleaned);
         }
     }
 
@@ -135,7 +160,7 @@ mod tests {
                 "<a rel=\"noopener noreferrer\">1</a><a rel=\"noopener noreferrer\">2</a><table></table>",
             ),
         ] {
-            assert_eq!(sanitized(html.to_owned()), cleaned, "{html}");
+            assert_eq!(sanitized(html), cleaned, "{html}");
         }
     }
 

@@ -1,11 +1,18 @@
 -- oldest-program: 0.2.0
 
--- The runs of servers that send deliveries. Each one writes to its row twice a second. `node` is the
--- name that a server has again after a restart; `server` is when PostgreSQL was started, and
--- `backend_pid` the process that served the last heartbeat there: when it ends, so has the run.
+-- The runs of servers that send deliveries. `node` is the name that a server has again after a
+-- restart.
 CREATE TABLE delivery_sessions (
     session TEXT NOT NULL PRIMARY KEY,
-    node TEXT NOT NULL,
+    node TEXT NOT NULL
+);
+
+-- Written twice a second by each session. A table of its own: leases refer to sessions, and would
+-- otherwise wade through the versions of a row that PostgreSQL keeps while a snapshot is open.
+-- `server` is when PostgreSQL was started, and `backend_pid` the process that served the heartbeat
+-- there: when it ends, so has the session. Both are 0 before the first heartbeat.
+CREATE TABLE delivery_heartbeats (
+    session TEXT NOT NULL PRIMARY KEY,
     seen_at_ms BIGINT NOT NULL,
     server BIGINT NOT NULL,
     backend_pid BIGINT NOT NULL
@@ -29,6 +36,7 @@ UPDATE webhook_queues SET next_at_ms = 0 WHERE leased_from IS NOT NULL;
 DELETE FROM sqlite_stat1 WHERE tbl = 'delivery_leases';
 INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('delivery_sessions', 'sqlite_autoindex_delivery_sessions_1', '3 1'),
+    ('delivery_heartbeats', 'sqlite_autoindex_delivery_heartbeats_1', '3 1'),
     ('delivery_leases', 'sqlite_autoindex_delivery_leases_1', '500 500 8 1'),
     ('delivery_leases', 'delivery_leases_session', '500 200');
 ANALYZE sqlite_schema;

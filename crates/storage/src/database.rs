@@ -406,6 +406,15 @@ impl Database {
         }
     }
 
+    /// Returns whether the connection of the last heartbeat is still there. Without it others may take
+    /// the session for dead.
+    pub fn has_heartbeat_connection(&self) -> bool {
+        match &*self.engine {
+            Engine::Sqlite(_) => true,
+            Engine::Postgres(postgres) => postgres.has_heartbeat_connection(),
+        }
+    }
+
     /// What time it is for all who share the database; nothing, where this machine's clock counts: on SQLite.
     pub async fn clock(&self) -> Result<Option<Timestamp>> {
         if !self.has_generations() {

@@ -181,8 +181,9 @@ const PIECES: [&str; 9] = [
 ];
 
 /// Tables of which no answer is remembered ([`crate::Database::moment`] says which those may be).
-const NOT_REMEMBERED: [&str; 15] = [
+const NOT_REMEMBERED: [&str; 16] = [
     "deliveries",
+    "delivery_heartbeats",
     "delivery_leases",
     "delivery_sessions",
     "event_matches",

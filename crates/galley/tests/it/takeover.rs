@@ -2,14 +2,15 @@
 //! servers, without delay.
 
 use std::collections::HashMap;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use galley_testing::proof::{figure, size};
-use galley_testing::{Behaviour, Receiver, TestStore, free_port, on_both_engines};
+use galley_testing::{Behaviour, PostgresServer, Receiver, TestStore, free_port, on_both_engines};
 use reqwest::{Method, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::program::{Program, init_token, piece};
 
@@ -25,8 +26,11 @@ const SLOTS: usize = 8;
 /// The pause of a client between two pieces, with which the receivers keep up.
 const KEPT_UP: Duration = Duration::from_millis(20);
 
-/// How long all of it may take.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// How long something may take that has to come: less than a lease.
+const PATIENCE: Duration = Duration::from_secs(45);
+
+/// The time after which what a killed server had sent has arrived.
+const ON_THE_WAY: Duration = Duration::from_millis(150);
 
 /// Clients that create pieces on any of several servers until they are told to stop.
 struct Writers {
@@ -131,6 +135,7 @@ on_both_engines! {
             wait_until("nothing is sent", || receiver.count() >= so_far + 10).await;
             tokio::time::sleep(Duration::from_millis(round as u64 * 13 % 50)).await;
             program.kill();
+            tokio::time::sleep(ON_THE_WAY).await;
             let so_far = receiver.count();
             program = tokio::task::block_in_place(|| Program::serve(&store, port));
             wait_until_ready(&program).await;
@@ -236,7 +241,7 @@ async fn a_server_that_ends_for_good_leaves_its_deliveries_to_the_others() {
     }
     nodes.push(Program::serve(&store, free_port()));
     nodes[0].kill();
-    let killed = tokio::time::Instant::now();
+    let killed = tokio::time::Instant::now() + ON_THE_WAY;
     tokio::time::sleep(Duration::from_secs(6)).await;
     let created = first.created();
     let mut longest = Duration::ZERO;
@@ -253,4 +258,76 @@ async fn a_server_that_ends_for_good_leaves_its_deliveries_to_the_others() {
     eprintln!("one of two servers ends for good: silence {longest:?}");
     figure("one of two servers ends for good", format!("silence {longest:?}"), "3 s");
     assert!(longest <= SILENCE_MAX, "silent for {longest:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_server_has_its_deliveries_sent_by_others_and_sends_none_of_them_afterwards() {
+    let Some(store) = TestStore::postgres().await else { return };
+    let mut nodes = vec![Program::serve(&store, free_port())];
+    let group = nodes[0].group().await;
+    let receiver = Receiver::start(Behaviour::After(Duration::from_millis(300))).await;
+    watch(&nodes[0], &group, &receiver).await;
+    let urls = [nodes[0].url.clone()];
+    let (writers, tasks) = Writers::start(&urls, &group, 4, Duration::ZERO);
+    wait_until("nothing is sent", || receiver.count() > 20).await;
+    writers.stop.store(true, Ordering::Relaxed);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    nodes.push(Program::serve(&store, free_port()));
+    let signal = |signal: &str| {
+        let pid = nodes[0].child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    };
+    signal("-STOP");
+    tokio::time::sleep(ON_THE_WAY).await;
+    let so_far = receiver.count();
+    let silence = wait_until("nothing is sent", || receiver.count() > so_far).await;
+    // Until then the paused server's leases are its own.
+    assert!(silence > Duration::from_secs(7), "a live server lost its leases after {silence:?}");
+    assert!(silence < Duration::from_secs(12), "{silence:?}");
+    signal("-CONT");
+    let created = writers.created();
+    wait_until("a delivery was lost", || came(&receiver).0 >= created).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let (_, repeated) = came(&receiver);
+    figure("a server is paused", format!("silence {silence:?}, {repeated} repeated"), "10 s");
+    assert!(repeated <= SLOTS, "{repeated} repeated");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_of_the_database_is_no_failure_of_receivers() {
+    let Some((mut primary, _standby)) = PostgresServer::with_standby().await else { return };
+    let store = primary.store();
+    let program = Program::serve(&store, free_port());
+    let group = program.group().await;
+    let receiver = Receiver::start(Behaviour::After(Duration::from_secs(3))).await;
+    watch(&program, &group, &receiver).await;
+    for number in 0..4 {
+        let body = piece(&group, &format!("p{number}"), "<p>Text</p>");
+        let made = program.request(Method::POST, "/content-pieces").json(&body).send().await;
+        assert_eq!(made.unwrap().status(), StatusCode::CREATED);
+    }
+    wait_until("nothing is sent", || receiver.connections() > 0).await;
+    primary.stop();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    primary.start().await;
+    wait_until("a delivery was lost", || came(&receiver).0 >= 4).await;
+    let started = Instant::now();
+    loop {
+        let list = program.request(Method::GET, "/webhooks/deliveries").send().await;
+        let list: Value = match list {
+            Ok(response) if response.status() == StatusCode::OK => response.json().await.unwrap(),
+            _ => Value::Null,
+        };
+        let deliveries = list.as_array().cloned().unwrap_or_default();
+        for attempt in deliveries.iter().flat_map(|one| one["attempts"].as_array().unwrap()) {
+            assert_eq!(attempt["error"], Value::Null, "the receiver is blamed: {attempt}");
+        }
+        if deliveries.len() == 4 && deliveries.iter().all(|one| one["status"] == "delivered") {
+            break;
+        }
+        assert!(started.elapsed() < PATIENCE, "{list:#}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
 }

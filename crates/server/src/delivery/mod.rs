@@ -40,11 +40,17 @@ const TIDY_PAUSE: Duration = Duration::from_secs(10);
 enum Event {
     /// An attempt is over.
     Attempted { webhook: WebhookId, is_failing: bool, settlement: Box<Settlement> },
+    /// An attempt was abandoned, because another server may repeat it.
+    Abandoned { is_failing: bool, leased: Box<Leased> },
     /// The store has answered.
     Answered(Exchange),
     /// The store could not be asked.
     NotAnswered(Ask<Settlement>),
 }
+
+/// Leases are given back for as long as they last: after that they have ended by themselves.
+const RELEASE_INTERVAL: Duration = Duration::from_secs(1);
+const RELEASE_ATTEMPTS_MAX: usize = 60;
 
 /// How much the thread that sends stands back where there is not enough of the processor for all: with
 /// this niceness it gets about a tenth of what one that serves requests gets.
@@ -131,9 +137,13 @@ async fn run(app: App, main: Handle) {
 async fn open_session(app: &App, main: &Handle) -> Option<Arc<Session>> {
     let mut stop = app.stopping();
     let opening = main.spawn(Session::open(app.clone()));
+    let abort = opening.abort_handle();
     tokio::select! {
         opened = opening => opened.ok().map(Arc::new),
-        _ = stop.wait_for(|stopping| *stopping) => None,
+        _ = stop.wait_for(|stopping| *stopping) => {
+            abort.abort();
+            None
+        }
     }
 }
 
@@ -172,6 +182,10 @@ impl Engine {
             Event::Attempted { webhook, is_failing, settlement } => {
                 self.dispatcher.attempted(webhook, is_failing, *settlement, now);
             }
+            Event::Abandoned { is_failing, leased } => {
+                self.dispatcher.abandoned(leased.webhook, is_failing);
+                self.give_back(vec![*leased]);
+            }
             Event::Answered(Exchange { leased, left, more }) => {
                 let left = left.into_iter().map(|one| (one.webhook, one)).collect();
                 let jobs = leased.into_iter().map(|leased| Job {
@@ -187,7 +201,11 @@ impl Engine {
         }
     }
 
-    fn ask(&mut self, ask: Ask<Settlement>) {
+    fn ask(&mut self, mut ask: Ask<Settlement>) {
+        if !self.session.is_valid() {
+            // Results of attempts may still be kept.
+            (ask.max, ask.failing_max) = (0, 0);
+        }
         let (app, events, turn) = (self.app.clone(), self.events.clone(), self.turn);
         let (front, session) = (Arc::clone(&self.front), self.session.id());
         self.turn = turn.wrapping_add(1);
@@ -207,13 +225,18 @@ impl Engine {
     fn give_back(&self, leased: Vec<Leased>) {
         let (database, environment) = (self.app.database().clone(), self.app.environment().clone());
         self.main.spawn(async move {
-            let release = async move |tx: &WriteTx<'_>| {
-                deliveries::release(tx, &leased, environment.now()).await
-            };
-            let done = database.write::<_, StorageError, _>("deliveries.release", release).await;
-            if let Err(error) = done {
-                // Their leases end by themselves.
-                tracing::debug!(%error, "deliveries could not be given back");
+            let leased = Arc::new(leased);
+            for _ in 0..RELEASE_ATTEMPTS_MAX {
+                let (leased, environment) = (Arc::clone(&leased), environment.clone());
+                let release = async move |tx: &WriteTx<'_>| {
+                    deliveries::release(tx, &leased, environment.now()).await
+                };
+                let done = database.write::<_, StorageError, _>("deliveries.release", release);
+                match done.await {
+                    Ok(()) => return,
+                    Err(error) => tracing::debug!(%error, "deliveries could not be given back"),
+                }
+                tokio::time::sleep(RELEASE_INTERVAL).await;
             }
         });
     }
@@ -224,14 +247,21 @@ impl Engine {
         let session = Arc::clone(&self.session);
         tokio::spawn(async move {
             let Job { webhook, is_failing, payload: leased, .. } = job;
-            let settlement = Box::new(attempt(&app, &sender, &session, &leased).await);
-            let _ = events.send(Event::Attempted { webhook, is_failing, settlement });
+            let attempted = tokio::select! {
+                biased;
+                () = session.lost(&leased.session) => None,
+                settlement = attempt(&app, &sender, &leased) => Some(Box::new(settlement)),
+            };
+            let _ = events.send(match attempted {
+                Some(settlement) => Event::Attempted { webhook, is_failing, settlement },
+                None => Event::Abandoned { is_failing, leased: Box::new(leased) },
+            });
         });
     }
 }
 
 /// Makes an attempt and says what is to be kept of it.
-async fn attempt(app: &App, sender: &Sender, session: &Session, leased: &Leased) -> Settlement {
+async fn attempt(app: &App, sender: &Sender, leased: &Leased) -> Settlement {
     let environment = app.environment();
     let started_at = environment.now();
     if leased.attempts == 0 {
@@ -240,14 +270,7 @@ async fn attempt(app: &App, sender: &Sender, session: &Session, leased: &Leased)
         metrics::histogram!("galley_webhook_lag_seconds").record(lag.as_secs_f64());
     }
     let attempt = match request(app, leased, environment) {
-        Ok(request) => tokio::select! {
-            biased;
-            // Another server may have begun the same attempt: what comes of this one is not kept.
-            () = session.lost(&leased.session) => {
-                Attempt::failed(AttemptError::TimedOut, Duration::ZERO)
-            }
-            attempt = sender.attempt(&request) => attempt,
-        },
+        Ok(request) => sender.attempt(&request).await,
         Err(error) => Attempt::failed(error, Duration::ZERO),
     };
     let outcome = attempt.outcome();

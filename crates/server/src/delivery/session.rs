@@ -1,31 +1,33 @@
 //! The session of this server among those that send deliveries: leases belong to it.
 //!
 //! A heartbeat keeps it valid. When none got through for so long that other servers may take it for
-//! dead, it is invalid, and attempts under way are aborted, because others may repeat them.
+//! dead, it is invalid: nothing is leased, and attempts under way are abandoned, because others may
+//! repeat them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use galley_domain::Timestamp;
 use galley_storage::deliveries::{self, DeadSession};
 use galley_storage::{Error as StorageError, WriteTx};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::http::app::App;
 
 /// The time between two heartbeats.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A session is valid for so long after a heartbeat was sent. The database takes one that is silent
-/// for dead after nine seconds.
+/// A session is valid for so long after a heartbeat was sent: less than others wait for a silent one.
 const VALID_FOR: Duration = Duration::from_secs(8);
 
-/// The same when the connection failed: the database takes one that is gone for dead after two
-/// seconds.
-const VALID_AFTER_ERROR: Duration = Duration::from_millis(1_800);
+/// The same when the connection ended: less than the 2.2 seconds that others wait then.
+const VALID_WITHOUT_CONNECTION: Duration = Duration::from_millis(1_600);
 
-/// A server judges the silence of others after it has itself written heartbeats for so long: when the
-/// database was away, all were silent.
-const JUDGES_AFTER: Duration = Duration::from_secs(10);
+/// A session is dead when this server has itself seen no heartbeat of it for so long. Neither a step
+/// of the database's clock nor an outage of the database makes one dead.
+const SILENT_FOR: Duration = Duration::from_millis(8_500);
 
 /// This server's session.
 #[derive(Debug)]
@@ -41,6 +43,13 @@ struct State {
     valid_until: Option<Instant>,
 }
 
+impl State {
+    /// The time for which it is still valid; `None`: as long as the server runs.
+    fn left(&self) -> Option<Duration> {
+        self.valid_until.map(|until| until.saturating_duration_since(Instant::now()))
+    }
+}
+
 impl Session {
     /// Opens a session. Retries until the database takes it.
     pub(super) async fn open(app: App) -> Self {
@@ -53,13 +62,18 @@ impl Session {
         Arc::clone(&self.state.borrow().id)
     }
 
+    /// Returns whether deliveries may be leased.
+    pub(super) fn is_valid(&self) -> bool {
+        self.state.borrow().left().is_none_or(|left| !left.is_zero())
+    }
+
     /// Waits until the session of this id is no longer valid.
     pub(super) async fn lost(&self, id: &str) {
         let mut changes = self.state.subscribe();
         loop {
-            let State { id: current, valid_until } = changes.borrow_and_update().clone();
-            let left = valid_until.map(|until| until.saturating_duration_since(Instant::now()));
-            if &*current != id || left.is_some_and(|left| left.is_zero()) {
+            let state = changes.borrow_and_update().clone();
+            let left = state.left();
+            if &*state.id != id || left.is_some_and(|left| left.is_zero()) {
                 return;
             }
             // Nothing changes any more when the session is dropped, with the server.
@@ -79,9 +93,14 @@ impl Session {
         }
         let node = self.app.limits().node.clone();
         let mut last = Instant::now();
-        let mut beats_since = None;
+        let mut seen = Seen::default();
+        let mut burying = None;
         loop {
             let sent = Instant::now();
+            if !self.app.database().has_heartbeat_connection() {
+                // Others may know already that it ended, while making another one takes its time.
+                self.set_valid_until(last + VALID_WITHOUT_CONNECTION);
+            }
             match self.app.database().heartbeat(&self.id(), &node).await {
                 Ok(heartbeat) if heartbeat.is_deposed => {
                     tracing::warn!(
@@ -90,22 +109,20 @@ impl Session {
                     self.set_valid_until(sent);
                     let state = open(&self.app).await;
                     self.state.send_replace(state);
-                    beats_since = None;
+                    last = Instant::now();
+                    seen = Seen::default();
+                    continue;
                 }
                 Ok(heartbeat) => {
                     last = sent;
                     self.set_valid_until(sent + VALID_FOR);
-                    let since = *beats_since.get_or_insert(sent);
-                    for dead in heartbeat.dead {
-                        if dead.is_gone || since.elapsed() > JUDGES_AFTER {
-                            self.bury(dead).await;
-                        }
-                    }
+                    let dead = seen.dead(heartbeat.dead);
+                    self.bury(&mut burying, dead);
                 }
                 Err(error) => {
                     tracing::debug!(%error, "a heartbeat failed");
-                    self.set_valid_until(last + VALID_AFTER_ERROR);
-                    beats_since = None;
+                    self.set_valid_until(last + VALID_WITHOUT_CONNECTION);
+                    seen = Seen::default();
                 }
             }
             tokio::time::sleep(HEARTBEAT_INTERVAL).await;
@@ -116,17 +133,17 @@ impl Session {
         self.state.send_modify(|state| state.valid_until = Some(until));
     }
 
-    async fn bury(&self, dead: DeadSession) {
-        let environment = self.app.environment().clone();
-        let bury = async move |tx: &WriteTx<'_>| {
-            deliveries::bury_session(tx, &dead, environment.now()).await
-        };
-        let write = self.app.database().write::<_, StorageError, _>("deliveries.bury", bury);
-        match write.await {
-            Ok(0) => {}
-            Ok(count) => tracing::info!(count, "deliveries of a server that ended are sent again"),
-            Err(error) => tracing::debug!(%error, "a server that ended still holds deliveries"),
+    /// Frees the leases of dead sessions beside the heartbeats, one after another.
+    fn bury(&self, burying: &mut Option<JoinHandle<()>>, dead: Vec<DeadSession>) {
+        if dead.is_empty() || burying.as_ref().is_some_and(|burying| !burying.is_finished()) {
+            return;
         }
+        let app = self.app.clone();
+        *burying = Some(tokio::spawn(async move {
+            for one in dead {
+                bury(&app, one).await;
+            }
+        }));
     }
 
     /// Ends the session.
@@ -139,6 +156,37 @@ impl Session {
         if let Err(error) = write.await {
             tracing::debug!(%error, "others find out that this server has ended");
         }
+    }
+}
+
+/// Sessions whose heartbeats are late: the last one of each, and since when this server knows it.
+#[derive(Debug, Default)]
+struct Seen(HashMap<String, (Timestamp, Instant)>);
+
+impl Seen {
+    /// Picks the sessions that are dead.
+    fn dead(&mut self, late: Vec<DeadSession>) -> Vec<DeadSession> {
+        let known = std::mem::take(&mut self.0);
+        for one in &late {
+            let before = known.get(&one.session).filter(|(seen_at, _)| *seen_at == one.seen_at);
+            let since = before.map_or_else(Instant::now, |(_, since)| *since);
+            self.0.insert(one.session.clone(), (one.seen_at, since));
+        }
+        let is_silent = |one: &DeadSession| {
+            self.0.get(&one.session).is_some_and(|(_, since)| since.elapsed() > SILENT_FOR)
+        };
+        late.into_iter().filter(|one| one.is_gone || is_silent(one)).collect()
+    }
+}
+
+async fn bury(app: &App, dead: DeadSession) {
+    let environment = app.environment().clone();
+    let bury =
+        async move |tx: &WriteTx<'_>| deliveries::bury_session(tx, &dead, environment.now()).await;
+    match app.database().write::<_, StorageError, _>("deliveries.bury", bury).await {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "deliveries of a server that ended are sent again"),
+        Err(error) => tracing::debug!(%error, "a server that ended still holds deliveries"),
     }
 }
 

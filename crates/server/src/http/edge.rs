@@ -50,7 +50,7 @@ pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> R
             LookedUp::New(ticket) => ticket,
         }
     };
-    if app.overload().refuses(request.uri()) {
+    if malformed.is_none() && app.overload().refuses(request.uri()) {
         return refuse(app, &request);
     }
     let place = Place::new(app.overload().count());

@@ -15,14 +15,14 @@ use crate::row::Row;
 use crate::tx::WriteTx;
 use crate::value::params;
 
-/// A session that has ended, as another one found it.
+/// A session that has ended, or may have, as another one found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadSession {
     /// The session.
     pub session: String,
     /// The time of its last heartbeat.
     pub seen_at: Timestamp,
-    /// Whether its process ended. Otherwise it only fell silent.
+    /// Whether its process ended. Otherwise it has not been seen for a while, by the database's clock.
     pub is_gone: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct DeadSession {
 pub struct Heartbeat {
     /// Whether others took the session for dead, and have freed its leases.
     pub is_deposed: bool,
-    /// Other sessions that are dead.
+    /// Other sessions that are dead, or may be.
     pub dead: Vec<DeadSession>,
 }
 
@@ -50,23 +50,24 @@ pub async fn open_session(
             freed += free_leases(tx, &dead, now).await?;
         }
     }
-    tx.execute(
-        "INSERT INTO delivery_sessions (session, node, seen_at_ms, server, backend_pid)
-         VALUES (?1, ?2, ?3, 0, 0)",
-        params![session, node, now],
-    )
-    .await?;
+    let sql = "INSERT INTO delivery_sessions (session, node) VALUES (?1, ?2)";
+    tx.execute(sql, params![session, node]).await?;
+    let sql = "INSERT INTO delivery_heartbeats (session, seen_at_ms, server, backend_pid)
+        VALUES (?1, ?2, 0, 0)";
+    tx.execute(sql, params![session, now]).await?;
     Ok(freed)
 }
 
 /// Frees the leases of a session that is still as it was found, and deletes it; returns how many.
 pub async fn bury_session(tx: &WriteTx<'_>, dead: &DeadSession, now: Timestamp) -> Result<u64> {
+    let lock = tx.for_update_skip_locked();
+    let beaten =
+        format!("SELECT 1 FROM delivery_heartbeats WHERE session = ?1 AND seen_at_ms = ?2{lock}");
     // A session that commits a lease at this moment holds a lock on its row, and is left alone.
-    let sql = format!(
-        "SELECT 1 FROM delivery_sessions WHERE session = ?1 AND seen_at_ms = ?2{}",
-        tx.for_update_skip_locked()
-    );
-    if !tx.exists(&sql, params![&dead.session, dead.seen_at]).await? {
+    let leases = format!("SELECT 1 FROM delivery_sessions WHERE session = ?1{lock}");
+    if !tx.exists(&beaten, params![&dead.session, dead.seen_at]).await?
+        || !tx.exists(&leases, params![&dead.session]).await?
+    {
         return Ok(0);
     }
     free_leases(tx, &dead.session, now).await
@@ -89,8 +90,9 @@ async fn free_leases(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> Result<
     }
     let sql = "DELETE FROM delivery_leases WHERE session = ?1";
     let freed = tx.execute(sql, params![session]).await?;
-    let sql = "DELETE FROM delivery_sessions WHERE session = ?1";
-    tx.execute(sql, params![session]).await?;
+    for table in ["delivery_heartbeats", "delivery_sessions"] {
+        tx.execute(&format!("DELETE FROM {table} WHERE session = ?1"), params![session]).await?;
+    }
     tx.announce();
     Ok(freed)
 }

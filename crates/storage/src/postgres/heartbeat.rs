@@ -18,11 +18,11 @@ use crate::error::{Cause, Error, Result};
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A session whose connection ended is dead when its last heartbeat is older. A live one has made
-/// another connection by then, and written over that.
-const GONE_TIMEOUT_MS: i64 = 2_000;
+/// another connection by then, or knows that it is invalid.
+const GONE_TIMEOUT_MS: i64 = 2_200;
 
-/// A session whose connection is still there is dead when its last heartbeat is older.
-const SILENT_TIMEOUT_MS: i64 = 9_000;
+/// A session whose last heartbeat is older may be dead, though its connection is there.
+const LATE_AFTER_MS: i64 = 1_000;
 
 const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 const SERVER: &str = "(extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint";
@@ -46,6 +46,13 @@ impl HeartbeatConnection {
         Ok(heartbeat)
     }
 
+    /// Returns whether the connection of the last heartbeat is still there.
+    pub(super) fn is_connected(&self) -> bool {
+        // It is in use by a heartbeat under way otherwise.
+        let connection = self.0.try_lock();
+        connection.is_ok_and(|connection| connection.as_ref().is_some_and(|one| !one.is_closed()))
+    }
+
     pub(super) async fn close(&self) {
         self.0.lock().await.take();
     }
@@ -59,19 +66,25 @@ async fn beat(client: &ClientWrapper, session: &str, node: &str) -> Result<Heart
     // Durable enough when the operating system has it: the next one follows in half a second.
     client.batch_execute("BEGIN; SET LOCAL synchronous_commit = off").await?;
     let update = format!(
-        "UPDATE delivery_sessions SET seen_at_ms = {NOW}, server = {SERVER},
+        "UPDATE delivery_heartbeats SET seen_at_ms = {NOW}, server = {SERVER},
             backend_pid = pg_backend_pid()
          WHERE session = $1"
     );
     let update = client.prepare_cached(&update).await?;
     let is_deposed = client.execute(&update, &[&session]).await? == 0;
     client.batch_execute("COMMIT").await?;
+    // A predecessor on this host and at this address is gone also when PostgreSQL was restarted
+    // since. Other servers may only not have come back yet.
     let dead = format!(
-        "SELECT s.session, s.seen_at_ms, s.seen_at_ms >= {NOW} - {SILENT_TIMEOUT_MS}
-         FROM delivery_sessions s
-         WHERE s.session <> $1 AND (s.seen_at_ms < {NOW} - {SILENT_TIMEOUT_MS}
-            OR s.server = {SERVER} AND (s.node = $2 OR s.seen_at_ms < {NOW} - {GONE_TIMEOUT_MS})
-                AND NOT EXISTS (SELECT 1 FROM pg_stat_activity a WHERE a.pid = s.backend_pid))"
+        "SELECT session, seen_at_ms, has_ended AND (is_own OR age > {GONE_TIMEOUT_MS})
+         FROM (
+            SELECT s.session, h.seen_at_ms, {NOW} - h.seen_at_ms AS age, s.node = $2 AS is_own,
+                CASE WHEN h.server = {SERVER} THEN NOT EXISTS (
+                        SELECT 1 FROM pg_stat_activity a WHERE a.pid = h.backend_pid)
+                    ELSE s.node = $2 END AS has_ended
+            FROM delivery_sessions s JOIN delivery_heartbeats h ON h.session = s.session
+            WHERE s.session <> $1) others
+         WHERE age > {LATE_AFTER_MS} OR has_ended AND is_own"
     );
     let dead = client.prepare_cached(&dead).await?;
     let rows = client.query(&dead, &[&session, &node]).await?;

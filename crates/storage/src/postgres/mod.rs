@@ -138,6 +138,11 @@ impl Postgres {
         Ok(Held::new(self.get().await?))
     }
 
+    /// Returns whether the connection of the last heartbeat is still there.
+    pub(crate) fn has_heartbeat_connection(&self) -> bool {
+        self.heartbeat.is_connected()
+    }
+
     /// Writes a heartbeat of a session.
     pub(crate) async fn heartbeat(&self, session: &str, node: &str) -> Result<Heartbeat> {
         self.heartbeat.beat(&self.pool, session, node).await

@@ -55,11 +55,16 @@ pub(crate) async fn webhook(open: &Open) -> WebhookId {
     write(&open.database, insert).await;
     let sessions = async |tx: &WriteTx<'_>| {
         let find = "SELECT 1 FROM delivery_sessions WHERE session = ?1";
-        let sql = "INSERT INTO delivery_sessions (session, node, seen_at_ms, server, backend_pid)
-            VALUES (?1, ?1, 0, 0, 0)";
+        let opened = [
+            "INSERT INTO delivery_sessions (session, node) VALUES (?1, ?1)",
+            "INSERT INTO delivery_heartbeats (session, seen_at_ms, server, backend_pid)
+             VALUES (?1, 0, 0, 0)",
+        ];
         for session in ["a", "b"] {
             if !tx.exists(find, &[session.into()]).await? {
-                tx.execute(sql, &[session.into()]).await?;
+                for sql in opened {
+                    tx.execute(sql, &[session.into()]).await?;
+                }
             }
         }
         Ok(())

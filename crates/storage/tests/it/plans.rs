@@ -16,6 +16,7 @@ const SMALL: &[&str] = &[
     "webhook_recoveries",
     "event_matches",
     "delivery_leases",
+    "delivery_heartbeats",
     "delivery_sessions",
     "order_spreads",
 ];
