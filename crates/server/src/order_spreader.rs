@@ -14,35 +14,56 @@ use crate::operations::content_pieces;
 const BUSY_INTERVAL: Duration = Duration::from_millis(50);
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The most slices of a workspace before it is the turn of others.
+const SLICES_MAX: usize = 32;
+
 /// Runs as long as the service does.
 pub(crate) async fn run(app: &App) {
     let mut committed = app.database().news();
     loop {
         if let Err(error) = spread_pending(app).await {
-            tracing::warn!(%error, "order keys could not be spread out; the next attempt follows");
+            tracing::debug!(%error, "crowded order keys could not be listed");
         }
         tokio::time::sleep(BUSY_INTERVAL).await;
         let _ = tokio::time::timeout(IDLE_INTERVAL, committed.changed()).await;
     }
 }
 
+/// Does some work for each workspace that has any.
 async fn spread_pending(app: &App) -> Result<(), Error> {
-    let list = async |tx: &Tx<'_>| Ok::<_, Error>(ordering::pending_spreads(tx).await?);
-    for PendingSpread { workspace, unplanned } in
-        app.database().read("ordering.pending", list).await?
-    {
-        let plan = match unplanned {
-            Some(around) => {
-                let environment = app.environment().clone();
-                let plan = async move |tx: &Tx<'_>| {
-                    let random = || environment.random();
-                    Ok::<_, Error>(ordering::plan_spread(tx, workspace, &around, random).await?)
-                };
-                Some(app.database().read_much("ordering.plan", plan).await?)
+    let mut behind = None;
+    loop {
+        let list =
+            async move |tx: &Tx<'_>| Ok::<_, Error>(ordering::pending_spreads(tx, behind).await?);
+        let pending = app.database().read("ordering.pending", list).await?;
+        let Some(last) = pending.last() else { return Ok(()) };
+        behind = Some(last.workspace);
+        for one in pending {
+            let workspace = one.workspace;
+            if let Err(error) = spread(app, one).await {
+                tracing::warn!(%error, %workspace, "order keys could not be spread out");
             }
-            None => None,
-        };
-        while spread_slice(app, workspace, plan.clone()).await? {}
+        }
+    }
+}
+
+async fn spread(app: &App, pending: PendingSpread) -> Result<(), Error> {
+    let workspace = pending.workspace;
+    let plan = match pending.unplanned {
+        Some(around) => {
+            let environment = app.environment().clone();
+            let plan = async move |tx: &Tx<'_>| {
+                let random = || environment.random();
+                Ok::<_, Error>(ordering::plan_spread(tx, workspace, &around, random).await?)
+            };
+            Some(app.database().read_much("ordering.plan", plan).await?)
+        }
+        None => None,
+    };
+    for _ in 0..SLICES_MAX {
+        if !spread_slice(app, workspace, plan.clone()).await? {
+            break;
+        }
     }
     Ok(())
 }

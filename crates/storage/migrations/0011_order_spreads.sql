@@ -16,10 +16,12 @@ ALTER TABLE content_pieces DROP COLUMN custom_data;
 
 -- A workspace whose order keys have grown long, and how far they are spread out again: pieces below
 -- `left_end` and above `right_start` are still to be moved into the gap between the two. The window
--- is from `low` to `high`, exclusive; null until it is planned.
+-- is from `low` to `high`, exclusive; null until it is planned. `next_around` is another place that has
+-- become crowded meanwhile.
 CREATE TABLE order_spreads (
     workspace_id TEXT NOT NULL PRIMARY KEY REFERENCES workspaces (id),
     around TEXT NOT NULL,
+    next_around TEXT,
     low TEXT,
     high TEXT,
     left_end TEXT,
@@ -28,9 +30,10 @@ CREATE TABLE order_spreads (
     right_count BIGINT
 );
 
--- The piece whose custom data belongs into `data`, for an event that leaves it out: readers fill in
--- the current one.
+-- The piece whose custom data belongs into `data`, for an event that leaves it out, and its version
+-- then: readers fill in the custom data for as long as the piece has this version.
 ALTER TABLE events ADD COLUMN custom_data_of TEXT;
+ALTER TABLE events ADD COLUMN custom_data_version BIGINT;
 ALTER TABLE events DROP COLUMN order_before;
 
 /*sqlite:

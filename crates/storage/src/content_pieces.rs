@@ -121,10 +121,34 @@ pub fn size((piece, tree): &Viewed) -> usize {
 }
 
 /// About how many bytes its row takes, which has neither content nor custom data.
-pub(crate) fn row_size(piece: &ContentPiece) -> usize {
+fn row_size(piece: &ContentPiece) -> usize {
     /// Of all that is short.
     const REST: usize = 1_024;
     REST + piece.fields.description.as_ref().map_or(0, |text| text.as_str().len())
+}
+
+/// The most bytes that are written when a piece gets another key: its row, and its event, with all
+/// that the piece names.
+pub(crate) fn spread_size(piece: &ContentPiece) -> usize {
+    /// Ids, times, names of members, and numbers.
+    const REST: usize = 1_024;
+    /// A label of 255 characters, and a profile with its avatar, each as JSON.
+    const TAG: usize = 1_280;
+    const MEMBER: usize = 4_096;
+    let fields = &piece.fields;
+    let texts = [
+        fields.description.as_ref().map(Description::as_str),
+        fields.cover_url.as_ref().map(WebReference::as_str),
+        fields.cover_alt.as_ref().map(ShortText::as_str),
+        fields.cover_width.as_ref().map(ShortText::as_str),
+        fields.canonical_link.as_ref().map(WebReference::as_str),
+        fields.filename.as_ref().map(ShortText::as_str),
+        Some(fields.title.as_str()),
+        Some(fields.slug.as_str()),
+    ];
+    let texts: usize = texts.into_iter().flatten().map(str::len).sum();
+    // JSON escapes quotes and line breaks by two bytes.
+    REST + 3 * texts + fields.tags.len() * TAG + fields.members.len() * MEMBER
 }
 
 impl View {

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use galley_domain::{Timestamp, WorkspaceId};
+use galley_domain::{OrderKey, Timestamp, WorkspaceId};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::deliveries::Heartbeat;
 use crate::error::{self, Cause, Error, Failure, Result};
-use crate::migrate;
 use crate::moment::{LastChange, Moment};
 use crate::postgres::{self, Postgres, Silent};
 use crate::pressure::Pressure;
@@ -20,6 +19,7 @@ use crate::sqlite::Sqlite;
 use crate::statement_log::StatementLog;
 use crate::tx::{Tx, WriteTx};
 use crate::whole::Snapshot;
+use crate::{migrate, ordering};
 
 /// Where a database is.
 #[derive(Clone, PartialEq, Eq)]
@@ -239,7 +239,22 @@ impl Database {
         F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
         let _counted = self.pressure.count();
-        self.write_uncounted(name, operation, None).await
+        let result = self.write_uncounted(name, operation, None).await;
+        if let Some(Error::Crowded(workspace, around)) =
+            result.as_ref().err().and_then(Failure::storage_error)
+        {
+            self.note_crowded(*workspace, around.clone()).await;
+        }
+        result
+    }
+
+    /// Notes a place where no key can be chosen, as the transaction that found it was rolled back.
+    async fn note_crowded(&self, workspace: WorkspaceId, around: OrderKey) {
+        let note =
+            async move |tx: &WriteTx<'_>| ordering::note_if_long(tx, workspace, &around).await;
+        if let Err(error) = self.write_uncounted::<_, Error, _>("ordering.note", note, None).await {
+            tracing::debug!(%error, "a crowded place could not be noted");
+        }
     }
 
     /// Like [`Database::write`], for what nobody waits for: between its steps it asks whether it is in the
@@ -351,7 +366,12 @@ impl Database {
     /// All of it as it is now, to be read for as long as that takes.
     pub async fn snapshot(&self) -> Result<Snapshot> {
         match &*self.engine {
-            Engine::Sqlite(sqlite) => Snapshot::of_file(sqlite.path()),
+            Engine::Sqlite(sqlite) => {
+                let snapshot = Snapshot::of_file(sqlite.path())?;
+                // Of the files that are open here, and no others.
+                sqlite.check_files()?;
+                Ok(snapshot)
+            }
             Engine::Postgres(postgres) => Snapshot::of_postgres(postgres.held().await?).await,
         }
     }

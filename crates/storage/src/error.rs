@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use galley_domain::{OrderKey, WorkspaceId};
+
 use crate::unique_key::UniqueKey;
 
 /// The result of a call of this crate.
@@ -16,6 +18,10 @@ pub enum Error {
     /// More work is waiting than can be done in time.
     #[error("the database has too much to do")]
     Overloaded,
+    /// So much was inserted at this place of a workspace's list that its order keys have to be spread out
+    /// first.
+    #[error("too much was inserted at one place")]
+    Crowded(WorkspaceId, OrderKey),
     /// There is no room for what was to be written.
     #[error("the disk that holds the database is full")]
     StorageFull,

@@ -26,8 +26,9 @@ pub struct NewEvent {
     pub data: String,
     /// How it was before, where it moved from one group to another.
     pub data_before: Option<String>,
-    /// The piece whose custom data `data` leaves out; readers get the current one.
-    pub custom_data_of: Option<ContentPieceId>,
+    /// The piece whose custom data `data` leaves out, and its version. Readers get the custom data for
+    /// as long as the piece has this version: another one may be in another group.
+    pub custom_data_of: Option<(ContentPieceId, i64)>,
 }
 
 /// An event as the whole workspace sees it.
@@ -87,8 +88,8 @@ pub async fn append(
         numbered.iter().map(|event| parameters(workspace, event, now)).collect();
     let inserted = tx.execute_each(
         "INSERT INTO events (workspace_id, sequence, id, type, created_at_ms, path_before,
-            path_after, data, data_before, custom_data_of)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            path_after, data, data_before, custom_data_of, custom_data_version)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         &rows,
     );
     let ((), watchers) = try_join(inserted, watchers(tx, workspace, &numbered)).await?;
@@ -178,7 +179,8 @@ fn parameters<'e>(
         path(occurrence.path_after()),
         &event.data,
         event.data_before.as_deref(),
-        event.custom_data_of
+        event.custom_data_of.map(|(piece, _)| piece),
+        event.custom_data_of.map(|(_, version)| version)
     ]
     .to_vec()
 }
@@ -430,7 +432,9 @@ fn read(row: &Row<'_>) -> Result<Event> {
 
 /// The custom data that `data` of the event `e` leaves out.
 pub(crate) const CUSTOM_DATA: &str = "(SELECT x.custom_data FROM content_piece_custom_data x
-    WHERE x.workspace_id = e.workspace_id AND x.content_piece_id = e.custom_data_of)";
+    JOIN content_pieces p ON p.workspace_id = x.workspace_id AND p.id = x.content_piece_id
+    WHERE x.workspace_id = e.workspace_id AND x.content_piece_id = e.custom_data_of
+        AND p.version = e.custom_data_version)";
 
 /// Fills in the custom data that an event's data leaves out.
 ///

@@ -19,7 +19,6 @@ use crate::error::{Error, Result};
 use crate::row::Row;
 use crate::tx::{Tx, WriteTx};
 use crate::value::{Value, params};
-use crate::workspaces;
 
 /// A piece's position in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +44,9 @@ const WINDOW_SIDE_MIN: i64 = 32;
 const SLICE_PIECES: i64 = 128;
 const SLICE_BYTES: usize = 1024 * 1024;
 
+/// The most rows that one transaction changes for them, those by which tags find pieces included.
+const SLICE_ROWS: usize = 512;
+
 /// Sorts behind every key, as `""` sorts before every key.
 const END: &str = "~";
 
@@ -60,10 +62,22 @@ fn read(row: &Row<'_>) -> Result<Place> {
 /// are read that a new one is chosen by. Those who choose keys do not wait for one another. On
 /// SQLite there is one writer.
 pub async fn lock(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
+    advisory_lock(tx, "pg_advisory_xact_lock_shared", workspace).await
+}
+
+/// Keeps all who choose keys off the workspace until the transaction ends. Called first, so that a
+/// transaction that waits here holds no lock that others wait for.
+async fn lock_alone(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
+    advisory_lock(tx, "pg_advisory_xact_lock", workspace).await
+}
+
+/// A row's share locks would starve the exclusive one: they overlap without end where many clients
+/// create pieces. Advisory locks are granted in turn.
+async fn advisory_lock(tx: &WriteTx<'_>, function: &str, workspace: WorkspaceId) -> Result<()> {
     if !tx.has_other_writers() {
         return Ok(());
     }
-    let sql = format!("SELECT 1 FROM workspaces WHERE id = ?1{}", tx.for_share());
+    let sql = format!("SELECT {function}(hashtextextended(?1, 0))");
     tx.exists(&sql, params![workspace]).await.map(drop)
 }
 
@@ -152,17 +166,28 @@ async fn choose(
     let moving = if placed(before) > placed(after) { Moving::Before } else { Moving::After };
     let [before, after] = [before, after].map(|place| place.map(|place| &place.order));
     let order = OrderKey::between(before, after, moving, random);
-    let length = order.as_str().len();
-    if length > OrderKey::LENGTH_MAX {
-        // The background worker makes room within a second.
-        return Err(Error::Overloaded);
+    if order.as_str().len() > OrderKey::LENGTH_MAX {
+        // The place is noted when the transaction is rolled back, and the next attempt succeeds.
+        let longest = [before, after].into_iter().flatten().max_by_key(|key| key.as_str().len());
+        let around = longest.cloned().unwrap_or(order);
+        return Err(Error::Crowded(workspace, around));
     }
-    if length > SPREAD_FROM {
-        let sql = "INSERT INTO order_spreads (workspace_id, around) VALUES (?1, ?2)
-            ON CONFLICT (workspace_id) DO NOTHING";
-        tx.execute(sql, params![workspace, &order]).await?;
-    }
+    note_if_long(tx, workspace, &order).await?;
     Ok(order)
+}
+
+/// Notes a long key, so that the pieces around it are spread out.
+pub async fn note_if_long(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    order: &OrderKey,
+) -> Result<()> {
+    if order.as_str().len() <= SPREAD_FROM {
+        return Ok(());
+    }
+    let sql = "INSERT INTO order_spreads (workspace_id, around) VALUES (?1, ?2)
+        ON CONFLICT (workspace_id) DO UPDATE SET next_around = excluded.around";
+    tx.execute(sql, params![workspace, order]).await.map(drop)
 }
 
 /// A workspace with keys to spread out.
@@ -174,11 +199,15 @@ pub struct PendingSpread {
     pub unplanned: Option<OrderKey>,
 }
 
-/// Lists workspaces with keys to spread out.
-pub async fn pending_spreads(tx: &Tx<'_>) -> Result<Vec<PendingSpread>> {
-    let sql =
-        "SELECT workspace_id, around, left_end FROM order_spreads ORDER BY workspace_id LIMIT 16";
-    tx.query(sql, &[], |row| {
+/// Lists some workspaces with keys to spread out, behind one, if there is one, by their ids.
+pub async fn pending_spreads(
+    tx: &Tx<'_>,
+    behind: Option<WorkspaceId>,
+) -> Result<Vec<PendingSpread>> {
+    let sql = "SELECT workspace_id, around, left_end FROM order_spreads WHERE workspace_id > ?1
+        ORDER BY workspace_id LIMIT 16";
+    let behind = behind.map_or_else(String::new, |workspace| workspace.to_string());
+    tx.query(sql, params![behind], |row| {
         let around = OrderKey::from_stored(row.text(1)?);
         let unplanned = row.opt_text(2)?.is_none().then_some(around);
         Ok(PendingSpread { workspace: row.parse(0)?, unplanned })
@@ -189,6 +218,8 @@ pub async fn pending_spreads(tx: &Tx<'_>) -> Result<Vec<PendingSpread>> {
 /// The window of pieces that get new keys, and the gap within it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpreadPlan {
+    /// The key around which it was planned.
+    around: OrderKey,
     low: Option<OrderKey>,
     high: Option<OrderKey>,
     /// Pieces with smaller keys than `left_end`, and with greater ones than `right_start`, are still
@@ -243,6 +274,7 @@ pub async fn plan_spread(
     let all = left_count.saturating_add(right_count);
     let middle = OrderKey::at_fraction(before.as_ref(), after.as_ref(), left_count, all);
     Ok(SpreadPlan {
+        around: around.clone(),
         low,
         high,
         left_end: middle.clone(),
@@ -310,24 +342,24 @@ pub async fn spread_slice(
     workspace: WorkspaceId,
     plan: Option<&SpreadPlan>,
 ) -> Result<Option<Vec<ContentPiece>>> {
-    // First: a transaction that waits here holds no lock that others wait for.
-    workspaces::lock(tx, workspace).await?;
+    lock_alone(tx, workspace).await?;
     let sql = format!(
-        "SELECT low, high, left_end, right_start, left_count, right_count FROM order_spreads
-         WHERE workspace_id = ?1{}",
+        "SELECT low, high, left_end, right_start, left_count, right_count, around
+         FROM order_spreads WHERE workspace_id = ?1{}",
         tx.for_update_skip_locked()
     );
-    let stored = tx.find(&sql, params![workspace], read_plan).await?;
-    let Some(mut plan) = stored.and_then(|stored| stored.or(plan.cloned())) else {
+    let Some((around, stored)) = tx.find(&sql, params![workspace], read_plan).await? else {
         return Ok(None);
     };
+    // Another node may have done what was planned, and the row be of another place.
+    let plan = plan.filter(|plan| plan.around == around).cloned();
+    let Some(mut plan) = stored.or(plan) else { return Ok(None) };
     let mut moved = plan.move_left_part(tx, workspace).await?;
     if moved.is_empty() {
         moved = plan.move_right_part(tx, workspace).await?;
     }
     if moved.is_empty() {
-        let sql = "DELETE FROM order_spreads WHERE workspace_id = ?1";
-        tx.execute(sql, params![workspace]).await?;
+        end_spread(tx, workspace).await?;
         return Ok(None);
     }
     tx.execute(
@@ -348,19 +380,35 @@ pub async fn spread_slice(
     Ok(Some(moved))
 }
 
-fn read_plan(row: &Row<'_>) -> Result<Option<SpreadPlan>> {
+/// Ends a spread, and goes on with the place that has become crowded meanwhile, if there is one.
+async fn end_spread(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
+    let sql = "UPDATE order_spreads SET around = next_around, next_around = NULL, low = NULL,
+            high = NULL, left_end = NULL, right_start = NULL, left_count = NULL, right_count = NULL
+         WHERE workspace_id = ?1 AND next_around IS NOT NULL";
+    if tx.execute(sql, params![workspace]).await? == 0 {
+        let sql = "DELETE FROM order_spreads WHERE workspace_id = ?1";
+        tx.execute(sql, params![workspace]).await?;
+    }
+    Ok(())
+}
+
+fn read_plan(row: &Row<'_>) -> Result<(OrderKey, Option<SpreadPlan>)> {
     let key = |column| Ok::<_, Error>(row.opt_text(column)?.map(OrderKey::from_stored));
-    let (Some(left_end), Some(right_start)) = (key(2)?, key(3)?) else { return Ok(None) };
+    let around = OrderKey::from_stored(row.text(6)?);
+    let (Some(left_end), Some(right_start)) = (key(2)?, key(3)?) else { return Ok((around, None)) };
     let count = |column| u32::try_from(row.int(column)?).map_err(Error::corrupt);
     let (left_count, right_count) = (count(4)?, count(5)?);
-    Ok(Some(SpreadPlan {
-        low: key(0)?,
-        high: key(1)?,
+    let (low, high) = (key(0)?, key(1)?);
+    let plan = SpreadPlan {
+        around: around.clone(),
+        low,
+        high,
         left_end,
         right_start,
         left_count,
         right_count,
-    }))
+    };
+    Ok((around, Some(plan)))
 }
 
 impl SpreadPlan {
@@ -430,12 +478,12 @@ impl Slice {
         );
         let params = params![workspace, low, high, SLICE_PIECES + 1];
         let mut pieces = tx.query(&sql, params, content_pieces::read).await?;
-        let mut bytes = 0;
+        let (mut bytes, mut rows) = (0, 0);
         let fits = pieces.iter().take_while(|piece| {
-            let was = bytes;
-            // As its row is rewritten, and as its event is stored.
-            bytes += 2 * content_pieces::row_size(piece);
-            was == 0 || bytes <= SLICE_BYTES
+            let is_first = rows == 0;
+            bytes += content_pieces::spread_size(piece);
+            rows += 1 + piece.fields.tags.len();
+            is_first || (bytes <= SLICE_BYTES && rows <= SLICE_ROWS)
         });
         let most = usize::try_from(SLICE_PIECES).unwrap_or(usize::MAX);
         let count = fits.count().min(most);

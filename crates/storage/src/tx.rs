@@ -201,15 +201,6 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// What ends a SELECT whose rows no other transaction locks to change them, while any number may
-    /// share this lock.
-    pub(crate) fn for_share(&self) -> &'static str {
-        match self.engine {
-            Engine::Sqlite(_) => "",
-            Engine::Postgres(_) => " FOR SHARE",
-        }
-    }
-
     /// What ends a SELECT whose rows nobody else deletes until the transaction ends.
     pub(crate) fn for_key_share(&self) -> &'static str {
         match self.engine {

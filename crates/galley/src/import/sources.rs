@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -41,16 +42,18 @@ pub(super) struct Found {
 /// Rejects the files of the database that is imported into. To read one as a document would, on closing it,
 /// drop the locks that SQLite holds on it.
 pub(super) fn refuse_database(sources: &[PathBuf], database: &Path) -> anyhow::Result<()> {
-    let own: Vec<PathBuf> = ["", "-wal", "-shm"]
+    // By device and inode, as a link may have any name.
+    let id = |path: &Path| std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    let own: Vec<_> = ["", "-wal", "-shm"]
         .iter()
         .filter_map(|end| {
             let mut name = database.as_os_str().to_owned();
             name.push(end);
-            PathBuf::from(name).canonicalize().ok()
+            id(Path::new(&name))
         })
         .collect();
     for source in sources {
-        if source.canonicalize().is_ok_and(|path| own.contains(&path)) {
+        if id(source).is_some_and(|id| own.contains(&id)) {
             bail!("{} belongs to the database that is imported into", source.display());
         }
     }

@@ -111,7 +111,7 @@ fn problem_of(error: &storage::Error) -> Problem {
              being committed",
             Some("5"),
         ),
-        E::Overloaded | E::TimedOut | E::Conflict | E::Taken(_) => {
+        E::Overloaded | E::Crowded(..) | E::TimedOut | E::Conflict | E::Taken(_) => {
             (Reason::Overloaded, "nothing was changed; try again", Some("1"))
         }
         E::Panicked

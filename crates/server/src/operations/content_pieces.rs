@@ -180,6 +180,7 @@ pub async fn restore(
     if ordering::is_taken(tx, workspace, &piece.order).await? {
         piece.order = ordering::at_the_end(tx, workspace, environment.random()).await?;
     }
+    ordering::note_if_long(tx, workspace, &piece.order).await?;
     content_pieces::insert(tx, workspace, &piece, content).await?;
     for (variant, overrides, content) in overrides {
         content_piece_variants::update(tx, workspace, piece.id, *variant, overrides).await?;
@@ -548,7 +549,7 @@ pub(crate) async fn spread_order_keys(
         let occurrence = Occurrence::PieceUpdated { before: path.clone(), after: path };
         let data = ContentPieceBody::event_data(piece, &referenced, None);
         let updated = event(environment, occurrence, data, None);
-        happened.push(NewEvent { custom_data_of: Some(piece.id), ..updated });
+        happened.push(NewEvent { custom_data_of: Some((piece.id, piece.version)), ..updated });
     }
     events::append(tx, workspace, &happened, environment.now()).await?;
     Ok(true)

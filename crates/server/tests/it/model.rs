@@ -818,7 +818,7 @@ impl<'s> World<'s> {
         let started = Instant::now();
         let workspace = self.workspace;
         let is_pending = async move |tx: &Tx<'_>| {
-            let pending = ordering::pending_spreads(tx).await?;
+            let pending = ordering::pending_spreads(tx, None).await?;
             Ok(pending.iter().any(|one| one.workspace == workspace))
         };
         while self.service.read(is_pending).await {

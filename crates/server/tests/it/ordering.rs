@@ -138,7 +138,7 @@ on_both_engines! {
         assert_eq!(slugs(&service, "").await, expected_left);
         assert!(longest < 256, "{longest}");
         let started = Instant::now();
-        let pending = async |tx: &Tx<'_>| ordering::pending_spreads(tx).await;
+        let pending = async |tx: &Tx<'_>| ordering::pending_spreads(tx, None).await;
         while !service.read(pending).await.is_empty() {
             assert!(started.elapsed() < Duration::from_secs(30), "keys stay long");
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -174,7 +174,9 @@ fn run(mut folder: Folder<'_>, mut rescue: Rescue, signals: &Receiver<()>) {
     loop {
         let received = signals.recv_timeout(QUIET);
         if folder.watch.check().is_err() {
-            rescue.run(folder.connection);
+            // The last attempt is made when the server stops: its connections hold the only copy.
+            let is_last = matches!(received, Err(RecvTimeoutError::Disconnected));
+            rescue.run(folder.connection, is_last);
         }
         match received {
             Ok(()) => {
@@ -226,30 +228,40 @@ enum RescueState {
 }
 
 impl Rescue {
-    fn run(&mut self, connection: &Connection) {
+    fn run(&mut self, connection: &Connection, is_last: bool) {
         match self.state {
             RescueState::Done => return,
-            RescueState::FailedAt(at) if at.elapsed() < RESCUE_INTERVAL => return,
+            RescueState::FailedAt(at) if !is_last && at.elapsed() < RESCUE_INTERVAL => return,
             RescueState::Due | RescueState::FailedAt(_) => {}
         }
         connection::keep_off_files(connection);
         let to = rescued_path(&self.database, self.clock.now());
         match file::rescue(connection, &to) {
-            Ok(()) => {
+            Ok(true) => {
                 tracing::error!(
                     file = %to.display(),
                     "the database as the server has it was copied to this file: stop the server, \
                      put the file in the place of the database, and start it again"
                 );
             }
-            Err(error) if matches!(error, Error::Corrupt(_)) => {
+            Ok(false) => {
                 tracing::error!(
-                    %error, file = %to.display(),
+                    file = %to.display(),
                     "the database was copied to this file, but others had changed it: the copy is damaged"
                 );
             }
+            Err(error) if is_last => {
+                tracing::error!(
+                    %error, file = %to.display(),
+                    "the database could not be copied, and what the deleted files alone held is lost now"
+                );
+            }
             Err(error) => {
-                tracing::error!(%error, file = %to.display(), "the database could not be copied; the next attempt follows");
+                tracing::error!(
+                    %error, file = %to.display(),
+                    "the database could not be copied: do not stop the server before it is; the next \
+                     attempt follows"
+                );
                 self.state = RescueState::FailedAt(Instant::now());
                 return;
             }

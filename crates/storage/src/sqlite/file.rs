@@ -73,18 +73,16 @@ pub(crate) fn back_up(from: &Path, to: &Path, progress: impl FnMut(Progress)) ->
 }
 
 /// Copies a database through a connection whose files were unlinked or replaced, as nothing else
-/// reaches them. A damaged copy is kept, too: there is no other one.
-pub(super) fn rescue(source: &Connection, to: &Path) -> Result<()> {
+/// reaches them. Returns whether the copy is whole: a damaged one is kept, too, as there is no other.
+pub(super) fn rescue(source: &Connection, to: &Path) -> Result<bool> {
     create_directory_of(to)?;
     let copied = copy(source, to, |_| {});
     // The connection is done with its snapshot, also for another try.
     if !source.is_autocommit() {
         source.execute_batch("ROLLBACK")?;
     }
-    let mut unseen = copied?;
-    let is_damaged = check(&unseen.path);
-    unseen.show()?;
-    is_damaged
+    copied?.show()?;
+    Ok(check(to).is_ok())
 }
 
 /// Copies what `source` reads into a new file beside `to`.

@@ -56,21 +56,28 @@ pub(super) fn create_private(path: &Path) -> Result<()> {
     options.open(path).map(drop).map_err(unavailable)
 }
 
+/// Resolves the links in a path.
+pub(super) fn resolved(path: &Path) -> Result<PathBuf> {
+    path.canonicalize().map_err(unavailable)
+}
+
 /// Opens the index of the log of `database` for reading, once for each inode, and keeps it open
 /// until the process ends.
 pub(super) fn open_index(database: &Path) -> Result<Arc<File>> {
-    static OPEN: Mutex<Option<HashMap<FileId, Arc<File>>>> = Mutex::new(None);
+    static OPEN: Mutex<Option<HashMap<FileId, Vec<Arc<File>>>>> = Mutex::new(None);
     let path = with_end(database, INDEX);
     // The lock prevents two threads from opening the same file, of which one would close it again.
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     let open = open.get_or_insert_default();
-    if let Some(file) = FileId::at(&path).map_err(unavailable)?.and_then(|id| open.get(&id)) {
+    let known = FileId::at(&path).map_err(unavailable)?.and_then(|id| open.get(&id)?.first());
+    if let Some(file) = known {
         return Ok(Arc::clone(file));
     }
     let file = Arc::new(File::open(&path).map_err(unavailable)?);
     let id = FileId::of(&file.metadata().map_err(unavailable)?);
-    // Another file of the same inode may have been put there in between: it stays open, too.
-    Ok(Arc::clone(open.entry(id).or_insert(file)))
+    // The path may have changed in between: a second descriptor of a known file stays open, too.
+    open.entry(id).or_default().push(Arc::clone(&file));
+    Ok(file)
 }
 
 /// A file by its device and inode.

@@ -55,6 +55,8 @@ impl Sqlite {
             Role::Command => None,
         };
         files::create_private(path)?;
+        // SQLite keeps its other files beside the one that a link leads to.
+        let path = &files::resolved(path)?;
         if options.role == Role::Server {
             files::warn_of_rescued(path);
         }

@@ -111,6 +111,7 @@ impl Readers {
         if let Some(reader) = idle {
             return Ok(reader);
         }
+        self.watch.check()?;
         let reader = Reader::open(&self.path)?;
         // It reads the files that are there now, and no others.
         self.watch.check()?;

@@ -36,7 +36,8 @@ pub async fn back_up(
         return to.finish().await;
     };
     let (path, file) = (path.to_owned(), file.to_owned());
-    on_thread(move || sqlite::back_up(&path, &file, progress)).await
+    on_thread(move || sqlite::back_up(&path, &file, progress)).await?;
+    database.check_files()
 }
 
 /// Looks at a backup: whether it is whole, and what is in it.

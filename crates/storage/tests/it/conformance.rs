@@ -284,7 +284,7 @@ async fn spreads(tx: &WriteTx<'_>, open: &Given) -> Result<(), Error> {
     let around = galley_domain::OrderKey::from_stored("V0000");
     let sql = "INSERT INTO order_spreads (workspace_id, around) VALUES (?1, ?2)";
     tx.execute(sql, &[open.workspace.into(), (&around).into()]).await?;
-    let pending = ordering::pending_spreads(tx).await?;
+    let pending = ordering::pending_spreads(tx, None).await?;
     assert_eq!(pending.len(), 1);
     assert_eq!(
         (pending[0].workspace, pending[0].unplanned.as_ref()),
@@ -301,7 +301,10 @@ async fn spreads(tx: &WriteTx<'_>, open: &Given) -> Result<(), Error> {
         moved += slice.len();
     }
     assert_eq!(moved, 2);
-    assert_eq!(ordering::pending_spreads(tx).await?, []);
+    assert_eq!(ordering::pending_spreads(tx, None).await?, []);
+    let long = galley_domain::OrderKey::from_stored("V0000".repeat(20));
+    ordering::note_if_long(tx, open.workspace, &long).await?;
+    assert_eq!(ordering::pending_spreads(tx, None).await?.len(), 1);
     Ok(())
 }
 

@@ -57,7 +57,7 @@ impl Open {
     }
 
     async fn plan(&self) -> Option<SpreadPlan> {
-        let read = async |tx: &Tx<'_>| ordering::pending_spreads(tx).await;
+        let read = async |tx: &Tx<'_>| ordering::pending_spreads(tx, None).await;
         let pending = self.database.read::<_, Error, _>("pending", read).await.unwrap();
         let pending = pending.into_iter().next()?;
         assert_eq!(pending.workspace, self.workspace);
@@ -79,7 +79,7 @@ impl Open {
     }
 
     async fn pending(&self) -> usize {
-        let read = async |tx: &Tx<'_>| ordering::pending_spreads(tx).await;
+        let read = async |tx: &Tx<'_>| ordering::pending_spreads(tx, None).await;
         self.database.read::<_, Error, _>("pending", read).await.unwrap().len()
     }
 }
@@ -129,6 +129,11 @@ on_both_engines! {
             }
         }
         assert!(moved >= 600, "{moved}");
+        // What became crowded meanwhile comes after it.
+        for _ in 0..20 {
+            let Some(plan) = open.plan().await else { break };
+            while open.slice(Some(plan.clone())).await.is_some() {}
+        }
         assert_eq!(open.pending().await, 0);
         let now = open.in_order().await;
         assert!(now.iter().map(|(id, _)| id).eq(&expected));
@@ -143,7 +148,14 @@ on_both_engines! {
         open.insert_at(OrderKey::from_stored(next), None).await;
         let before = Place { id, order: OrderKey::from_stored(deep), placed_at: NOW };
         let chosen = open.choose_after(&before, 0).await;
-        assert!(matches!(chosen, Err(Error::Overloaded)), "{chosen:?}");
+        assert!(matches!(chosen, Err(Error::Crowded(..))), "{chosen:?}");
+        // The place is noted all the same, and there is room when it was spread out.
+        assert_eq!(open.pending().await, 1);
+        let plan = open.plan().await;
+        while open.slice(plan.clone()).await.is_some() {}
+        let (id, order) = open.in_order().await.swap_remove(0);
+        let before = Place { id, order: OrderKey::from_stored(order), placed_at: NOW };
+        assert!(open.choose_after(&before, 0).await.unwrap().as_str().len() <= 64);
     }
 
     async fn an_adversary_who_always_inserts_between_the_last_two_meets_short_keys(store: TestStore) {

@@ -6,12 +6,11 @@ use std::collections::BTreeSet;
 const DOCUMENT: &str = include_str!("../../../../docs/scaling.md");
 
 /// What nothing may need, by words that it would have.
-const UNUSED: [&str; 14] = [
+const UNUSED: [&str; 13] = [
     "NOTIFY",
     "LISTEN",
     "NEXTVAL",
     "LASTVAL",
-    "ADVISORY",
     "RECURSIVE",
     "LATERAL",
     "DISTINCT ON",
@@ -46,13 +45,8 @@ pub(crate) fn check<'s>(statements: impl Iterator<Item = &'s String>) {
 
 fn features(sql: &str) -> Vec<&'static str> {
     let mut features = Vec::new();
-    let locks = [
-        "`FOR UPDATE SKIP LOCKED`",
-        "`FOR UPDATE`",
-        "`FOR NO KEY UPDATE`",
-        "`FOR KEY SHARE`",
-        "`FOR SHARE`",
-    ];
+    let locks =
+        ["`FOR UPDATE SKIP LOCKED`", "`FOR UPDATE`", "`FOR NO KEY UPDATE`", "`FOR KEY SHARE`"];
     features.extend(locks.into_iter().find(|lock| sql.contains(lock.trim_matches('`'))));
     for (words, feature) in [("ON CONFLICT", "`ON CONFLICT`"), ("RETURNING", "`RETURNING`")] {
         features.extend(sql.contains(words).then_some(feature));

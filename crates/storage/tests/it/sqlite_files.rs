@@ -174,6 +174,19 @@ async fn a_replaced_data_directory_is_noticed_and_its_database_rescued() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_database_behind_a_link_is_served() {
+    let store = TestStore::sqlite();
+    let link = database_of(&store);
+    let target = store.directory().join("elsewhere.db");
+    fs::write(&target, "").unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let database = Database::open(options(store.url.clone(), Role::Server)).await.unwrap();
+    add_workspace(&database).await.unwrap();
+    assert!(locks::are_held(std::process::id(), &target));
+    database.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn files_that_vanish_while_nothing_is_written_are_noticed_all_the_same() {
     let open = Open::new(TestStore::sqlite()).await;
     fs::remove_file(open.store.directory().join("galley.db-wal")).unwrap();
