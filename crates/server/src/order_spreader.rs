@@ -36,8 +36,8 @@ async fn spread_pending(app: &App) -> Result<(), Error> {
         let list =
             async move |tx: &Tx<'_>| Ok::<_, Error>(ordering::pending_spreads(tx, behind).await?);
         let pending = app.database().read("ordering.pending", list).await?;
-        let Some(last) = pending.last() else { return Ok(()) };
-        behind = Some(last.workspace);
+        let Some(end) = pending.last() else { return Ok(()) };
+        behind = Some(end.workspace);
         for one in pending {
             let workspace = one.workspace;
             if let Err(error) = spread(app, one).await {

@@ -103,10 +103,11 @@ mod tests {
 
     #[test]
     fn html_that_grows_when_it_is_cleaned_is_rejected() {
-        let formatting: String = (0..400).map(|number| format!("<i title={number}>")).collect();
+        let tags: Vec<_> = (0..400).map(|number| format!("<i title={number}>")).collect();
+        let formatting = tags.concat();
         let html = format!("<p>{formatting}</p>{}", "<p>x".repeat(7_500));
         assert_eq!(description(html).unwrap_err().code, "too_deep");
-        let html = format!("<p>{formatting}</p>{}", "<p>x".repeat(400));
+        let html = format!("<p>{formatting}</p>{}", "<p>x".repeat(90));
         assert_eq!(description(html).unwrap_err().code, "too_long");
         assert_eq!(description("&".repeat(60_000)).unwrap_err().code, "too_long");
         let stored = description("&".repeat(10_000)).unwrap();

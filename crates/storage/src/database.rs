@@ -83,7 +83,7 @@ pub struct Database {
 #[derive(Debug)]
 enum Engine {
     Sqlite(Sqlite),
-    Postgres(Postgres),
+    Postgres(Box<Postgres>),
 }
 
 /// Tells whoever waits that something was committed.
@@ -117,7 +117,9 @@ impl Database {
             DatabaseUrl::Sqlite(path) => {
                 Engine::Sqlite(Sqlite::open(path, &options, news.clone())?)
             }
-            DatabaseUrl::Postgres(url) => Engine::Postgres(Postgres::open(url, &options).await?),
+            DatabaseUrl::Postgres(url) => {
+                Engine::Postgres(Box::new(Postgres::open(url, &options).await?))
+            }
         };
         let engine = Arc::new(engine);
         Ok(Self { engine, news, pressure: Arc::default(), program_version })

@@ -1,7 +1,7 @@
 //! Order keys of a workspace's list of pieces.
 //!
 //! An insert chooses a key between two neighbours and moves no other piece. Inserts that always go
-//! between the two pieces made last make keys grow, by up to 5 bytes each. From [`SPREAD_FROM`] on
+//! between the two pieces made last make keys grow, by up to 5 bytes each. From 64 bytes on
 //! the workspace is listed in `order_spreads`, and a background worker gives the pieces around
 //! that place new, evenly spaced keys.
 //!
@@ -522,9 +522,9 @@ async fn move_to(
     let sql = "UPDATE content_piece_tags SET order_key = ?5
         WHERE workspace_id = ?1 AND tag_id = ?2 AND order_key = ?3 AND content_piece_id = ?4";
     tx.execute_each(sql, &tags).await?;
-    let moved = |(piece, order): (ContentPiece, OrderKey)| {
+    let with_key = |(piece, order): (ContentPiece, OrderKey)| {
         let version = piece.version + 1;
         ContentPiece { order, version, ..piece }
     };
-    Ok(pieces.into_iter().zip(keys).map(moved).collect())
+    Ok(pieces.into_iter().zip(keys).map(with_key).collect())
 }

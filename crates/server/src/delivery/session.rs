@@ -69,15 +69,15 @@ impl Session {
 
     /// Waits until the session of this id is no longer valid.
     pub(super) async fn lost(&self, id: &str) {
-        let mut changes = self.state.subscribe();
+        let mut states = self.state.subscribe();
         loop {
-            let state = changes.borrow_and_update().clone();
+            let state = states.borrow_and_update().clone();
             let left = state.left();
             if &*state.id != id || left.is_some_and(|left| left.is_zero()) {
                 return;
             }
             // Nothing changes any more when the session is dropped, with the server.
-            let changed = changes.changed();
+            let changed = states.changed();
             match left {
                 Some(left) => drop(tokio::time::timeout(left, changed).await),
                 None => drop(changed.await),

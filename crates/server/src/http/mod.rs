@@ -6,6 +6,7 @@ pub mod app;
 pub(crate) mod body;
 #[doc(hidden)]
 pub mod checks;
+pub(crate) mod client_socket;
 pub(crate) mod compression;
 pub(crate) mod conditional;
 pub mod cors;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::HeaderValue;
 use axum::http::header::{CONNECTION, CONTENT_TYPE};
-use axum::response::Response;
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -24,6 +24,7 @@ use tokio_io_timeout::TimeoutStream;
 use crate::delivery;
 use crate::housekeeping;
 use crate::http::app::App;
+use crate::http::client_socket::ClientSocket;
 use crate::http::edge;
 use crate::http::router::router;
 use crate::mailing;
@@ -158,6 +159,15 @@ impl Doors {
     }
 }
 
+/// The time for which a read goes on whose client has closed its side.
+const CLOSED_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Waits until a client has closed its side for so long that it may have gone away.
+async fn has_gone(socket: &ClientSocket) {
+    socket.closed().await;
+    tokio::time::sleep(CLOSED_TIMEOUT).await;
+}
+
 fn serve_connection(
     stream: TcpStream,
     app: &App,
@@ -176,17 +186,26 @@ fn serve_connection(
         app.limits().receive_time_max
     };
     // Somebody who takes nothing of an answer for that long is dropped, and the answer with them.
-    let mut stream = TimeoutStream::new(stream);
+    let socket = ClientSocket::new(stream);
+    let mut stream = TimeoutStream::new(socket.clone());
     stream.set_write_timeout(Some(receive_time_max));
     let (app, router) = (app.clone(), router.clone());
     let service = service_fn(move |request: Request<Incoming>| {
-        let (app, router) = (app.clone(), router.clone());
+        let (app, router, socket) = (app.clone(), router.clone(), socket.clone());
         async move {
-            let request = request.map(Body::new);
+            let mut request = request.map(Body::new);
             let mut response = if is_refused {
                 edge::refuse(&app, &request)
             } else {
-                edge::handle(router, &app, request).await
+                request.extensions_mut().insert(socket.clone());
+                let changes_nothing = matches!(*request.method(), Method::GET | Method::HEAD);
+                tokio::select! {
+                    biased;
+                    response = edge::handle(router, &app, request) => response,
+                    () = has_gone(&socket), if changes_nothing => {
+                        StatusCode::REQUEST_TIMEOUT.into_response()
+                    }
+                }
             };
             if is_refused || app.is_leaving() {
                 // So that no connection is left on which a request may come as it is closed.

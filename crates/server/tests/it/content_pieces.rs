@@ -349,7 +349,11 @@ on_both_engines! {
         for (sent, kept) in [
             ("hello <img src=x onerror=alert(1) ", "hello "),
             ("a</div></main>b", "ab"),
-            ("it's 5 < 6 & 7 > 6", "it's 5 < 6 & 7 > 6"),
+            ("</div></article><p>b", "<p>b</p>"),
+            ("<a href=/x>b", "<a href=\"/x\" rel=\"noopener noreferrer\">b</a>"),
+            ("<details><summary>b", "<details><summary>b</summary></details>"),
+            ("trailing a <", "trailing a &lt;"),
+            ("it's 5 < 6 & 7 > 6", "it's 5 &lt; 6 &amp; 7 &gt; 6"),
         ] {
             let mut body = service.piece("a");
             body["description"] = json!(sent);

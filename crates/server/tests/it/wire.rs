@@ -71,15 +71,29 @@ on_both_engines! {
                 assert!(came.len() == 1 && closed, "{rest:?}: {came:?}, closed: {closed}");
             }
         }
-        // A client that closes its side when it has sent its request gets the response.
-        let bytes = format!("{head}content-length: {length}\r\n\r\n{body}");
-        let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
-        stream.write_all(bytes.as_bytes()).await.unwrap();
-        stream.shutdown().await.unwrap();
-        let mut answered = Vec::new();
-        let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answered));
-        read.await.expect("the server closes its side, too").unwrap();
-        assert!(answered.starts_with(b"HTTP/1.1 201 "), "{}", String::from_utf8_lossy(&answered));
+        // A client that closes its side when it has sent its request gets the response; a stream of
+        // events is for those who stay.
+        let post = format!("{head}content-length: {length}\r\n\r\n{body}");
+        let token = &service.home.token;
+        let get = |path: &str, more: &str| {
+            format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n{more}\r\n")
+        };
+        for (request, expected) in [
+            (post, "HTTP/1.1 201 "),
+            (get("/tags/list", ""), "HTTP/1.1 200 "),
+            (get("/events", "accept: text/event-stream\r\n"), "HTTP/1.1 200 "),
+        ] {
+            let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
+            stream.write_all(request.as_bytes()).await.unwrap();
+            stream.shutdown().await.unwrap();
+            let mut answered = Vec::new();
+            // Less than the time between two heartbeats of a stream.
+            let read = stream.read_to_end(&mut answered);
+            let read = tokio::time::timeout(Duration::from_secs(12), read).await;
+            read.expect("the server closes its side, too").unwrap();
+            let answered = String::from_utf8_lossy(&answered);
+            assert!(answered.starts_with(expected), "{request}: {answered}");
+        }
         // What is in the body of a request that is refused for its head is no request.
         for (line, first) in [
             ("POST /tags HTTP/1.1\r\nhost: x\r\n", "401"),

@@ -6,7 +6,7 @@ use galley_storage::ordering::{self, Place, SpreadPlan};
 use galley_storage::{Error, Tx, WriteTx, content_pieces};
 use galley_testing::on_both_engines;
 
-use crate::store::{NOW, Open, id};
+use crate::store::{NOW, Open};
 
 /// The most pieces that a transaction may move, and the most bytes that it may write for them.
 const MOVED_MAX: usize = 256;
@@ -26,7 +26,7 @@ impl Open {
     async fn insert_at(&self, order: OrderKey, description: Option<&str>) -> ContentPieceId {
         let mut piece = self.piece("p", None);
         piece.order = order;
-        piece.fields.description = description.map(|text| Description::from_stored(text));
+        piece.fields.description = description.map(Description::from_stored);
         piece.fields.custom_data = Some(CustomData::from_stored("{\"a\":1}"));
         let (workspace, made) = (self.workspace, piece.id);
         let write =
@@ -160,7 +160,7 @@ on_both_engines! {
 
     async fn an_adversary_who_always_inserts_between_the_last_two_meets_short_keys(store: TestStore) {
         let open = Open::new(store).await;
-        let mut numbers = Numbers(id() as u32);
+        let mut numbers = Numbers(11);
         let place = |id, order: &OrderKey| Place { id, order: order.clone(), placed_at: NOW };
         let first = OrderKey::from_stored("V0000");
         let mut before = place(open.insert_at(first.clone(), None).await, &first);

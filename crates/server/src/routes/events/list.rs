@@ -79,7 +79,7 @@ pub(crate) async fn handle(
         let after = follow.last_event_id.or(after);
         let begin = async move |tx: &Tx<'_>| feed::begin(tx, &caller, after).await;
         let after = app.database().read("events.begin", begin).await?;
-        return stream::open(&app, reader, after);
+        return stream::open(&app, reader, after, follow);
     }
     let max = usize::try_from(per_page).unwrap_or(usize::MAX);
     let bytes = app.limits().page_max;

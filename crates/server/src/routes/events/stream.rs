@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use axum::extract::FromRequestParts;
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 
 use super::feed::{self, Seen};
 use crate::http::app::App;
+use crate::http::client_socket::ClientSocket;
 use crate::http::error::Error;
 use crate::http::problem::{Issue, Problem, Reason, Step};
 use crate::http::query::whole_number;
@@ -42,6 +44,8 @@ pub(crate) struct Follow {
     pub(super) is_wanted: bool,
     /// The last event that a client got which connects again.
     pub(super) last_event_id: Option<i64>,
+    /// The client's connection.
+    socket: Option<ClientSocket>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Follow {
@@ -53,12 +57,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Follow {
         let stream = weight(&kinds, "text/event-stream").unwrap_or_default();
         let page = weight(&kinds, "application/json").unwrap_or_default();
         let is_wanted = stream > 0.0 && stream >= page;
+        let socket = parts.extensions.get::<ClientSocket>().cloned();
         let given = parts.headers.get("last-event-id").filter(|given| !given.is_empty());
         let Some(given) = given.filter(|_| is_wanted) else {
-            return Ok(Self { is_wanted, last_event_id: None });
+            return Ok(Self { is_wanted, last_event_id: None, socket });
         };
         match given.to_str().ok().and_then(|text| whole_number(text.trim())) {
-            Some(number) => Ok(Self { is_wanted, last_event_id: Some(number) }),
+            Some(number) => Ok(Self { is_wanted, last_event_id: Some(number), socket }),
             None => {
                 let invalid = Invalid::new("invalid_number", "must be the number of an event");
                 let place = vec![Step::Field("Last-Event-ID".to_owned())];
@@ -91,11 +96,18 @@ struct Stream {
     news: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
     spoke: Instant,
+    /// Done when the client has closed its side: streams are for those who stay.
+    closed: Pin<Box<dyn Future<Output = ()> + Send>>,
     _place: StreamPlace,
 }
 
 /// Opens a stream of the events behind `after`.
-pub(super) fn open(app: &App, reader: Authentication, after: i64) -> Result<Response, Error> {
+pub(super) fn open(
+    app: &App,
+    reader: Authentication,
+    after: i64,
+    follow: Follow,
+) -> Result<Response, Error> {
     let Some(place) = app.stream_place(reader.workspace) else {
         let detail = "too many streams of events are open: try again later, or read pages";
         return Err(Problem::new(Reason::Overloaded, detail).retry_after(5).into());
@@ -108,6 +120,12 @@ pub(super) fn open(app: &App, reader: Authentication, after: i64) -> Result<Resp
         news: app.database().news(),
         stopping: app.stopping(),
         spoke: Instant::now(),
+        closed: Box::pin(async move {
+            match follow.socket {
+                Some(socket) => socket.closed().await,
+                None => std::future::pending().await,
+            }
+        }),
         _place: place,
     };
     let events = stream::unfold(stream, |mut stream| async move {
@@ -144,6 +162,7 @@ impl Stream {
             let pause = self.pause();
             tokio::select! {
                 _ = self.news.changed() => {}
+                () = &mut self.closed => return None,
                 _ = self.stopping.wait_for(|stopping| *stopping) => return None,
                 () = tokio::time::sleep(pause) => {}
             }
