@@ -173,8 +173,45 @@ fn statement(workspace: WorkspaceId, query: &ListQuery) -> (String, Vec<Value<'_
     }
     let direction = if query.sort.descending { " DESC" } else { "" };
     let order: Vec<_> = sort.iter().map(|column| format!("{column}{direction}")).collect();
-    sql.push_str(&format!(" ORDER BY {} LIMIT ?2 OFFSET ?3", order.join(", ")));
+    let offset = if skips_by_index(query) {
+        sql.push_str(&skip_filter(query, direction, &mut params));
+        ""
+    } else {
+        " OFFSET ?3"
+    };
+    sql.push_str(&format!(" ORDER BY {} LIMIT ?2{offset}", order.join(", ")));
     (sql, params)
+}
+
+/// From this offset on the beginning of a page is looked up before its rows.
+const SKIP_FROM: i64 = 200;
+
+/// Returns whether an index alone tells where a page begins. With `OFFSET` in the statement itself,
+/// SQLite reads the rows of all pieces that it skips: 390 ms instead of 55 for 900,000.
+fn skips_by_index(query: &ListQuery) -> bool {
+    let is_of_index = match query.groups.as_deref() {
+        None => true,
+        Some(groups) => groups.len() == 1 && !query.subtree,
+    };
+    let is_filtered = query.slug.is_some() || query.tag.is_some() || query.within.is_some();
+    let is_by_order = query.sort.key == SortKey::Order && query.after.is_none();
+    query.offset >= SKIP_FROM && is_by_order && is_of_index && !is_filtered
+}
+
+/// The condition that a piece comes after those that the page skips.
+fn skip_filter<'q>(query: &'q ListQuery, direction: &str, params: &mut Vec<Value<'q>>) -> String {
+    let group = match query.groups.as_deref() {
+        Some([group]) => {
+            params.push((*group).into());
+            format!(" AND k.content_group_id = ?{}", params.len())
+        }
+        _ => String::new(),
+    };
+    let sign = if query.sort.descending { "<=" } else { ">=" };
+    format!(
+        " AND p.order_key {sign} (SELECT k.order_key FROM content_pieces k
+            WHERE k.workspace_id = ?1{group} ORDER BY k.order_key{direction} LIMIT 1 OFFSET ?3)"
+    )
 }
 
 /// The tag that the pieces themselves are to have; in a variant [`variant_filters`] looks for it.

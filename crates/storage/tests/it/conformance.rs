@@ -342,6 +342,8 @@ async fn lists(
             (ListQuery { slug: Some("first".to_owned()), ..all.clone() }, 1),
             (ListQuery { tag: Some(tag.id), ..all.clone() }, 1),
             (ListQuery { view: View { variant, content: true }, offset: 1, ..all.clone() }, 1),
+            (ListQuery { offset: 1_000, ..all.clone() }, 0),
+            (ListQuery { groups: Some(vec![open.group]), offset: 1_000, ..all.clone() }, 0),
         ] {
             let listed = content_piece_list::list(tx, open.workspace, &query).await?;
             assert_eq!(listed.len(), count, "{query:?}");
