@@ -95,6 +95,7 @@ impl Session {
         let mut last = Instant::now();
         let mut seen = Seen::default();
         let mut burying = None;
+        let mut is_silent = false;
         loop {
             let sent = Instant::now();
             if !self.app.database().has_heartbeat_connection() {
@@ -114,13 +115,21 @@ impl Session {
                     continue;
                 }
                 Ok(heartbeat) => {
+                    if std::mem::take(&mut is_silent) {
+                        tracing::info!("heartbeats reach the database again");
+                    }
                     last = sent;
                     self.set_valid_until(sent + VALID_FOR);
                     let dead = seen.dead(heartbeat.dead);
                     self.bury(&mut burying, dead);
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "a heartbeat failed");
+                    if !std::mem::replace(&mut is_silent, true) {
+                        tracing::warn!(
+                            %error,
+                            "no heartbeat reaches the database: nothing is sent to webhooks until one does"
+                        );
+                    }
                     self.set_valid_until(last + VALID_WITHOUT_CONNECTION);
                     seen = Seen::default();
                 }
