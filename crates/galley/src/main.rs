@@ -13,6 +13,7 @@ mod listen;
 mod logging;
 mod member;
 mod out;
+mod own_files;
 mod progress;
 mod serve;
 mod settings;

@@ -95,8 +95,7 @@ async fn measure(app: &App) {
     loop {
         let now = app.environment().now();
         measure_mails(app).await;
-        let is_detached = app.database().check_files().is_err();
-        metrics::gauge!("galley_database_files_detached").set(f64::from(u8::from(is_detached)));
+        measure_files(app.database().check_files().is_ok());
         let read = async move |tx: &Tx<'_>| deliveries::gauges(tx, now).await;
         match app.database().read::<_, StorageError, _>("deliveries.gauges", read).await {
             Ok(found) => {
@@ -115,6 +114,11 @@ async fn measure(app: &App) {
         }
         tokio::time::sleep(MEASURE_PAUSE).await;
     }
+}
+
+/// Sets the gauge of whether the database's files are those that the server has open.
+pub(crate) fn measure_files(are_own: bool) {
+    metrics::gauge!("galley_database_files_detached").set(f64::from(u8::from(!are_own)));
 }
 
 #[expect(clippy::cast_precision_loss, reason = "gauges are floats")]

@@ -39,6 +39,7 @@ use super::format::{self, MANIFEST, VERSION};
 use crate::cli::ImportArguments;
 use crate::export::folder;
 use crate::out::{plain, say};
+use crate::own_files::OwnFiles;
 use crate::settings::Settings;
 use crate::{progress, store};
 
@@ -74,6 +75,10 @@ pub(crate) async fn restore(
     let environment = Environment::default();
     let frame = Arc::new(Frame::read(folder, restored_version(&environment))?);
     let (files, missing) = pieces(folder)?;
+    let own = OwnFiles::of(Some(&settings.database()?));
+    if let Some(file) = files.iter().find(|file| own.hold(file)) {
+        bail!("{} belongs to the database that is restored into", file.display());
+    }
     if arguments.dry_run {
         return try_out(settings, &environment, frame, files.len(), &missing).await;
     }

@@ -23,12 +23,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use galley_domain::tag::TagLabel;
-use galley_storage::DatabaseUrl;
 use indicatif::ProgressBar;
 
 use crate::bundle;
 use crate::cli::{GROUP, ImportArguments};
 use crate::out::{plain, say};
+use crate::own_files::OwnFiles;
 use crate::progress;
 use crate::settings::Settings;
 use database::InDatabase;
@@ -65,10 +65,9 @@ pub(crate) async fn run(
         }
         load::variant_key(language).map_err(|problem| anyhow::anyhow!("--variants: {problem}"))?;
     }
-    if let (None, DatabaseUrl::Sqlite(database)) = (&arguments.url, settings.database()?) {
-        sources::refuse_database(&arguments.sources, &database)?;
-    }
-    let found = sources::find(&arguments.sources, &arguments.variants)?;
+    let database = settings.database()?;
+    let own = OwnFiles::of(arguments.url.is_none().then_some(&database));
+    let found = sources::find(&arguments.sources, &arguments.variants, &own)?;
     let labels = arguments.tags.iter().map(|label| {
         TagLabel::parse(label.as_str()).map_err(|invalid| anyhow::anyhow!("--tag {invalid}"))
     });

@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use walkdir::WalkDir;
+
+use crate::own_files::OwnFiles;
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,35 +40,21 @@ pub(super) struct Found {
     pub(super) problems: Vec<String>,
 }
 
-/// Rejects the files of the database that is imported into. To read one as a document would, on closing it,
-/// drop the locks that SQLite holds on it.
-pub(super) fn refuse_database(sources: &[PathBuf], database: &Path) -> anyhow::Result<()> {
-    // By device and inode, as a link may have any name.
-    let id = |path: &Path| std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
-    let own: Vec<_> = ["", "-wal", "-shm"]
-        .iter()
-        .filter_map(|end| {
-            let mut name = database.as_os_str().to_owned();
-            name.push(end);
-            id(Path::new(&name))
-        })
-        .collect();
-    for source in sources {
-        if id(source).is_some_and(|id| own.contains(&id)) {
-            bail!("{} belongs to the database that is imported into", source.display());
-        }
-    }
-    Ok(())
-}
-
 /// Looks for files. One that was named is taken whatever it is called.
-pub(super) fn find(sources: &[PathBuf], languages: &[String]) -> anyhow::Result<Found> {
+pub(super) fn find(
+    sources: &[PathBuf],
+    languages: &[String],
+    own: &OwnFiles,
+) -> anyhow::Result<Found> {
     let mut found = Found::default();
     for source in sources {
+        if own.hold(source) {
+            bail!("{} belongs to the database that is imported into", source.display());
+        }
         let metadata = std::fs::metadata(source)
             .with_context(|| format!("{} can't be read", source.display()))?;
         if metadata.is_dir() {
-            find_below(source, &mut found);
+            find_below(source, own, &mut found);
         } else if !metadata.is_file() {
             bail!("{} is neither a file nor a folder", source.display());
         } else {
@@ -102,13 +89,17 @@ pub(super) fn find(sources: &[PathBuf], languages: &[String]) -> anyhow::Result<
 
 /// Links are not followed, as they may lead out of the folder; hidden files and folders are left
 /// alone.
-fn find_below(folder: &Path, found: &mut Found) {
+fn find_below(folder: &Path, own: &OwnFiles, found: &mut Found) {
     let visible = |entry: &walkdir::DirEntry| {
         entry.depth() == 0 || !entry.file_name().to_string_lossy().starts_with('.')
     };
     let walk = WalkDir::new(folder).follow_links(false).sort_by_file_name();
     for entry in walk.into_iter().filter_entry(visible) {
         match entry {
+            Ok(entry) if own.hold(entry.path()) => {
+                let path = entry.path().display();
+                found.problems.push(format!("{path}: belongs to the database"));
+            }
             Ok(entry) if entry.file_type().is_file() => {
                 let Some(kind) = kind_by_itself(entry.path()) else { continue };
                 let below = entry.path().strip_prefix(folder).unwrap_or(entry.path());

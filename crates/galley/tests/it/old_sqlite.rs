@@ -218,3 +218,24 @@ async fn a_loaded_server_loses_nothing_to_programs_that_open_its_database() {
     let found = format!("{} changes answered, 0 lost; {}", acknowledged.len(), visitors.versions());
     figure(&format!("SQLite: {kills} kills beside visits of other programs"), found, "0 lost");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_reads_no_hard_link_to_its_own_database() {
+    let store = TestStore::sqlite();
+    let program = Program::serve(&store, free_port());
+    let group = program.group().await;
+    add_piece(&program, &group, 1).await;
+    let folder = store.directory().join("posts");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("a.md"), "# A\n\nText").unwrap();
+    for (end, name) in [("", "b.md"), ("-wal", "c.html"), ("-shm", "d.md")] {
+        let file = data_dir(&store).join(format!("galley.db{end}"));
+        std::fs::hard_link(file, folder.join(name)).unwrap();
+    }
+    let output = run(galley(&store).arg("import").arg(&folder));
+    let said = format!("{}{}", stdout(&output), stderr(&output));
+    assert_eq!(said.matches("belongs to the database").count(), 3, "{said}");
+    let named = run(galley(&store).arg("import").arg(folder.join("b.md")));
+    assert!(stderr(&named).contains("belongs to the database"), "{named:?}");
+    assert_eq!(program.pieces("").await.len(), 2, "{said}");
+}

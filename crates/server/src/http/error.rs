@@ -6,6 +6,7 @@ use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use galley_storage as storage;
 
+use crate::housekeeping;
 use crate::http::problem::{Issue, Problem, Reason, Step};
 
 /// A problem to tell the client of, or a failure of the store.
@@ -99,12 +100,15 @@ fn problem_of(error: &storage::Error) -> Problem {
             "nothing was changed; the operator has to make room on the disk",
             Some("60"),
         ),
-        E::Detached(_) => (
-            Reason::DatabaseUnavailable,
-            "the database's files were deleted or replaced on the server; it writes nothing until it \
-             is started again",
-            Some("60"),
-        ),
+        E::Detached(_) => {
+            housekeeping::measure_files(false);
+            (
+                Reason::DatabaseUnavailable,
+                "the database's files were deleted or replaced on the server; it writes nothing until \
+                 it is started again",
+                Some("60"),
+            )
+        }
         E::Unavailable(_) => (
             Reason::DatabaseUnavailable,
             "the database can't be reached; whether a change was made is not known if it was \

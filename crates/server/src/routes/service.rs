@@ -11,6 +11,7 @@ use serde::Serialize;
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
+use crate::housekeeping;
 use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::problem::{Problem, Reason};
@@ -60,6 +61,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Error> {
         Ok(Ok(())) => Ok(response::ok(&Status { status: "ready" })),
         Ok(Err(StorageError::Schema(reason))) => Err(not_ready(&reason).into()),
         Ok(Err(StorageError::Detached(_))) => {
+            housekeeping::measure_files(false);
             Err(not_ready("the database's files were deleted or replaced").into())
         }
         Ok(Err(error)) => Err(error.into()),

@@ -116,9 +116,14 @@ pub(super) struct FileWatch {
 }
 
 impl FileWatch {
-    /// Remembers the files of a database that is open in WAL mode.
-    pub(super) fn of(database: &Path) -> Result<Self> {
-        let paths = [database.to_owned(), with_end(database, LOG), with_end(database, INDEX)];
+    /// Remembers the files of a database that is open in WAL mode. `given` may be a link to it, which
+    /// must not lead elsewhere one day.
+    pub(super) fn of(database: &Path, given: &Path) -> Result<Self> {
+        let mut paths =
+            vec![database.to_owned(), with_end(database, LOG), with_end(database, INDEX)];
+        if given != database {
+            paths.push(given.to_owned());
+        }
         let mut files = Vec::with_capacity(paths.len());
         for path in paths {
             let id = FileId::at(&path).map_err(unavailable)?;
@@ -130,7 +135,7 @@ impl FileWatch {
 
     /// Fails with [`Error::Detached`] once a file was unlinked or replaced.
     ///
-    /// Takes three `stat` calls, some 2 µs. A `stat` that fails otherwise, as without permission,
+    /// Takes three `stat` calls, or four with a link, some 2 µs. A `stat` that fails otherwise, as without permission,
     /// says nothing about the file and is ignored.
     pub(super) fn check(&self) -> Result<()> {
         if self.detached.get().is_none() {

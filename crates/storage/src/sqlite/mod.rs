@@ -56,14 +56,14 @@ impl Sqlite {
         };
         files::create_private(path)?;
         // SQLite keeps its other files beside the one that a link leads to.
-        let path = &files::resolved(path)?;
+        let (given, path) = (path, &files::resolved(path)?);
         if options.role == Role::Server {
             files::warn_of_rescued(path);
         }
         let mut connection = connection::open_writer(path)?;
         connection::warn_of_memory_statistics(&connection);
         migrate::bring_up_to_date(&mut connection, options)?;
-        let watch = Arc::new(FileWatch::of(path)?);
+        let watch = Arc::new(FileWatch::of(path, given)?);
         let gate = Arc::new(Gate::default());
         let checkpointer =
             Checkpointer::start(path, Arc::clone(&gate), Arc::clone(&watch), options.now)?;
