@@ -22,14 +22,16 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     // Two keys of one text: between them there is always another one.
     let (first, second) = text.split_once(' ').unwrap_or((&text, ""));
     let (Ok(first), Ok(second)) = (OrderKey::parse(first), OrderKey::parse(second)) else { return };
-    if first == second || first.as_str().len() > 1_000 || second.as_str().len() > 1_000 {
+    if first == second {
         return;
     }
     let (low, high) = if first < second { (first, second) } else { (second, first) };
     for moving in [Moving::Before, Moving::After] {
         let between = OrderKey::between(Some(&low), Some(&high), moving, 7);
         assert!(low < between && between < high, "{between:?}");
-        assert_eq!(OrderKey::parse(between.as_str()).as_ref(), Ok(&between));
+        // One that grows too long is not used.
+        let is_short = between.as_str().len() <= OrderKey::LENGTH_MAX;
+        assert_eq!(OrderKey::parse(between.as_str()).ok(), is_short.then_some(between));
         assert!(OrderKey::between(None, Some(&low), moving, 7) < low);
         assert!(OrderKey::between(Some(&high), None, moving, 7) > high);
     }

@@ -262,7 +262,8 @@ mod tests {
                 let moving = if before { Moving::Before } else { Moving::After };
                 let key = OrderKey::between(
                     place.checked_sub(1).map(|index| &keys[index]), keys.get(place), moving, random);
-                prop_assert_eq!(OrderKey::parse(key.as_str()), Ok(key.clone()));
+                let is_short = key.as_str().len() <= OrderKey::LENGTH_MAX;
+                prop_assert_eq!(OrderKey::parse(key.as_str()).ok(), is_short.then(|| key.clone()));
                 keys.insert(place, key);
             }
             prop_assert!(keys.windows(2).all(|pair| pair[0] < pair[1]));
