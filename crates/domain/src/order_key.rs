@@ -147,7 +147,7 @@ pub struct Gap {
     width: u32,
 }
 
-/// How many values must be free for `count` evenly spaced keys, so that each has room beside it.
+/// Returns the number of free values that `count` evenly spaced keys need to have gaps beside them.
 fn room_for(count: u32) -> u32 {
     count.saturating_add(1).saturating_mul(STEP_MAX).min(BASE / 2)
 }

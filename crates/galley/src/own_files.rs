@@ -13,7 +13,7 @@ use galley_storage::DatabaseUrl;
 pub(crate) struct OwnFiles(Vec<(u64, u64)>);
 
 impl OwnFiles {
-    /// Of the database that is worked on; none, where it is on a server.
+    /// The files of the destination database; none for a database on a server.
     pub(crate) fn of(database: Option<&DatabaseUrl>) -> Self {
         let Some(DatabaseUrl::Sqlite(path)) = database else { return Self::default() };
         let resolved = path.canonicalize().unwrap_or_else(|_| path.clone());

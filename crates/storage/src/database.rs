@@ -370,7 +370,7 @@ impl Database {
         match &*self.engine {
             Engine::Sqlite(sqlite) => {
                 let snapshot = Snapshot::of_file(sqlite.path())?;
-                // Of the files that are open here, and no others.
+                // Rejects a snapshot of any files but those that are open here.
                 sqlite.check_files()?;
                 Ok(snapshot)
             }

@@ -95,7 +95,7 @@ pub async fn next(tx: &Tx<'_>, workspace: WorkspaceId, order: &OrderKey) -> Resu
     tx.find(sql, params![workspace, order], read).await
 }
 
-/// Whether a piece of the workspace has this key.
+/// Checks if a piece of the workspace has this key.
 pub async fn is_taken(tx: &Tx<'_>, workspace: WorkspaceId, order: &OrderKey) -> Result<bool> {
     let sql = "SELECT 1 FROM content_pieces WHERE workspace_id = ?1 AND order_key = ?2 LIMIT 1";
     tx.exists(sql, params![workspace, order]).await
@@ -231,7 +231,7 @@ pub struct SpreadPlan {
     right_count: u32,
 }
 
-/// How many random places of a window are compared to find a large gap.
+/// The number of random positions of a window that are compared to find a large gap.
 const GAP_CANDIDATES: usize = 16;
 
 /// Plans the smallest window around a key in which evenly spaced keys are short.
@@ -380,7 +380,7 @@ pub async fn spread_slice(
     Ok(Some(moved))
 }
 
-/// Ends a spread, and goes on with the place that has become crowded meanwhile, if there is one.
+/// Ends a spread, and starts the next one if a position became contended during it.
 async fn end_spread(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
     let sql = "UPDATE order_spreads SET around = next_around, next_around = NULL, low = NULL,
             high = NULL, left_end = NULL, right_start = NULL, left_count = NULL, right_count = NULL

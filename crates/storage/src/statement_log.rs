@@ -23,7 +23,7 @@ pub struct ChangeStatement {
     pub sql: String,
     /// Its parameters.
     pub params: Vec<Value<'static>>,
-    /// Whether cached responses may show what it changes.
+    /// True if cached responses may show the rows that it changes.
     pub is_tracked: bool,
     /// The only workspace that change tracking takes it to change.
     pub workspace: Option<WorkspaceId>,

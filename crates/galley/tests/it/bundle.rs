@@ -230,7 +230,7 @@ on_both_engines! {
         assert!(stdout(&third).contains("1 pieces, 21 there already, 0 with problems"), "{third:?}");
         let after = restored.get("/content-pieces/list").await;
         assert_eq!((&after[3], &after[4]["title"]), (&pieces[3], &json!("Changed")));
-        // Of what was read before it was deleted no tag matches what came back.
+        // No tag that was read before the deletion matches the restored piece.
         let path = format!("/content-pieces?id={id}");
         let response = restored.request(Method::GET, &path).send().await.unwrap();
         let new = response.headers()["etag"].clone();

@@ -128,7 +128,7 @@ impl<'a> Visitors<'a> {
     }
 }
 
-/// What a database holds that is at rest, or a copy of one.
+/// The content of a database at rest, or of a copy of one.
 fn count_of(database: &Path, table: &str) -> usize {
     let connection = rusqlite::Connection::open(database).unwrap();
     let check: String =

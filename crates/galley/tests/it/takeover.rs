@@ -30,7 +30,7 @@ const SLOTS: usize = 8;
 /// The pause of a client between two pieces, with which the receivers keep up.
 const KEPT_UP: Duration = Duration::from_millis(20);
 
-/// How long something may take that has to come: less than a lease.
+/// The timeout for expected deliveries: less than a lease.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 /// The time after which what a killed server had sent has arrived.
@@ -115,7 +115,7 @@ async fn wait_until_ready(program: &Program) {
     }
 }
 
-/// How many events came, and how many deliveries came beyond the first of each.
+/// The number of events received, and of deliveries beyond the first of each.
 fn came(receiver: &Receiver) -> (usize, usize) {
     let mut times: HashMap<String, usize> = HashMap::new();
     for received in receiver.received() {

@@ -52,7 +52,7 @@ fn copies(columns: &[(String, String)], from: &str, into: &str, version: usize) 
     tables.into_iter().map(copy).collect()
 }
 
-/// Where a newer schema has the value of an older one's column, in the rows `t`.
+/// The expression that gives an older schema's column in a newer one, for the rows `t`.
 fn value_of(table: &str, column: &str, from: &str) -> String {
     match (table, column) {
         ("content_pieces", "custom_data") => format!(

@@ -48,7 +48,7 @@ enum Event {
     NotAnswered(Ask<Settlement>),
 }
 
-/// Leases are given back for as long as they last: after that they have ended by themselves.
+/// A failed release of leases is tried again at this interval, until the leases have expired.
 const RELEASE_INTERVAL: Duration = Duration::from_secs(1);
 const RELEASE_ATTEMPTS_MAX: usize = 60;
 
@@ -234,7 +234,7 @@ impl Engine {
                 let done = database.write::<_, StorageError, _>("deliveries.release", release);
                 match done.await {
                     Ok(()) => return,
-                    Err(error) => tracing::debug!(%error, "deliveries could not be given back"),
+                    Err(error) => tracing::debug!(%error, "delivery leases could not be released"),
                 }
                 tokio::time::sleep(RELEASE_INTERVAL).await;
             }

@@ -22,14 +22,14 @@ pub struct DeadSession {
     pub session: String,
     /// The time of its last heartbeat.
     pub seen_at: Timestamp,
-    /// Whether its process ended. Otherwise it has not been seen for a while, by the database's clock.
+    /// True if its process ended; false if its heartbeat expired by the database's clock.
     pub is_gone: bool,
 }
 
-/// What a heartbeat found.
+/// The result of a heartbeat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// Whether others took the session for dead, and have freed its leases.
+    /// True if another node declared the session dead and released its leases.
     pub is_deposed: bool,
     /// Other sessions that are dead, or may be.
     pub dead: Vec<DeadSession>,
@@ -73,7 +73,7 @@ pub async fn bury_session(tx: &WriteTx<'_>, dead: &DeadSession, now: Timestamp) 
     free_leases(tx, &dead.session, now).await
 }
 
-/// Ends a session, whose leases were given back.
+/// Deletes a session after its leases were released.
 pub async fn close_session(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> Result<u64> {
     free_leases(tx, session, now).await
 }

@@ -212,7 +212,7 @@ pub(super) fn create_directory_of(path: &Path) -> Result<()> {
     builder.create(directory_of(path)).map_err(unavailable)
 }
 
-/// What follows the database's name in that of a rescued copy, before the time.
+/// The infix of a rescued copy's name, between the database's name and the time.
 const RESCUED: &str = ".rescued-";
 
 /// The path of a copy of a database that is rescued at this time.

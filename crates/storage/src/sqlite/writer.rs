@@ -327,7 +327,7 @@ impl Loop {
         if failure.is_some() {
             self.recover();
         } else if let Err(error) = self.check_files() {
-            // The commit may be in a file that nobody finds again.
+            // The commit may be in a deleted file.
             failure = Some(error);
         } else {
             self.checkpoint.committed();

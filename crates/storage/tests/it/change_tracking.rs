@@ -80,7 +80,7 @@ impl Table {
     }
 }
 
-/// What statements change that they should not.
+/// The rows that statements change but must not.
 fn violations(statements: &[ChangeStatement], path: &std::path::Path) -> Vec<String> {
     let connection = Connection::open(path).unwrap();
     // Twins come in any order.

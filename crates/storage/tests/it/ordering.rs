@@ -118,7 +118,7 @@ on_both_engines! {
             moved += slice.len();
             let now = open.in_order().await;
             assert!(now.iter().map(|(id, _)| id).eq(&expected), "out of order after {moved}");
-            // What comes in between is put where it belongs.
+            // Inserts during the spread keep their positions.
             if inserted < 20 {
                 let place = inserted * 29 % (now.len() - 1);
                 let (id, order) = now[place].clone();
@@ -129,7 +129,7 @@ on_both_engines! {
             }
         }
         assert!(moved >= 600, "{moved}");
-        // What became crowded meanwhile comes after it.
+        // The position that became contended during the spread comes after it.
         for _ in 0..20 {
             let Some(plan) = open.plan().await else { break };
             while open.slice(Some(plan.clone())).await.is_some() {}

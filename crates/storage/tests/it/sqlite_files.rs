@@ -112,7 +112,7 @@ async fn takes_note_of(take_away: fn(&Path)) {
     let found: i64 = connection.query_row(count, [], |row| row.get(0)).unwrap();
     assert_eq!(found, 50, "all that was answered is in the rescued file");
     assert_eq!(fs::metadata(&rescued).unwrap().mode() & 0o777, 0o600);
-    // What is at the path by now is left alone when the server stops.
+    // The server leaves the file that is now at the path alone when it stops.
     let before = fs::read(&path).ok();
     let log = path.with_file_name("galley.db-wal");
     let log_before = fs::read(&log).ok();
