@@ -114,8 +114,8 @@ async fn wait_until(what: &str, is_so: impl Fn() -> bool) -> Duration {
 async fn wait_until_delivered(created: &HashSet<String>, receiver: &Receiver) {
     let started = Instant::now();
     loop {
-        let received = receiver.received();
-        let ids: HashSet<String> = received
+        let ids: HashSet<String> = receiver
+            .received()
             .iter()
             .map(|one| one.json()["data"]["id"].as_str().unwrap().to_owned())
             .collect();
