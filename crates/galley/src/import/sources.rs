@@ -96,9 +96,13 @@ fn find_below(folder: &Path, own: &OwnFiles, found: &mut Found) {
     let walk = WalkDir::new(folder).follow_links(false).sort_by_file_name();
     for entry in walk.into_iter().filter_entry(visible) {
         match entry {
-            Ok(entry) if own.hold(entry.path()) => {
-                let path = entry.path().display();
-                found.problems.push(format!("{path}: belongs to the database"));
+            // A file of the database is left alone as any other file, unless its name says that it
+            // is a document: it may be a hard link, and to read it would drop locks.
+            Ok(entry) if entry.file_type().is_file() && own.hold(entry.path()) => {
+                if is_document_by_name(entry.path()) {
+                    let path = entry.path().display();
+                    found.problems.push(format!("{path}: belongs to the database"));
+                }
             }
             Ok(entry) if entry.file_type().is_file() => {
                 let Some(kind) = kind_by_itself(entry.path()) else { continue };
@@ -126,9 +130,14 @@ fn find_below(folder: &Path, own: &OwnFiles, found: &mut Found) {
     }
 }
 
-/// Whether it is one by its name alone.
+/// Returns whether a name alone says that a file is a document.
 fn is_by_name(path: &Path) -> bool {
     matches!(extension(path).as_str(), "md" | "markdown" | "mdx" | "html" | "htm" | "xhtml")
+}
+
+/// Returns whether a file of this name may be a document or an export.
+fn is_document_by_name(path: &Path) -> bool {
+    is_by_name(path) || matches!(extension(path).as_str(), "xml" | "json")
 }
 
 /// What a file in a folder is; nothing of ours, if neither its name nor its beginning says so.
