@@ -33,6 +33,9 @@ const KEPT_UP: Duration = Duration::from_millis(20);
 /// The timeout for expected deliveries: less than a lease.
 const PATIENCE: Duration = Duration::from_secs(45);
 
+/// The time without a delivery after which no more are expected.
+const QUIET: Duration = Duration::from_secs(2);
+
 /// The time after which what a killed server had sent has arrived.
 const ON_THE_WAY: Duration = Duration::from_millis(150);
 
@@ -109,8 +112,9 @@ async fn wait_until(what: &str, is_so: impl Fn() -> bool) -> Duration {
     started.elapsed()
 }
 
-/// Waits until each of the pieces has reached the receiver. A count would let a piece without an
-/// acknowledgement stand in for a lost one.
+/// Waits until each of the pieces has reached the receiver, and nothing more has come for a while:
+/// repeats may come late. A count would let a piece without an acknowledgement stand in for a lost
+/// one.
 async fn wait_until_delivered(created: &HashSet<String>, receiver: &Receiver) {
     let started = Instant::now();
     loop {
@@ -121,10 +125,16 @@ async fn wait_until_delivered(created: &HashSet<String>, receiver: &Receiver) {
             .collect();
         let lost = created.difference(&ids).count();
         if lost == 0 {
-            return;
+            break;
         }
         assert!(started.elapsed() < PATIENCE, "{lost} of {} deliveries were lost", created.len());
         tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let mut so_far = 0;
+    while receiver.count() > so_far {
+        assert!(started.elapsed() < PATIENCE, "deliveries are repeated without an end");
+        so_far = receiver.count();
+        tokio::time::sleep(QUIET).await;
     }
 }
 
@@ -320,7 +330,6 @@ async fn a_paused_server_has_its_deliveries_sent_by_others_and_sends_none_of_the
     signal("-CONT");
     let created = writers.created();
     wait_until_delivered(&created, &receiver).await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
     let (_, repeated) = came(&receiver);
     figure("a server is paused", format!("silence {silence:?}, {repeated} repeated"), "10 s");
     assert!(repeated <= SLOTS, "{repeated} repeated");
