@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
@@ -33,7 +33,7 @@ pub(super) struct Readers {
     path: PathBuf,
     watch: Arc<FileWatch>,
     idle: Mutex<Vec<Reader>>,
-    threads: Semaphore,
+    threads: Arc<Semaphore>,
     waiters: Waiters,
     log: Option<Arc<StatementLog>>,
 }
@@ -52,7 +52,7 @@ impl Readers {
         threads: usize,
         log: Option<Arc<StatementLog>>,
     ) -> Self {
-        let threads = Semaphore::new(threads.max(1));
+        let threads = Arc::new(Semaphore::new(threads.max(1)));
         let waiters = Waiters::new(WAIT);
         Self { path: path.to_owned(), watch, idle: Mutex::default(), threads, waiters, log }
     }
@@ -68,13 +68,29 @@ impl Readers {
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E>,
     {
+        self.run_unless(name, time_max, operation, &Cancellation::default())
+    }
+
+    fn run_unless<T, E, F>(
+        &self,
+        name: &'static str,
+        time_max: Duration,
+        operation: &F,
+        cancellation: &Cancellation,
+    ) -> Result<T, E>
+    where
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E>,
+    {
         let mut reader = self.take()?;
         reader.deadline.set(time_max);
+        cancellation.watch(&reader.deadline);
         begin(&reader.connection)?;
         let result = {
             let tx = Tx::sqlite(&mut reader.connection, self.log.as_deref());
             inline::finish_at_once(name, operation(&tx))
         };
+        cancellation.release();
         reader.deadline.clear();
         // A connection that can't leave its snapshot is dropped with it.
         if end(&reader.connection).is_ok() {
@@ -83,7 +99,8 @@ impl Readers {
         result
     }
 
-    /// Runs `operation` on a blocking thread; few of them run at a time.
+    /// Runs `operation` on a blocking thread; few of them run at a time. It is interrupted when the
+    /// caller is dropped, and keeps its permit until it ends.
     pub(super) async fn run_on_thread<T, E, F>(
         readers: &Arc<Self>,
         name: &'static str,
@@ -94,10 +111,15 @@ impl Readers {
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + 'static,
     {
-        let turn = readers.waiters.wait(readers.threads.acquire()).await;
-        let _permit = turn.and_then(std::result::Result::ok).ok_or(Error::Overloaded)?;
+        let turn = readers.waiters.wait(Arc::clone(&readers.threads).acquire_owned()).await;
+        let permit = turn.and_then(std::result::Result::ok).ok_or(Error::Overloaded)?;
         let readers = Arc::clone(readers);
-        let run = move || readers.run(name, THREAD_TIME_MAX, &operation);
+        let cancellation = Arc::new(Cancellation::default());
+        let _on_drop = CancelOnDrop(Arc::clone(&cancellation));
+        let run = move || {
+            let _permit = permit;
+            readers.run_unless(name, THREAD_TIME_MAX, &operation, &cancellation)
+        };
         tokio::task::spawn_blocking(run).await.unwrap_or_else(|_| Err(Error::Panicked.into()))
     }
 
@@ -146,6 +168,10 @@ impl Deadline {
         self.0.store(now_us() + micros(time_max), Ordering::Relaxed);
     }
 
+    fn expire(&self) {
+        self.0.store(1, Ordering::Relaxed);
+    }
+
     fn clear(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -153,6 +179,48 @@ impl Deadline {
     fn has_passed(&self) -> bool {
         let deadline = self.0.load(Ordering::Relaxed);
         deadline != 0 && now_us() > deadline
+    }
+}
+
+/// The interruption of a read that runs on a thread.
+#[derive(Debug, Default)]
+struct Cancellation(Mutex<Running>);
+
+#[derive(Debug, Default)]
+struct Running {
+    is_cancelled: bool,
+    /// Of the connection that runs it. Another read has the connection afterwards.
+    deadline: Option<Deadline>,
+}
+
+impl Cancellation {
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watch(&self, deadline: &Deadline) {
+        let mut running = self.running();
+        if running.is_cancelled {
+            deadline.expire();
+        }
+        running.deadline = Some(deadline.clone());
+    }
+
+    fn release(&self) {
+        self.running().deadline = None;
+    }
+}
+
+/// Cancels when it is dropped; a read that has ended is not affected.
+struct CancelOnDrop(Arc<Cancellation>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        let mut running = self.0.running();
+        running.is_cancelled = true;
+        if let Some(deadline) = &running.deadline {
+            deadline.expire();
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! What a transaction promises, on both engines.
 
-use galley_storage::{Error, Tx, WriteTx, content_pieces};
-use galley_testing::on_both_engines;
+use std::time::Duration;
 
-use crate::store::Open;
+use galley_storage::{Database, Error, Role, Tx, WriteTx, content_pieces};
+use galley_testing::{TestStore, on_both_engines};
+
+use crate::store::{Open, options};
 
 /// Waits for nothing that a database would know of.
 async fn await_elsewhere() {
@@ -216,4 +218,33 @@ async fn a_transaction_that_awaits_something_else_is_refused_on_sqlite() {
     };
     let refused = open.database.read("dawdles", read).await;
     assert!(matches!(refused, Err(Error::AwaitedElsewhere("dawdles"))), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_that_is_dropped_is_interrupted_and_keeps_its_thread_until_then() {
+    let store = TestStore::sqlite();
+    let mut one_thread = options(store.url.clone(), Role::Server);
+    one_thread.connections = 1;
+    let database = Database::open(one_thread).await.unwrap();
+    let count_to = |end: i64| {
+        let sql = format!(
+            "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < {end})
+             SELECT count(*) FROM c"
+        );
+        let count = async move |tx: &Tx<'_>| tx.get(&sql, &[], |row| row.int(0)).await;
+        database.read_much::<_, Error, _>("count", count)
+    };
+    for _ in 0..20 {
+        // Minutes, if it is not interrupted.
+        let long = tokio::time::timeout(Duration::from_millis(50), count_to(10_000_000_000)).await;
+        assert!(long.is_err(), "{long:?}");
+    }
+    assert_eq!(count_to(10).await.unwrap(), 10);
+    let path = store.directory().join("galley.db");
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok);
+    let of_database =
+        open.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|to| to == path));
+    // The writer's, the checkpointer's, and one for the only thread.
+    assert!(of_database.count() <= 4, "each dropped read has made a connection");
+    database.close().await;
 }
