@@ -219,6 +219,7 @@ async fn no_webhook_falls_silent_while_one_of_three_servers_is_killed_each_secon
         wait_until("nothing is sent", || receiver.count() > 10).await;
     }
     let (started, mut kills) = (Instant::now(), 0);
+    let killed_from = tokio::time::Instant::now();
     while started.elapsed() < length {
         let next = started + Duration::from_secs(kills as u64 + 1);
         let place = kills % nodes.len();
@@ -229,7 +230,6 @@ async fn no_webhook_falls_silent_while_one_of_three_servers_is_killed_each_secon
         tokio::time::sleep(next.saturating_duration_since(Instant::now())).await;
     }
     let killed_until = tokio::time::Instant::now();
-    let killed_from = killed_until - length;
     writers.stop.store(true, Ordering::Relaxed);
     for task in tasks {
         task.await.unwrap();
@@ -242,6 +242,7 @@ async fn no_webhook_falls_silent_while_one_of_three_servers_is_killed_each_secon
         let received = receiver.received();
         let mut times: Vec<_> = received.iter().map(|one| one.at).collect();
         times.retain(|at| (killed_from..killed_until).contains(at));
+        times.extend([killed_from, killed_until]);
         times.sort_unstable();
         let gaps = times.windows(2).map(|pair| pair[1].duration_since(pair[0]));
         longest = longest.max(gaps.max().unwrap_or(length));

@@ -124,14 +124,15 @@ impl Session {
                     self.bury(&mut burying, dead);
                 }
                 Err(error) => {
-                    if !std::mem::replace(&mut is_silent, true) {
+                    self.set_valid_until(last + VALID_WITHOUT_CONNECTION);
+                    seen = Seen::default();
+                    // A single failure changes nothing.
+                    if !self.is_valid() && !std::mem::replace(&mut is_silent, true) {
                         tracing::warn!(
                             %error,
                             "no heartbeat reaches the database: nothing is sent to webhooks until one does"
                         );
                     }
-                    self.set_valid_until(last + VALID_WITHOUT_CONNECTION);
-                    seen = Seen::default();
                 }
             }
             tokio::time::sleep(HEARTBEAT_INTERVAL).await;
@@ -200,6 +201,7 @@ async fn bury(app: &App, dead: DeadSession) {
 }
 
 async fn open(app: &App) -> State {
+    let mut is_silent = false;
     loop {
         let environment = app.environment().clone();
         let id: Arc<str> = format!("{:032x}", environment.new_id()).into();
@@ -215,6 +217,9 @@ async fn open(app: &App) -> State {
                 }
                 let has_others = app.database().has_generations();
                 return State { id, valid_until: has_others.then(|| sent + VALID_FOR) };
+            }
+            Err(error) if std::mem::replace(&mut is_silent, true) => {
+                tracing::debug!(%error, "the session of deliveries can't be opened");
             }
             Err(error) => tracing::warn!(%error, "deliveries wait: their session can't be opened"),
         }

@@ -8,10 +8,17 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use rustix::net::Shutdown;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 use tokio::net::TcpStream;
+
+/// The time for which a read goes on whose client has closed its side.
+const CLOSED_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The pause between two looks at a connection on which bytes wait that are not read yet.
+const UNREAD_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A connection to a client. Clones are the same one.
 #[derive(Debug, Clone)]
@@ -24,10 +31,23 @@ impl ClientSocket {
 
     /// Waits until the client has closed its side, or the connection broke.
     pub(crate) async fn closed(&self) {
-        // The client has sent more, behind which the end can't be seen.
-        if matches!(self.0.peek(&mut [0]).await, Ok(1..)) {
-            std::future::pending::<()>().await;
+        loop {
+            let ready = self.0.ready(Interest::READABLE).await;
+            // The end is seen also behind bytes that are not read yet, as of a next request.
+            if ready.is_ok_and(Ready::is_read_closed) {
+                return;
+            }
+            match self.0.peek(&mut [0]).await {
+                Ok(1..) => tokio::time::sleep(UNREAD_INTERVAL).await,
+                _ => return,
+            }
         }
+    }
+
+    /// Waits until the client has closed its side for so long that it may have gone away.
+    pub(crate) async fn abandoned(&self) {
+        self.closed().await;
+        tokio::time::sleep(CLOSED_TIMEOUT).await;
     }
 }
 

@@ -25,6 +25,7 @@ use tracing::Instrument;
 use crate::environment::Environment;
 use crate::http::answers::{Answers, LookedUp};
 use crate::http::app::App;
+use crate::http::client_socket::ClientSocket;
 use crate::http::error::Error;
 use crate::http::prefer::Freshness;
 use crate::http::problem::{Issue, Problem, Reason, Step};
@@ -102,9 +103,17 @@ pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> R
 async fn answer(router: Router, mut request: Request, place: Place) -> Response {
     *request.uri_mut() = without_trailing_slash(request.uri());
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let socket = request.extensions().get::<ClientSocket>().cloned();
     let answer = AssertUnwindSafe(router.oneshot(request)).catch_unwind();
     let answered = if reads {
-        place.during(answer).await
+        tokio::select! {
+            biased;
+            answered = place.during(answer) => answered,
+            () = abandoned(socket) => {
+                let detail = "the client closed its side, and the response was not ready soon after";
+                return Problem::new(Reason::RequestTimeout, detail).into_response();
+            }
+        }
     } else {
         // A client that goes away drops the future it waits for; this one goes on to its end.
         let whole = async move { place.during(answer).await };
@@ -118,6 +127,13 @@ async fn answer(router: Router, mut request: Request, place: Place) -> Response 
             Problem::new(Reason::Internal, "the log has the cause under this request's id")
                 .into_response()
         }
+    }
+}
+
+async fn abandoned(socket: Option<ClientSocket>) {
+    match socket {
+        Some(socket) => socket.abandoned().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::HeaderValue;
 use axum::http::header::{CONNECTION, CONTENT_TYPE};
-use axum::http::{HeaderValue, Method, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -159,15 +159,6 @@ impl Doors {
     }
 }
 
-/// The time for which a read goes on whose client has closed its side.
-const CLOSED_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Waits until a client has closed its side for so long that it may have gone away.
-async fn has_gone(socket: &ClientSocket) {
-    socket.closed().await;
-    tokio::time::sleep(CLOSED_TIMEOUT).await;
-}
-
 fn serve_connection(
     stream: TcpStream,
     app: &App,
@@ -198,14 +189,7 @@ fn serve_connection(
                 edge::refuse(&app, &request)
             } else {
                 request.extensions_mut().insert(socket.clone());
-                let changes_nothing = matches!(*request.method(), Method::GET | Method::HEAD);
-                tokio::select! {
-                    biased;
-                    response = edge::handle(router, &app, request) => response,
-                    () = has_gone(&socket), if changes_nothing => {
-                        StatusCode::REQUEST_TIMEOUT.into_response()
-                    }
-                }
+                edge::handle(router, &app, request).await
             };
             if is_refused || app.is_leaving() {
                 // So that no connection is left on which a request may come as it is closed.

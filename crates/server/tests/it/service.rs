@@ -172,12 +172,18 @@ impl Service {
         Some(serve(&database, &self.environment, Limits::default()).await)
     }
 
-    /// How many deadlocks the database has broken; SQLite, with one writer, has none.
-    pub(crate) async fn deadlocks(&self) -> i64 {
-        let DatabaseUrl::Postgres(url) = &self.store.url else { return 0 };
+    /// A connection of its own to PostgreSQL.
+    pub(crate) async fn postgres(&self) -> Option<tokio_postgres::Client> {
+        let DatabaseUrl::Postgres(url) = &self.store.url else { return None };
         let (client, connection) =
             tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("it is there");
         tokio::spawn(connection);
+        Some(client)
+    }
+
+    /// How many deadlocks the database has broken; SQLite, with one writer, has none.
+    pub(crate) async fn deadlocks(&self) -> i64 {
+        let Some(client) = self.postgres().await else { return 0 };
         let sql = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
         client.query_one(sql, &[]).await.expect("it is known").get(0)
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use galley_testing::on_both_engines;
+use galley_testing::{TestStore, on_both_engines};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -94,6 +94,17 @@ on_both_engines! {
             let answered = String::from_utf8_lossy(&answered);
             assert!(answered.starts_with(expected), "{request}: {answered}");
         }
+        // The end of a client is seen also behind a byte that nothing has read yet.
+        let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
+        let request = get("/events", "accept: text/event-stream\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        assert!(stream.read(&mut [0; 512]).await.unwrap() > 0);
+        stream.write_all(b"G").await.unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        stream.shutdown().await.unwrap();
+        let mut rest = Vec::new();
+        let read = tokio::time::timeout(Duration::from_secs(12), stream.read_to_end(&mut rest));
+        read.await.expect("the stream ends").unwrap();
         // What is in the body of a request that is refused for its head is no request.
         for (line, first) in [
             ("POST /tags HTTP/1.1\r\nhost: x\r\n", "401"),
@@ -104,5 +115,28 @@ on_both_engines! {
             let (came, _) = statuses(&service, bytes.as_bytes()).await;
             assert_eq!(came, [first], "{line:?}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_whose_client_closed_its_side_is_given_up() {
+    let Some(store) = TestStore::postgres().await else { return };
+    let service = Service::start(store).await;
+    let mut client = service.postgres().await.unwrap();
+    // The read waits for this lock.
+    let transaction = client.transaction().await.unwrap();
+    transaction.batch_execute("LOCK TABLE tags IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let token = &service.home.token;
+    let request =
+        format!("GET /tags/list HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
+    let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut answered = Vec::new();
+    stream.read_to_end(&mut answered).await.unwrap();
+    let answered = String::from_utf8_lossy(&answered).to_lowercase();
+    assert!(answered.starts_with("http/1.1 408 "), "{answered}");
+    for part in ["application/problem+json", "x-request-id: ", "\"reason\":\"request_timeout\""] {
+        assert!(answered.contains(part), "{part}: {answered}");
     }
 }
