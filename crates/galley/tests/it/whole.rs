@@ -331,7 +331,7 @@ on_both_engines! {
             std::fs::write(&precious, "precious").unwrap();
             std::os::unix::fs::symlink(&precious, &left).unwrap();
             let refused = run(command(&store).arg("backup").arg(&file));
-            assert!(stderr(&refused).contains("is no file: remove it"), "{refused:?}");
+            assert!(stderr(&refused).contains("is no file of its own: remove it"), "{refused:?}");
             assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious");
             std::fs::remove_file(&left).unwrap();
             std::os::unix::fs::symlink("nowhere", &file).unwrap();

@@ -8,7 +8,9 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
 use super::connection;
-use super::files::{INDEX, LOG, StagedLock, create_directory_of, sync_directory_of, with_end};
+use super::files::{
+    INDEX, LOG, StagedLock, create_directory_of, resolved_place, sync_directory_of, with_end,
+};
 use crate::error::{Cause, Error, Result};
 use crate::whole::Progress;
 
@@ -27,9 +29,11 @@ pub(crate) struct Unseen {
 impl Unseen {
     /// Opens a new file that is of no use before it is shown at its place. What somebody left there is overwritten.
     pub(crate) fn open(place: &Path) -> Result<(Self, Connection)> {
-        let path = with_end(place, ".unfinished");
-        let lock = StagedLock::take(&path, place)?;
-        let unseen = Self { path, place: place.to_owned(), lock, shown: false };
+        // Beside the file that a link leads to: the database stays there.
+        let place = resolved_place(place)?;
+        let path = with_end(&place, ".unfinished");
+        let lock = StagedLock::take(&path, &place)?;
+        let unseen = Self { path, place, lock, shown: false };
         let connection = Connection::open(&unseen.path)?;
         connection.execute_batch(
             "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA foreign_keys=OFF;

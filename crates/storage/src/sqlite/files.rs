@@ -61,6 +61,24 @@ pub(super) fn resolved(path: &Path) -> Result<PathBuf> {
     path.canonicalize().map_err(unavailable)
 }
 
+/// Resolves the links in the path of a file that may not exist yet. Servers and commands that reach it
+/// by different links lock and write the same one.
+pub(super) fn resolved_place(path: &Path) -> Result<PathBuf> {
+    let mut place = path.to_owned();
+    loop {
+        match place.canonicalize() {
+            Ok(place) => return Ok(place),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(unavailable(error)),
+        }
+        // A chain of links that never ends is another error than `NotFound`.
+        let Ok(target) = std::fs::read_link(&place) else { break };
+        place = directory_of(&place).join(target);
+    }
+    let directory = directory_of(&place).canonicalize().map_err(unavailable)?;
+    Ok(place.file_name().map_or_else(|| directory.clone(), |name| directory.join(name)))
+}
+
 /// Opens the index of the log of `database` for reading, once for each inode, and keeps it open
 /// until the process ends.
 pub(super) fn open_index(database: &Path) -> Result<Arc<File>> {
@@ -246,8 +264,10 @@ fn open_own(path: &Path) -> Result<File> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         opened => return opened.map_err(unavailable),
     }
-    if !std::fs::symlink_metadata(path).map_err(unavailable)?.is_file() {
-        let what = format!("{} is no file: remove it", path.display());
+    // A hard link may be another name of a database.
+    let found = std::fs::symlink_metadata(path).map_err(unavailable)?;
+    if !found.is_file() || found.nlink() > 1 {
+        let what = format!("{} is no file of its own: remove it", path.display());
         return Err(Error::Settings(what));
     }
     let file = File::options().write(true).open(path).map_err(unavailable)?;

@@ -6,6 +6,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
 
+use super::files::resolved_place;
 use crate::error::{Cause, Error, Result};
 
 /// Held as long as this process serves the file.
@@ -17,7 +18,7 @@ pub(crate) struct ServerLock {
 impl ServerLock {
     /// Takes the lock, or says who has it.
     pub(crate) fn take(database: &Path) -> Result<Self> {
-        let path = database.with_extension("lock");
+        let path = resolved_place(database)?.with_extension("lock");
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true);
         #[cfg(unix)]

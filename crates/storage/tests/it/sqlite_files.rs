@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use galley_domain::WorkspaceId;
-use galley_storage::{Database, Error, Role, WriteTx, workspaces};
+use galley_storage::{Database, DatabaseUrl, Error, Role, WriteTx, workspaces};
 use galley_testing::proof::size;
 use galley_testing::{TestStore, locks};
 use rusqlite::Connection;
@@ -82,7 +82,7 @@ async fn takes_note_of(take_away: fn(&Path)) {
     fs::create_dir(&directory).unwrap();
     let path = directory.join("galley.db");
     let mut own = options(open.store.url.clone(), Role::Server);
-    own.url = galley_storage::DatabaseUrl::Sqlite(path.clone());
+    own.url = DatabaseUrl::Sqlite(path.clone());
     let database = Database::open(own).await.unwrap();
     for _ in 0..50 {
         add_workspace(&database).await.unwrap();
@@ -183,7 +183,39 @@ async fn a_database_behind_a_link_is_served() {
     let database = Database::open(options(store.url.clone(), Role::Server)).await.unwrap();
     add_workspace(&database).await.unwrap();
     assert!(locks::are_held(std::process::id(), &target));
+    // The same file by its own name.
+    let by_name = DatabaseUrl::Sqlite(target);
+    let second = Database::open(options(by_name.clone(), Role::Server)).await;
+    assert!(matches!(second, Err(Error::Locked(_))), "{second:?}");
+    let command = Database::open(options(by_name, Role::Command)).await.unwrap();
+    assert!(command.is_served().await.unwrap());
+    command.close().await;
+    // A link that leads elsewhere is noticed.
+    let other = store.directory().join("other.db");
+    fs::write(&other, "").unwrap();
+    fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink(&other, &link).unwrap();
+    assert!(matches!(add_workspace(&database).await, Err(Error::Detached(_))));
     database.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_is_restored_into_the_file_that_a_link_leads_to() {
+    let open = Open::new(TestStore::sqlite()).await;
+    add_workspace(&open.database).await.unwrap();
+    let backup = open.store.directory().join("a.backup");
+    let of_server = options(open.store.url.clone(), Role::Server);
+    galley_storage::back_up(&open.database, &of_server, &backup, |_| {}).await.unwrap();
+    let store = TestStore::sqlite();
+    let (link, target) = (database_of(&store), store.directory().join("elsewhere.db"));
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let of_command = options(store.url.clone(), Role::Command);
+    galley_storage::restore(&backup, &of_command, |_| {}).await.unwrap();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    let count = "SELECT count(*) FROM workspaces";
+    let restored = Connection::open(&target).unwrap();
+    let found: i64 = restored.query_row(count, [], |row| row.get(0)).unwrap();
+    assert!(found > 0, "the link's target is empty");
 }
 
 #[tokio::test(flavor = "multi_thread")]
