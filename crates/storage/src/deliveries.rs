@@ -952,8 +952,8 @@ pub async fn send_again(
     Ok(())
 }
 
-/// Has all failed deliveries of a webhook sent again that were made since a point in time and up to
-/// `last`, a few at a time.
+/// Sends all deliveries of a webhook again that failed or wait for their next attempt, were made since
+/// a point in time and up to `last`: a few at a time.
 pub async fn recover(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -973,13 +973,16 @@ pub async fn recover(
     Ok(())
 }
 
-/// How many deliveries wait at the most while failed ones are added to them.
-const RECOVERED_PENDING_MAX: i64 = 1_000;
+/// The recovered deliveries that may be due before more are added to them.
+const RECOVERED_DUE_MAX: i64 = 1_000;
 
-/// How many failed deliveries are made to be sent again in one go.
+/// The deliveries that are recovered in one transaction.
 const RECOVERED_MAX: usize = 200;
 
-/// Failed deliveries that are to be sent again.
+/// Deliveries `d` that an attempt failed of and that wait for the next one.
+const WAITS_FOR_RETRY: &str = "d.status = 'pending' AND d.attempts > 0";
+
+/// Deliveries that are to be sent again.
 #[derive(Debug)]
 struct Recovery {
     workspace: WorkspaceId,
@@ -1017,24 +1020,28 @@ pub async fn go_on_recovering(tx: &WriteTx<'_>, lines: &mut Lines, now: Timestam
         lines.save_for_now(tx).await?;
     }
     for Recovery { workspace, webhook, since, done, last } in recoveries {
-        let line = lock_line(tx, workspace, webhook).await?;
-        if line.is_some_and(|line| line.state.pending > RECOVERED_PENDING_MAX) {
+        lock_line(tx, workspace, webhook).await?;
+        if recovered_due(tx, workspace, webhook, now).await? > RECOVERED_DUE_MAX {
             continue;
         }
         let limit = i64::try_from(RECOVERED_MAX).unwrap_or(i64::MAX);
-        let failed = tx
-            .query(
-                "SELECT id FROM deliveries
-                 WHERE workspace_id = ?1 AND webhook_id = ?2 AND status = 'failed' AND id > ?3
-                    AND id <= ?4 AND created_at_ms >= ?5
-                 ORDER BY id LIMIT ?6",
-                params![workspace, webhook, &done, &last, since, limit],
-                |row| row.parse::<DeliveryId>(0),
+        let of = |condition: &str| {
+            format!(
+                "SELECT d.id FROM deliveries d
+                 WHERE d.workspace_id = ?1 AND d.webhook_id = ?2 AND {condition} AND d.id > ?3
+                    AND d.id <= ?4 AND d.created_at_ms >= ?5"
             )
-            .await?;
-        send_again(tx, workspace, webhook, &failed, now).await?;
-        match failed.last() {
-            Some(last) if failed.len() == RECOVERED_MAX => {
+        };
+        let sql = format!(
+            "SELECT * FROM ({} UNION ALL {}) recovered ORDER BY id LIMIT ?6",
+            of("d.status = 'failed'"),
+            of(WAITS_FOR_RETRY)
+        );
+        let params = params![workspace, webhook, &done, &last, since, limit];
+        let found = tx.query(&sql, params, |row| row.parse::<DeliveryId>(0)).await?;
+        send_again(tx, workspace, webhook, &found, now).await?;
+        match found.last() {
+            Some(last) if found.len() == RECOVERED_MAX => {
                 tx.execute(
                     "UPDATE webhook_recoveries SET done_id = ?3
                      WHERE workspace_id = ?1 AND webhook_id = ?2",
@@ -1052,7 +1059,22 @@ pub async fn go_on_recovering(tx: &WriteTx<'_>, lines: &mut Lines, now: Timestam
     Ok(())
 }
 
-/// A delivery, for whoever looks after the webhook.
+/// Counts the deliveries of a webhook that are due for another attempt, up to one more than
+/// [`RECOVERED_DUE_MAX`]. Those that wait for a later time don't count.
+async fn recovered_due(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    webhook: WebhookId,
+    now: Timestamp,
+) -> Result<i64> {
+    let sql = "SELECT COUNT(*) FROM (SELECT 1 FROM deliveries
+        WHERE workspace_id = ?1 AND webhook_id = ?2 AND status = 'pending' AND lane = ?3
+            AND due_at_ms <= ?4 LIMIT ?5) due";
+    let params = params![workspace, webhook, Lane::Retry.number(), now, RECOVERED_DUE_MAX + 1];
+    tx.get(sql, params, |row| row.int(0)).await
+}
+
+/// A delivery, as the interface shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     /// Which one.
@@ -1150,8 +1172,8 @@ pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, query: &ListQuery) -> Res
 pub enum Which {
     /// Those that are sent sooner or later as things stand, or would be if the webhook were enabled.
     ToBeSent,
-    /// Those that have failed and were made at this time or later.
-    FailedSince(Timestamp),
+    /// Those that failed or wait for their next attempt, and were made at this time or later.
+    RecoverableSince(Timestamp),
     /// This one.
     One(DeliveryId),
 }
@@ -1190,9 +1212,11 @@ pub async fn list_shown(
             ]
             .join(" UNION ")
         }
-        Which::FailedSince(since) => {
+        Which::RecoverableSince(since) => {
             params.push(since.into());
-            of_deliveries("d.status = 'failed' AND d.created_at_ms >= ?3")
+            of_deliveries(&format!(
+                "(d.status = 'failed' OR {WAITS_FOR_RETRY}) AND d.created_at_ms >= ?3"
+            ))
         }
         Which::One(id) => {
             params.push(id.into());

@@ -157,7 +157,8 @@ pub async fn retry(
     Ok(deliveries::send_again(tx, workspace, webhook.id, &[delivery], now).await?)
 }
 
-/// Has all failed deliveries of a webhook sent again that were made since a point in time.
+/// Sends all deliveries of a webhook again that failed or wait for their next attempt, and were made
+/// since a point in time.
 pub async fn recover(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -168,7 +169,7 @@ pub async fn recover(
     let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
     let webhook = find(tx, authority.token(), webhook).await?;
     check_may_see(authority.token(), webhook.event)?;
-    let which = Which::FailedSince(since);
+    let which = Which::RecoverableSince(since);
     check_may_send(tx, authority.token(), webhook.id, which).await?;
     let last = DeliveryId::new(environment.new_id());
     Ok(deliveries::recover(tx, actor.workspace, webhook.id, since, last).await?)

@@ -347,6 +347,25 @@ on_both_engines! {
         wait_for_statuses(&service, &webhook, &["delivered", "delivered", "delivered", "failed"]).await;
     }
 
+    async fn deliveries_that_wait_for_their_next_attempt_are_recovered(store: TestStore) {
+        let service = start(store).await;
+        let receiver = Receiver::start(Behaviour::Status(500)).await;
+        let webhook = watch_groups(&service, &receiver).await;
+        let since = service.environment.now();
+        add_group(&service, "waiting").await;
+        wait_for_attempts(&service, &webhook, 1).await;
+        // The second attempt fails as well: the next one is minutes away.
+        service.pass(Duration::from_secs(10));
+        nudge(&service, &webhook).await;
+        wait_for_attempts(&service, &webhook, 2).await;
+        let waiting = wait_for_statuses(&service, &webhook, &["pending"]).await;
+        assert!(waiting[0]["nextAttemptAt"].as_str() > Some(&service.environment.now().to_string()));
+        receiver.behave(Behaviour::Status(200));
+        let answer = service.post("/webhooks/recover", &json!({"id": webhook, "since": since})).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+        wait_for_statuses(&service, &webhook, &["delivered"]).await;
+    }
+
     async fn nobody_has_sent_what_they_do_not_see(store: TestStore) {
         let service = start(store).await;
         let receiver = Receiver::start(Behaviour::Status(200)).await;

@@ -682,11 +682,11 @@ on_both_engines! {
         assert_eq!(shown(Which::ToBeSent).await, all, "no delivery is made yet");
         expand(&open, 100).await;
         assert_eq!(shown(Which::ToBeSent).await, all);
-        assert_eq!(shown(Which::FailedSince(NOW)).await, []);
+        assert_eq!(shown(Which::RecoverableSince(NOW)).await, []);
         let leased = lease(&open, "a", NOW).await;
         settle(&open, &leased, FAILED, Step::Failed, NOW).await;
-        assert_eq!(shown(Which::FailedSince(NOW)).await, all);
-        assert_eq!(shown(Which::FailedSince(later(1))).await, []);
+        assert_eq!(shown(Which::RecoverableSince(NOW)).await, all);
+        assert_eq!(shown(Which::RecoverableSince(later(1))).await, []);
         assert_eq!(shown(Which::One(leased[0].id)).await, all);
         assert_eq!(shown(Which::One(DeliveryId::new(id()))).await, []);
         let mut left = lease(&open, "a", later(60_000)).await;

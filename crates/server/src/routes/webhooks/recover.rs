@@ -16,10 +16,11 @@ use crate::http::query::Id;
 use crate::http::response::Made;
 use crate::operations::deliveries;
 
-/// Recover a webhook's failed deliveries
+/// Recover a webhook's deliveries
 ///
-/// All that failed and were made since a point in time are sent again from the beginning of their
-/// schedule, a few at a time. That goes on after a restart; asked for again, it starts anew.
+/// All deliveries that failed, or wait for their next attempt, and were made since a point in time are
+/// sent again from the beginning of their schedule, a few at a time. This continues after a restart;
+/// another request starts it anew.
 #[utoipa::path(
     post,
     path = "/webhooks/recover",
