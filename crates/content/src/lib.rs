@@ -38,4 +38,4 @@ pub use error::ContentError;
 pub use limits::Limits;
 pub use loss::{Effect, Loss, Place};
 pub use markdown::markdown_to_html;
-pub use tree::Tree;
+pub use tree::{Part, Tree};

@@ -9,8 +9,9 @@
 use comrak::nodes::{ListType, Node, NodeList, NodeValue};
 use comrak::{Arena, Options, create_formatter, parse_document};
 
-/// Converts GitHub-flavoured Markdown to HTML: CommonMark with tables, strikethrough, task lists and
-/// bare addresses as links. Raw HTML is left as it is.
+/// Converts GitHub-flavoured Markdown to HTML: CommonMark with tables, strikethrough, task lists, footnotes
+/// and bare addresses as links. Raw HTML is left as it is. Footnotes become superscript numbers and a list
+/// at the end, as the tree has no anchors for links between them.
 pub fn markdown_to_html(markdown: &str) -> String {
     let options = options();
     let arena = Arena::new();
@@ -34,6 +35,7 @@ fn options() -> Options<'static> {
     options.extension.strikethrough = true;
     options.extension.tasklist = true;
     options.extension.autolink = true;
+    options.extension.footnotes = true;
     options.render.r#unsafe = true;
     options
 }
@@ -48,8 +50,30 @@ create_formatter!(Formatter, {
         context.write_str(if entering { "<ul data-type=\"taskList\">\n" } else { "</ul>\n" })?;
     },
     NodeValue::Paragraph => |context, node, entering| {
-        if !is_image_alone(node) {
+        use std::fmt::Write as _;
+        if is_of_footnote(node) {
+            // Without the link back, which the default adds.
+            context.write_str(if entering { "<p>" } else { "</p>\n" })?;
+        } else if !is_image_alone(node) {
             return comrak::html::format_node_default(context, node, entering);
+        }
+    },
+    NodeValue::FootnoteReference(ref reference) => |context, node, entering| {
+        use std::fmt::Write as _;
+        let _ = node;
+        if entering {
+            write!(context, "<sup>{}</sup>", reference.ix)?;
+        }
+    },
+    NodeValue::FootnoteDefinition(_) => |context, node, entering| {
+        use std::fmt::Write as _;
+        // They stand at the end of the document, in the order of their numbers.
+        if entering {
+            let is_first = node.previous_sibling().is_none_or(|before| !is_footnote(before));
+            context.write_str(if is_first { "<ol>\n<li>\n" } else { "<li>\n" })?;
+        } else {
+            let is_last = node.next_sibling().is_none_or(|next| !is_footnote(next));
+            context.write_str(if is_last { "</li>\n</ol>\n" } else { "</li>\n" })?;
         }
     },
     NodeValue::TaskItem(ref item) => |context, node, entering| {
@@ -70,6 +94,14 @@ create_formatter!(Formatter, {
         }
     },
 });
+
+fn is_footnote(node: Node<'_>) -> bool {
+    matches!(node.data().value, NodeValue::FootnoteDefinition(_))
+}
+
+fn is_of_footnote(node: Node<'_>) -> bool {
+    node.parent().is_some_and(is_footnote)
+}
 
 /// Whether a paragraph holds an image, perhaps in a link, or several, and nothing else.
 fn is_image_alone(paragraph: Node<'_>) -> bool {

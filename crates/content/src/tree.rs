@@ -8,7 +8,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use crate::marks::{ColorId, Link, LinkId, Marks};
+use crate::marks::{ColorId, Flag, Link, LinkId, Marks};
 use crate::node::{
     CellAttrs, CellId, ImageAttrs, ImageId, Kind, LanguageId, ListAttrs, ListId, MarksId, Node,
 };
@@ -119,6 +119,63 @@ impl Tree {
     /// newline.
     pub fn to_text(&self) -> String {
         render::text(self)
+    }
+}
+
+/// A part of a document by which it refers to something, or may be referred to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part<'t> {
+    /// The text of a heading.
+    Heading(String),
+    /// The address of a link.
+    Link(&'t str),
+    /// The address of an image.
+    Image(String),
+    /// A text outside of code.
+    Text(&'t str),
+}
+
+impl Tree {
+    /// Visits the headings, links, images and texts in document order. A link over several texts is
+    /// visited once.
+    pub fn visit_parts(&self, mut visit: impl FnMut(Part<'_>)) {
+        let mut link_before = None;
+        for step in self.walk() {
+            let Step::Enter(node) = step else { continue };
+            let mut link = None;
+            match self.kind(node) {
+                Kind::Heading { .. } => {
+                    let texts = self.children(node).filter_map(|child| match self.kind(child) {
+                        Kind::Text { start, end, .. } => Some(self.text(start, end)),
+                        _ => None,
+                    });
+                    visit(Part::Heading(texts.collect()));
+                }
+                Kind::Image(image) => {
+                    if let Some(src) = &self.image(image).src {
+                        visit(Part::Image(src.to_string()));
+                    }
+                }
+                Kind::HardBreak { marks } => link = self.marks(marks).link,
+                Kind::Text { start, end, marks } => {
+                    let marks = self.marks(marks);
+                    link = marks.link;
+                    if let Some(id) = link.filter(|_| link != link_before) {
+                        visit(Part::Link(&self.link(id).href));
+                    }
+                    if !marks.has(Flag::Code) && !self.is_in_code_block(node) {
+                        visit(Part::Text(self.text(start, end)));
+                    }
+                }
+                _ => {}
+            }
+            link_before = link;
+        }
+    }
+
+    /// Returns whether a text is that of a code block, which has no other child.
+    fn is_in_code_block(&self, text: usize) -> bool {
+        text > 0 && matches!(self.kind(text - 1), Kind::CodeBlock(_))
     }
 }
 

@@ -138,7 +138,10 @@ impl Writer<'_> {
             Mark::Flag(flag) => self.raw(format_args!("{{\"type\":\"{}\"}}", flag.name())),
             Mark::Highlight(color) => {
                 self.json.push_str("{\"type\":\"highlight\",\"attrs\":{\"color\":");
-                self.string(self.tree.color(color));
+                match self.tree.color(color) {
+                    "" => self.json.push_str("null"),
+                    color => self.string(color),
+                }
                 self.json.push_str("}}");
             }
             Mark::Link(link) => {

@@ -252,7 +252,7 @@ fn link(dom: &Dom, element: NodeId) -> Option<Link> {
     Some(Link::new(href.into(), rest))
 }
 
-/// The colour, or the empty string where there is none, as TipTap has it for a plain `mark`.
+/// The colour, or the empty string where there is none.
 fn highlight_color(dom: &Dom, element: NodeId) -> String {
     let given = dom.attribute(element, Attribute::DataColor).filter(|color| !color.is_empty());
     let style = dom.attribute(element, Attribute::Style);

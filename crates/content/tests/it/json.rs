@@ -35,6 +35,20 @@ fn missing_attributes_get_their_defaults() {
 }
 
 #[test]
+fn a_highlight_without_a_color_has_null() {
+    let tree = support::from_html("<mark>a</mark>");
+    assert!(
+        tree.to_json().contains("{\"type\":\"highlight\",\"attrs\":{\"color\":null}}"),
+        "{tree:?}"
+    );
+    for color in ["null", "\"\""] {
+        let json = tree.to_json().replace("null", color);
+        assert_eq!(Tree::from_json(&json).as_ref(), Ok(&tree), "{color}");
+    }
+    assert_eq!(tree.to_html(), "<p><mark>a</mark></p>");
+}
+
+#[test]
 fn neighbouring_texts_with_the_same_marks_become_one() {
     let json = "{\"type\":\"doc\",\"content\":[{\"type\":\"paragraph\",\"content\":[\
                 {\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}]}";

@@ -185,6 +185,13 @@ fn text_that_looks_like_markdown_stays_text() {
         "--",
         "a #",
         "2.5 a",
+        "@ann, see *this*",
+        "a @ann",
+        "www.@x",
+        "a {#b}",
+        "{#b}",
+        "a[^1]",
+        "[^1]: b",
     ] {
         for html in [
             format!("<p>{text}</p>"),
@@ -222,6 +229,28 @@ fn marks_begin_and_end_next_to_any_character_but_letters_and_digits() {
     let tree = Tree::from_json(&doc.to_string()).expect("a valid tree");
     let again = support::from_markdown(&tree.to_markdown());
     assert_eq!(support::difference(&again, &tree), None);
+}
+
+#[test]
+fn bare_addresses_and_names_are_escaped_without_html() {
+    assert_markdown("<p>@ann wrote <i>this</i></p>", "@ann wrote _this_\n");
+    assert_markdown("<p>me@example.org</p>", "me\\@example.org\n");
+    assert_markdown(
+        "<p>https://example.org, www.example.org</p>",
+        "https\\://example.org, www\\.example.org\n",
+    );
+    assert_markdown("<img src=a.png alt='me@example.org'>", "![me\\@example.org](a.png)\n");
+    assert_markdown("<h2>A {#b}</h2>", "## A \\{#b}\n");
+}
+
+#[test]
+fn footnotes_become_numbers_and_a_list() {
+    let tree =
+        support::from_markdown("A[^x], b[^1] and[^2].\n\n[^1]: One\n\n[^x]: Two\n\n    More\n");
+    let html = "<p>A<sup>1</sup>, b<sup>2</sup> and[^2].</p>\
+        <ol><li><p>Two</p><p>More</p></li><li><p>One</p></li></ol>";
+    assert_eq!(tree.to_html(), html);
+    assert_eq!(support::from_markdown(&tree.to_markdown()), tree);
 }
 
 #[test]

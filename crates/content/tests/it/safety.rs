@@ -172,7 +172,7 @@ fn highlights_have_css_colors_or_none() {
         "red/**/",
     ] {
         let mark = first_mark(&format!("<mark data-color='{color}'>x</mark>"));
-        assert_eq!(mark["attrs"]["color"], json!(""), "{color}");
+        assert_eq!(mark["attrs"]["color"], json!(null), "{color}");
     }
 }
 

@@ -11,10 +11,6 @@ pub(crate) struct Around {
     pub(crate) in_table: bool,
 }
 
-/// Ends the text before it for whatever looks at words (bare addresses above all), and is nothing
-/// when it is read.
-pub(crate) const SPLIT: &str = "<!-- -->";
-
 /// Escapes a text.
 pub(crate) fn text(text: &str, around: Around) -> String {
     let mut escaped = String::with_capacity(text.len() + 8);
@@ -43,9 +39,10 @@ pub(crate) fn text(text: &str, around: Around) -> String {
             }
             '!' if next.is_none_or(|next| next == '[') => escaped.push('\\'),
             '|' if around.in_table => escaped.push('\\'),
-            '@' if is_word(next) => escaped.push_str(SPLIT),
-            ':' if next == Some('/') || ends_with_scheme(&escaped) => escaped.push_str(SPLIT),
-            '.' if ends_with_www(&escaped) => escaped.push_str(SPLIT),
+            // Bare addresses become links.
+            '@' if is_word(next) && is_local_part(previous) => escaped.push('\\'),
+            ':' if next == Some('/') || ends_with_scheme(&escaped) => escaped.push('\\'),
+            '.' if ends_with_www(&escaped) => escaped.push('\\'),
             '\u{b}' if around.in_table => {
                 // The parser of tables cuts it off the edge of a cell, as it does a space.
                 escaped.push_str("&#11;");
@@ -86,6 +83,11 @@ fn line_start(text: &str, next: Option<char>) -> Option<usize> {
 
 fn is_word(c: Option<char>) -> bool {
     c.is_some_and(char::is_alphanumeric)
+}
+
+/// Holds for the characters before the `@` of a bare address.
+fn is_local_part(c: Option<char>) -> bool {
+    c.is_some_and(|c| c.is_alphanumeric() || "._+-".contains(c))
 }
 
 fn ends_with_scheme(text: &str) -> bool {

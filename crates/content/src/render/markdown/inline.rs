@@ -32,6 +32,13 @@ pub(crate) fn text(tree: &Tree, textblock: usize, place: Place) -> String {
         // It would be taken for the end of the heading.
         text.insert(text.len() - 1, '\\');
     }
+    if place == Place::Heading
+        && text.ends_with('}')
+        && let Some(start) = text.rfind("{#")
+    {
+        // Site generators take it for the heading's id.
+        text.insert(start, '\\');
+    }
     text
 }
 
@@ -48,10 +55,6 @@ pub(crate) fn image(image: &ImageAttrs) -> Option<String> {
     let around =
         Around { starts_line: false, next: Some(']'), previous: Some('['), in_table: false };
     let alt = escape::text(&alt, around);
-    // Where HTML is what keeps the text from being read as something else.
-    if alt.contains(escape::SPLIT) {
-        return None;
-    }
     match &image.title {
         None => Some(format!("![{alt}]({source})")),
         Some(title) => {
