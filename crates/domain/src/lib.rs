@@ -12,6 +12,7 @@ pub mod content_piece;
 pub mod delivery;
 pub mod event;
 pub mod id;
+pub mod import_source;
 pub mod order_key;
 pub mod people;
 pub mod permission;

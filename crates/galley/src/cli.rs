@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use galley_domain::{Permission, PermissionSet};
 
-use crate::settings::Given;
+use crate::settings::{self, Given};
 
 /// The content group of imports and exports that name none: the first one of a new workspace.
 pub(crate) const GROUP: &str = "Posts";
@@ -21,6 +21,16 @@ pub(crate) struct Cli {
     pub(crate) settings: Given,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+}
+
+/// The command line. The short help of each command leaves the settings out, which they have in common.
+pub(crate) fn command() -> clap::Command {
+    Cli::command().after_help("The settings, such as --data-dir and --listen: see --help").mut_args(
+        |argument| {
+            let is_setting = argument.get_help_heading() == Some(settings::HEADING);
+            argument.hide_short_help(is_setting)
+        },
+    )
 }
 
 #[derive(Debug, Subcommand)]
@@ -81,8 +91,8 @@ pub(crate) struct ExportArguments {
     /// What to write: Markdown files of a content group, or a bundle of JSON files with all of the workspace
     #[arg(long, value_name = "FORMAT", default_value = "markdown")]
     pub(crate) format: ExportFormat,
-    /// The id or name of the content group, which is exported with those below it [default: Posts]
-    #[arg(long, value_name = "ID|NAME")]
+    /// The id or path of the content group, which is exported with those below it [default: Posts]
+    #[arg(long, value_name = "ID|PATH")]
     pub(crate) group: Option<String>,
     /// The workspace's id (needed where there are several)
     #[arg(long, value_name = "ID")]
@@ -252,13 +262,14 @@ pub(crate) enum MemberCommand {
 }
 
 #[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ImportArguments {
     /// Markdown or HTML files, exports of WordPress (.xml) or Ghost (.json), or folders to look for them in; or a
     /// bundle, which is restored with its ids
     #[arg(required = true, value_name = "DIR|FILE")]
     pub(crate) sources: Vec<PathBuf>,
-    /// The id or name of the content group for the pieces [default: Posts]
-    #[arg(long, value_name = "ID|NAME")]
+    /// The id or path of the content group for the pieces, such as Published/News [default: Posts]
+    #[arg(long, value_name = "ID|PATH")]
     pub(crate) group: Option<String>,
     /// Make content groups of folders, below the one that is named
     #[arg(long)]
@@ -267,9 +278,19 @@ pub(crate) struct ImportArguments {
     /// (de/a.md), or has it before its extension (a.de.md), is a variant
     #[arg(long, value_name = "LANGUAGES", value_delimiter = ',')]
     pub(crate) variants: Vec<String>,
-    /// Leave drafts out
+    /// Leave out drafts, and what else is not published
     #[arg(long)]
     pub(crate) no_drafts: bool,
+    /// The path of the content group for new drafts; scheduled, private and password-protected posts go into
+    /// groups of their own below it
+    #[arg(long, value_name = "PATH", default_value = "Drafts")]
+    pub(crate) drafts_group: String,
+    /// Import also where a piece was edited in Galley since the last import, and so undo the edits
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Write the whole report to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
     /// A tag for every imported piece, made if it isn't there (repeatable)
     #[arg(long = "tag", value_name = "LABEL")]
     pub(crate) tags: Vec<String>,

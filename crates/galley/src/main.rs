@@ -6,6 +6,7 @@ mod cli;
 mod config;
 mod export;
 mod first_start;
+mod group_path;
 mod import;
 mod init;
 mod key;
@@ -24,7 +25,7 @@ mod workspace;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 
 use cli::{Cli, Command};
 
@@ -36,7 +37,7 @@ const IMPORT_NICENESS: i32 = 19;
 
 fn main() -> ExitCode {
     // Wrong usage ends here, with status 2.
-    let matches = Cli::command().get_matches();
+    let matches = cli::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match run(cli) {
         Ok(code) => code,

@@ -10,8 +10,12 @@ use galley_server::{HeaderValue, MailSender, Mailer, Outbox, Smtp, parse_origin}
 use galley_storage::DatabaseUrl;
 use serde::Deserialize;
 
+/// The heading of settings in helps.
+pub(crate) const HEADING: &str = "Settings";
+
 /// Settings as they are given, by flag or variable, or in the file.
 #[derive(Default, Args, Deserialize)]
+#[command(next_help_heading = HEADING)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Given {
     /// The settings file

@@ -32,6 +32,7 @@ pub mod content_pieces;
 pub mod deliveries;
 pub mod events;
 pub mod idempotency;
+pub mod import_sources;
 pub mod installation;
 pub mod invites;
 pub mod mails;

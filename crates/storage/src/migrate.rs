@@ -77,6 +77,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "delivery sessions",
         sql: include_str!("../migrations/0012_delivery_sessions.sql"),
     },
+    Migration {
+        version: 13,
+        name: "import sources",
+        sql: include_str!("../migrations/0013_import_sources.sql"),
+    },
 ];
 
 const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (

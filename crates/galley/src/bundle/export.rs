@@ -22,6 +22,7 @@ use super::format::{self, MANIFEST, VERSION};
 use crate::cli::ExportArguments;
 use crate::export::folder::{Folder, Kind};
 use crate::out::{plain, say};
+use crate::own_files::OwnFiles;
 use crate::settings::Settings;
 use crate::{progress, store};
 
@@ -38,7 +39,8 @@ pub(crate) async fn export(
     let environment = Environment::default();
     let database = store::open_existing(settings, &environment).await?;
     let workspace = store::workspace(&database, arguments.workspace.as_deref()).await?;
-    let mut folder = Folder::open(&arguments.folder, Kind::Bundle)?;
+    let own = OwnFiles::of(Some(&settings.database()?));
+    let mut folder = Folder::open(&arguments.folder, Kind::Bundle, own)?;
     // One moment for all of it, whatever is written meanwhile.
     let snapshot = database.snapshot().await?;
     write_frame(&snapshot, workspace, &mut folder).await?;

@@ -64,6 +64,8 @@ pub(crate) async fn restore(
     }
     let has_other = arguments.groups
         || arguments.no_drafts
+        || arguments.overwrite
+        || arguments.report.is_some()
         || arguments.group.is_some()
         || arguments.workspace.is_some()
         || !arguments.variants.is_empty()

@@ -20,9 +20,8 @@ pub(super) fn text(
     front.add("id", &Value::from(piece.id.to_string()));
     front.add("title", &Value::from(fields.title.as_str()));
     front.add("slug", &Value::from(fields.slug.as_str()));
-    if let Some(date) = fields.date {
-        front.add("date", &Value::from(date.to_string()));
-    }
+    // Also that there is none: an import would read one from a name such as `2024-05-06-hello`.
+    front.add("date", &Value::from(fields.date.map(|date| date.to_string())));
     if let Some(description) = &fields.description {
         front.add("description", &Value::from(description.as_str()));
     }

@@ -9,6 +9,7 @@ use anyhow::{Context, bail};
 
 use super::names;
 use crate::bundle;
+use crate::own_files::OwnFiles;
 
 /// The list of the files that are the export's.
 const LIST: &str = ".galley-export";
@@ -27,6 +28,8 @@ pub(crate) enum Kind {
 pub(crate) struct Folder {
     path: PathBuf,
     kind: Kind,
+    /// The exported database's, of which no descriptor may be closed.
+    own: OwnFiles,
     /// Those of an earlier export.
     before: BTreeSet<String>,
     now: BTreeSet<String>,
@@ -37,8 +40,11 @@ pub(crate) struct Folder {
 impl Folder {
     /// Takes a folder that is new, or empty, or of an earlier export. Hidden files, such as a repository's, may be
     /// in it.
-    pub(crate) fn open(path: &Path, kind: Kind) -> anyhow::Result<Self> {
+    pub(crate) fn open(path: &Path, kind: Kind, own: OwnFiles) -> anyhow::Result<Self> {
         make(path, kind).with_context(|| format!("{} can't be made", path.display()))?;
+        if own.hold(&path.join(LIST)) {
+            bail!("{} belongs to the database that is exported", path.join(LIST).display());
+        }
         let before = match listed(path) {
             Ok(before) => {
                 let was = if bundle::is_one(path) { Kind::Bundle } else { Kind::Markdown };
@@ -68,7 +74,8 @@ impl Folder {
         // From here on it is an export's, also if this one is stopped in its midst.
         write_list(path, &before, kind)?;
         let path = path.to_owned();
-        Ok(Self { path, kind, before, now: BTreeSet::new(), written: 0, problems: Vec::new() })
+        let (now, problems) = (BTreeSet::new(), Vec::new());
+        Ok(Self { path, kind, own, before, now, written: 0, problems })
     }
 
     /// Writes a file, if it isn't there as it is to be.
@@ -87,7 +94,10 @@ impl Folder {
         let path = self.place(name)?;
         let there = fs::symlink_metadata(&path);
         let is_as_long = there.is_ok_and(|file| file.is_file() && file.len() == text.len() as u64);
-        if is_as_long && fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
+        if is_as_long
+            && !self.own.hold(&path)
+            && fs::read(&path).is_ok_and(|there| there == text.as_bytes())
+        {
             return Ok(false);
         }
         make(path.parent().unwrap_or(&self.path), self.kind)?;
@@ -163,13 +173,17 @@ fn write_list(folder: &Path, names: &BTreeSet<String>, kind: Kind) -> anyhow::Re
 }
 
 /// Writes a file so that it is there whole, or as it was; one of a bundle for its owner alone, also in a folder that was
-/// there before.
+/// there before. A file that was left unfinished is removed first: it may be a link to another one.
 fn replace(path: &Path, text: &str, kind: Kind) -> anyhow::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".unfinished");
     let unfinished = path.with_file_name(name);
+    match fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
+    }
     let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     if kind == Kind::Bundle {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);

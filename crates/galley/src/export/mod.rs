@@ -20,8 +20,9 @@ use galley_storage::{Snapshot, Tx, content_groups, members, tags, variants};
 
 use crate::bundle;
 use crate::cli::{ExportArguments, ExportFormat, GROUP};
-use crate::import::database::find_group;
+use crate::group_path;
 use crate::out::{plain, say};
+use crate::own_files::OwnFiles;
 use crate::settings::Settings;
 use crate::{progress, store};
 use folder::{Folder, Kind};
@@ -40,9 +41,10 @@ pub(crate) async fn run(
     let environment = Environment::default();
     let database = store::open_existing(settings, &environment).await?;
     let workspace = store::workspace(&database, arguments.workspace.as_deref()).await?;
-    let group =
-        find_group(&database, workspace, arguments.group.as_deref().unwrap_or(GROUP)).await?;
-    let mut folder = Folder::open(&arguments.folder, Kind::Markdown)?;
+    let group = arguments.group.as_deref().unwrap_or(GROUP);
+    let group = group_path::in_database(&database, workspace, group).await?;
+    let own = OwnFiles::of(Some(&settings.database()?));
+    let mut folder = Folder::open(&arguments.folder, Kind::Markdown, own)?;
     // One moment for all of it, whatever is written meanwhile.
     let snapshot = database.snapshot().await?;
     let source = Source::read(&snapshot, workspace, group).await?;

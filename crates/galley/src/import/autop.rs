@@ -124,18 +124,73 @@ fn tag(text: &str) -> Option<Tag> {
     None
 }
 
-/// Puts what stands in `[caption]` where it is.
+/// Replaces `[caption]` by its content. A caption in the attribute, as older exports have it, comes behind
+/// the content.
 pub(super) fn without_captions(html: &str) -> String {
     let mut out = String::with_capacity(html.len());
     let mut rest = html;
-    while let Some(at) = rest.find("[caption").or_else(|| rest.find("[/caption]")) {
-        let at = rest.find("[/caption]").map_or(at, |end| end.min(at));
-        let Some(end) = rest[at..].find(']') else { break };
-        out.push_str(&rest[..at]);
-        rest = &rest[at + end + 1..];
+    let mut caption = None;
+    loop {
+        let start = rest.find("[caption").unwrap_or(rest.len());
+        let end = rest.find("[/caption]").unwrap_or(rest.len());
+        if end < start {
+            out.push_str(&rest[..end]);
+            add_caption(&mut out, caption.take());
+            rest = &rest[end + "[/caption]".len()..];
+            continue;
+        }
+        let Some(shortcode) = shortcode(&rest[start..]) else { break };
+        out.push_str(&rest[..start]);
+        // One that was not closed.
+        add_caption(&mut out, caption.take());
+        caption = shortcode.caption;
+        rest = &rest[start + shortcode.len..];
     }
     out.push_str(rest);
+    add_caption(&mut out, caption);
     out
+}
+
+fn add_caption(out: &mut String, caption: Option<&str>) {
+    if let Some(caption) = caption.filter(|caption| !caption.trim().is_empty()) {
+        out.push(' ');
+        out.push_str(caption);
+    }
+}
+
+/// The start of a `[caption]`.
+struct Shortcode<'t> {
+    len: usize,
+    caption: Option<&'t str>,
+}
+
+/// The shortcode that a text begins with. A `]` within quotes doesn't end it.
+fn shortcode(text: &str) -> Option<Shortcode<'_>> {
+    let mut caption = None;
+    let mut name_from = 0;
+    // The quote that is open, the name before it, and the place behind it.
+    let mut open: Option<(char, &str, usize)> = None;
+    for (place, c) in text.char_indices() {
+        match open {
+            Some((quote, name, from)) if c == quote => {
+                if name == "caption" {
+                    caption = Some(&text[from..place]);
+                }
+                open = None;
+                name_from = place + 1;
+            }
+            Some(_) => {}
+            None => match c {
+                ']' => return Some(Shortcode { len: place + 1, caption }),
+                '"' | '\'' if text[..place].ends_with('=') => {
+                    open = Some((c, text[name_from..place - 1].trim(), place + 1));
+                }
+                c if c.is_whitespace() => name_from = place + 1,
+                _ => {}
+            },
+        }
+    }
+    None
 }
 
 /// Whether there are shortcodes, such as `[gallery ids="1,2"]`.
@@ -179,6 +234,21 @@ mod tests {
         let with = "[caption id=\"a\" width=\"3\"]<img src=\"a.png\"> Words[/caption] after";
         assert_eq!(without_captions(with), "<img src=\"a.png\"> Words after");
         assert_eq!(without_captions("[/caption] a [caption"), " a [caption");
+        for (text, expected) in [
+            (
+                r#"[caption id="a" caption="Old [1] &quot;x&quot;"]<img>[/caption] z"#,
+                "<img> Old [1] &quot;x&quot; z",
+            ),
+            (r#"[caption caption='Its "own"' width=3]<img>[/caption]"#, "<img> Its \"own\""),
+            (
+                r#"[caption caption="A"]<img> B[/caption][caption caption=""]<img>[/caption]"#,
+                "<img> B A<img>",
+            ),
+            (r#"[caption caption="never closed"]<img>"#, "<img> never closed"),
+            (r#"[caption title="]"]<img>[/caption]"#, "<img>"),
+        ] {
+            assert_eq!(without_captions(text), expected, "{text}");
+        }
         for text in [
             "[gallery ids=\"1,2\"]",
             "[video mp4=\"a\"][/video]",

@@ -3,25 +3,31 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use galley_content::Tree;
 use galley_domain::content_group::ContentGroupName;
-use galley_domain::content_piece::{ContentPiece, ContentPieceChange, ContentPieceFields};
+use galley_domain::content_piece::{
+    ContentPiece, ContentPieceChange, ContentPieceFields, CustomData, Description,
+};
+use galley_domain::import_source::SourceHash;
 use galley_domain::tag::Color;
+use galley_domain::text::{ShortText, WebReference};
 use galley_domain::variant::{VariantKey, VariantLabel, VariantName};
 use galley_domain::{
     ContentGroupId, ContentPieceId, OrderKey, TagId, WorkspaceId, WorkspaceMemberId,
 };
 use galley_server::operations::content_pieces::{self, ContentPieceUpdate, NewContentPiece};
+use galley_server::operations::import_sources::{self, NewSource};
 use galley_server::operations::{Expected, Scope, content_groups, tags, variants};
 use galley_server::{Environment, Error};
 use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
 use galley_storage::content_pieces::View;
 use galley_storage::{self as storage, Database, Failure as _, Tx, WriteTx, members};
 
-use super::place::{Failure, Kept, KnownPiece, Outcome, Place, Prepared};
+use super::fingerprint::{self, Written};
+use super::place::{CurrentPiece, Failure, Kept, KnownPiece, Outcome, Place, Prepared, Task};
 use super::raw::{Document, Form};
 use crate::settings::Settings;
-use crate::store;
+use crate::{group_path, store};
 
 /// How many known pieces are read at a time.
 const PAGE: i64 = 1_000;
@@ -73,7 +79,12 @@ impl Place for InDatabase {
     const FORM: Form = Form::Json;
 
     async fn find_group(&self, wanted: &str) -> anyhow::Result<ContentGroupId> {
-        find_group(&self.database, self.scope.workspace, wanted).await
+        group_path::in_database(&self.database, self.scope.workspace, wanted).await
+    }
+
+    async fn find_path(&self, path: &str) -> anyhow::Result<Option<ContentGroupId>> {
+        let children = group_path::children_in(&self.database, self.scope.workspace);
+        group_path::find(children, path).await
     }
 
     async fn pieces(
@@ -96,16 +107,21 @@ impl Place for InDatabase {
                 offset: 0,
                 view: View::default(),
             };
-            let workspace = self.scope.workspace;
+            let scope = self.scope.clone();
             let read = async move |tx: &Tx<'_>| {
-                Ok::<_, Error>(content_piece_list::list(tx, workspace, &query).await?)
+                let page = content_piece_list::list(tx, scope.workspace, &query).await?;
+                let ids: Vec<_> = page.iter().map(|(piece, _)| piece.id).collect();
+                let sources = import_sources::list(tx, &scope, &ids).await?;
+                Ok::<_, Error>((page, sources))
             };
-            let page = self.database.read_much("import.known_pieces", read).await?;
+            let read = self.database.read_much("import.known_pieces", read);
+            let (page, mut sources) = read.await?;
             let Some(last) = page.last() else { return Ok(known) };
             after = Some(last.0.order.clone());
             known.extend(page.into_iter().map(|(piece, _)| KnownPiece {
                 id: piece.id,
                 source: piece.fields.filename.map(Into::into),
+                sources: sources.remove(&piece.id).unwrap_or_default(),
             }));
         }
     }
@@ -125,15 +141,42 @@ impl Place for InDatabase {
         Ok(people)
     }
 
+    async fn variants(&self) -> anyhow::Result<Vec<VariantKey>> {
+        let workspace = self.scope.workspace;
+        let read = async move |tx: &Tx<'_>| {
+            Ok::<_, Error>(storage::variants::list(tx, workspace, None, ALL, 0).await?)
+        };
+        let variants = self.database.read_much("import.variants", read).await?;
+        Ok(variants.into_iter().map(|variant| variant.key).collect())
+    }
+
+    async fn current(
+        &self,
+        wanted: &[(ContentPieceId, Option<VariantKey>)],
+    ) -> anyhow::Result<Vec<Option<CurrentPiece>>> {
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (workspace, wanted) = (self.scope.workspace, wanted.to_vec());
+        let read = async move |tx: &Tx<'_>| {
+            let mut current = Vec::with_capacity(wanted.len());
+            for (id, key) in &wanted {
+                current.push(current_piece(tx, workspace, *id, key.as_ref()).await?);
+            }
+            Ok::<_, Error>(current)
+        };
+        Ok(self.database.read_much("import.current_pieces", read).await?)
+    }
+
     async fn group(
         &self,
-        parent: ContentGroupId,
+        parent: Option<ContentGroupId>,
         name: &ContentGroupName,
     ) -> Result<ContentGroupId, Failure> {
         let (scope, environment) = (self.scope.clone(), self.environment.clone());
         let name = name.clone();
         let find_or_make = async move |tx: &WriteTx<'_>| {
-            let (workspace, parent) = (scope.workspace, Some(parent));
+            let workspace = scope.workspace;
             let children =
                 storage::content_groups::list_children(tx, workspace, parent, None, ALL, 0);
             if let Some(found) = children.await?.into_iter().find(|child| child.name == name) {
@@ -178,13 +221,14 @@ impl InDatabase {
         match self.write(documents.clone()).await.map_err(failure) {
             Ok(kept) => return Ok(kept),
             Err(Failure::Broken(error)) => return Err(error),
-            Err(Failure::Refused(_)) => {}
+            Err(Failure::Refused(_) | Failure::Stale) => {}
         }
         let mut kept = Vec::with_capacity(documents.len());
         for document in documents {
             match self.write(vec![document.clone()]).await.map_err(failure) {
                 Ok(one) => kept.extend(one),
                 Err(Failure::Refused(problem)) => kept.push(document.refused(&problem)),
+                Err(Failure::Stale) => kept.push(Kept { id: None, outcome: Outcome::Conflict }),
                 Err(Failure::Broken(error)) => return Err(error),
             }
         }
@@ -192,29 +236,62 @@ impl InDatabase {
     }
 }
 
-/// The group of this id, or the oldest one at the top of this name.
-pub(crate) async fn find_group(
-    database: &Database,
+/// Reads the present state of a piece, or of a piece in a variant.
+async fn current_piece(
+    tx: &Tx<'_>,
     workspace: WorkspaceId,
-    wanted: &str,
-) -> anyhow::Result<ContentGroupId> {
-    let read = async move |tx: &Tx<'_>| {
-        let top = storage::content_groups::list_children(tx, workspace, None, None, ALL, 0);
-        Ok::<_, Error>(top.await?)
+    id: ContentPieceId,
+    key: Option<&VariantKey>,
+) -> Result<Option<CurrentPiece>, Error> {
+    let shown = async |variant| {
+        let view = View { variant, content: true };
+        storage::content_pieces::find_visible(tx, workspace, id, None, view).await
     };
-    let top = database.read("content_groups.list_children", read).await?;
-    if let Ok(id) = wanted.parse::<ContentGroupId>() {
-        let find = async move |tx: &Tx<'_>| {
-            Ok::<_, Error>(storage::content_groups::existing(tx, workspace, &[id], None).await?)
-        };
-        let found = database.read("content_groups.existing", find).await?;
-        return found.into_iter().next().with_context(|| format!("there is no content group {id}"));
-    }
-    if let Some(group) = top.iter().find(|group| group.name.as_str() == wanted) {
-        return Ok(group.id);
-    }
-    let names: Vec<_> = top.iter().map(|group| group.name.as_str()).collect();
-    bail!("there is no content group {wanted:?} at the top; there are {names:?}")
+    let Some((piece, content)) = shown(None).await? else { return Ok(None) };
+    let hash = hash(tx, workspace, &piece, content.as_deref()).await?;
+    let version = piece.version.to_string();
+    let width = |piece: ContentPiece| piece.fields.cover_width.map(Into::into);
+    let Some(key) = key else {
+        return Ok(Some(CurrentPiece {
+            hash,
+            cover_width: width(piece),
+            version,
+            is_as_piece: true,
+        }));
+    };
+    let name = VariantName::Key(key.clone());
+    let variant = storage::variants::find_named(tx, workspace, &name).await?;
+    let shown = shown(variant.map(|variant| variant.id)).await?;
+    let Some((piece, content)) = shown else { return Ok(None) };
+    let in_variant = self::hash(tx, workspace, &piece, content.as_deref()).await?;
+    let is_as_piece = in_variant == hash;
+    Ok(Some(CurrentPiece { hash: in_variant, cover_width: width(piece), version, is_as_piece }))
+}
+
+/// The hash of what an import writes.
+async fn hash(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    piece: &ContentPiece,
+    content: Option<&str>,
+) -> Result<SourceHash, Error> {
+    let fields = &piece.fields;
+    let tags = storage::tags::find_all(tx, workspace, &fields.tags).await?;
+    let label = |id: &TagId| tags.iter().find(|tag| tag.id == *id).map(|tag| tag.label.as_str());
+    let empty = Tree::empty().to_json();
+    let written = Written {
+        title: fields.title.as_str(),
+        slug: fields.slug.as_str(),
+        date: fields.date.map(|date| date.to_string()),
+        description: fields.description.as_ref().map(Description::as_str),
+        cover_url: fields.cover_url.as_ref().map(WebReference::as_str),
+        cover_alt: fields.cover_alt.as_ref().map(ShortText::as_str),
+        canonical_link: fields.canonical_link.as_ref().map(WebReference::as_str),
+        custom_data: fields.custom_data.as_ref().map(CustomData::as_str),
+        labels: fields.tags.iter().filter_map(label).collect(),
+        content_hash: &fingerprint::of_content(content.unwrap_or(&empty)),
+    };
+    Ok(written.hash())
 }
 
 /// What a batch's transaction needs.
@@ -229,15 +306,23 @@ impl Batch {
     async fn write(&self, tx: &WriteTx<'_>) -> Result<Vec<Kept>, Error> {
         let mut done = Vec::with_capacity(self.documents.len());
         for one in self.documents.iter() {
-            let tags = self.tags(tx, one).await?;
-            done.push(match one.known {
-                Some(id) => self.update(tx, one, id, tags).await?,
-                None => {
-                    let new = new_piece(one, tags);
+            let kept = match &one.task {
+                Task::Create { group, members } => {
+                    let new = new_piece(one, *group, members, self.tags(tx, one).await?);
                     let made = content_pieces::create(tx, &self.environment, &self.scope, &new);
                     Kept { id: Some(made.await?.piece.id), outcome: Outcome::Created }
                 }
-            });
+                Task::Update { id, version, group } => {
+                    self.update(tx, one, *id, version.as_deref(), *group).await?
+                }
+                Task::Note { id } => Kept { id: Some(*id), outcome: Outcome::Unchanged },
+            };
+            if let (Some(piece), true) = (kept.id, kept.outcome != Outcome::Conflict) {
+                let variant = one.variant.clone().map(VariantName::Key);
+                let source = NewSource { piece, variant, source: one.source.clone() };
+                import_sources::save(tx, &self.scope, &[source]).await?;
+            }
+            done.push(kept);
         }
         Ok(done)
     }
@@ -266,19 +351,28 @@ impl Batch {
         tx: &WriteTx<'_>,
         one: &Prepared,
         id: ContentPieceId,
-        tags: Vec<TagId>,
+        version: Option<&str>,
+        group: Option<ContentGroupId>,
     ) -> Result<Kept, Error> {
         let before = storage::content_pieces::find(tx, self.scope.workspace, id).await?;
+        let expected = version.and_then(|version| version.parse::<i64>().ok());
+        if let (Some(before), Some(expected)) = (&before, expected)
+            && before.version != expected
+        {
+            return Ok(Kept { id: Some(id), outcome: Outcome::Conflict });
+        }
+        let expected = expected.map_or(Expected::Any, |version| Expected::OneOf(vec![version]));
+        let tags = self.tags(tx, one).await?;
         let update = ContentPieceUpdate {
             id,
             variant: one.variant.clone().map(VariantName::Key),
             change: change(&one.document, tags),
-            content_group_id: None,
+            content_group_id: group,
             reference_id: None,
             content: Some(Some(one.document.content.clone())),
         };
         let (environment, scope) = (&self.environment, &self.scope);
-        let after = content_pieces::update(tx, environment, scope, &update, &Expected::Any).await?;
+        let after = content_pieces::update(tx, environment, scope, &update, &expected).await?;
         let version = |piece: &ContentPiece| piece.version;
         let unchanged = before.as_ref().map(version) == Some(after.piece.version);
         let outcome = if unchanged { Outcome::Unchanged } else { Outcome::Updated };
@@ -286,7 +380,12 @@ impl Batch {
     }
 }
 
-fn new_piece(one: &Prepared, tags: Vec<TagId>) -> NewContentPiece {
+fn new_piece(
+    one: &Prepared,
+    group: ContentGroupId,
+    members: &[WorkspaceMemberId],
+    tags: Vec<TagId>,
+) -> NewContentPiece {
     let document = one.document.clone();
     NewContentPiece {
         fields: ContentPieceFields {
@@ -301,9 +400,9 @@ fn new_piece(one: &Prepared, tags: Vec<TagId>) -> NewContentPiece {
             filename: Some(document.name),
             custom_data: document.custom_data,
             tags,
-            members: one.members.clone(),
+            members: members.to_vec(),
         },
-        content_group_id: one.group,
+        content_group_id: group,
         reference_id: None,
         content: document.content,
     }

@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::raw::{Body, Raw};
+use super::findings::Finding;
+use super::raw::{Body, Raw, State};
 
 /// What Ghost writes where its own address belongs.
 const SITE: &str = "__GHOST_URL__";
@@ -175,7 +176,7 @@ fn rows<T: DeserializeOwned>(
 }
 
 fn raw(post: &Post, tags: &[&Tag], authors: &[&str], alt: Option<String>) -> Result<Raw, String> {
-    let mut guesses = Vec::new();
+    let mut findings = Vec::new();
     let slug = post.slug.clone().unwrap_or_else(|| post.id.clone());
     let html = match &post.html {
         Some(html) => html.replace(SITE, ""),
@@ -187,10 +188,16 @@ fn raw(post: &Post, tags: &[&Tag], authors: &[&str], alt: Option<String>) -> Res
         None => String::new(),
     };
     if post.html.as_deref().is_some_and(|html| html.contains(SITE)) {
-        guesses.push("addresses of the site itself, as from its root");
+        findings.push(Finding::assumed("addresses of the site itself, as from its root"));
     }
     let status = post.status.as_deref().unwrap_or_default();
-    let draft = status != "published";
+    let state = match status {
+        "published" => State::Published,
+        "scheduled" => State::Scheduled,
+        // Only sent as a newsletter.
+        "sent" => State::Private,
+        _ => State::Draft,
+    };
     let kind = post.kind.as_deref().filter(|kind| *kind != "post");
     let visibility = post.visibility.as_deref().filter(|visibility| *visibility != "public");
     let mut rest = Map::new();
@@ -200,7 +207,10 @@ fn raw(post: &Post, tags: &[&Tag], authors: &[&str], alt: Option<String>) -> Res
         }
     };
     keep("type", kind);
-    keep("status", draft.then_some(status).filter(|status| !status.is_empty()));
+    keep(
+        "status",
+        (state != State::Published).then_some(status).filter(|status| !status.is_empty()),
+    );
     keep("visibility", visibility);
     if !authors.is_empty() {
         rest.insert("authors".to_owned(), Value::from(authors.to_vec()));
@@ -213,7 +223,7 @@ fn raw(post: &Post, tags: &[&Tag], authors: &[&str], alt: Option<String>) -> Res
     }
     let date = post.published_at.clone();
     let date = date.or_else(|| {
-        guesses.push("a date from when a draft was made");
+        findings.push(Finding::assumed("a date from when a draft was made"));
         post.created_at.clone()
     });
     Ok(Raw {
@@ -227,10 +237,10 @@ fn raw(post: &Post, tags: &[&Tag], authors: &[&str], alt: Option<String>) -> Res
         canonical: post.canonical_url.as_ref().map(|url| url.replace(SITE, "")),
         tags: tags.iter().filter(|tag| !is_internal(tag)).map(|tag| tag.name.clone()).collect(),
         authors: authors.iter().map(|name| (*name).to_owned()).collect(),
-        draft,
+        state,
         rest,
         body: Body::Html(html),
-        guesses,
+        findings,
         ..Raw::default()
     })
 }

@@ -9,6 +9,7 @@ use html5ever::tokenizer::{
 };
 use serde_json::{Map, Value};
 
+use super::findings::Finding;
 use super::markdown::parts;
 use super::raw::{Body, Raw};
 
@@ -40,7 +41,7 @@ struct Part {
 pub(super) fn raw(name: &str, html: &str) -> Raw {
     let mut page = read(html);
     let (folders, stem) = parts(name);
-    let mut guesses = Vec::new();
+    let mut findings = Vec::new();
     let mut take = |names: &[&str]| {
         let name = names.iter().find(|name| page.metas.contains_key(**name))?;
         match page.metas.shift_remove(*name) {
@@ -58,17 +59,16 @@ pub(super) fn raw(name: &str, html: &str) -> Raw {
     let tags = tags.map(ToOwned::to_owned).collect();
     let title = Some(page.title.trim().to_owned()).filter(|title| !title.is_empty());
     let title = og_title.or(title).unwrap_or_else(|| {
-        guesses.push("a title from the name");
+        findings.push(Finding::assumed("a title from the name"));
         stem.to_owned()
     });
     let parts = [page.article.html, page.main.html, page.body.html];
     let place = parts.iter().position(|part| !part.is_empty());
     let body = match place {
         Some(place) => {
-            guesses.push(
-                ["the <article> as the text", "the <main> as the text", "the <body> as the text"]
-                    [place],
-            );
+            let whats =
+                ["the <article> as the text", "the <main> as the text", "the <body> as the text"];
+            findings.push(Finding::assumed(whats[place]));
             parts.into_iter().nth(place).unwrap_or_default()
         }
         // A piece of HTML and no page.
@@ -95,7 +95,7 @@ pub(super) fn raw(name: &str, html: &str) -> Raw {
         authors,
         rest,
         body: Body::Html(body),
-        guesses,
+        findings,
         ..Raw::default()
     }
 }
@@ -235,6 +235,8 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::findings::Group;
+    use crate::import::raw::Document;
 
     #[test]
     fn a_page_says_what_it_is() {
@@ -254,12 +256,16 @@ mod tests {
         assert_eq!(document.date.unwrap().to_string(), "2024-05-06T10:00:00.000Z");
         assert!(document.content.contains("\"Text <i> \""), "{}", document.content);
         assert!(!document.content.contains("Menu") && !document.content.contains("Other"));
-        assert_eq!(document.guesses, ["the <article> as the text"]);
+        let assumed = |document: &Document| {
+            let assumed = document.findings.iter().filter(|one| one.group == Group::Assumed);
+            assumed.map(|one| one.what.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(assumed(&document), ["the <article> as the text"]);
         let fragment = raw("b.htm", "<p>Just <i>this</i>")
             .into_document(crate::import::raw::Form::Json)
             .unwrap();
         assert!(
-            fragment.content.contains("Just ") && fragment.guesses == ["a title from the name"]
+            fragment.content.contains("Just ") && assumed(&fragment) == ["a title from the name"]
         );
         let whole = raw("c.html", "<body><div>One<script>x</script></div></body>")
             .into_document(crate::import::raw::Form::Json)

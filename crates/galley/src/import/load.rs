@@ -3,23 +3,30 @@
 use std::collections::{HashMap, HashSet};
 
 use galley_domain::content_group::ContentGroupName;
+use galley_domain::import_source::ImportSource;
 use galley_domain::tag::TagLabel;
+use galley_domain::text::ShortText;
 use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_domain::{ContentGroupId, ContentPieceId, WorkspaceMemberId};
 
-use super::place::{Failure, Outcome, Place, Prepared};
-use super::raw::Document;
+use super::fingerprint::{self, Written};
+use super::place::{CurrentPiece, Failure, KnownPiece, Outcome, Place, Prepared, Task};
+use super::raw::{Document, State};
 
-/// Where the pieces go.
+/// The destination of the pieces.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) group: ContentGroupId,
+    /// The path of the group for what is not published.
+    pub(super) drafts: String,
     /// For every piece.
     pub(super) labels: Vec<TagLabel>,
-    /// Whether folders become groups.
+    /// Folders become groups.
     pub(super) groups: bool,
     /// The language of the pieces themselves, where there are several.
     pub(super) language: Option<String>,
+    /// Pieces are updated also where they were edited since the last import.
+    pub(super) overwrite: bool,
 }
 
 /// Keeps documents as pieces.
@@ -27,15 +34,14 @@ pub(super) struct Target {
 pub(super) struct Loader<P> {
     place: P,
     target: Target,
-    /// The pieces that earlier imports made, by the name of their source.
+    /// The pieces of earlier imports.
     known: Known,
-    /// What this import had already: two of one name would undo each other, in this import and in each after it.
+    /// The sources of this import: two of one name would undo each other, in this import and in each after it.
     seen: HashSet<(String, Option<String>)>,
-    /// The groups of folders.
-    groups: HashMap<Vec<String>, ContentGroupId>,
-    /// The variants of languages.
-    variants: HashMap<String, VariantKey>,
-    /// The members, by what sources may call them, in lower case.
+    /// The groups below others or at the top.
+    groups: HashMap<(Option<ContentGroupId>, String), ContentGroupId>,
+    variants: Vec<VariantKey>,
+    /// The members, by the names that sources may have for them, in lower case.
     people: HashMap<String, WorkspaceMemberId>,
 }
 
@@ -43,68 +49,122 @@ pub(super) struct Loader<P> {
 #[derive(Debug, Default)]
 struct Known {
     by_name: HashMap<String, ContentPieceId>,
-    ids: HashSet<ContentPieceId>,
+    by_id: HashMap<ContentPieceId, KnownPiece>,
+    /// Pieces in the groups for what is not published.
+    unpublished: HashSet<ContentPieceId>,
 }
 
 impl Known {
+    fn add(&mut self, piece: KnownPiece) {
+        if let Some(name) = &piece.source {
+            self.by_name.entry(name.clone()).or_insert(piece.id);
+        }
+        self.by_id.insert(piece.id, piece);
+    }
+
     /// The piece that a document was exported from, or that was made of the same source.
     fn find(&self, document: &Document) -> Option<ContentPieceId> {
-        let by_id = document.id.filter(|id| self.ids.contains(id));
+        let by_id = document.id.filter(|id| self.by_id.contains_key(id));
         by_id.or_else(|| self.by_name.get(document.name.as_str()).copied())
     }
+
+    fn source(&self, id: ContentPieceId, variant: Option<&VariantKey>) -> Option<&ImportSource> {
+        let piece = self.by_id.get(&id)?;
+        let of_variant = |one: &&(Option<VariantKey>, _)| one.0.as_ref() == variant;
+        piece.sources.iter().find(of_variant).map(|(_, source)| source)
+    }
+}
+
+/// A document on its way to a task.
+struct Candidate {
+    document: Document,
+    known: Option<ContentPieceId>,
+    variant: Option<VariantKey>,
+    labels: Vec<TagLabel>,
+    source: ImportSource,
+}
+
+/// The decision on a candidate.
+enum Decision {
+    Create,
+    Update { version: Option<String> },
+    Note,
+    Done(Outcome),
 }
 
 impl<P: Place> Loader<P> {
     pub(super) async fn new(mut place: P, target: Target) -> anyhow::Result<Self> {
         let mut known = Known::default();
         for piece in place.pieces(target.group, target.groups).await? {
-            known.ids.insert(piece.id);
-            if let Some(name) = piece.source {
-                known.by_name.entry(name).or_insert(piece.id);
+            known.add(piece);
+        }
+        if let Some(drafts) =
+            place.find_path(&target.drafts).await?.filter(|it| *it != target.group)
+        {
+            for piece in place.pieces(drafts, true).await? {
+                known.unpublished.insert(piece.id);
+                known.add(piece);
             }
         }
         let mut people = HashMap::new();
         for (name, member) in place.people().await? {
             people.entry(name.to_lowercase()).or_insert(member);
         }
-        Ok(Self {
-            place,
-            target,
-            known,
-            seen: HashSet::new(),
-            groups: HashMap::new(),
-            variants: HashMap::new(),
-            people,
-        })
+        let variants = match target.language {
+            Some(_) => place.variants().await?,
+            None => Vec::new(),
+        };
+        let (seen, groups) = (HashSet::new(), HashMap::new());
+        Ok(Self { place, target, known, seen, groups, variants, people })
     }
 
     pub(super) async fn close(self) {
         self.place.close().await;
     }
 
-    /// What would come of `documents`, as far as that can be said without keeping them.
-    pub(super) fn compare(&mut self, documents: &[Document]) -> Vec<Outcome> {
-        let outcome = |document: &Document| {
-            if let Some(refused) = self.repeats(document) {
-                return refused;
-            }
-            if self.known.find(document).is_some() {
-                return Outcome::Updated;
-            }
-            let is_variant =
-                document.language.is_some() && document.language != self.target.language;
+    /// Returns what would come of documents, and keeps nothing.
+    pub(super) async fn compare(
+        &mut self,
+        documents: Vec<Document>,
+    ) -> anyhow::Result<Vec<(String, Outcome)>> {
+        let mut outcomes = Vec::with_capacity(documents.len());
+        let mut candidates = Vec::with_capacity(documents.len());
+        for document in documents {
             let own = (document.name.as_str().to_owned(), self.target.language.clone());
-            if is_variant && !self.seen.contains(&own) {
-                let (place, problem) = (&document.place, self.orphan());
-                return Outcome::Refused(format!("{place}: {problem}"));
+            let place = document.place.clone();
+            match self.candidate(document) {
+                Ok(candidate) if candidate.variant.is_some() && candidate.known.is_none() => {
+                    // The piece would be there by then.
+                    let outcome = if self.seen.contains(&own) {
+                        Outcome::Updated
+                    } else {
+                        Outcome::Refused(format!("{place}: {}", self.orphan()))
+                    };
+                    outcomes.push((place, outcome));
+                }
+                Ok(candidate) => candidates.push(candidate),
+                Err(outcome) => outcomes.push((place, outcome)),
             }
-            if is_variant { Outcome::Updated } else { Outcome::Created }
-        };
-        documents.iter().map(outcome).collect()
+        }
+        let decisions = self.decide(&candidates).await?;
+        let decided = candidates.into_iter().zip(decisions).map(|(candidate, decision)| {
+            let outcome = match decision {
+                Decision::Create => Outcome::Created,
+                Decision::Update { .. } => Outcome::Updated,
+                Decision::Note => Outcome::Unchanged,
+                Decision::Done(outcome) => outcome,
+            };
+            (candidate.document.place, outcome)
+        });
+        outcomes.extend(decided);
+        Ok(outcomes)
     }
 
-    /// Keeps `documents`; variants when the pieces are there of which they are some.
-    pub(super) async fn load(&mut self, documents: Vec<Document>) -> anyhow::Result<Vec<Outcome>> {
+    /// Keeps documents; variants when the pieces are there that they are variants of.
+    pub(super) async fn load(
+        &mut self,
+        documents: Vec<Document>,
+    ) -> anyhow::Result<Vec<(String, Outcome)>> {
         let own = self.target.language.clone();
         let (pieces, variants): (Vec<_>, Vec<_>) = documents
             .into_iter()
@@ -114,34 +174,53 @@ impl<P: Place> Loader<P> {
         Ok(outcomes)
     }
 
-    async fn load_together(&mut self, documents: Vec<Document>) -> anyhow::Result<Vec<Outcome>> {
+    async fn load_together(
+        &mut self,
+        documents: Vec<Document>,
+    ) -> anyhow::Result<Vec<(String, Outcome)>> {
         let mut outcomes = Vec::with_capacity(documents.len());
-        let mut prepared = Vec::with_capacity(documents.len());
+        let mut candidates = Vec::with_capacity(documents.len());
         for document in documents {
-            if let Some(refused) = self.repeats(&document) {
-                outcomes.push(refused);
+            let place = document.place.clone();
+            match self.candidate(document) {
+                Ok(candidate) if candidate.variant.is_some() && candidate.known.is_none() => {
+                    let refused = Outcome::Refused(format!("{place}: {}", self.orphan()));
+                    outcomes.push((place, refused));
+                }
+                Ok(candidate) => candidates.push(candidate),
+                Err(outcome) => outcomes.push((place, outcome)),
+            }
+        }
+        let decisions = self.decide(&candidates).await?;
+        let mut prepared = Vec::with_capacity(candidates.len());
+        for (candidate, decision) in candidates.into_iter().zip(decisions) {
+            let place = candidate.document.place.clone();
+            if let Decision::Done(outcome) = decision {
+                outcomes.push((place, outcome));
                 continue;
             }
-            let place = document.place.clone();
-            match self.prepare(document).await {
+            match self.prepare(candidate, decision).await {
                 Ok(document) => prepared.push(document),
                 Err(Failure::Refused(problem)) => {
-                    outcomes.push(Outcome::Refused(format!("{place}: {problem}")));
+                    let refused = Outcome::Refused(format!("{place}: {problem}"));
+                    outcomes.push((place, refused));
                 }
+                Err(Failure::Stale) => outcomes.push((place, Outcome::Conflict)),
                 Err(Failure::Broken(error)) => return Err(error),
             }
         }
         if prepared.is_empty() {
             return Ok(outcomes);
         }
-        let names: Vec<_> =
-            prepared.iter().map(|one| one.document.name.as_str().to_owned()).collect();
+        let name =
+            |one: &Prepared| (one.document.name.as_str().to_owned(), one.document.place.clone());
+        let names: Vec<_> = prepared.iter().map(name).collect();
         let kept = self.place.keep(prepared).await?;
-        for (name, one) in names.into_iter().zip(kept) {
+        for ((name, place), one) in names.into_iter().zip(kept) {
             if let Some(id) = one.id {
                 self.known.by_name.insert(name, id);
             }
-            outcomes.push(one.outcome);
+            outcomes.push((place, one.outcome));
         }
         Ok(outcomes)
     }
@@ -150,7 +229,7 @@ impl<P: Place> Loader<P> {
         let name = document.name.as_str().to_owned();
         let is_new = self.seen.insert((name, document.language.clone()));
         let of_id = document.id.is_none_or(|id| {
-            !self.known.ids.contains(&id)
+            !self.known.by_id.contains_key(&id)
                 || self.seen.insert((id.to_string(), document.language.clone()))
         });
         (!is_new || !of_id).then(|| {
@@ -164,75 +243,179 @@ impl<P: Place> Loader<P> {
         format!("there is nothing of this name in {own}, of which it would be a variant")
     }
 
-    /// Looks up what a document names; makes groups and variants that aren't there.
-    async fn prepare(&mut self, document: Document) -> Result<Prepared, Failure> {
+    /// Looks up the piece of a document, and hashes both.
+    fn candidate(&mut self, document: Document) -> Result<Candidate, Outcome> {
+        if let Some(refused) = self.repeats(&document) {
+            return Err(refused);
+        }
+        let language = document.language.as_deref();
+        let variant = language.filter(|it| Some(*it) != self.target.language.as_deref());
+        let variant = variant.map(variant_key).transpose().map_err(|problem| {
+            let place = &document.place;
+            Outcome::Refused(format!("{place}: {problem}"))
+        })?;
         let known = self.known.find(&document);
-        let language = document.language.as_ref();
-        let variant =
-            match language.filter(|language| Some(*language) != self.target.language.as_ref()) {
-                Some(language) => Some(self.variant(language).await?),
-                None => None,
-            };
-        if variant.is_some() && known.is_none() {
-            return Err(Failure::Refused(self.orphan()));
-        }
-        let mut group = self.target.group;
-        if self.target.groups && known.is_none() {
-            group = self.group(&document.folders).await?;
-        }
-        let member = |name: &String| self.people.get(&name.to_lowercase()).copied();
-        let mut members: Vec<WorkspaceMemberId> = Vec::new();
-        for member in document.authors.iter().filter_map(member) {
-            if !members.contains(&member) {
-                members.push(member);
+        let mut labels: Vec<TagLabel> = Vec::new();
+        for label in self.target.labels.iter().chain(&document.tags) {
+            if !labels.contains(label) {
+                labels.push(label.clone());
             }
         }
-        let labels = self.target.labels.iter().chain(&document.tags).cloned().collect();
-        Ok(Prepared { document, known, group, members, variant, labels })
+        let texts = || labels.iter().map(TagLabel::as_str);
+        let source = ImportSource {
+            source_hash: fingerprint::of_source(&document, texts()),
+            imported_hash: Written::of(&document, texts().collect()).hash(),
+        };
+        Ok(Candidate { document, known, variant, labels, source })
     }
 
-    /// The group of a folder, below that of its parent.
-    async fn group(&mut self, folders: &[String]) -> Result<ContentGroupId, Failure> {
-        let mut group = self.target.group;
-        for depth in 1..=folders.len() {
-            let path = &folders[..depth];
-            if let Some(known) = self.groups.get(path) {
-                group = *known;
+    /// Decides what is done. Pieces are read only where their sources were changed.
+    async fn decide(&self, candidates: &[Candidate]) -> anyhow::Result<Vec<Decision>> {
+        let mut decisions = Vec::with_capacity(candidates.len());
+        let (mut wanted, mut places) = (Vec::new(), Vec::new());
+        for candidate in candidates {
+            let Some(id) = candidate.known else {
+                decisions.push(Decision::Create);
+                continue;
+            };
+            let noted = self.known.source(id, candidate.variant.as_ref());
+            let is_same = noted.is_some_and(|it| it.source_hash == candidate.source.source_hash);
+            if is_same && !self.target.overwrite {
+                decisions.push(Decision::Done(Outcome::Unchanged));
                 continue;
             }
-            let folder = &path[depth - 1];
-            let name = ContentGroupName::parse(folder.as_str())
-                .map_err(|invalid| Failure::Refused(format!("the folder {folder:?} {invalid}")))?;
-            let made = self.place.group(group, &name).await;
-            group = made.map_err(|failure| about(&format!("the group {folder:?}"), failure))?;
-            self.groups.insert(path.to_vec(), group);
+            decisions.push(Decision::Update { version: None });
+            // Nothing was said yet in a variant that isn't there.
+            if candidate.variant.as_ref().is_none_or(|key| self.variants.contains(key)) {
+                wanted.push((id, candidate.variant.clone()));
+                places.push(decisions.len() - 1);
+            }
+        }
+        let current = self.place.current(&wanted).await?;
+        for (place, current) in places.into_iter().zip(current) {
+            decisions[place] = self.decide_on(&candidates[place], current);
+        }
+        Ok(decisions)
+    }
+
+    fn decide_on(&self, candidate: &Candidate, current: Option<CurrentPiece>) -> Decision {
+        let Candidate { document, known, variant, source, .. } = candidate;
+        let Some(current) = current else {
+            let place = &document.place;
+            let problem = format!("{place}: its piece was deleted meanwhile; import it again");
+            return Decision::Done(Outcome::Refused(problem));
+        };
+        let width = document.cover_width.as_ref().map(ShortText::as_str);
+        let has_width = width.is_none_or(|width| current.cover_width.as_deref() == Some(width));
+        if current.hash == source.imported_hash && has_width {
+            return Decision::Note;
+        }
+        let noted = known.and_then(|id| self.known.source(id, variant.as_ref()));
+        let was_edited = match noted {
+            Some(noted) => noted.imported_hash != current.hash,
+            // A variant in which nothing was said yet.
+            None => variant.is_none() || !current.is_as_piece,
+        };
+        if was_edited && !self.target.overwrite {
+            return Decision::Done(Outcome::Conflict);
+        }
+        let version = (!self.target.overwrite).then_some(current.version);
+        Decision::Update { version }
+    }
+
+    /// Looks up what a document names; creates groups and variants that aren't there.
+    async fn prepare(
+        &mut self,
+        candidate: Candidate,
+        decision: Decision,
+    ) -> Result<Prepared, Failure> {
+        let Candidate { document, known, variant, labels, source } = candidate;
+        if let (Some(key), Some(language)) = (&variant, &document.language) {
+            self.make_variant(key, language).await?;
+        }
+        let task = match (decision, known) {
+            (Decision::Note, Some(id)) => Task::Note { id },
+            (Decision::Update { version }, Some(id)) => {
+                // A draft that was published at its source.
+                let is_published = document.state == State::Published && variant.is_none();
+                let moves = is_published && self.known.unpublished.contains(&id);
+                let group = if moves { Some(self.group_of(&document).await?) } else { None };
+                Task::Update { id, version, group }
+            }
+            _ => {
+                let member = |name: &String| self.people.get(&name.to_lowercase()).copied();
+                let mut members: Vec<WorkspaceMemberId> = Vec::new();
+                for member in document.authors.iter().filter_map(member) {
+                    if !members.contains(&member) {
+                        members.push(member);
+                    }
+                }
+                Task::Create { group: self.group_of(&document).await?, members }
+            }
+        };
+        Ok(Prepared { document, task, variant, labels, source })
+    }
+
+    /// The group of a new piece: by its state, and by its folders.
+    async fn group_of(&mut self, document: &Document) -> Result<ContentGroupId, Failure> {
+        let mut group = match document.state {
+            State::Published => self.target.group,
+            state => {
+                let drafts = self.target.drafts.clone();
+                let mut group = None;
+                for name in drafts.split('/').chain(state.group()) {
+                    group = Some(self.group(group, name).await?);
+                }
+                group.unwrap_or(self.target.group)
+            }
+        };
+        if self.target.groups {
+            for folder in &document.folders {
+                group = self.group(Some(group), folder).await?;
+            }
         }
         Ok(group)
     }
 
-    /// The variant of a language.
-    async fn variant(&mut self, language: &str) -> Result<VariantKey, Failure> {
-        if let Some(known) = self.variants.get(language) {
-            return Ok(known.clone());
+    /// The group of a name below another one, or at the top.
+    async fn group(
+        &mut self,
+        parent: Option<ContentGroupId>,
+        name: &str,
+    ) -> Result<ContentGroupId, Failure> {
+        let key = (parent, name.to_owned());
+        if let Some(known) = self.groups.get(&key) {
+            return Ok(*known);
         }
-        let key = variant_key(language).map_err(Failure::Refused)?;
+        let parsed = ContentGroupName::parse(name)
+            .map_err(|invalid| Failure::Refused(format!("the group {name:?} {invalid}")))?;
+        let made = self.place.group(parent, &parsed).await;
+        let group = made.map_err(|failure| about(&format!("the group {name:?}"), failure))?;
+        self.groups.insert(key, group);
+        Ok(group)
+    }
+
+    async fn make_variant(&mut self, key: &VariantKey, language: &str) -> Result<(), Failure> {
+        if self.variants.contains(key) {
+            return Ok(());
+        }
         let label = VariantLabel::parse(language)
             .map_err(|invalid| Failure::Refused(format!("the language {invalid}")))?;
-        let made = self.place.variant(&key, &label).await;
+        let made = self.place.variant(key, &label).await;
         made.map_err(|failure| about(&format!("the variant {language:?}"), failure))?;
-        self.variants.insert(language.to_owned(), key.clone());
-        Ok(key)
+        self.variants.push(key.clone());
+        Ok(())
     }
 }
 
 fn about(what: &str, failure: Failure) -> Failure {
     match failure {
         Failure::Refused(problem) => Failure::Refused(format!("{what}: {problem}")),
-        broken @ Failure::Broken(_) => broken,
+        other => other,
     }
 }
 
-/// What a language's variant is called by programs.
+/// The key of a language's variant.
 pub(super) fn variant_key(language: &str) -> Result<VariantKey, String> {
     let key = language.to_ascii_lowercase().replace('-', "_");
     VariantKey::parse(key).map_err(|invalid| format!("the language {language:?} {invalid}"))

@@ -4,12 +4,13 @@
 use galley_domain::{ContentPieceId, Timestamp};
 use serde_json::{Map, Value};
 
-use super::raw::{Body, Raw};
+use super::findings::{self, Finding};
+use super::raw::{Body, Raw, State};
 
 /// What a file says of its piece.
 pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> Raw {
     let mut front = Front(fields);
-    let mut guesses = Vec::new();
+    let mut findings = Vec::new();
     let (folders, stem) = parts(name);
     let (stem_date, stem_slug) = date_in_name(stem);
     let is_jekyll = stem_date.is_some();
@@ -18,22 +19,30 @@ pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> Raw {
     let path =
         path.filter(|path| !path.contains(':')).map(|path| path.trim_matches('/').to_owned());
     let path = path.filter(|path| !path.is_empty());
+    // An export writes that a piece has no date: then its name is no date either.
+    let has_no_date = front.take_null("date");
     let date = front.text(&["date", "pubDate", "published", "publishDate", "published_at"]);
     let date = date.or_else(|| {
-        let found = path.as_deref().and_then(date_in_path).or(stem_date)?;
-        guesses.push("a date from the name");
+        let of_path = || path.as_deref().and_then(date_in_path);
+        let of_folders = || date_in_path(&folders.join("/"));
+        let found = of_path().or_else(|| stem_date.clone()).or_else(of_folders);
+        let found = found.filter(|_| !has_no_date)?;
+        findings.push(Finding::assumed("a date from the name"));
         Some(found)
     });
     let slug = front.text(&["slug"]).or(path).unwrap_or_else(|| stem_slug.to_owned());
     let title = front.text(&["title"]).or_else(|| {
         let heading = first_heading(body)?;
-        guesses.push("a title from the first heading");
+        findings.push(Finding::assumed("a title from the first heading"));
         Some(heading)
     });
     let title = title.unwrap_or_else(|| {
-        guesses.push("a title from the name");
+        findings.push(Finding::assumed("a title from the name"));
         stem.to_owned()
     });
+    if name.rsplit('/').next().is_some_and(|file| file.starts_with("_index.")) {
+        findings.push(Finding::assumed("_index files as pieces"));
+    }
     let cover = front.cover();
     let authors = match take_texts(&mut front.0, "members") {
         members if members.is_empty() => front.authors(),
@@ -46,18 +55,23 @@ pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> Raw {
         title: Some(title),
         slug,
         date,
-        description: front.text(&["description", "summary", "excerpt", "subtitle"]),
+        description: front.text_or_empty(&["description", "summary", "excerpt", "subtitle"]),
         cover_url: cover.url,
         cover_alt: cover.alt,
         cover_width: cover.width,
-        canonical: front.text(&["canonical", "canonical_url", "canonicalUrl", "canonicalURL"]),
+        canonical: front.text_or_empty(&[
+            "canonical",
+            "canonical_url",
+            "canonicalUrl",
+            "canonicalURL",
+        ]),
         tags: front.tags(is_jekyll),
         authors,
-        draft: front.is_draft(),
+        state: if front.is_draft() { State::Draft } else { State::Published },
         custom_data: front.text(&["customData"]),
         rest: front.0,
-        body: Body::Markdown(body.to_owned()),
-        guesses,
+        body: Body::Markdown(findings::in_markdown(body, &mut findings)),
+        findings,
         ..Raw::default()
     }
 }
@@ -119,6 +133,17 @@ impl Front {
         take_text(&mut self.0, names)
     }
 
+    /// Takes the same, or an empty text where there is no other.
+    fn text_or_empty(&mut self, names: &[&str]) -> Option<String> {
+        take_text_or_empty(&mut self.0, names)
+    }
+
+    /// Takes a field that is null.
+    fn take_null(&mut self, name: &str) -> bool {
+        let is_null = self.0.get(name).is_some_and(Value::is_null);
+        is_null && self.0.shift_remove(name).is_some()
+    }
+
     /// Takes `tags` and `categories`, at the top or under `taxonomies`.
     fn tags(&mut self, by_spaces: bool) -> Vec<String> {
         let mut tags: Vec<String> = Vec::new();
@@ -178,9 +203,9 @@ impl Front {
         }
         for name in NAMES {
             let Some(Value::Object(cover)) = self.0.get_mut(name) else { continue };
-            let url = take_text(cover, &["image", "src", "url", "path"]);
-            let alt = take_text(cover, &["alt", "caption", "title"]);
-            let width = take_text(cover, &["width"]);
+            let url = take_text_or_empty(cover, &["image", "src", "url", "path"]);
+            let alt = take_text_or_empty(cover, &["alt", "caption", "title"]);
+            let width = take_text_or_empty(cover, &["width"]);
             if cover.is_empty() {
                 self.0.shift_remove(name);
             }
@@ -214,6 +239,13 @@ fn take_text(fields: &mut Map<String, Value>, names: &[&str]) -> Option<String> 
         Some(Value::Number(number)) => Some(number.to_string()),
         _ => None,
     }
+}
+
+fn take_text_or_empty(fields: &mut Map<String, Value>, names: &[&str]) -> Option<String> {
+    take_text(fields, names).or_else(|| {
+        let name = names.iter().find(|name| fields.get(**name) == Some(&Value::from("")))?;
+        fields.shift_remove(*name).map(|_| String::new())
+    })
 }
 
 /// A text, or a list of texts, also of lists; one text may name several.
@@ -262,11 +294,11 @@ fn date_in_name(stem: &str) -> (Option<String>, &str) {
     }
 }
 
-/// `2024/05/06/hello` is of that day.
+/// `2024/05/06/hello` and `blog/2024/05/06/hello` are of that day.
 fn date_in_path(path: &str) -> Option<String> {
-    let mut parts = path.split('/');
-    let date = [parts.next()?, parts.next()?, parts.next()?].join("-");
-    Timestamp::parse_iso8601(&date).is_ok().then_some(date)
+    let parts: Vec<_> = path.split('/').collect();
+    let mut dates = parts.windows(3).map(|parts| parts.join("-"));
+    dates.find(|date| Timestamp::parse_iso8601(date).is_ok())
 }
 
 fn first_heading(body: &str) -> Option<String> {
@@ -347,7 +379,7 @@ mod tests {
             "posts/trip/index.md",
             "{\"title\": \"T\", \"draft\": true, \"url\": \"/x/y/\", \"aliases\": [\"/old\"], \"tags\": [2024]}\n\nText\n",
         );
-        assert_eq!((hugo.slug.as_str(), hugo.draft), ("x/y", true));
+        assert_eq!((hugo.slug.as_str(), hugo.state), ("x/y", State::Draft));
         assert_eq!(hugo.folders, ["posts"]);
         assert_eq!(labels(&hugo), ["2024"]);
         assert_eq!(hugo.custom_data.unwrap().as_str(), "{\"draft\":true,\"aliases\":[\"/old\"]}");

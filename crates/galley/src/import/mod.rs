@@ -5,16 +5,18 @@
 //! the line, and everything else is imported all the same.
 
 mod autop;
-pub(crate) mod database;
+mod database;
+mod findings;
+mod fingerprint;
 mod front_matter;
 mod ghost;
 mod html;
 mod load;
-mod losses;
 pub(crate) mod markdown;
 mod place;
 mod raw;
 mod read;
+mod report;
 mod server;
 mod sources;
 mod wordpress;
@@ -27,30 +29,20 @@ use indicatif::ProgressBar;
 
 use crate::bundle;
 use crate::cli::{GROUP, ImportArguments};
-use crate::out::{plain, say};
 use crate::own_files::OwnFiles;
 use crate::progress;
 use crate::settings::Settings;
 use database::InDatabase;
+use findings::Finding;
 use load::{Loader, Target};
-use losses::Losses;
-use place::{Outcome, Place};
-use raw::Document;
+use place::Place;
+use raw::{Document, State};
+use report::Report;
 use server::OnServer;
 use sources::SourceFile;
 
 /// The most content that waits to be kept, in bytes.
 const WAITING_MAX: usize = 16 * 1024 * 1024;
-
-/// What came of the files.
-#[derive(Debug, Default)]
-struct Report {
-    created: usize,
-    updated: usize,
-    unchanged: usize,
-    problems: Vec<String>,
-    losses: Losses,
-}
 
 pub(crate) async fn run(
     settings: &Settings,
@@ -93,14 +85,20 @@ async fn load<P: Place>(
 ) -> anyhow::Result<ExitCode> {
     let target = Target {
         group: place.find_group(arguments.group.as_deref().unwrap_or(GROUP)).await?,
+        drafts: arguments.drafts_group.clone(),
         labels,
         groups: arguments.groups,
         language: arguments.variants.first().cloned(),
+        overwrite: arguments.overwrite,
     };
+    let mut report = Report::new(found.problems);
+    for (path, what) in found.left_behind {
+        report.add(&path, Finding::left_out(what));
+    }
     let mut import = Import {
         loader: Loader::new(place, target).await?,
         arguments,
-        report: Report { problems: found.problems, ..Report::default() },
+        report,
         bar: progress::bar("pieces", found.files.len() as u64),
         waiting: Vec::new(),
         size: 0,
@@ -109,6 +107,9 @@ async fn load<P: Place>(
     import.bar.finish_and_clear();
     import.loader.close().await;
     let status = import.report.print(arguments.dry_run);
+    if let Some(path) = &arguments.report {
+        import.report.write(path, arguments.dry_run)?;
+    }
     done.context("the import stopped, and goes on where it is started again")?;
     Ok(status)
 }
@@ -139,22 +140,27 @@ impl<P: Place> Import<'_, P> {
 
     fn take(&mut self, outcome: read::Outcome) {
         match outcome {
-            read::Outcome::Document(document, _) => {
-                if document.draft && self.arguments.no_drafts {
-                    self.report.losses.leave_out("drafts".to_owned());
-                } else {
-                    self.report.losses.add(&document);
+            read::Outcome::Document(mut document, _) => {
+                let (source, state) = (document.name.as_str().to_owned(), document.state);
+                if state == State::Published || !self.arguments.no_drafts {
+                    if state != State::Published {
+                        self.report.add(&source, Finding::set_apart(state.plural()));
+                    }
+                    for finding in std::mem::take(&mut document.findings) {
+                        self.report.add(&source, finding);
+                    }
                     self.size += document.content.len();
                     self.waiting.push(*document);
                     return;
                 }
+                self.report.add(&source, Finding::left_out(state.plural()));
             }
             read::Outcome::More(more) => {
                 self.bar.inc_length(more);
                 return;
             }
-            read::Outcome::LeftOut(what) => self.report.losses.leave_out(what),
-            read::Outcome::Problem(problem) => self.report.problems.push(problem),
+            read::Outcome::LeftOut(source, finding) => self.report.add(&source, finding),
+            read::Outcome::Problem(problem) => self.report.add_problem(problem),
         }
         self.bar.inc(1);
     }
@@ -164,46 +170,14 @@ impl<P: Place> Import<'_, P> {
         self.size = 0;
         let count = documents.len() as u64;
         let outcomes = if self.arguments.dry_run {
-            self.loader.compare(&documents)
+            self.loader.compare(documents).await?
         } else {
             self.loader.load(documents).await?
         };
-        self.report.count(outcomes);
+        for (place, outcome) in outcomes {
+            self.report.count(&place, outcome);
+        }
         self.bar.inc(count);
         Ok(())
-    }
-}
-
-impl Report {
-    fn count(&mut self, outcomes: Vec<Outcome>) {
-        for outcome in outcomes {
-            match outcome {
-                Outcome::Created => self.created += 1,
-                Outcome::Updated => self.updated += 1,
-                Outcome::Unchanged => self.unchanged += 1,
-                Outcome::Refused(problem) => self.problems.push(problem),
-            }
-        }
-    }
-
-    /// Says what was done, and what could not be; the exit status tells, too.
-    fn print(&mut self, dry_run: bool) -> ExitCode {
-        let (created, known, problems) =
-            (self.created, self.updated + self.unchanged, self.problems.len());
-        if dry_run {
-            say!(
-                "{created} would be imported, {known} are there already, {problems} with problems"
-            );
-        } else {
-            let (updated, unchanged) = (self.updated, self.unchanged);
-            say!(
-                "{created} imported, {updated} updated, {unchanged} unchanged, {problems} with problems"
-            );
-        }
-        self.losses.print();
-        for problem in &self.problems {
-            eprintln!("{}", plain(problem));
-        }
-        if self.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }

@@ -1,12 +1,15 @@
 //! What a source says of a piece, whatever its format, and how it becomes one.
 
-use galley_content::{Limits, Loss, Tree};
+use galley_content::{Limits, Tree};
 use galley_domain::content_piece::{CustomData, Description, REFERENCES_MAX, Slug, Title};
 use galley_domain::tag::TagLabel;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::{ContentPieceId, Invalid, Timestamp};
 use galley_server::{Limits as ServerLimits, sanitize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+use super::findings::{self, Finding};
+use super::fingerprint;
 
 /// A piece as its source says it, before anything of it was checked.
 #[derive(Debug, Default)]
@@ -28,16 +31,50 @@ pub(super) struct Raw {
     pub(super) cover_width: Option<String>,
     pub(super) canonical: Option<String>,
     pub(super) tags: Vec<String>,
-    /// Who wrote it, in the source's words.
+    /// The names of its authors in the source.
     pub(super) authors: Vec<String>,
-    pub(super) draft: bool,
+    pub(super) state: State,
     /// Whatever else there is.
     pub(super) rest: Map<String, Value>,
     /// The same as a text that is to be kept as it is.
     pub(super) custom_data: Option<String>,
     pub(super) body: Body,
-    /// What was taken for granted.
-    pub(super) guesses: Vec<&'static str>,
+    /// What the report says of it.
+    pub(super) findings: Vec<Finding>,
+}
+
+/// The publishing state of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum State {
+    #[default]
+    Published,
+    Draft,
+    Scheduled,
+    Private,
+    PasswordProtected,
+}
+
+impl State {
+    /// The name of its group below that of drafts; drafts are directly in that.
+    pub(super) fn group(self) -> Option<&'static str> {
+        match self {
+            Self::Published | Self::Draft => None,
+            Self::Scheduled => Some("Scheduled"),
+            Self::Private => Some("Private"),
+            Self::PasswordProtected => Some("Password-protected"),
+        }
+    }
+
+    /// A name that can be counted.
+    pub(super) fn plural(self) -> &'static str {
+        match self {
+            Self::Published => "published posts",
+            Self::Draft => "drafts",
+            Self::Scheduled => "scheduled posts",
+            Self::Private => "private posts",
+            Self::PasswordProtected => "password-protected posts",
+        }
+    }
 }
 
 /// A piece's text.
@@ -81,13 +118,15 @@ pub(super) struct Document {
     pub(super) canonical_link: Option<WebReference>,
     pub(super) tags: Vec<TagLabel>,
     pub(super) authors: Vec<String>,
-    pub(super) draft: bool,
+    pub(super) state: State,
     pub(super) custom_data: Option<CustomData>,
     /// The tree, in the form that the place wants.
     pub(super) content: String,
-    /// What of the content the tree lacks.
-    pub(super) losses: Vec<Loss>,
-    pub(super) guesses: Vec<&'static str>,
+    /// The hash of the tree's JSON.
+    pub(super) content_hash: String,
+    /// The hash of all that the source says.
+    pub(super) source_hash: String,
+    pub(super) findings: Vec<Finding>,
 }
 
 impl Raw {
@@ -97,6 +136,7 @@ impl Raw {
         if body.contains('\0') {
             return Err("the text must not contain NUL".to_owned());
         }
+        let source_hash = self.hash();
         let limits = Limits::default();
         let read = match &self.body {
             Body::Markdown(text) => Tree::from_markdown_with_losses(text, &limits),
@@ -107,8 +147,10 @@ impl Raw {
             let count = self.tags.len();
             return Err(format!("tags has {count} items, and at most {REFERENCES_MAX} are kept"));
         }
+        let json = tree.to_json();
+        let content_hash = fingerprint::hash([json.as_str()]);
         let content = match form {
-            Form::Json => tree.to_json(),
+            Form::Json => json,
             Form::Html => tree.to_html(),
         };
         let max = ServerLimits::default().content_max;
@@ -129,9 +171,14 @@ impl Raw {
             None => None,
         };
         let title = self.title.take().unwrap_or_else(|| {
-            self.guesses.push("a title from the name");
+            self.findings.push(Finding::assumed("a title from the name"));
             self.slug.clone()
         });
+        if date.is_none() {
+            self.findings.push(Finding::missing("a date"));
+        }
+        self.findings.extend(losses.iter().map(Finding::lost));
+        findings::in_content(&tree, matches!(self.body, Body::Markdown(_)), &mut self.findings);
         let rest = Some(self.rest).filter(|rest| !rest.is_empty());
         let rest = rest.map(|rest| Value::Object(rest).to_string());
         Ok(Document {
@@ -154,12 +201,36 @@ impl Raw {
                 .map(|tag| valid("tags", TagLabel::parse(tag)))
                 .collect::<Result<_, _>>()?,
             authors: self.authors,
-            draft: self.draft,
+            state: self.state,
             custom_data: optional("the rest", self.custom_data.or(rest), CustomData::parse)?,
             content,
-            losses,
-            guesses: self.guesses,
+            content_hash,
+            source_hash,
+            findings: self.findings,
         })
+    }
+
+    /// The hash of all that the source says, before anything is made of it.
+    fn hash(&self) -> String {
+        let (kind, text) = match &self.body {
+            Body::Markdown(text) => ("markdown", text),
+            Body::Html(text) => ("html", text),
+        };
+        let said = json!([
+            self.title,
+            self.slug,
+            self.date,
+            self.description,
+            self.cover_url,
+            self.cover_alt,
+            self.cover_width,
+            self.canonical,
+            self.tags,
+            self.rest,
+            self.custom_data,
+            kind,
+        ]);
+        fingerprint::hash([said.to_string().as_str(), text.as_str()])
     }
 }
 

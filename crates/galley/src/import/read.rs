@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::findings::Finding;
 use super::raw::{Document, Form, Raw};
 use super::sources::{Kind, SourceFile};
 use super::{front_matter, ghost, html, markdown, wordpress};
@@ -29,8 +30,8 @@ enum Unit {
     File(SourceFile),
     /// A post of an export, and where it stands.
     Post(String, Box<Raw>),
-    /// What is left out, in words that can be counted.
-    LeftOut(String),
+    /// A finding about an export, and where it stands.
+    LeftOut(String, Finding),
     Problem(String),
     /// So many more are to come than there are files.
     More(u64),
@@ -52,7 +53,9 @@ fn units(files: Vec<SourceFile>) -> Receiver<Unit> {
                         let unit = match found {
                             wordpress::Found::Count(count) => Unit::More(count.saturating_sub(1)),
                             wordpress::Found::Post(raw) => Unit::Post(place.clone(), raw),
-                            wordpress::Found::LeftOut(what) => Unit::LeftOut(what),
+                            wordpress::Found::LeftOut(finding) => {
+                                Unit::LeftOut(place.clone(), finding)
+                            }
                             wordpress::Found::Problem(line, message) => at(line, &message),
                         };
                         match send.blocking_send(unit) {
@@ -89,7 +92,7 @@ fn units(files: Vec<SourceFile>) -> Receiver<Unit> {
 pub(super) enum Outcome {
     /// With the room that it takes.
     Document(Box<Document>, Option<OwnedSemaphorePermit>),
-    LeftOut(String),
+    LeftOut(String, Finding),
     Problem(String),
     More(u64),
 }
@@ -132,7 +135,7 @@ fn one(unit: Unit, form: Form) -> Outcome {
             let read = raw.into_document(form).map_err(|problem| format!("{place}: {problem}"));
             (place, read)
         }
-        Unit::LeftOut(what) => return Outcome::LeftOut(what),
+        Unit::LeftOut(place, finding) => return Outcome::LeftOut(place, finding),
         Unit::Problem(problem) => return Outcome::Problem(problem),
         Unit::More(count) => return Outcome::More(count),
     };

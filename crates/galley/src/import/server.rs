@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -11,12 +10,15 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::content_piece::{CustomData, Description};
+use galley_domain::import_source::{ImportSource, SourceHash};
 use galley_domain::tag::TagLabel;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_domain::{ContentGroupId, ContentPieceId, TagId, WorkspaceMemberId};
 use galley_server::Environment;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, USER_AGENT};
+use http::header::{
+    AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, IF_MATCH, RETRY_AFTER, USER_AGENT,
+};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -24,21 +26,21 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::place::{Failure, Kept, KnownPiece, Outcome, Place, Prepared};
+use super::fingerprint::{self, Written};
+use super::place::{CurrentPiece, Failure, Kept, KnownPiece, Outcome, Place, Prepared, Task};
 use super::raw::Form;
+use crate::group_path;
 
 /// How many updates are under way at a time.
 const IN_FLIGHT: usize = 4;
 
 /// How many items a page of a list has.
 const PAGE: usize = 1_000;
-
-/// How many pieces: each may have a megabyte beside its content.
-const PIECES_PAGE: usize = 30;
 
 /// How long an answer may take.
 const ANSWER_MAX: Duration = Duration::from_mins(1);
@@ -63,8 +65,6 @@ pub(super) struct OnServer {
     /// Without a slash at its end.
     base: String,
     environment: Environment,
-    /// When each known piece was changed last: after an update it says whether there was one.
-    changed: Mutex<HashMap<ContentPieceId, String>>,
     /// All tags, from when the first one is needed.
     tags: Option<HashMap<String, TagId>>,
 }
@@ -107,13 +107,56 @@ struct Group {
     name: String,
 }
 
+/// A piece with its sources.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct KnownBody {
+    id: ContentPieceId,
+    filename: Option<String>,
+    sources: Vec<NotedBody>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NotedBody {
+    variant: Option<VariantKey>,
+    source_hash: SourceHash,
+    imported_hash: SourceHash,
+}
+
+/// A piece as an import compares it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Piece {
-    id: ContentPieceId,
-    filename: Option<String>,
-    order: String,
-    updated_at: String,
+    title: String,
+    slug: String,
+    date: Option<String>,
+    description: Option<String>,
+    cover_url: Option<String>,
+    cover_alt: Option<String>,
+    cover_width: Option<String>,
+    canonical_link: Option<String>,
+    custom_data: Option<String>,
+    tags: Vec<Tag>,
+    content: Box<RawValue>,
+}
+
+impl Piece {
+    fn hash(&self) -> SourceHash {
+        let written = Written {
+            title: &self.title,
+            slug: &self.slug,
+            date: self.date.clone(),
+            description: self.description.as_deref(),
+            cover_url: self.cover_url.as_deref(),
+            cover_alt: self.cover_alt.as_deref(),
+            canonical_link: self.canonical_link.as_deref(),
+            custom_data: self.custom_data.as_deref(),
+            labels: self.tags.iter().map(|tag| tag.label.as_str()).collect(),
+            content_hash: &fingerprint::of_content(self.content.get()),
+        };
+        written.hash()
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -140,7 +183,7 @@ struct Tag {
 #[derive(Debug, Deserialize)]
 struct Variant {
     id: String,
-    key: String,
+    key: VariantKey,
 }
 
 impl OnServer {
@@ -169,7 +212,6 @@ impl OnServer {
             token,
             base: base.as_str().trim_end_matches('/').to_owned(),
             environment: Environment::default(),
-            changed: Mutex::default(),
             tags: None,
         })
     }
@@ -182,6 +224,18 @@ impl OnServer {
         body: Option<&Value>,
         key: Option<&str>,
     ) -> Result<T, Trouble> {
+        self.request_if(method, path, body, key, None).await.map(|(answer, _)| answer)
+    }
+
+    /// The same of a version, by its entity tag; returns that of the answer, too.
+    async fn request_if<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        key: Option<&str>,
+        version: Option<&str>,
+    ) -> Result<(T, String), Trouble> {
         let base = &self.base;
         let mut request = Request::builder()
             .method(method)
@@ -190,6 +244,9 @@ impl OnServer {
             .header(USER_AGENT, concat!("galley-import/", env!("CARGO_PKG_VERSION")));
         if body.is_some() {
             request = request.header(CONTENT_TYPE, "application/json");
+        }
+        if let Some(version) = version {
+            request = request.header(IF_MATCH, version);
         }
         request = match key {
             Some(key) => request.header("idempotency-key", key),
@@ -216,7 +273,11 @@ impl OnServer {
         let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let after = after.and_then(|text| text.parse().ok()).map(Duration::from_secs);
         if status.is_success() {
-            return serde_json::from_slice(&bytes).map_err(|_| self.no_galley());
+            let version = head.headers.get(ETAG).and_then(|tag| tag.to_str().ok());
+            // An answer without a body is that of a change.
+            let text = if bytes.is_empty() { b"null" } else { &bytes[..] };
+            let answer = serde_json::from_slice(text).map_err(|_| self.no_galley())?;
+            return Ok((answer, version.unwrap_or_default().to_owned()));
         }
         let said = serde_json::from_slice::<Problem>(&bytes).map_or_else(
             |_| format!("it answered {status}: is that the address of a Galley server?"),
@@ -234,6 +295,7 @@ impl OnServer {
             | StatusCode::CONFLICT
             | StatusCode::PAYLOAD_TOO_LARGE
             | StatusCode::UNPROCESSABLE_ENTITY => Trouble::Final(Failure::Refused(said)),
+            StatusCode::PRECONDITION_FAILED => Trouble::Final(Failure::Stale),
             _ => Trouble::Final(Failure::Broken(broken())),
         })
     }
@@ -307,10 +369,6 @@ impl OnServer {
         }
     }
 
-    fn changed(&self) -> MutexGuard<'_, HashMap<ContentPieceId, String>> {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Has a tag for each of the labels.
     async fn make_tags(&mut self, labels: impl Iterator<Item = &TagLabel>) -> Result<(), Failure> {
         let mut tags = match self.tags.take() {
@@ -337,53 +395,120 @@ impl OnServer {
         Ok(())
     }
 
-    /// Makes pieces, in their order: together, or one after the other where one of them is refused.
-    async fn create(&self, pieces: &[&Prepared]) -> anyhow::Result<Vec<Kept>> {
-        let bodies: Vec<_> = pieces.iter().map(|one| self.new_piece(one)).collect();
+    /// Creates pieces, in their order: together, or one after the other where one of them is refused.
+    async fn create(&self, pieces: &[(&Prepared, Value)]) -> anyhow::Result<Vec<Kept>> {
+        let bodies: Vec<_> = pieces.iter().map(|(_, body)| body).collect();
         let created =
             |made: Made<ContentPieceId>| Kept { id: Some(made.id), outcome: Outcome::Created };
-        match self.post("/content-pieces/batch", &json!({"pieces": &bodies})).await {
+        match self.post("/content-pieces/batch", &json!({"pieces": bodies})).await {
             Ok(MadeTogether { pieces: made }) if made.len() == pieces.len() => {
                 return Ok(made.into_iter().map(created).collect());
             }
             Ok(_) => return Err(broken(failure(self.no_galley()))),
             Err(Failure::Broken(error)) => return Err(error),
-            Err(Failure::Refused(_)) => {}
+            Err(Failure::Refused(_) | Failure::Stale) => {}
         }
         let mut kept = Vec::with_capacity(pieces.len());
-        for (one, body) in pieces.iter().zip(&bodies) {
+        for (one, body) in pieces {
             kept.push(match self.post("/content-pieces", body).await {
                 Ok(made) => created(made),
-                Err(Failure::Refused(problem)) => one.refused(&problem),
-                Err(Failure::Broken(error)) => return Err(error),
+                Err(failure) => not_kept(one, failure)?,
             });
         }
         Ok(kept)
     }
 
-    fn new_piece(&self, one: &Prepared) -> Value {
+    fn new_piece(
+        &self,
+        one: &Prepared,
+        group: ContentGroupId,
+        members: &[WorkspaceMemberId],
+    ) -> Value {
         let mut body = self.fields(one);
         body["filename"] = one.document.name.as_str().into();
-        body["contentGroupId"] = one.group.to_string().into();
-        body["members"] = one.members.iter().map(ToString::to_string).collect();
+        body["contentGroupId"] = group.to_string().into();
+        body["members"] = members.iter().map(ToString::to_string).collect();
         body
     }
 
-    async fn update(&self, one: &Prepared, id: ContentPieceId) -> anyhow::Result<Kept> {
+    async fn update(
+        &self,
+        one: &Prepared,
+        id: ContentPieceId,
+        version: Option<&str>,
+        group: Option<ContentGroupId>,
+    ) -> anyhow::Result<Kept> {
         let mut body = self.fields(one);
         body["id"] = id.to_string().into();
         if let Some(variant) = &one.variant {
             body["variant"] = variant.as_str().into();
         }
-        match self.put::<Piece>("/content-pieces", &body).await {
-            Ok(piece) => {
-                let before = self.changed().insert(id, piece.updated_at.clone());
-                let unchanged = before.as_ref() == Some(&piece.updated_at);
-                let outcome = if unchanged { Outcome::Unchanged } else { Outcome::Updated };
-                Ok(Kept { id: Some(id), outcome })
-            }
-            Err(Failure::Refused(problem)) => Ok(one.refused(&problem)),
+        if let Some(group) = group {
+            body["contentGroupId"] = group.to_string().into();
+        }
+        let put = || self.request_if(Method::PUT, "/content-pieces", Some(&body), None, version);
+        match self.patiently(put).await {
+            Ok::<(IgnoredAny, _), _>(_) => Ok(Kept { id: Some(id), outcome: Outcome::Updated }),
+            Err(failure) => not_kept(one, failure),
+        }
+    }
+
+    /// Notes the sources of what was kept.
+    async fn note(&self, documents: &[Prepared], kept: &[Kept]) -> anyhow::Result<()> {
+        let source = |(one, kept): (&Prepared, &Kept)| {
+            let id = kept.id.filter(|_| kept.outcome != Outcome::Conflict)?;
+            Some(json!({
+                "contentPieceId": id.to_string(),
+                "variant": one.variant.as_ref().map(VariantKey::as_str),
+                "sourceHash": one.source.source_hash.as_str(),
+                "importedHash": one.source.imported_hash.as_str(),
+            }))
+        };
+        let sources: Vec<Value> = documents.iter().zip(kept).filter_map(source).collect();
+        if sources.is_empty() {
+            return Ok(());
+        }
+        let body = json!({"sources": sources});
+        match self.put::<IgnoredAny>("/content-pieces/sources", &body).await {
+            // A piece was deleted meanwhile. What is not noted now is noted by the next import.
+            Ok(_) | Err(Failure::Refused(_) | Failure::Stale) => Ok(()),
             Err(Failure::Broken(error)) => Err(error),
+        }
+    }
+
+    /// Reads the present state of a piece, or of a piece in a variant.
+    async fn current_piece(
+        &self,
+        id: ContentPieceId,
+        variant: Option<&VariantKey>,
+    ) -> anyhow::Result<Option<CurrentPiece>> {
+        let Some((piece, version)) = self.read_piece(id, None).await? else { return Ok(None) };
+        let hash = piece.hash();
+        let Some(variant) = variant else {
+            let cover_width = piece.cover_width;
+            return Ok(Some(CurrentPiece { hash, cover_width, version, is_as_piece: true }));
+        };
+        let Some((piece, version)) = self.read_piece(id, Some(variant)).await? else {
+            return Ok(None);
+        };
+        let in_variant = piece.hash();
+        let is_as_piece = in_variant == hash;
+        let cover_width = piece.cover_width;
+        Ok(Some(CurrentPiece { hash: in_variant, cover_width, version, is_as_piece }))
+    }
+
+    async fn read_piece(
+        &self,
+        id: ContentPieceId,
+        variant: Option<&VariantKey>,
+    ) -> anyhow::Result<Option<(Piece, String)>> {
+        let variant = variant.map(|key| format!("&variant={}", key.as_str())).unwrap_or_default();
+        let path = format!("/content-pieces?id={id}&content=true&contentFormat=json{variant}");
+        let get = || self.request_if(Method::GET, &path, None, None, None);
+        match self.patiently(get).await {
+            Ok(found) => Ok(Some(found)),
+            Err(Failure::Broken(error)) => Err(error),
+            Err(Failure::Refused(_) | Failure::Stale) => Ok(None),
         }
     }
 
@@ -425,9 +550,19 @@ fn failure(trouble: Trouble) -> Failure {
     }
 }
 
+/// The result of a document that was not kept, unless nothing else would be either.
+fn not_kept(one: &Prepared, failure: Failure) -> anyhow::Result<Kept> {
+    match failure {
+        Failure::Refused(problem) => Ok(one.refused(&problem)),
+        Failure::Stale => Ok(Kept { id: None, outcome: Outcome::Conflict }),
+        Failure::Broken(error) => Err(error),
+    }
+}
+
 fn broken(failure: Failure) -> anyhow::Error {
     match failure {
         Failure::Refused(problem) => anyhow::anyhow!(problem),
+        Failure::Stale => anyhow::anyhow!("it was changed meanwhile"),
         Failure::Broken(error) => error,
     }
 }
@@ -454,6 +589,22 @@ impl Problem {
     }
 }
 
+impl OnServer {
+    async fn list_children(&self, parent: Option<ContentGroupId>) -> Result<Vec<Group>, Failure> {
+        let ancestor = parent.map(|parent| format!("ancestor={parent}&")).unwrap_or_default();
+        let path = format!("/content-groups/list?{ancestor}");
+        self.list(&path, PAGE, |group: &Group| format!("&lastId={}", group.id)).await
+    }
+
+    async fn children(
+        &self,
+        parent: Option<ContentGroupId>,
+    ) -> anyhow::Result<group_path::Children> {
+        let groups = self.list_children(parent).await.map_err(broken)?;
+        Ok(groups.into_iter().map(|group| (group.id, group.name)).collect())
+    }
+}
+
 impl Place for OnServer {
     /// Small enough for others' requests to come between.
     const BATCH: usize = 8;
@@ -470,13 +621,11 @@ impl Place for OnServer {
             let found = self.get::<Group>(&path).await.map_err(broken);
             return Ok(found.with_context(|| format!("the content group {id}"))?.id);
         }
-        let cursor = |group: &Group| format!("&lastId={}", group.id);
-        let top = self.list("/content-groups/list?", PAGE, cursor).await.map_err(broken)?;
-        if let Some(group) = top.iter().find(|group| group.name == wanted) {
-            return Ok(group.id);
-        }
-        let names: Vec<_> = top.iter().map(|group| group.name.as_str()).collect();
-        bail!("there is no content group {wanted:?} at the top; there are {names:?}")
+        group_path::existing(async |parent| self.children(parent).await, wanted).await
+    }
+
+    async fn find_path(&self, path: &str) -> anyhow::Result<Option<ContentGroupId>> {
+        group_path::find(async |parent| self.children(parent).await, path).await
     }
 
     async fn pieces(
@@ -484,17 +633,16 @@ impl Place for OnServer {
         group: ContentGroupId,
         subtree: bool,
     ) -> anyhow::Result<Vec<KnownPiece>> {
-        let path = format!("/content-pieces/list?contentGroupId={group}&subtree={subtree}&");
-        let cursor = |piece: &Piece| {
-            let order = percent_encoding::utf8_percent_encode(
-                &piece.order,
-                percent_encoding::NON_ALPHANUMERIC,
-            );
-            format!("&lastOrder={order}")
+        let path = format!("/content-pieces/sources?contentGroupId={group}&subtree={subtree}&");
+        let cursor = |piece: &KnownBody| format!("&lastId={}", piece.id);
+        let pieces = self.list(&path, PAGE, cursor).await.map_err(broken)?;
+        let known = |KnownBody { id, filename, sources }: KnownBody| {
+            let sources = sources.into_iter().map(|source| {
+                let NotedBody { variant, source_hash, imported_hash } = source;
+                (variant, ImportSource { source_hash, imported_hash })
+            });
+            KnownPiece { id, source: filename, sources: sources.collect() }
         };
-        let pieces = self.list(&path, PIECES_PAGE, cursor).await.map_err(broken)?;
-        *self.changed() = pieces.iter().map(|piece| (piece.id, piece.updated_at.clone())).collect();
-        let known = |piece: Piece| KnownPiece { id: piece.id, source: piece.filename };
         Ok(pieces.into_iter().map(known).collect())
     }
 
@@ -511,54 +659,72 @@ impl Place for OnServer {
         Ok(people)
     }
 
+    async fn variants(&self) -> anyhow::Result<Vec<VariantKey>> {
+        let cursor = |variant: &Variant| format!("&lastId={}", variant.id);
+        let there = self.list("/variants/list?", PAGE, cursor).await.map_err(broken)?;
+        Ok(there.into_iter().map(|variant| variant.key).collect())
+    }
+
+    async fn current(
+        &self,
+        wanted: &[(ContentPieceId, Option<VariantKey>)],
+    ) -> anyhow::Result<Vec<Option<CurrentPiece>>> {
+        let reads = wanted.iter().map(|(id, variant)| self.current_piece(*id, variant.as_ref()));
+        stream::iter(reads).buffered(IN_FLIGHT).try_collect().await
+    }
+
     async fn group(
         &self,
-        parent: ContentGroupId,
+        parent: Option<ContentGroupId>,
         name: &ContentGroupName,
     ) -> Result<ContentGroupId, Failure> {
-        let path = format!("/content-groups/list?ancestor={parent}&");
-        let children =
-            self.list(&path, PAGE, |group: &Group| format!("&lastId={}", group.id)).await?;
+        let children = self.list_children(parent).await?;
         if let Some(found) = children.into_iter().find(|child| child.name == name.as_str()) {
             return Ok(found.id);
         }
-        let body = json!({"name": name.as_str(), "ancestor": parent.to_string()});
+        let parent = parent.map(|parent| parent.to_string());
+        let body = json!({"name": name.as_str(), "ancestor": parent});
         Ok(self.post::<Made<ContentGroupId>>("/content-groups", &body).await?.id)
     }
 
     async fn variant(&self, key: &VariantKey, label: &VariantLabel) -> Result<(), Failure> {
-        let cursor = |variant: &Variant| format!("&lastId={}", variant.id);
-        let there = self.list("/variants/list?", PAGE, cursor).await?;
-        if !there.iter().any(|variant| variant.key == key.as_str()) {
-            let body = json!({"key": key.as_str(), "label": label.as_str()});
-            self.post::<Value>("/variants", &body).await?;
-        }
-        Ok(())
+        let body = json!({"key": key.as_str(), "label": label.as_str()});
+        self.post::<Value>("/variants", &body).await.map(drop)
     }
 
     async fn keep(&mut self, documents: Vec<Prepared>) -> anyhow::Result<Vec<Kept>> {
-        self.make_tags(documents.iter().flat_map(|one| &one.labels)).await.map_err(broken)?;
+        let changes = documents.iter().filter(|one| !matches!(one.task, Task::Note { .. }));
+        self.make_tags(changes.flat_map(|one| &one.labels)).await.map_err(broken)?;
         let this = &*self;
         let (mut places, mut new, mut updates) = (Vec::new(), Vec::new(), Vec::new());
+        let mut done: Vec<(usize, Kept)> = Vec::with_capacity(documents.len());
         for (place, one) in documents.iter().enumerate() {
-            match one.known {
-                Some(id) => updates.push((place, one, id)),
-                None => {
+            match &one.task {
+                Task::Create { group, members } => {
                     places.push(place);
-                    new.push(one);
+                    new.push((one, this.new_piece(one, *group, members)));
+                }
+                Task::Update { id, version, group } => {
+                    updates.push((place, one, id, version, group));
+                }
+                Task::Note { id } => {
+                    done.push((place, Kept { id: Some(*id), outcome: Outcome::Unchanged }));
                 }
             }
         }
-        let updates = updates.into_iter().map(async |(place, one, id)| {
-            Ok::<_, anyhow::Error>((place, this.update(one, id).await?))
+        let updates = updates.into_iter().map(async |(place, one, id, version, group)| {
+            let kept = this.update(one, *id, version.as_deref(), *group).await?;
+            Ok::<_, anyhow::Error>((place, kept))
         });
         let updates = stream::iter(updates).buffer_unordered(IN_FLIGHT);
-        let mut done: Vec<(usize, Kept)> = updates.try_collect().await?;
+        done.extend(updates.try_collect::<Vec<_>>().await?);
         if !new.is_empty() {
             done.extend(places.into_iter().zip(this.create(&new).await?));
         }
         done.sort_unstable_by_key(|(place, _)| *place);
-        Ok(done.into_iter().map(|(_, kept)| kept).collect())
+        let kept: Vec<_> = done.into_iter().map(|(_, kept)| kept).collect();
+        this.note(&documents, &kept).await?;
+        Ok(kept)
     }
 
     async fn close(self) {}

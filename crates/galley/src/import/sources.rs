@@ -36,6 +36,8 @@ pub(super) struct SourceFile {
 pub(super) struct Found {
     /// Sorted by name within each source; those in the first language come first.
     pub(super) files: Vec<SourceFile>,
+    /// Files in folders that are no documents, each with a name of its kind.
+    pub(super) left_behind: Vec<(String, String)>,
     /// Folders that can't be read.
     pub(super) problems: Vec<String>,
 }
@@ -105,11 +107,18 @@ fn find_below(folder: &Path, own: &OwnFiles, found: &mut Found) {
                 }
             }
             Ok(entry) if entry.file_type().is_file() => {
-                let Some(kind) = kind_by_itself(entry.path()) else { continue };
                 let below = entry.path().strip_prefix(folder).unwrap_or(entry.path());
                 let parts: Vec<_> =
                     below.components().map(|part| part.as_os_str().to_string_lossy()).collect();
                 let name = parts.join("/");
+                let Some(kind) = kind_by_itself(entry.path()) else {
+                    let what = match extension(entry.path()).as_str() {
+                        "" => "files without an extension".to_owned(),
+                        extension => format!("*.{extension} files"),
+                    };
+                    found.left_behind.push((name, what));
+                    continue;
+                };
                 found.files.push(SourceFile {
                     path: entry.into_path(),
                     name,
@@ -181,7 +190,7 @@ fn split_language(name: &str, languages: &[String]) -> (String, Option<String>) 
 /// Two files of one name would be one piece: the second is left out.
 fn refuse_repeats(found: &mut Found) {
     let mut names = HashSet::new();
-    let Found { files, problems } = found;
+    let Found { files, problems, .. } = found;
     files.retain(|file| {
         let first = names.insert((file.name.clone(), file.language.clone()));
         if !first {

@@ -14,7 +14,8 @@ use quick_xml::{Reader, XmlVersion};
 use serde_json::{Map, Value};
 
 use super::autop;
-use super::raw::{Body, Raw};
+use super::findings::Finding;
+use super::raw::{Body, Raw, State};
 
 /// The most text of one post.
 const POST_MAX: usize = 32 * 1024 * 1024;
@@ -57,7 +58,7 @@ pub(super) enum Found {
     Count(u64),
     Post(Box<Raw>),
     /// One that is left out, and why: counted, as that may be meant.
-    LeftOut(String),
+    LeftOut(Finding),
     /// What can't be read, with its line.
     Problem(usize, String),
 }
@@ -272,6 +273,10 @@ impl Item {
     }
 }
 
+fn left_out(what: &str) -> Found {
+    Found::LeftOut(Finding::left_out(what))
+}
+
 fn post(site: &Site, item: Item) -> Found {
     if let Some((line, problem)) = item.problem {
         return Found::Problem(line, problem);
@@ -279,19 +284,19 @@ fn post(site: &Site, item: Item) -> Found {
     let kind = item.text("wp:post_type").to_owned();
     match (kind.as_str(), item.text("wp:status")) {
         ("attachment", _) => {
-            return Found::LeftOut("attachments (links to them stay as they are)".to_owned());
+            return left_out("attachments (links to them stay as they are)");
         }
         ("post" | "page", status @ ("trash" | "auto-draft" | "inherit")) => {
-            return Found::LeftOut(format!("{kind}s of the status {status}"));
+            return left_out(&format!("{kind}s of the status {status}"));
         }
         ("post" | "page", _) => {}
-        (other, _) => return Found::LeftOut(format!("items of the type {other:?}")),
+        (other, _) => return left_out(&format!("items of the type {other}")),
     }
     let id = item.text("wp:post_id");
     if id.is_empty() {
         return Found::Problem(item.line, "an item has no wp:post_id".to_owned());
     }
-    let mut guesses = Vec::new();
+    let mut findings = Vec::new();
     let (mut rest, mut tags) = (Map::new(), Vec::new());
     for term in &item.categories {
         let name = term.name.trim().to_owned();
@@ -309,17 +314,24 @@ fn post(site: &Site, item: Item) -> Found {
         }
     }
     let status = item.text("wp:status");
-    let draft = status != "publish";
+    let is_protected = !item.text("wp:post_password").is_empty();
+    let state = match status {
+        "publish" if is_protected => State::PasswordProtected,
+        "publish" => State::Published,
+        "future" => State::Scheduled,
+        "private" => State::Private,
+        _ => State::Draft,
+    };
     let mut keep = |name: &str, value: &str| {
         if !value.is_empty() {
             rest.insert(name.to_owned(), Value::from(value));
         }
     };
     keep("type", if kind == "page" { "page" } else { "" });
-    keep("status", if draft { status } else { "" });
+    keep("status", if status == "publish" { "" } else { status });
     keep("link", item.text("link"));
     keep("parent", item.text("wp:post_parent").trim_start_matches('0'));
-    keep("password", if item.text("wp:post_password").is_empty() { "" } else { "yes" });
+    keep("password", if is_protected { "yes" } else { "" });
     keep("sticky", item.text("wp:is_sticky").trim_start_matches('0'));
     let login = item.text("dc:creator");
     let author = site.authors.get(login).map_or(login, String::as_str).to_owned();
@@ -328,7 +340,7 @@ fn post(site: &Site, item: Item) -> Found {
         rest.insert("authors".to_owned(), Value::from(authors.clone()));
     }
     if item.comments > 0 {
-        guesses.push("comments, which are not kept");
+        findings.push(Finding::left_out("comments").times(item.comments));
     }
     let date = [item.text("wp:post_date_gmt"), item.text("wp:post_date")];
     // What was never published has a date of zeros.
@@ -342,7 +354,7 @@ fn post(site: &Site, item: Item) -> Found {
     let content = item.texts.get("content:encoded").map_or("", String::as_str);
     let (html, shortcodes) = html(content);
     if shortcodes {
-        guesses.push("shortcodes ([like this]), kept as text");
+        findings.push(Finding::dangling("texts with shortcodes ([like this])"));
     }
     let excerpt = item.text("excerpt:encoded").to_owned();
     Found::Post(Box::new(Raw {
@@ -355,10 +367,10 @@ fn post(site: &Site, item: Item) -> Found {
         canonical: item.meta("_yoast_wpseo_canonical").map(ToOwned::to_owned),
         tags,
         authors,
-        draft,
+        state,
         rest,
         body: Body::Html(html),
-        guesses,
+        findings,
         ..Raw::default()
     }))
 }

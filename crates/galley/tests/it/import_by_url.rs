@@ -164,7 +164,7 @@ on_both_engines! {
         let program = Program::serve(&store, free_port());
         let flags = ["--groups", "--variants", "en,de", "--tag", "all"];
         let first = run(import(&program, &folder).args(flags));
-        assert_eq!(summary(&first), "600 imported, 60 updated, 0 unchanged, 1 with problems", "{first:?}");
+        assert_eq!(summary(&first), "600 imported, 60 updated, 0 unchanged, 0 with conflicts, 1 with problems", "{first:?}");
         assert_eq!(first.status.code(), Some(1));
         let pieces = program.pieces("").await;
         for year in ["2000/", "2001/", "2002/"] {
@@ -176,15 +176,15 @@ on_both_engines! {
         assert!(longest < 24, "{longest}");
         let event = last_event(&program).await;
         let again = run(import(&program, &folder).args(flags));
-        assert_eq!(summary(&again), "0 imported, 0 updated, 660 unchanged, 1 with problems");
+        assert_eq!(summary(&again), "0 imported, 0 updated, 660 unchanged, 0 with conflicts, 1 with problems");
         let direct = run(galley(&store).arg("import").arg(&folder).args(flags));
-        assert_eq!(summary(&direct), "0 imported, 0 updated, 660 unchanged, 1 with problems");
+        assert_eq!(summary(&direct), "0 imported, 0 updated, 660 unchanged, 0 with conflicts, 1 with problems");
         assert_eq!(last_event(&program).await, event, "nothing was changed");
         write(&folder.join("2001/0001.md"), "---\ntitle: Other\n---\nOther\n");
         let dry = run(import(&program, &folder).args(flags).arg("--dry-run"));
-        assert_eq!(summary(&dry), "0 would be imported, 660 are there already, 1 with problems");
+        assert_eq!(summary(&dry), "0 would be imported, 1 updated, 659 unchanged, 0 with conflicts, 1 with problems");
         let changed = run(import(&program, &folder).args(flags));
-        assert_eq!(summary(&changed), "0 imported, 1 updated, 659 unchanged, 1 with problems");
+        assert_eq!(summary(&changed), "0 imported, 1 updated, 659 unchanged, 0 with conflicts, 1 with problems");
         assert_eq!(program.get("/tags/list").await.as_array().unwrap().len(), 9, "each made once");
     }
 
@@ -192,10 +192,10 @@ on_both_engines! {
         let Some(posts) = corpus() else { return };
         let program = Program::serve(&store, free_port());
         let first = run(&mut import(&program, &posts));
-        assert_eq!(summary(&first), "112 imported, 0 updated, 0 unchanged, 0 with problems", "{first:?}");
+        assert_eq!(summary(&first), "112 imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems", "{first:?}");
         let event = last_event(&program).await;
         let direct = run(galley(&store).arg("import").arg(&posts));
-        assert_eq!(summary(&direct), "0 imported, 0 updated, 112 unchanged, 0 with problems");
+        assert_eq!(summary(&direct), "0 imported, 0 updated, 112 unchanged, 0 with conflicts, 0 with problems");
         assert_eq!(last_event(&program).await, event, "the same trees, tags, dates and slugs");
     }
 
@@ -217,7 +217,7 @@ on_both_engines! {
             program = Program::serve(&store, port);
         }
         let output = child.wait_with_output().unwrap();
-        assert_eq!(summary(&output), format!("{PIECES} imported, 0 updated, 0 unchanged, 0 with problems"), "{output:?}");
+        assert_eq!(summary(&output), format!("{PIECES} imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems"), "{output:?}");
         let names = names(&program.pieces("").await);
         assert_eq!(names.len(), PIECES, "each once");
         assert!(names.is_sorted(), "in order");

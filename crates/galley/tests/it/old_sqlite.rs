@@ -239,3 +239,52 @@ async fn an_import_reads_no_hard_link_to_its_own_database() {
     assert!(stderr(&named).contains("belongs to the database"), "{named:?}");
     assert_eq!(program.pieces("").await.len(), 2, "{said}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_command_writes_or_reads_through_a_link_to_the_database() {
+    let store = TestStore::sqlite();
+    let program = Program::serve(&store, free_port());
+    let group = program.group().await;
+    add_piece(&program, &group, 1).await;
+    let database = data_dir(&store).join("galley.db");
+    let folder = store.directory().join("repository");
+    std::fs::create_dir(&folder).unwrap();
+    for (number, link) in [".galley-export.unfinished", "piece-1.md.unfinished"].iter().enumerate()
+    {
+        let link = folder.join(link);
+        if number == 0 {
+            std::os::unix::fs::symlink(&database, &link).unwrap();
+        } else {
+            std::fs::hard_link(&database, &link).unwrap();
+        }
+        let output = run(galley(&store).arg("export").arg(&folder));
+        assert!(output.status.success(), "{output:?}");
+        let _ = std::fs::remove_file(&link);
+    }
+    std::fs::remove_file(folder.join(".galley-export")).unwrap();
+    std::fs::hard_link(&database, folder.join(".galley-export")).unwrap();
+    let output = run(galley(&store).arg("export").arg(&folder));
+    assert!(stderr(&output).contains("belongs to the database"), "{output:?}");
+    let backup = store.directory().join("a.backup");
+    let unfinished = store.directory().join("a.backup.unfinished");
+    std::fs::hard_link(&database, &unfinished).unwrap();
+    let output = run(galley(&store).arg("backup").arg(&backup));
+    assert!(stderr(&output).contains("is no file of its own"), "{output:?}");
+    std::fs::remove_file(&unfinished).unwrap();
+    let bundle = store.directory().join("bundle");
+    let exported = run(galley(&store).args(["export", "--format", "json"]).arg(&bundle));
+    assert!(exported.status.success(), "{exported:?}");
+    let piece = walk(&bundle.join("pieces")).into_iter().find(|path| path.is_file()).unwrap();
+    std::fs::remove_file(&piece).unwrap();
+    std::fs::hard_link(&database, &piece).unwrap();
+    let output = run(galley(&store).arg("import").arg(&bundle));
+    assert!(stderr(&output).contains("belongs to the database"), "{output:?}");
+    add_piece(&program, &group, 2).await;
+    assert_eq!(program.pieces("").await.len(), 2);
+}
+
+/// The files below a folder.
+fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}

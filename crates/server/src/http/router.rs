@@ -30,6 +30,8 @@ pub(crate) fn table() -> Endpoints {
         content_pieces::update::handle,
         content_pieces::delete::handle,
         content_pieces::list::handle,
+        content_pieces::sources::list::handle,
+        content_pieces::sources::update::handle,
         content_groups::get::handle,
         content_groups::create::handle,
         content_groups::update::handle,

@@ -8,6 +8,7 @@ mod authority;
 pub mod content_groups;
 pub mod content_pieces;
 pub mod deliveries;
+pub mod import_sources;
 pub mod invites;
 pub mod members;
 pub mod profile;

@@ -188,6 +188,40 @@ fn table(names: &Names) -> Vec<Bad> {
         add("POST", &path, one, 400, "validation", &["dryRun"]);
     }
 
+    let source = "{\"contentPieceId\":\"cp_x\",\"sourceHash\":\"a\",\"importedHash\":\"b\"}";
+    for (text, issues) in [
+        ("{}".to_owned(), &["sources"][..]),
+        ("{\"sources\":[]}".to_owned(), &["sources"]),
+        ("{\"sources\":{}}".to_owned(), &["sources"]),
+        (format!("{{\"sources\":[{}]}}", vec![source; 101].join(",")), &["sources"]),
+        ("{\"sources\":[{},1]}".to_owned(), &["sources[1]"]),
+        (
+            "{\"sources\":[{}]}".to_owned(),
+            &["sources[0].contentPieceId", "sources[0].sourceHash", "sources[0].importedHash"],
+        ),
+    ] {
+        add("PUT", "/content-pieces/sources", Body::Json(text), 400, "validation", issues);
+    }
+    for hash in ["\"\"", "1", "null", "\"a b\"", "\"\u{e9}\""] {
+        let text = source.replace("\"a\"", hash).replace("cp_x", id);
+        let text = format!("{{\"sources\":[{text}]}}");
+        let issues = &["sources[0].sourceHash"];
+        add("PUT", "/content-pieces/sources", Body::Json(text), 400, "validation", issues);
+    }
+    let text = format!("{{\"sources\":[{source}]}}");
+    let issues = &["sources[0].contentPieceId"];
+    add("PUT", "/content-pieces/sources", Body::Json(text), 400, "unknown_reference", issues);
+    let text = source.replace("cp_x", id).replacen('{', "{\"variant\":\"none\",", 1);
+    let text = format!("{{\"sources\":[{text}]}}");
+    let issues = &["sources[0].variant"];
+    add("PUT", "/content-pieces/sources", Body::Json(text), 400, "unknown_reference", issues);
+    for (query, issues) in
+        [("lastId=x", &["lastId"]), ("cursor=x", &["cursor"]), ("perPage=1001", &["perPage"])]
+    {
+        let path = format!("/content-pieces/sources?{query}");
+        add("GET", &path, Body::Json(String::new()), 400, "validation", issues);
+    }
+
     // Too long.
     for (name, length) in [
         ("title", 1_025),

@@ -29,6 +29,7 @@ mod edge;
 mod escalation;
 mod feed;
 mod idempotency;
+mod import_sources;
 mod invites;
 mod matrix;
 mod members;

@@ -41,6 +41,8 @@ fn row(method: &str, path: &str) -> Option<Row> {
         ("POST", "/content-pieces/batch") => row("contentPieces:write", 201, 201, 400, 201, 400),
         ("DELETE", "/content-pieces") => row("contentPieces:write", 204, 204, 404, 204, 404),
         ("GET", "/content-pieces/list") => row("contentPieces:read", 200, 200, 200, 200, 404),
+        ("GET", "/content-pieces/sources") => row("contentPieces:read", 200, 200, 200, 200, 200),
+        ("PUT", "/content-pieces/sources") => row("contentPieces:write", 204, 204, 400, 204, 400),
         ("GET", "/content-groups") => row("contentGroups:read", 200, 200, 404, 200, 404),
         ("PUT", "/content-groups") => row("contentGroups:write", 204, 204, 404, 204, 404),
         ("POST", "/content-groups") => row("contentGroups:write", 201, 201, 400, 201, 400),
@@ -196,6 +198,15 @@ async fn target(service: &Service, method: &str, route: &str, number: usize) -> 
             let variant = service.create("/variants", &variant).await;
             let path = format!("{route}?contentGroupId={group}&variant={variant}");
             return Target { path, body: None };
+        }
+        "/content-pieces/sources" if method == "GET" => {
+            return Target { path: format!("{route}?contentGroupId={group}"), body: None };
+        }
+        "/content-pieces/sources" => {
+            let id = service.create("/content-pieces", &piece).await;
+            let source = json!({"contentPieceId": id, "sourceHash": name, "importedHash": name});
+            let body = json!({"sources": [source]});
+            return Target { path: route.to_owned(), body: Some(body) };
         }
         "/webhooks/test" | "/webhooks/recover" | "/webhooks/deliveries" => {
             let id = service.create("/webhooks", &webhook).await;
@@ -504,7 +515,14 @@ on_both_engines! {
             send("POST", "/content-pieces/batch", json!({"pieces": [service.piece("first"), second]}))
         };
         let shown = |id: &str| json!({"id": id, "name": "as a GET gave it"});
+        let my_piece = service.create("/content-pieces", &service.piece("mine")).await;
+        let source = |piece: &str, variant: Option<&str>| {
+            let source = json!({"contentPieceId": piece, "variant": variant, "sourceHash": "a", "importedHash": "b"});
+            send("PUT", "/content-pieces/sources", json!({"sources": [source]}))
+        };
         let requests = vec![
+            source(&piece, None),
+            source(&my_piece, Some(&variant)),
             batch("contentGroupId", json!(group)),
             batch("tags", json!([tag])),
             batch("tags", json!([shown(&tag)])),
@@ -533,6 +551,7 @@ on_both_engines! {
             get(format!("/content-pieces?id={mine}&variant={variant}")),
             get(format!("/content-pieces/list?variant={variant}")),
             get(format!("/content-pieces/list?tagId={tag}")),
+            get(format!("/content-pieces/sources?contentGroupId={group}")),
             get(format!("/content-pieces/list?contentGroupId={group}")),
             get(format!("/content-pieces/list?contentGroupId={group}&subtree=true")),
             get(format!("/content-groups/list?ancestor={group}")),
@@ -695,6 +714,10 @@ on_both_engines! {
                     "/content-pieces/batch" => {
                         let piece = &resolved(schema)["properties"]["pieces"]["items"];
                         (&mut body["pieces"][0], names_of(piece))
+                    }
+                    "/content-pieces/sources" => {
+                        let source = &resolved(schema)["properties"]["sources"]["items"];
+                        (&mut body["sources"][0], names_of(source))
                     }
                     _ => (body, names_of(schema)),
                 };

@@ -4,6 +4,7 @@
 use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
 use galley_domain::content_piece::{ContentPiece, Slug, Title};
 use galley_domain::event::Occurrence;
+use galley_domain::import_source::{ImportSource, SourceHash};
 use galley_domain::tag::{Color, Tag, TagLabel};
 use galley_domain::text::ShortText;
 use galley_domain::variant::{
@@ -13,6 +14,7 @@ use galley_domain::{ContentGroupId, EventId, TagId, VariantId, WorkspaceId, Work
 use galley_storage::content_piece_list::{self, ListQuery, Sort, SortKey};
 use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
+use galley_storage::import_sources::{self, SourceOf};
 use galley_storage::ordering::{self, Place};
 use galley_storage::{
     ChangeStatement, Database, DatabaseUrl, Error, Options, Role, StatementLog, Tx, WriteTx,
@@ -239,6 +241,24 @@ async fn in_variant(
     // In French there is but a title, so that the piece's own slug and tag are found.
     lists(tx, open, own_tag, Some(french.id)).await?;
 
+    let source = |hash: &str, variant| SourceOf {
+        piece: piece.id,
+        variant,
+        source: ImportSource {
+            source_hash: SourceHash::parse(hash).unwrap(),
+            imported_hash: SourceHash::parse("imported").unwrap(),
+        },
+    };
+    let sources = [source("a", None), source("b", Some(french.id))];
+    for one in [source("first", None), source("first", Some(french.id))].iter().chain(&sources) {
+        import_sources::save(tx, workspace, one).await?;
+    }
+    let elsewhere = WorkspaceId::new(1);
+    assert_eq!(import_sources::list(tx, elsewhere, &[piece.id]).await?, []);
+    let mut listed = import_sources::list(tx, workspace, &[piece.id]).await?;
+    listed.sort_by_key(|one| one.variant);
+    assert_eq!(listed, sources);
+
     let before = version().await?;
     content_pieces::remove_member(tx, workspace, member).await?;
     assert_eq!(version().await?, before + 1);
@@ -258,6 +278,7 @@ async fn in_variant(
     assert!(!deleted.await?, "it went with its variant");
     assert!(variants::delete(tx, workspace, french.id).await?);
     assert_eq!(version().await?, before + 4);
+    assert_eq!(import_sources::list(tx, workspace, &[piece.id]).await?, sources[..1]);
     assert_eq!(find(french.id).await?, None);
     Box::pin(spreads(tx, open)).await
 }

@@ -9,6 +9,7 @@ use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKe
 use galley_storage::content_pieces::{self, View};
 
 use super::format::{Format, FormatParameters};
+use super::groups::Groups;
 use super::schema::ListParameters;
 use crate::http::actor::{Actor, ReadContentPieces};
 use crate::http::app::App;
@@ -21,9 +22,6 @@ use crate::http::query::{Id, Query};
 use crate::http::response;
 use crate::operations::{Scope, variants};
 use crate::representation::content_piece::{ContentPieceBody, Referenced};
-
-/// How many groups one request names at the most.
-const GROUPS_MAX: usize = 100;
 
 /// List content pieces
 ///
@@ -117,23 +115,11 @@ enum Start {
 impl Asked {
     fn read(query: &mut Query) -> Self {
         let sort = read_sort(query);
-        let texts: Vec<String> =
-            query.all("contentGroupId").iter().map(|&value| value.to_owned()).collect();
-        let named: Vec<&str> = texts
-            .iter()
-            .flat_map(|text| text.split(','))
-            .map(str::trim)
-            .filter(|id| !id.is_empty())
-            .collect();
-        if named.len() > GROUPS_MAX {
-            let message = format!("must name at most {GROUPS_MAX} groups");
-            query.refuse("contentGroupId", &Invalid::new("too_long", message));
-        }
-        let groups: Vec<_> = named.iter().filter_map(|id| id.parse().ok()).collect();
+        let groups = Groups::read(query);
         let tag = query.text("tagId").map(|text| text.parse::<TagId>());
         Self {
-            names_nothing: (groups.is_empty() && !texts.is_empty()) || matches!(tag, Some(Err(_))),
-            groups: (!texts.is_empty()).then_some(groups),
+            names_nothing: groups.names_nothing || matches!(tag, Some(Err(_))),
+            groups: groups.ids,
             subtree: query.boolean("subtree"),
             slug: query.text("slug"),
             tag: tag.and_then(Result::ok),

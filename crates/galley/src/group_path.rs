@@ -1,0 +1,88 @@
+//! Content groups by their paths, such as `Published/Rust Blog`.
+
+use anyhow::{Context, bail};
+use galley_domain::{ContentGroupId, WorkspaceId};
+use galley_server::Error;
+use galley_storage::{Database, Tx, content_groups};
+
+/// More than a workspace has of groups.
+const ALL: i64 = 100_000;
+
+/// The children of a group, or the groups at the top, each with its name.
+pub(crate) type Children = Vec<(ContentGroupId, String)>;
+
+/// Finds the group of a path. A name may hold a `/` itself.
+pub(crate) async fn find(
+    children: impl AsyncFn(Option<ContentGroupId>) -> anyhow::Result<Children>,
+    path: &str,
+) -> anyhow::Result<Option<ContentGroupId>> {
+    let mut found = Vec::new();
+    let mut open = vec![(None, path)];
+    while let Some((parent, rest)) = open.pop() {
+        for (id, name) in children(parent).await? {
+            match rest.strip_prefix(name.as_str()) {
+                Some("") => found.push(id),
+                Some(below) => open.extend(below.strip_prefix('/').map(|rest| (Some(id), rest))),
+                None => {}
+            }
+        }
+    }
+    match found[..] {
+        [] => Ok(None),
+        [id] => Ok(Some(id)),
+        _ => {
+            let ids: Vec<_> = found.iter().map(ToString::to_string).collect();
+            bail!(
+                "{} content groups have the path {path}: name one by its id: {}",
+                ids.len(),
+                ids.join(", ")
+            )
+        }
+    }
+}
+
+/// Finds the group of a path, which must be there.
+pub(crate) async fn existing(
+    children: impl AsyncFn(Option<ContentGroupId>) -> anyhow::Result<Children>,
+    path: &str,
+) -> anyhow::Result<ContentGroupId> {
+    if let Some(id) = find(&children, path).await? {
+        return Ok(id);
+    }
+    let names: Vec<_> = children(None).await?.into_iter().map(|(_, name)| name).collect();
+    if names.is_empty() {
+        bail!("there is no content group {path}, and none at all");
+    }
+    bail!("there is no content group {path}; at the top there are: {}", names.join(", "))
+}
+
+/// Finds the group of an id or path in a database.
+pub(crate) async fn in_database(
+    database: &Database,
+    workspace: WorkspaceId,
+    wanted: &str,
+) -> anyhow::Result<ContentGroupId> {
+    if let Ok(id) = wanted.parse::<ContentGroupId>() {
+        let find = async move |tx: &Tx<'_>| {
+            Ok::<_, Error>(content_groups::existing(tx, workspace, &[id], None).await?)
+        };
+        let found = database.read("content_groups.existing", find).await?;
+        return found.into_iter().next().with_context(|| format!("there is no content group {id}"));
+    }
+    existing(children_in(database, workspace), wanted).await
+}
+
+/// Lists children in a database.
+pub(crate) fn children_in(
+    database: &Database,
+    workspace: WorkspaceId,
+) -> impl AsyncFn(Option<ContentGroupId>) -> anyhow::Result<Children> {
+    async move |parent| {
+        let read = async move |tx: &Tx<'_>| {
+            let children = content_groups::list_children(tx, workspace, parent, None, ALL, 0);
+            Ok::<_, Error>(children.await?)
+        };
+        let found = database.read("content_groups.list_children", read).await?;
+        Ok(found.into_iter().map(|group| (group.id, group.name.as_str().to_owned())).collect())
+    }
+}

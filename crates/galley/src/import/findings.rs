@@ -1,0 +1,279 @@
+//! Findings: what the report of an import says of its sources.
+
+use std::collections::{BTreeMap, HashSet};
+
+use galley_content::{Effect, Loss, Part, Tree};
+use serde::Serialize;
+
+/// The group of a finding in the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Group {
+    /// Not imported.
+    LeftOut,
+    /// Imported into a group of its own.
+    SetApart,
+    /// Not said by the source, and assumed.
+    Assumed,
+    /// Not said by the source.
+    Missing,
+    /// Part of the content, and not kept.
+    Lost,
+    /// Kept as it is, and of no use without the source.
+    Dangling,
+}
+
+impl Group {
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::LeftOut => "Left out",
+            Self::SetApart => "Not published, in groups of their own",
+            Self::Assumed => "Assumed",
+            Self::Missing => "Missing",
+            Self::Lost => "Lost from the contents",
+            Self::Dangling => "Kept in the contents as written; check them",
+        }
+    }
+}
+
+/// A finding in one source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Finding {
+    pub(super) group: Group,
+    /// The kind, in words that can be counted.
+    pub(super) what: String,
+    pub(super) count: u64,
+    /// The addresses or names concerned.
+    pub(super) details: Vec<String>,
+}
+
+impl Finding {
+    fn new(group: Group, what: impl Into<String>) -> Self {
+        Self { group, what: what.into(), count: 1, details: Vec::new() }
+    }
+
+    pub(super) fn assumed(what: &str) -> Self {
+        Self::new(Group::Assumed, what)
+    }
+
+    pub(super) fn missing(what: &str) -> Self {
+        Self::new(Group::Missing, what)
+    }
+
+    pub(super) fn left_out(what: impl Into<String>) -> Self {
+        Self::new(Group::LeftOut, what)
+    }
+
+    pub(super) fn set_apart(what: impl Into<String>) -> Self {
+        Self::new(Group::SetApart, what)
+    }
+
+    pub(super) fn dangling(what: &str) -> Self {
+        Self::new(Group::Dangling, what)
+    }
+
+    /// The same, so many times.
+    pub(super) fn times(self, count: usize) -> Self {
+        Self { count: count as u64, ..self }
+    }
+
+    /// Part of an HTML that the tree lacks.
+    pub(super) fn lost(loss: &Loss) -> Self {
+        let element = &loss.element;
+        let what = match (&loss.attribute, &loss.property) {
+            (_, Some(property)) => format!("{property} in the style of <{element}>"),
+            (Some(attribute), None) => format!("{attribute} of <{element}>"),
+            (None, None) if loss.effect == Effect::Unwrapped => {
+                format!("<{element}>, but for what is in it")
+            }
+            (None, None) => format!("<{element}>"),
+        };
+        Self { count: loss.count, ..Self::new(Group::Lost, what) }
+    }
+}
+
+const RELATIVE_IMAGES: &str = "images at relative addresses";
+const SOURCE_LINKS: &str = "links to other files of the source";
+const ANCHORS: &str = "links to anchors that are not in the piece";
+const FOOTNOTES: &str = "footnotes, which stay as text";
+const SHORTCODES: &str = "shortcodes or template tags, which stay as text";
+
+/// Finds what of a content is of no use without its source.
+pub(super) fn in_content(tree: &Tree, is_markdown: bool, findings: &mut Vec<Finding>) {
+    let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut anchors = Vec::new();
+    let mut headings = HashSet::new();
+    tree.visit_parts(|part| match part {
+        Part::Heading(text) => {
+            headings.insert(slug(&text));
+        }
+        Part::Image(src) if is_relative(&src) => {
+            found.entry(RELATIVE_IMAGES).or_default().push(src);
+        }
+        Part::Link(href) => match href.strip_prefix('#') {
+            Some("") => {}
+            Some(anchor) => anchors.push(anchor.to_owned()),
+            None if is_source_link(href) => {
+                found.entry(SOURCE_LINKS).or_default().push(href.to_owned());
+            }
+            None => {}
+        },
+        Part::Text(text) if is_markdown => {
+            found.entry(FOOTNOTES).or_default().extend(footnotes(text));
+            found.entry(SHORTCODES).or_default().extend(shortcodes(text));
+        }
+        Part::Image(_) | Part::Text(_) => {}
+    });
+    // A site makes anchors of headings.
+    anchors.retain(|anchor| !headings.contains(anchor));
+    found.insert(ANCHORS, anchors.into_iter().map(|anchor| format!("#{anchor}")).collect());
+    for (what, details) in found {
+        if !details.is_empty() {
+            let finding = Finding::dangling(what).times(details.len());
+            findings.push(Finding { details, ..finding });
+        }
+    }
+}
+
+/// Finds in a Markdown what has another form in the tree, and returns it without the ids of headings
+/// (`# Title {#id}`), which would be part of their texts.
+pub(super) fn in_markdown(text: &str, findings: &mut Vec<Finding>) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut fence: Option<&str> = None;
+    let (mut ids, mut notes) = (Vec::new(), 0);
+    for line in text.split_inclusive('\n') {
+        let start = line.trim_start_matches(' ');
+        let marker = ["```", "~~~"].into_iter().find(|marker| start.starts_with(marker));
+        match (fence, marker) {
+            (None, Some(marker)) => fence = Some(marker),
+            (Some(open), Some(marker)) if open == marker => fence = None,
+            (None, None) => {
+                notes += usize::from(start.starts_with("[^") && start.contains("]:"));
+                if let Some((title, id)) = heading_id(line) {
+                    ids.push(id.to_owned());
+                    kept.push_str(title);
+                    kept.push('\n');
+                    continue;
+                }
+            }
+            _ => {}
+        }
+        kept.push_str(line);
+    }
+    if !ids.is_empty() {
+        let finding = Finding::new(Group::Lost, "{#id} of headings").times(ids.len());
+        findings.push(Finding { details: ids, ..finding });
+    }
+    if notes > 0 {
+        let what = "links of footnotes, which become numbers and a list";
+        findings.push(Finding::new(Group::Lost, what).times(notes));
+    }
+    kept
+}
+
+/// Splits a heading such as `## Title {#id}`.
+fn heading_id(line: &str) -> Option<(&str, &str)> {
+    let is_heading = line.trim_start_matches(' ').starts_with('#');
+    let inner = line.trim_end().strip_suffix('}').filter(|_| is_heading)?;
+    let (title, id) = inner.rsplit_once("{#")?;
+    let is_id = !id.is_empty() && !id.contains(|c: char| c.is_whitespace() || "{}".contains(c));
+    (is_id && title.ends_with(char::is_whitespace)).then(|| (title.trim_end(), id))
+}
+
+/// The anchor that sites make of a heading.
+fn slug(heading: &str) -> String {
+    let mut slug = String::with_capacity(heading.len());
+    for c in heading.trim().chars().flat_map(char::to_lowercase) {
+        match c {
+            c if c.is_alphanumeric() || c == '_' || c == '-' => slug.push(c),
+            c if c.is_whitespace() => slug.push('-'),
+            _ => {}
+        }
+    }
+    slug
+}
+
+/// Returns whether an address is neither absolute nor from the site's root.
+fn is_relative(address: &str) -> bool {
+    let scheme = address.split(['/', '?', '#']).next().unwrap_or_default();
+    !address.starts_with('/') && !scheme.contains(':') && !address.is_empty()
+}
+
+/// Returns whether a link leads to a file of the source, such as `../a.md` or Zola's `@/a.md`.
+fn is_source_link(href: &str) -> bool {
+    let path = href.split(['?', '#']).next().unwrap_or_default();
+    let is_file = [".md", ".markdown", ".mdx"].iter().any(|end| path.ends_with(end));
+    href.starts_with("@/") || (is_file && is_relative(href))
+}
+
+/// References to footnotes, such as `[^1]`, and the notes themselves, `[^1]:`.
+fn footnotes(text: &str) -> impl Iterator<Item = String> {
+    text.match_indices("[^").filter_map(|(start, _)| {
+        let end = text[start..].find(']')?;
+        let name = &text[start + 2..start + end];
+        let is_name = !name.is_empty() && !name.contains(char::is_whitespace);
+        is_name.then(|| text[start..=start + end].to_owned())
+    })
+}
+
+/// Shortcodes of Zola and Hugo, and tags of Liquid: `{{ name(…) }}`, `{{< name >}}`, `{% name %}`.
+fn shortcodes(text: &str) -> impl Iterator<Item = String> {
+    ["{{", "{%"].into_iter().flat_map(|open| text.match_indices(open)).filter_map(
+        |(start, open)| {
+            let close = if open == "{{" { "}}" } else { "%}" };
+            let end = text[start..].find(close)?;
+            let inner = text[start + 2..start + end].trim_start_matches(['<', '%', '-', '/', ' ']);
+            let is_name = inner.starts_with(|c: char| c.is_ascii_alphabetic());
+            is_name.then(|| text[start..start + end + 2].to_owned())
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use galley_content::Limits;
+
+    use super::*;
+
+    fn found(markdown: &str) -> Vec<(String, Vec<String>)> {
+        let tree = Tree::from_markdown(markdown, &Limits::default()).unwrap();
+        let mut findings = Vec::new();
+        in_content(&tree, true, &mut findings);
+        findings.into_iter().map(|finding| (finding.what, finding.details)).collect()
+    }
+
+    fn one(what: &str, details: &[&str]) -> Vec<(String, Vec<String>)> {
+        vec![(what.to_owned(), details.iter().map(|&one| one.to_owned()).collect())]
+    }
+
+    #[test]
+    fn ids_of_headings_are_no_part_of_their_text() {
+        let text = "# One {#one}\n## Two \\{#two}\n```\n# Three {#three}\n```\n### Four{#four}\n# Five {# five}\n";
+        let mut findings = Vec::new();
+        let kept = in_markdown(text, &mut findings);
+        assert_eq!(kept, text.replacen(" {#one}", "", 1));
+        assert_eq!((findings.len(), &findings[0].details[..]), (1, &["one".to_owned()][..]));
+        findings.clear();
+        in_markdown("A[^1] b\n\n[^1]: Note\n```\n[^2]: no\n```\n", &mut findings);
+        assert_eq!((findings.len(), findings[0].count), (1, 1));
+    }
+
+    #[test]
+    fn contents_name_what_is_lost_without_their_source() {
+        let images =
+            "![a](img/a.png)\n\n![b](/b.png)\n\n![c](https://x.org/c.png)\n\n![d](./d.png)\n";
+        assert_eq!(found(images), one(RELATIVE_IMAGES, &["img/a.png", "./d.png"]));
+        let links = "[a](#the-end) [b](#gone) [c](#)\n\n## The **end**\n";
+        assert_eq!(found(links), one(ANCHORS, &["#gone"]));
+        let links = "[a](../b.md#x) [b](@/c.md) [c](https://x.org/d.md) [d](e/)\n";
+        assert_eq!(found(links), one(SOURCE_LINKS, &["../b.md#x", "@/c.md"]));
+        let notes = "One[^1] `[^2]` [^ 3] two[^4]\n\n[^1]: Note\n";
+        assert_eq!(found(notes), one(FOOTNOTES, &["[^4]"]));
+        let tags =
+            "{{ youtube(id=1) }} {{< figure >}} {% include a.html %} {{ 1 + 1 }} `{{ code() }}`\n";
+        assert_eq!(
+            found(tags),
+            one(SHORTCODES, &["{{ youtube(id=1) }}", "{{< figure >}}", "{% include a.html %}"])
+        );
+    }
+}

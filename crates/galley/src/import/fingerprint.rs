@@ -1,0 +1,97 @@
+//! Hashes of sources and pieces, by which an import tells what has changed since the one before.
+
+use std::fmt::Write;
+
+use galley_content::Tree;
+use galley_domain::content_piece::{CustomData, Description};
+use galley_domain::import_source::SourceHash;
+use galley_domain::text::{ShortText, WebReference};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::raw::Document;
+
+/// The characters of a hash.
+const LENGTH: usize = 32;
+
+/// The parts of a piece that an import writes, the width of its cover aside: that is written only where
+/// the source has one.
+#[derive(Debug)]
+pub(super) struct Written<'a> {
+    pub(super) title: &'a str,
+    pub(super) slug: &'a str,
+    pub(super) date: Option<String>,
+    pub(super) description: Option<&'a str>,
+    pub(super) cover_url: Option<&'a str>,
+    pub(super) cover_alt: Option<&'a str>,
+    pub(super) canonical_link: Option<&'a str>,
+    pub(super) custom_data: Option<&'a str>,
+    pub(super) labels: Vec<&'a str>,
+    /// The hash of the tree's JSON.
+    pub(super) content_hash: &'a str,
+}
+
+impl<'a> Written<'a> {
+    /// The piece that a document is imported as.
+    pub(super) fn of(document: &'a Document, labels: Vec<&'a str>) -> Self {
+        Self {
+            title: document.title.as_str(),
+            slug: document.slug.as_str(),
+            date: document.date.map(|date| date.to_string()),
+            description: document.description.as_ref().map(Description::as_str),
+            cover_url: document.cover_url.as_ref().map(WebReference::as_str),
+            cover_alt: document.cover_alt.as_ref().map(ShortText::as_str),
+            canonical_link: document.canonical_link.as_ref().map(WebReference::as_str),
+            custom_data: document.custom_data.as_ref().map(CustomData::as_str),
+            labels,
+            content_hash: &document.content_hash,
+        }
+    }
+
+    pub(super) fn hash(&self) -> SourceHash {
+        let written = json!([
+            self.title,
+            self.slug,
+            self.date,
+            self.description,
+            self.cover_url,
+            self.cover_alt,
+            self.canonical_link,
+            self.custom_data,
+            self.labels,
+            self.content_hash,
+        ]);
+        SourceHash::from_stored(hash([written.to_string().as_str()]))
+    }
+}
+
+/// The hash of a source: of all that it says, and of the tags that every piece gets.
+pub(super) fn of_source<'d>(
+    document: &'d Document,
+    labels: impl Iterator<Item = &'d str>,
+) -> SourceHash {
+    let parts = std::iter::once(document.source_hash.as_str()).chain(labels);
+    SourceHash::from_stored(hash(parts))
+}
+
+/// The hash of a tree by its JSON, as this program writes it. One that can't be read has that of its text.
+pub(super) fn of_content(json: &str) -> String {
+    match Tree::from_json(json) {
+        Ok(tree) => hash([tree.to_json().as_str()]),
+        Err(_) => hash([json]),
+    }
+}
+
+/// The first half of the SHA-256 of some texts, each behind its length.
+pub(super) fn hash<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
+    let mut sha256 = Sha256::new();
+    for text in texts {
+        sha256.update((text.len() as u64).to_be_bytes());
+        sha256.update(text);
+    }
+    let mut hex = String::with_capacity(LENGTH);
+    for byte in &sha256.finalize()[..LENGTH / 2] {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}

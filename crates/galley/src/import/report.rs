@@ -1,0 +1,150 @@
+//! The report of an import: the results, and all findings by kind.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use serde::Serialize;
+
+use super::findings::{Finding, Group};
+use super::place::Outcome;
+use crate::out::{plain, say};
+
+/// The results of an import so far.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    created: usize,
+    updated: usize,
+    unchanged: usize,
+    conflicts: Vec<String>,
+    problems: Vec<String>,
+    /// The kinds of findings, in the order in which they first came.
+    kinds: Vec<Kind>,
+    by_name: HashMap<(Group, String), usize>,
+}
+
+/// A kind of findings.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Kind {
+    group: Group,
+    what: String,
+    count: u64,
+    places: Vec<Occurrence>,
+}
+
+/// The findings of a kind in one source.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Occurrence {
+    source: String,
+    count: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    details: Vec<String>,
+}
+
+/// The report as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Whole<'a> {
+    dry_run: bool,
+    created: usize,
+    updated: usize,
+    unchanged: usize,
+    conflicts: &'a [String],
+    problems: &'a [String],
+    findings: &'a [Kind],
+}
+
+impl Report {
+    pub(super) fn new(problems: Vec<String>) -> Self {
+        Self { problems, ..Self::default() }
+    }
+
+    pub(super) fn add_problem(&mut self, problem: String) {
+        self.problems.push(problem);
+    }
+
+    pub(super) fn add(&mut self, source: &str, finding: Finding) {
+        let Finding { group, what, count, details } = finding;
+        let key = (group, what);
+        let place = match self.by_name.get(&key) {
+            Some(&place) => place,
+            None => {
+                let kind = Kind { group, what: key.1.clone(), count: 0, places: Vec::new() };
+                self.kinds.push(kind);
+                self.by_name.insert(key, self.kinds.len() - 1);
+                self.kinds.len() - 1
+            }
+        };
+        let kind = &mut self.kinds[place];
+        kind.count += count;
+        match kind.places.last_mut().filter(|last| last.source == source) {
+            Some(last) => {
+                last.count += count;
+                last.details.extend(details);
+            }
+            None => kind.places.push(Occurrence { source: source.to_owned(), count, details }),
+        }
+    }
+
+    /// Counts the outcome of a document.
+    pub(super) fn count(&mut self, place: &str, outcome: Outcome) {
+        match outcome {
+            Outcome::Created => self.created += 1,
+            Outcome::Updated => self.updated += 1,
+            Outcome::Unchanged => self.unchanged += 1,
+            Outcome::Conflict => self.conflicts.push(place.to_owned()),
+            Outcome::Refused(problem) => self.problems.push(problem),
+        }
+    }
+
+    /// Prints the results and the findings by kind, each with its first source. Problems make the exit
+    /// status 1.
+    pub(super) fn print(&mut self, dry_run: bool) -> ExitCode {
+        let Self { created, updated, unchanged, .. } = self;
+        let (conflicts, problems) = (self.conflicts.len(), self.problems.len());
+        let said = if dry_run { "would be imported" } else { "imported" };
+        say!(
+            "{created} {said}, {updated} updated, {unchanged} unchanged, {conflicts} with conflicts, \
+             {problems} with problems"
+        );
+        self.kinds.sort_by_key(|kind| (kind.group, std::cmp::Reverse(kind.count)));
+        let mut group = None;
+        for kind in &self.kinds {
+            if group.replace(kind.group) != Some(kind.group) {
+                say!("{}:", kind.group.title());
+            }
+            let first = kind.places.first().map_or("", |place| place.source.as_str());
+            say!("{:>7} x {:<48} {}", kind.count, plain(&kind.what), plain(first));
+        }
+        if !self.conflicts.is_empty() {
+            say!(
+                "Edited in Galley and changed at the source, left as they are (--overwrite imports them):"
+            );
+            for conflict in &self.conflicts {
+                say!("          {}", plain(conflict));
+            }
+        }
+        for problem in &self.problems {
+            eprintln!("{}", plain(problem));
+        }
+        if self.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+
+    /// Writes the whole report as JSON.
+    pub(super) fn write(&self, path: &Path, dry_run: bool) -> anyhow::Result<()> {
+        let whole = Whole {
+            dry_run,
+            created: self.created,
+            updated: self.updated,
+            unchanged: self.unchanged,
+            conflicts: &self.conflicts,
+            problems: &self.problems,
+            findings: &self.kinds,
+        };
+        let text = serde_json::to_string_pretty(&whole)? + "\n";
+        std::fs::write(path, text).with_context(|| format!("--report {}", path.display()))
+    }
+}

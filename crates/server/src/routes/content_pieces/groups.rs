@@ -1,0 +1,39 @@
+//! The groups that a list of pieces is limited to.
+
+use galley_domain::{ContentGroupId, Invalid};
+
+use crate::http::query::Query;
+
+/// The groups that one request may name.
+const GROUPS_MAX: usize = 100;
+
+/// The parameter `contentGroupId`.
+#[derive(Debug, Clone)]
+pub(super) struct Groups {
+    /// `None` for all groups.
+    pub(super) ids: Option<Vec<ContentGroupId>>,
+    /// None of the identifiers is of a group.
+    pub(super) names_nothing: bool,
+}
+
+impl Groups {
+    pub(super) fn read(query: &mut Query) -> Self {
+        let texts: Vec<String> =
+            query.all("contentGroupId").iter().map(|&value| value.to_owned()).collect();
+        let named: Vec<&str> = texts
+            .iter()
+            .flat_map(|text| text.split(','))
+            .map(str::trim)
+            .filter(|id| !id.is_empty())
+            .collect();
+        if named.len() > GROUPS_MAX {
+            let message = format!("must name at most {GROUPS_MAX} groups");
+            query.refuse("contentGroupId", &Invalid::new("too_long", message));
+        }
+        let groups: Vec<_> = named.iter().filter_map(|id| id.parse().ok()).collect();
+        Self {
+            names_nothing: groups.is_empty() && !texts.is_empty(),
+            ids: (!texts.is_empty()).then_some(groups),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `GET /content-pieces/sources`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::ContentPieceId;
+use galley_domain::text::ShortText;
+use galley_storage::Tx;
+use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
+use galley_storage::content_pieces::View;
+
+use super::schema::ListParameters;
+use crate::http::actor::{Actor, ReadContentPieces};
+use crate::http::app::App;
+use crate::http::error::Error;
+use crate::http::overload;
+use crate::http::page::{self, Page, PageById};
+use crate::http::query::Query;
+use crate::operations::import_sources;
+use crate::representation::import_source::PieceSourcesBody;
+use crate::routes::content_pieces::groups::Groups;
+
+/// List the sources of content pieces
+///
+/// Pieces by their identifiers, each with the sources that importers noted. By the two hashes of a source
+/// an importer tells whether the source or the piece was changed since.
+#[utoipa::path(
+    get,
+    path = "/content-pieces/sources",
+    operation_id = "listContentPieceSources",
+    params(PageById, ListParameters),
+    responses((status = 200, body = [PieceSourcesBody<'_>])),
+)]
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<ReadContentPieces>,
+    mut query: Query,
+) -> Result<Response, Error> {
+    let page = Page::read(&mut query, page::PER_PAGE_MAX);
+    let after = page::after_id::<ContentPieceId>(&mut query);
+    let groups = Groups::read(&mut query);
+    let subtree = query.boolean("subtree");
+    query.finish()?;
+    let scope = actor.scope();
+    let offset = page.offset(after.is_some());
+    let read = async move |tx: &Tx<'_>| {
+        if groups.names_nothing {
+            return Ok(Default::default());
+        }
+        let list = ListQuery {
+            groups: groups.ids.clone(),
+            subtree,
+            within: scope.content_groups.clone(),
+            slug: None,
+            tag: None,
+            sort: Sort { key: SortKey::CreatedAt, descending: false },
+            after: after.clone().map(Position::Id),
+            limit: page.limit(),
+            offset,
+            view: View::default(),
+        };
+        let pieces = content_piece_list::list(tx, scope.workspace, &list).await?;
+        let ids: Vec<_> = pieces.iter().map(|(piece, _)| piece.id).collect();
+        let sources = import_sources::list(tx, &scope, &ids).await?;
+        Ok::<_, Error>((pieces, sources))
+    };
+    let read = app.database().read_much("content_pieces.sources", read);
+    let (mut pieces, sources) = overload::aside(Box::pin(read)).await?;
+    Ok(page.show(
+        &query,
+        &mut pieces,
+        |(piece, _)| piece.id,
+        |(piece, _)| PieceSourcesBody {
+            id: piece.id,
+            content_group_id: piece.content_group_id,
+            filename: piece.fields.filename.as_ref().map(ShortText::as_str),
+            sources: sources.get(&piece.id).into_iter().flatten().map(Into::into).collect(),
+        },
+    ))
+}

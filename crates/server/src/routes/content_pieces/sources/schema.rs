@@ -1,0 +1,54 @@
+//! What requests for sources hold.
+
+#![expect(dead_code, reason = "requests are read field by field; only the schemas are used")]
+
+use utoipa::{IntoParams, ToSchema};
+
+use crate::openapi::schemas;
+
+/// The parameters of the list of sources.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub(super) struct ListParameters {
+    /// The pieces directly in one of these groups: identifiers, separated by commas, up to 100. May
+    /// be given several times.
+    content_group_id: Option<String>,
+    /// Also those in the groups under them.
+    #[param(default = false)]
+    subtree: Option<bool>,
+}
+
+/// Sources to note.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(super) struct ContentPieceSourcesUpdate {
+    #[schema(min_items = 1, max_items = 100)]
+    sources: Vec<NewImportSource>,
+}
+
+/// The source of a piece, or of a piece in a variant.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(super) struct NewImportSource {
+    #[schema(value_type = schemas::ContentPieceId)]
+    content_piece_id: String,
+    /// The identifier or key of a variant; absent or null for the piece itself.
+    #[schema(example = "de")]
+    variant: Option<String>,
+    /// A hash of the source, by an algorithm of the importer's.
+    #[schema(
+        min_length = 1,
+        max_length = 128,
+        pattern = "^[A-Za-z0-9+/=_:-]+$",
+        example = "3f786850e387550fdab836ed7e6dc881"
+    )]
+    source_hash: String,
+    /// A hash of the piece as the import left it, by an algorithm of the importer's.
+    #[schema(
+        min_length = 1,
+        max_length = 128,
+        pattern = "^[A-Za-z0-9+/=_:-]+$",
+        example = "89e6c98d92887913cadf06b2adb97f26"
+    )]
+    imported_hash: String,
+}

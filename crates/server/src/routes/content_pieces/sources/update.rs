@@ -1,0 +1,76 @@
+//! `PUT /content-pieces/sources`
+
+use axum::extract::State;
+use axum::response::Response;
+use galley_domain::import_source::{ImportSource, SourceHash};
+use galley_domain::variant::VariantName;
+use galley_domain::{ContentPieceId, Invalid};
+use galley_storage::WriteTx;
+use serde_json::{Map, Value};
+
+use super::schema;
+use crate::http::actor::{Actor, WriteContentPieces};
+use crate::http::app::App;
+use crate::http::body::JsonBody;
+use crate::http::error::Error;
+use crate::http::fields::{Fields, known_reference, objects, text};
+use crate::http::problem::{Issue, Step};
+use crate::http::response;
+use crate::operations::import_sources::{self, NewSource};
+
+/// The sources that a request may note.
+const SOURCES_MAX: usize = 100;
+
+/// Note the sources of content pieces
+///
+/// All of them or, where one is refused, none. A note is no change of the piece: it has no event, and the
+/// piece keeps its version.
+#[utoipa::path(
+    put,
+    path = "/content-pieces/sources",
+    operation_id = "updateContentPieceSources",
+    request_body = schema::ContentPieceSourcesUpdate,
+    responses((status = 400, description = "unknown_reference")),
+)]
+pub(crate) async fn handle(
+    State(app): State<App>,
+    actor: Actor<WriteContentPieces>,
+    JsonBody { mut fields, .. }: JsonBody,
+) -> Result<Response, Error> {
+    let objects = fields.required("sources", objects(SOURCES_MAX)).unwrap_or_default();
+    let mut new = Vec::with_capacity(objects.len());
+    for (index, object) in objects.into_iter().enumerate() {
+        match read(object) {
+            Ok(source) => new.push(source),
+            Err(issues) => {
+                let place = [Step::Field("sources".to_owned()), Step::Item(index)];
+                fields.add(issues.into_iter().map(|issue| issue.within(&place)).collect());
+            }
+        }
+    }
+    fields.finish()?;
+    let scope = actor.scope();
+    let write = async move |tx: &WriteTx<'_>| import_sources::save(tx, &scope, &new).await;
+    app.database().write("content_pieces.save_sources", write).await?;
+    Ok(response::no_content())
+}
+
+fn read(object: Map<String, Value>) -> Result<NewSource, Vec<Issue>> {
+    let mut fields = Fields::new(object);
+    let piece =
+        fields.required("contentPieceId", known_reference::<ContentPieceId>("content piece"));
+    let variant = fields.optional("variant", known_reference::<VariantName>("variant"));
+    let source_hash = fields.required("sourceHash", text(hash));
+    let imported_hash = fields.required("importedHash", text(hash));
+    match (piece, source_hash, imported_hash) {
+        (Some(piece), Some(source_hash), Some(imported_hash)) if !fields.has_issues() => {
+            let source = ImportSource { source_hash, imported_hash };
+            Ok(NewSource { piece, variant, source })
+        }
+        _ => Err(fields.into_issues()),
+    }
+}
+
+fn hash(text: String) -> Result<SourceHash, Invalid> {
+    SourceHash::parse(text)
+}
