@@ -48,6 +48,9 @@ pub(crate) enum Command {
     /// Add and list members
     #[command(subcommand)]
     Member(MemberCommand),
+    /// List, create, move and delete content groups
+    #[command(subcommand)]
+    Group(GroupCommand),
     /// Import Markdown, HTML, exports of WordPress or Ghost, and bundles
     Import(ImportArguments),
     /// Export a content group as Markdown files with front matter, or a workspace as a bundle
@@ -162,8 +165,8 @@ pub(crate) enum TokenCommand {
         /// What it allows, such as contentPieces:read (repeatable; default: everything)
         #[arg(long = "permission", value_name = "PERMISSION", value_parser = parse_permission)]
         permissions: Vec<Permission>,
-        /// A content group to which its view is limited (repeatable; default: none)
-        #[arg(long = "group", value_name = "ID")]
+        /// The id or path of a content group to which its view is limited (repeatable; default: none)
+        #[arg(long = "group", value_name = "ID|PATH")]
         groups: Vec<String>,
         /// After how many days it ends (default: never)
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
@@ -255,6 +258,48 @@ pub(crate) enum MemberCommand {
     },
     /// List members and invites
     List {
+        /// The workspace's id (needed where there are several)
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GroupCommand {
+    /// List all content groups with their ids and paths
+    List {
+        /// The workspace's id (needed where there are several)
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
+    },
+    /// Create a content group, and those above it that aren't there
+    Create {
+        /// The path, such as Published/News
+        path: String,
+        /// The workspace's id (needed where there are several)
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
+    },
+    /// Move a content group with all that it holds
+    Move {
+        /// The id or path of the group
+        #[arg(value_name = "ID|PATH")]
+        group: String,
+        /// The id or path of the group to move it into; / for the top
+        #[arg(value_name = "ID|PATH")]
+        to: String,
+        /// The workspace's id (needed where there are several)
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
+    },
+    /// Delete a content group
+    Delete {
+        /// The id or path of the group
+        #[arg(value_name = "ID|PATH")]
+        group: String,
+        /// Delete also the groups and up to 10,000 pieces that it holds
+        #[arg(long)]
+        recursive: bool,
         /// The workspace's id (needed where there are several)
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,

@@ -6,6 +6,7 @@ mod cli;
 mod config;
 mod export;
 mod first_start;
+mod group;
 mod group_path;
 mod import;
 mod init;
@@ -76,6 +77,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Init(arguments) => done(init::run(&settings, &arguments).await),
             Command::Token(command) => done(token::run(&settings, &command).await),
             Command::Workspace(command) => done(workspace::run(&settings, &command).await),
+            Command::Group(command) => done(group::run(&settings, &command).await),
             Command::Member(command) => done(member::run(&settings, &command).await),
             Command::Import(arguments) => import::run(&settings, &arguments).await,
             Command::Copy(arguments) => done(whole::copy(&settings, &arguments).await),

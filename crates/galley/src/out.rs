@@ -27,6 +27,11 @@ pub(crate) fn plain(text: &str) -> String {
     out
 }
 
+/// `1 piece`, `2 pieces`.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 /// Whether a character beyond ASCII steers a terminal, hides, or turns the direction in which the rest is shown.
 pub(crate) fn misleads(c: char) -> bool {
     matches!(

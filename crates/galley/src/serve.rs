@@ -136,11 +136,13 @@ async fn first_start(
         println!("Made a first workspace. Its access token is in {path}. Try:\n");
         let token = format!("'\"$(cat {path})\"'");
         println!("{}", first_start::request_to_try(&url, &token, &made));
+        println!("\nThe API's reference: {url}/docs");
     } else if shown {
         let token = token.reveal();
         println!("\nWelcome to Galley. Your workspace is ready. Its access token, shown once:\n");
         println!("  {token}\n\nTry it from another terminal:\n");
         println!("{}\n", first_start::request_to_try(&url, token, &made));
+        println!("The API's reference: {url}/docs\n");
     }
     Ok(())
 }

@@ -10,12 +10,12 @@ use galley_domain::{
 use galley_server::operations::tokens::{self, TokenRequest};
 use galley_server::{Environment, Error};
 use galley_storage::tokens::TokenSummary;
-use galley_storage::{Database, Tx, WriteTx, content_groups, members, users, workspaces};
+use galley_storage::{Database, Tx, WriteTx, members, users, workspaces};
 
 use crate::cli::TokenCommand;
 use crate::out::say;
 use crate::settings::Settings;
-use crate::store;
+use crate::{group_path, store};
 
 const MS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
 
@@ -79,22 +79,15 @@ async fn read_groups(
     if texts.is_empty() {
         return Ok(None);
     }
-    let read = |text: &String| {
-        text.parse::<ContentGroupId>().with_context(|| format!("{text:?} is no content group's id"))
-    };
-    let ids = without_repeats(texts.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?);
+    let mut ids = Vec::with_capacity(texts.len());
+    for text in texts {
+        ids.push(group_path::in_database(database, workspace, text).await?);
+    }
+    let ids = without_repeats(ids);
     if ids.len() > GROUPS_MAX {
         bail!("a token can be limited to at most {GROUPS_MAX} groups");
     }
-    let wanted = ids.clone();
-    let find = async move |tx: &Tx<'_>| {
-        Ok::<_, Error>(content_groups::existing(tx, workspace, &wanted, None).await?)
-    };
-    let found = database.read("content_groups.existing", find).await?;
-    match ids.iter().find(|id| !found.contains(id)) {
-        Some(id) => bail!("there is no content group {id} in the workspace"),
-        None => Ok(Some(ids)),
-    }
+    Ok(Some(ids))
 }
 
 /// The member with this address, or the first Admin.

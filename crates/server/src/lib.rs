@@ -10,6 +10,7 @@ mod delivery;
 mod environment;
 mod housekeeping;
 pub mod http;
+mod log_limit;
 mod mailing;
 pub mod openapi;
 pub mod operations;

@@ -122,6 +122,7 @@ pub(crate) fn bring_up_to_date(connection: &mut Connection, options: &Options) -
     tx.execute_batch(CREATE_RECORD)?;
     let applied = sqlite_record(&tx)?;
     let mut missing = missing(&applied, options.program_version)?.peekable();
+    log_upgrade(&applied, missing.peek().is_some());
     if let (Some(last), Some(_), Some(path)) = (applied.last(), missing.peek(), tx.path()) {
         keep_before(Path::new(path), last.version)?;
     }
@@ -130,9 +131,17 @@ pub(crate) fn bring_up_to_date(connection: &mut Connection, options: &Options) -
         let (checksum, oldest) = (checksum(migration.sql), oldest_program(migration.sql));
         let record = (migration.version, migration.name, checksum, oldest, options.now.ms());
         tx.execute(INSERT_RECORD, record)?;
-        tracing::info!(version = migration.version, name = migration.name, "schema changed");
+        tracing::debug!(version = migration.version, name = migration.name, "schema changed");
     }
     Ok(tx.commit()?)
+}
+
+/// Logs that the schema of an existing database is upgraded; that of a new one is no news.
+fn log_upgrade(applied: &[Applied], is_missing: bool) {
+    if let (Some(last), true) = (applied.last(), is_missing) {
+        let to = MIGRATIONS.last().map_or(last.version, |migration| migration.version);
+        tracing::info!(from = last.version, to, "upgrading the database's schema");
+    }
 }
 
 fn sqlite_record(connection: &Connection) -> Result<Vec<Applied>> {
@@ -217,7 +226,9 @@ async fn postgres_in_transaction(client: &ClientWrapper, options: &Options) -> R
         })
     });
     let applied = applied.collect::<Result<Vec<_>, tokio_postgres::Error>>()?;
-    for migration in missing(&applied, options.program_version)? {
+    let mut missing = missing(&applied, options.program_version)?.peekable();
+    log_upgrade(&applied, missing.peek().is_some());
+    for migration in missing {
         client.batch_execute(&for_postgres(migration.sql)).await?;
         let (checksum, oldest) = (checksum(migration.sql), oldest_program(migration.sql));
         client
@@ -226,7 +237,7 @@ async fn postgres_in_transaction(client: &ClientWrapper, options: &Options) -> R
                 &[&migration.version, &migration.name, &checksum, &oldest, &options.now.ms()],
             )
             .await?;
-        tracing::info!(version = migration.version, name = migration.name, "schema changed");
+        tracing::debug!(version = migration.version, name = migration.name, "schema changed");
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::format::{self, MANIFEST, VERSION};
 use crate::cli::ExportArguments;
 use crate::export::folder::{Folder, Kind};
-use crate::out::{plain, say};
+use crate::out::{counted, plain, say};
 use crate::own_files::OwnFiles;
 use crate::settings::Settings;
 use crate::{progress, store};
@@ -86,7 +86,8 @@ pub(crate) async fn export(
     drop(snapshot);
     database.close().await;
     let (written, removed, problems) = folder.finish()?;
-    say!("{count} pieces: {written} files written, {removed} removed");
+    let (pieces, files) = (counted(count, "piece"), counted(written as u64, "file"));
+    say!("{pieces}: {files} written, {removed} removed");
     say!("To restore them in another store: galley import {}", arguments.folder.display());
     for problem in &problems {
         eprintln!("{}", plain(problem));

@@ -38,7 +38,7 @@ use walkdir::WalkDir;
 use super::format::{self, MANIFEST, VERSION};
 use crate::cli::ImportArguments;
 use crate::export::folder;
-use crate::out::{plain, say};
+use crate::out::{counted, plain, say};
 use crate::own_files::OwnFiles;
 use crate::settings::Settings;
 use crate::{progress, store};
@@ -114,13 +114,15 @@ pub(crate) async fn restore(
     database.close().await;
     let Report { restored, there, problems } = report;
     say!(
-        "Restored {workspace}: {restored} pieces, {there} there already, {} with problems",
+        "Restored {workspace}: {}, {there} there already, {} with problems",
+        counted(restored as u64, "piece"),
         problems.len()
     );
     if webhooks > 0 {
         say!(
-            "Its {webhooks} webhooks send nothing, as their secrets are not in the bundle: make each anew \
-             with its secret, or enable it to send unsigned."
+            "{} disabled, as secrets are not in the bundle: create each anew with its secret, or enable \
+             it to send unsigned.",
+            counted(webhooks as u64, "webhook")
         );
     }
     say!("For a token of it: galley token create --workspace {workspace}");
@@ -160,7 +162,8 @@ async fn try_out(
             return Err(error).context("nothing would be restored");
         }
     }
-    say!("Everything but the pieces of {workspace} is right; there are {pieces} pieces");
+    let pieces = counted(pieces as u64, "piece");
+    say!("Everything but the pieces of {workspace} is right; there are {pieces}");
     Ok(exit_code(missing))
 }
 

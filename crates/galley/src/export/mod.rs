@@ -21,7 +21,7 @@ use galley_storage::{Snapshot, Tx, content_groups, members, tags, variants};
 use crate::bundle;
 use crate::cli::{ExportArguments, ExportFormat, GROUP};
 use crate::group_path;
-use crate::out::{plain, say};
+use crate::out::{counted, plain, say};
 use crate::own_files::OwnFiles;
 use crate::settings::Settings;
 use crate::{progress, store};
@@ -85,7 +85,9 @@ pub(crate) async fn run(
     database.close().await;
     let (written, removed, problems) = folder.finish()?;
     say!(
-        "{pieces} pieces and {in_variants} in variants: {written} files written, {removed} removed"
+        "{} and {in_variants} in variants: {} written, {removed} removed",
+        counted(pieces, "piece"),
+        counted(written as u64, "file")
     );
     if in_variants > 0 {
         let folder = arguments.folder.display();

@@ -288,6 +288,9 @@ async fn attempt(app: &App, sender: &Sender, leased: &Leased) -> Settlement {
         webhook = %leased.webhook, event = %leased.event, delivery = %leased.id, attempts,
         status = attempt.status, error = attempt.error.as_ref().map(AttemptError::code), "attempted"
     );
+    if !matches!(outcome, Outcome::Taken) {
+        log_failing(app, leased, &attempt, attempts);
+    }
     Settlement {
         workspace: leased.workspace,
         webhook: leased.webhook,
@@ -299,6 +302,21 @@ async fn attempt(app: &App, sender: &Sender, leased: &Leased) -> Settlement {
         attempts,
         log: log::with(leased.log.as_deref(), started_at, &attempt),
     }
+}
+
+/// Logs a failed attempt, for each webhook once in a while.
+fn log_failing(app: &App, leased: &Leased, attempt: &Attempt, attempts: u32) {
+    let Some(suppressed) = app.failing_webhooks().admit(leased.webhook) else { return };
+    tracing::info!(
+        webhook = %leased.webhook,
+        workspace = %leased.workspace,
+        delivery = %leased.id,
+        attempts,
+        status = attempt.status,
+        error = attempt.error.as_ref().map(AttemptError::code),
+        suppressed,
+        "a webhook's receiver took no delivery"
+    );
 }
 
 /// What an attempt is counted as.

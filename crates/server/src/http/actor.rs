@@ -20,6 +20,8 @@ use sha2::{Digest, Sha256};
 
 use crate::http::answers::{Found, TokenHash};
 use crate::http::app::App;
+use crate::http::client_socket::ClientSocket;
+use crate::http::edge;
 use crate::http::error::Error;
 use crate::http::prefer::Freshness;
 use crate::http::problem::Problem;
@@ -140,6 +142,7 @@ async fn authenticate(parts: &Parts, app: &App) -> Result<Arc<Authentication>, E
             if let Some(place) = parts.extensions.get::<Place>() {
                 place.belongs_to(found.workspace);
             }
+            edge::note_caller(&found);
             app.token_use().note(app.database(), &found, now);
             app.rate_limit().check(found.token, parts.extensions.get())?;
             if let Some(freshness) = parts.extensions.get::<Freshness>()
@@ -149,11 +152,23 @@ async fn authenticate(parts: &Parts, app: &App) -> Result<Arc<Authentication>, E
             }
             Ok(found)
         }
-        _ => {
+        rejected => {
+            log_rejected(parts, app, rejected.as_deref());
             let detail = "the access token is unknown, was revoked, or has expired";
             Err(Problem::unauthorized(detail).into())
         }
     }
+}
+
+/// Logs credentials that were rejected, for each client once in a while. The token itself is no part of
+/// the line.
+fn log_rejected(parts: &Parts, app: &App, expired: Option<&Authentication>) {
+    let client = parts.extensions.get().and_then(ClientSocket::address);
+    let Some(suppressed) = app.rejected_credentials().admit(client) else { return };
+    let client = client.map(tracing::field::display);
+    let token = expired.map(|expired| tracing::field::display(expired.token));
+    let reason = if expired.is_some() { "expired" } else { "unknown or revoked" };
+    tracing::info!(client, token, reason, suppressed, "rejected an access token");
 }
 
 /// What the token with this hash says, as remembered or from the store.

@@ -357,7 +357,7 @@ impl Answers {
         let metrics = self.metrics[route][method].get_or_init(of_route);
         if is_known { &metrics.not_modified } else { &metrics.whole }.increment(1);
         metrics.seconds.record(started.elapsed());
-        edge::log_alone(request, &response, started);
+        edge::log_alone(request, &response, started, REMEMBERED[route], authentication);
         response
     }
 

@@ -1,5 +1,6 @@
 //! What every handler has at hand.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use axum::response::Response;
 use galley_content::{ContentError, Loss, Tree};
 use galley_delivery::{Sender, SenderLimits};
 use galley_domain::address_policy::AddressPolicy;
-use galley_domain::{Invalid, WorkspaceId};
+use galley_domain::{Invalid, WebhookId, WorkspaceId};
 use galley_mail::Mailer;
 use galley_storage::{Database, Error as StorageError};
 use serde::Serialize;
@@ -27,6 +28,7 @@ use crate::http::response;
 use crate::http::room::{Bounded, Room, Space};
 use crate::http::stream_places::{StreamPlace, StreamPlaces};
 use crate::http::token_use::TokenUse;
+use crate::log_limit::LogLimit;
 use crate::secrets::SecretKey;
 
 /// Bounds on what a client may do.
@@ -105,6 +107,8 @@ struct Parts {
     room: Room,
     answer_room: Room,
     overload: Overload,
+    rejected_credentials: LogLimit<Option<IpAddr>>,
+    failing_webhooks: LogLimit<WebhookId>,
 }
 
 /// For how many bytes of bodies there is room at the least, and for how many of the largest.
@@ -159,6 +163,8 @@ impl App {
             room,
             answer_room,
             overload: Overload::new(),
+            rejected_credentials: LogLimit::default(),
+            failing_webhooks: LogLimit::default(),
         }))
     }
 
@@ -185,6 +191,16 @@ impl App {
     /// How many requests each token may send.
     pub(crate) fn rate_limit(&self) -> &RateLimit {
         &self.0.rate_limit
+    }
+
+    /// Bounds the log's lines about rejected credentials, by client.
+    pub(crate) fn rejected_credentials(&self) -> &LogLimit<Option<IpAddr>> {
+        &self.0.rejected_credentials
+    }
+
+    /// Bounds the log's lines about failing webhooks.
+    pub(crate) fn failing_webhooks(&self) -> &LogLimit<WebhookId> {
+        &self.0.failing_webhooks
     }
 
     /// When tokens were last used.

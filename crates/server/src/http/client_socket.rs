@@ -5,6 +5,7 @@
 //! something is sent to it: streams end then, and reads are given up after a while.
 
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -27,6 +28,11 @@ pub(crate) struct ClientSocket(Arc<TcpStream>);
 impl ClientSocket {
     pub(crate) fn new(stream: TcpStream) -> Self {
         Self(Arc::new(stream))
+    }
+
+    /// The address of the other end: the client's, or that of a proxy before it.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        self.0.peer_addr().ok().map(|address| address.ip())
     }
 
     /// Waits until the client has closed its side, or the connection broke.

@@ -19,8 +19,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use galley_domain::Invalid;
+use galley_storage::tokens::Authentication;
 use tower::ServiceExt;
-use tracing::Instrument;
+use tracing::field::{Empty, display};
+use tracing::{Instrument, Span};
 
 use crate::environment::Environment;
 use crate::http::answers::{Answers, LookedUp};
@@ -67,7 +69,17 @@ pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> R
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
     let trace_id = trace_id(request.headers()).map(tracing::field::display);
-    let span = tracing::info_span!("request", id = %request_id, trace_id);
+    let span = tracing::info_span!(
+        "request",
+        id = %request_id,
+        trace_id,
+        client = Empty,
+        token = Empty,
+        user = Empty
+    );
+    if tracing::enabled!(tracing::Level::DEBUG) {
+        note_client(&span, &request);
+    }
     let accepted = request.headers().get(ACCEPT_ENCODING).cloned();
     let known = conditional::known_tags(request.headers());
     if method == Method::HEAD {
@@ -306,12 +318,33 @@ fn written(problem: &Problem, request_id: &str, more: &HeaderMap) -> Response {
 fn report(method: &Method, path: &str, response: &Response, started: Instant) {
     let duration = started.elapsed();
     measure(method, response, duration);
-    log(method, path, response.status(), duration);
+    log(method, path, route_of(response), response.status(), duration);
+}
+
+fn route_of(response: &Response) -> &str {
+    response.extensions().get::<Route>().map_or("none", |route| route.0.as_str())
+}
+
+/// Adds the address of the client to the lines of a request.
+fn note_client(span: &Span, request: &Request) {
+    let socket = request.extensions().get::<ClientSocket>();
+    if let Some(address) = socket.and_then(ClientSocket::address) {
+        span.record("client", display(address));
+    }
+}
+
+/// Adds the caller to the lines of the request under way.
+pub(crate) fn note_caller(caller: &Authentication) {
+    if tracing::enabled!(tracing::Level::DEBUG) {
+        let span = Span::current();
+        span.record("token", display(caller.token));
+        span.record("user", display(caller.user));
+    }
 }
 
 fn measure(method: &Method, response: &Response, duration: Duration) {
     let status = response.status();
-    let route = response.extensions().get::<Route>().map_or("none", |route| route.0.as_str());
+    let route = route_of(response);
     let labels = [
         ("method", known(method).to_owned()),
         ("route", route.to_owned()),
@@ -323,23 +356,31 @@ fn measure(method: &Method, response: &Response, duration: Duration) {
 }
 
 /// Logs a request that no handler has seen, in the same way as others, where somebody listens.
-pub(crate) fn log_alone(request: &Request, response: &Response, started: Instant) {
+pub(crate) fn log_alone(
+    request: &Request,
+    response: &Response,
+    started: Instant,
+    route: &str,
+    caller: &Authentication,
+) {
     if !tracing::enabled!(tracing::Level::DEBUG) {
         return;
     }
     let id = response.headers().get(&REQUEST_ID).and_then(|id| id.to_str().ok());
     let trace_id = trace_id(request.headers()).map(tracing::field::display);
-    let span = tracing::info_span!("request", id, trace_id);
+    let (token, user) = (display(caller.token), display(caller.user));
+    let span = tracing::info_span!("request", id, trace_id, client = Empty, token, user);
+    note_client(&span, request);
     let path = request.uri().path();
-    span.in_scope(|| log(request.method(), path, response.status(), started.elapsed()));
+    span.in_scope(|| log(request.method(), path, route, response.status(), started.elapsed()));
 }
 
-fn log(method: &Method, path: &str, status: StatusCode, duration: Duration) {
+fn log(method: &Method, path: &str, route: &str, status: StatusCode, duration: Duration) {
     let (status, ms) = (status.as_u16(), duration.as_secs_f64() * 1_000.0);
     if status >= StatusCode::INTERNAL_SERVER_ERROR.as_u16() {
-        tracing::warn!(%method, path, status, ms, "answered");
+        tracing::warn!(%method, path, route, status, ms, "answered");
     } else {
-        tracing::debug!(%method, path, status, ms, "answered");
+        tracing::debug!(%method, path, route, status, ms, "answered");
     }
 }
 

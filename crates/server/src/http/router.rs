@@ -9,7 +9,7 @@ use crate::http::edge::remember_route;
 use crate::http::problem::{Problem, Reason};
 use crate::openapi::endpoint::{Endpoints, endpoints};
 use crate::routes::{
-    content_groups, content_pieces, docs, events, invites, openapi, problems, profile, roles,
+    content_groups, content_pieces, docs, events, home, invites, openapi, problems, profile, roles,
     service, tags, tokens, variants, webhook_deliveries, webhooks, workspace,
     workspace_memberships,
 };
@@ -79,6 +79,7 @@ pub(crate) fn table() -> Endpoints {
         webhook_deliveries::list::handle,
         webhook_deliveries::retry::handle,
         events::list::handle,
+        home::page,
         service::health,
         service::ready,
         openapi::handle,

@@ -29,3 +29,12 @@ pub fn document() -> Value {
     let api = serde_json::to_value(api).expect("a description is JSON");
     rules::complete(api, &facts)
 }
+
+/// A name with a capital at its beginning.
+fn capitalized(name: &str) -> String {
+    let mut name = name.to_owned();
+    if let Some(first) = name.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    name
+}

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::endpoint::{Fact, Facts};
-use super::{conditions, examples, schemas, shape, webhooks};
+use super::{conditions, content, examples, schemas, shape, webhooks};
 use crate::http::problem::{Issue, Problem, ProblemBody, Reason, Step};
 
 const JSON: &str = "application/json";
@@ -21,20 +21,29 @@ const TOKEN: &str = "accessToken";
 const SHOWN_ONCE: [&str; 2] = ["token", "warning"];
 
 /// The groups of endpoints: the first part of the path, the name, and what it is about.
-const TAGS: [(&str, &str, &str); 18] = [
-    ("content-pieces", "Content pieces", "What is written and published."),
-    ("content-groups", "Content groups", "The tree of folders in which pieces are."),
-    ("tags", "Tags", "Labels with a color, for pieces."),
-    ("variants", "Variants", "Forms in which pieces come beside their own, such as languages."),
-    ("workspace-memberships", MEMBERSHIPS, "Who works in the workspace, and invites."),
+const TAGS: [(&str, &str, &str); 19] = [
+    (
+        "content-pieces",
+        "Content pieces",
+        "Articles, posts and other content, with metadata and variants.",
+    ),
+    ("content-groups", "Content groups", "The tree of groups that hold pieces."),
+    ("tags", "Tags", "Labels with a color for pieces."),
+    ("variants", "Variants", "Versions of pieces beside their own, such as languages."),
+    ("workspace-memberships", MEMBERSHIPS, "The members of the workspace, and invites."),
     ("invites", MEMBERSHIPS, ""),
     ("invite", MEMBERSHIPS, ""),
-    ("roles", "Roles", "Named sets of permissions, for members."),
-    ("tokens", "Tokens", "What lets programs in. Nobody gives more than they have."),
+    ("roles", "Roles", "Named sets of permissions for members."),
+    (
+        "tokens",
+        "Tokens",
+        "Access tokens for programs. A token has at most the permissions of its member.",
+    ),
     ("profile", "Profile", "The user of the token."),
     ("workspace", "Workspace", "The workspace of the token."),
-    ("webhooks", "Webhooks", "Where events are sent to, and the requests that are made then."),
-    ("events", "Events", "What happened in the workspace, in the order in which it did."),
+    ("webhooks", "Webhooks", "Receivers of events, and the requests that are sent to them."),
+    ("events", "Events", "The changes in the workspace, in the order of their commits."),
+    ("", SERVICE, ""),
     ("healthz", SERVICE, "About the service itself. Needs no token."),
     ("readyz", SERVICE, ""),
     ("openapi.json", SERVICE, ""),
@@ -59,6 +68,10 @@ pub(super) fn complete(mut document: Value, facts: &[Fact]) -> Value {
     for (name, schema) in own_schemas() {
         all[name] = schema;
     }
+    webhooks::add_piece_data(&mut all);
+    all["EventEnvelope"]["properties"]["data"] = webhooks::any_data();
+    let reasons = Reason::ALL.iter().map(|reason| reason.as_str());
+    all["Problem"]["properties"]["reason"]["enum"] = reasons.collect();
     document["components"] = json!({"schemas": all});
     document["webhooks"] = webhooks::section();
     shape::modernise(&mut document);
@@ -118,7 +131,11 @@ fn own_schemas() -> Vec<(String, Value)> {
     list.push((schemas::Created::name().into(), schemas::Created::schema()));
     webhooks::schemas(&mut list);
     let value = |schema| serde_json::to_value(schema).expect("schemas are JSON");
-    list.into_iter().map(|(name, schema)| (name, value(schema))).collect()
+    let mut schemas: Vec<_> =
+        list.into_iter().map(|(name, schema)| (name, value(schema))).collect();
+    schemas.extend(content::schemas());
+    schemas.extend(webhooks::bodies());
+    schemas
 }
 
 /// Every operation of `paths`.
@@ -358,23 +375,17 @@ impl Operation<'_> {
 
     fn describe(&self, status: &str) -> &'static str {
         match (self.method, status) {
-            ("get", "200") => "What was asked for.",
-            ("post", "200") if self.path.starts_with("/invite") => "It is accepted.",
-            ("post", "200") => "With `dryRun=true`: what it would come to. Nothing was changed.",
-            ("put", "200") if self.path == "/content-pieces" => {
-                "With `Prefer: return=representation`: the resource as it is now. With `dryRun=true`: \
-                 what the change would come to."
-            }
+            ("get", "200") => "OK.",
             ("put", "200") => "With `Prefer: return=representation`: the resource as it is now.",
             ("post", "201") if self.facts.prefer => {
-                "It is there now. The body has its identifier; with `Prefer: \
-                 return=representation` it is the whole resource."
+                "Created. The body has the identifier; with `Prefer: return=representation` it is the \
+                 whole resource."
             }
-            (_, "201") => "It is there now.",
-            ("delete", "204") => "It is gone.",
-            (_, "204") => "It is done.",
-            (_, "304") => "The client has it already: its `If-None-Match` is the current tag.",
-            _ => "It was accepted.",
+            (_, "201") => "Created.",
+            ("delete", "204") => "Deleted.",
+            (_, "204") => "Updated.",
+            (_, "304") => "Not modified: `If-None-Match` names the current entity tag.",
+            _ => "Accepted.",
         }
     }
 
@@ -385,12 +396,9 @@ impl Operation<'_> {
 
     fn headers(&self, status: &str, operation: &Value) -> Value {
         let mut names = vec!["X-Request-Id", "Cache-Control"];
-        // What a change would come to was not preferred, and has no version.
-        let is_tried = has_parameter(operation, "dryRun");
         match (self.method, status) {
             ("get", _) if self.is_private() => names.push("Vary"),
             ("get", _) => names.extend(["ETag", "Vary"]),
-            ("put", "200") if is_tried => {}
             ("put", "200") if self.facts.prefer => names.extend(["ETag", "Preference-Applied"]),
             ("put", "204") if self.facts.prefer => names.push("ETag"),
             ("post", "201") if self.has_get => names.push("Location"),
@@ -399,7 +407,6 @@ impl Operation<'_> {
         let limited = if self.facts.token { LIMITED } else { &[] };
         let optional = match (self.method, status) {
             ("post", "201") if self.facts.prefer => &["ETag", "Preference-Applied"][..],
-            ("put", "200") if is_tried => &["ETag", "Preference-Applied"],
             ("get", "200" | "304")
                 if has_parameter(operation, "cursor") || has_parameter(operation, "after") =>
             {

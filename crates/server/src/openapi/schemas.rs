@@ -5,7 +5,6 @@
 
 #![expect(dead_code, reason = "only their schemas are used")]
 
-use galley_content::Effect;
 use galley_domain::event::EventType;
 use galley_domain::permission::{Permission as PermissionOf, Resource};
 use serde_json::json;
@@ -170,18 +169,6 @@ fn given_time(example: &str) -> AnyOfBuilder {
         .examples([json!(example)])
 }
 
-/// A switch that can't be turned on.
-pub(crate) struct Never;
-
-impl PartialSchema for Never {
-    fn schema() -> RefOr<Schema> {
-        let boolean = Object::with_type(SchemaType::Type(Type::Boolean));
-        ObjectBuilder::from(boolean).enum_values(Some([false])).into()
-    }
-}
-
-impl ToSchema for Never {}
-
 /// One of the colors of tags.
 pub(crate) struct Color;
 
@@ -220,8 +207,6 @@ words! {
         galley_domain::webhook::DisabledReason::ALL.iter().map(|reason| reason.as_str());
     DeliveryStatus = "How far a delivery has come.", "delivered",
         galley_domain::delivery::Status::ALL.iter().map(|status| status.as_str());
-    LossEffect = "What becomes of what is lost.", "unwrapped",
-        [Effect::Dropped, Effect::Unwrapped].map(Effect::as_str);
 }
 
 fn permissions() -> Vec<String> {
@@ -243,7 +228,7 @@ pub(crate) struct EventEnvelope {
     #[schema(value_type = WorkspaceId)]
     workspace_id: String,
     /// The resource as its GET gives it just after the change; for a removal, before.
-    #[schema(value_type = Object, example = json!({"id": "cg_01kah3v9k8d4x7w2m5n6p8q9rs", "name": "Posts", "ancestors": [], "descendants": []}))]
+    #[schema(value_type = Object)]
     data: String,
 }
 

@@ -33,8 +33,21 @@ pub(super) fn modernise(document: &mut Value) {
         {
             object.insert("examples".to_owned(), json!([example]));
         }
+        open_maps(object);
         flatten(object);
     });
+}
+
+/// An object of no known properties may have any: without a word of it, generators make it an empty one.
+fn open_maps(object: &mut Map<String, Value>) {
+    let of_object = |kind: &Value| kind == "object";
+    let is_object = object.get("type").is_some_and(|kind| {
+        of_object(kind) || kind.as_array().is_some_and(|kinds| kinds.iter().any(of_object))
+    });
+    let says_more = ["properties", "additionalProperties", "default", "maxProperties"];
+    if is_object && !says_more.iter().any(|name| object.contains_key(*name)) {
+        object.insert("additionalProperties".to_owned(), json!(true));
+    }
 }
 
 /// What utoipa says of a schema that stands elsewhere, it adds as a second one, which would ask for

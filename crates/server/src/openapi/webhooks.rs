@@ -14,6 +14,39 @@ pub(super) fn schemas(list: &mut Vec<(String, RefOr<Schema>)>) {
     list.push((schemas::WorkspaceId::name().into(), schemas::WorkspaceId::schema()));
 }
 
+/// The bodies of webhooks, by event.
+pub(super) fn bodies() -> Vec<(String, Value)> {
+    EventType::ALL.iter().map(|event| (body_name(*event), envelope(*event))).collect()
+}
+
+/// Adds the data of events about pieces: a piece, with the variant that was changed.
+pub(super) fn add_piece_data(schemas: &mut Value) {
+    let mut data = schemas["ContentPiece"].clone();
+    data["properties"]["variant"] = json!({
+        "type": "string",
+        "description": "The key of the variant that was changed; absent where it was the piece.",
+        "examples": ["de"],
+    });
+    schemas[PIECE_DATA] = data;
+}
+
+/// The name of the data of events about pieces.
+const PIECE_DATA: &str = "ContentPieceEventData";
+
+/// `ContentPieceAddedEvent`.
+fn body_name(event: EventType) -> String {
+    format!("{}Event", super::capitalized(event.as_str()))
+}
+
+/// The data of any event.
+pub(super) fn any_data() -> Value {
+    let of = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
+    json!({
+        "description": "The resource as its GET gives it just after the change; for a removal, before.",
+        "anyOf": [of(PIECE_DATA), of("ContentGroup"), of("WorkspaceMember")],
+    })
+}
+
 /// The description's section: an operation for each event.
 pub(super) fn section() -> Value {
     let item = |event: &EventType| (event.as_str().to_owned(), json!({"post": operation(*event)}));
@@ -21,9 +54,8 @@ pub(super) fn section() -> Value {
 }
 
 fn operation(event: EventType) -> Value {
-    let name = event.as_str();
-    let mut id = name.to_owned();
-    id.replace_range(..1, &name[..1].to_uppercase());
+    let id = super::capitalized(event.as_str());
+    let body = json!({"$ref": format!("#/components/schemas/{}", body_name(event))});
     json!({
         "operationId": format!("on{id}"),
         "tags": ["Webhooks"],
@@ -35,7 +67,7 @@ fn operation(event: EventType) -> Value {
         "parameters": parameters(),
         "requestBody": {
             "required": true,
-            "content": {"application/json": {"schema": envelope(event)}},
+            "content": {"application/json": {"schema": body}},
         },
         "responses": {
             "2XX": {
@@ -90,14 +122,9 @@ fn data(event: EventType) -> Value {
     match event {
         EventType::ContentPieceUpdated
         | EventType::ContentPieceAdded
-        | EventType::ContentPieceRemoved => json!({"allOf": [
-            {"$ref": "#/components/schemas/ContentPiece"},
-            {"type": "object", "properties": {"variant": {
-                "type": "string",
-                "description": "The key of the variant that was changed; absent where it was the piece.",
-                "examples": ["de"],
-            }}},
-        ]}),
+        | EventType::ContentPieceRemoved => {
+            json!({"$ref": format!("#/components/schemas/{PIECE_DATA}")})
+        }
         EventType::ContentGroupAdded
         | EventType::ContentGroupRemoved
         | EventType::ContentGroupMoved => json!({"$ref": "#/components/schemas/ContentGroup"}),

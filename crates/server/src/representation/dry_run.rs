@@ -3,17 +3,11 @@
 use galley_content::Loss;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
-
-use crate::openapi::content::Content;
-use crate::openapi::schemas;
 
 /// What would be kept, and what not.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DryRun)]
+#[derive(Debug, Serialize)]
 pub(crate) struct DryRunBody<'a> {
     /// The content as it would be stored.
-    #[schema(value_type = Content)]
     pub(crate) content: &'a RawValue,
     pub(crate) report: ReportBody<'a>,
 }
@@ -25,45 +19,35 @@ impl<'a> DryRunBody<'a> {
 }
 
 /// What of the content's HTML would be lost.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = LossReport)]
+#[derive(Debug, Serialize)]
 pub(crate) struct ReportBody<'a> {
     /// In the order in which they first come, at most 500 different ones.
     pub(crate) losses: Vec<LossBody<'a>>,
 }
 
 /// An element, an attribute or a property of a style that the tree can't say.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Loss)]
+#[derive(Debug, Serialize)]
 pub(crate) struct LossBody<'a> {
     /// The element's name.
-    #[schema(example = "p")]
     element: &'a str,
     /// The name of its attribute, where that is what is lost.
-    #[schema(example = "style")]
     attribute: Option<&'a str>,
     /// The property's name, where the attribute is `style`.
-    #[schema(example = "color")]
     property: Option<&'a str>,
     /// `dropped`: it is left out, an element with all that is in it; `unwrapped`: the element is left
     /// out, and what is in it stays.
-    #[schema(value_type = schemas::LossEffect)]
     effect: &'static str,
     /// How often.
-    #[schema(example = 3)]
     count: u64,
     first: PlaceBody<'a>,
 }
 
 /// Where in the HTML the first one is.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = LossPlace)]
+#[derive(Debug, Serialize)]
 struct PlaceBody<'a> {
     /// The line in which the element's start tag ends, from 1.
-    #[schema(example = 1)]
     line: u64,
     /// A CSS selector of the element. Of a long one the beginning is left out.
-    #[schema(example = "p:nth-child(2)")]
     path: &'a str,
 }
 

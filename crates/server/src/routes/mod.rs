@@ -4,6 +4,7 @@ pub(crate) mod content_groups;
 pub(crate) mod content_pieces;
 pub(crate) mod docs;
 pub(crate) mod events;
+pub(crate) mod home;
 pub(crate) mod invites;
 pub(crate) mod openapi;
 pub(crate) mod problems;

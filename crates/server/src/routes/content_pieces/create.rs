@@ -33,9 +33,7 @@ use crate::sanitize;
     path = "/content-pieces",
     operation_id = "createContentPiece",
     request_body = schema::NewContentPiece,
-    params(("dryRun" = Option<bool>, Query, description = "Check everything, and change nothing")),
     responses(
-        (status = 200, body = DryRunBody<'_>),
         (status = 201, body = ContentPieceBody<'_>),
         (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),
     ),

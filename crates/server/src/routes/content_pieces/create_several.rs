@@ -49,7 +49,6 @@ struct CreatedPiece {
     path = "/content-pieces/batch",
     operation_id = "createContentPieces",
     request_body = schema::NewContentPieces,
-    params(("dryRun" = inline(Option<schemas::Never>), Query, description = "Refused if true: it is for one piece at a time")),
     responses(
         (status = 201, body = CreatedBody),
         (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),

@@ -8,8 +8,6 @@ use utoipa::openapi::{ObjectBuilder, RefOr};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::openapi::schemas;
-use crate::representation::content_piece::ContentPieceBody;
-use crate::representation::dry_run::DryRunBody;
 
 /// A new content piece.
 #[derive(ToSchema)]
@@ -214,15 +212,4 @@ enum Sort {
     Title,
     #[schema(rename = "-title")]
     TitleDown,
-}
-
-/// A piece after its change, or what a change would come to.
-#[derive(ToSchema)]
-#[serde(untagged)]
-#[expect(clippy::large_enum_variant, reason = "only its schema is used")]
-pub(super) enum Updated {
-    /// With `Prefer: return=representation`.
-    Piece(ContentPieceBody<'static>),
-    /// With `dryRun=true`.
-    DryRun(DryRunBody<'static>),
 }

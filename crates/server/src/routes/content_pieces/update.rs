@@ -22,6 +22,7 @@ use crate::http::query::{Id, Query};
 use crate::http::response;
 use crate::operations::Expected;
 use crate::operations::content_pieces::{self, ContentPieceUpdate, References};
+use crate::representation::content_piece::ContentPieceBody;
 use crate::representation::dry_run::DryRunBody;
 use crate::sanitize;
 
@@ -34,9 +35,8 @@ use crate::sanitize;
     path = "/content-pieces",
     operation_id = "updateContentPiece",
     request_body = schema::ContentPieceChange,
-    params(("dryRun" = Option<bool>, Query, description = "Check everything, and change nothing")),
     responses(
-        (status = 200, body = schema::Updated),
+        (status = 200, body = ContentPieceBody<'_>),
         (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),
     ),
 )]

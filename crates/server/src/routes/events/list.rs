@@ -56,10 +56,7 @@ struct Parameters {
         ),
     ),
     responses(
-        (status = 200, content(
-            ([schemas::EventEnvelope] = "application/json"),
-            (String = "text/event-stream", example = "id: 1042\nevent: contentGroupAdded\ndata: {…}\n\n"),
-        )),
+        (status = 200, body = [schemas::EventEnvelope]),
         (status = 410, description = "events_forgotten, after_beyond_newest"),
     ),
 )]

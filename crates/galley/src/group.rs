@@ -1,0 +1,155 @@
+//! `galley group list|create|move|delete`
+
+use anyhow::{Context, bail};
+use galley_domain::content_group::ContentGroupName;
+use galley_domain::{ContentGroupId, WorkspaceId};
+use galley_server::operations::content_groups::{self, ContentGroupUpdate};
+use galley_server::operations::{Expected, Scope};
+use galley_server::{Environment, Error};
+use galley_storage::{Database, Tx, WriteTx, content_groups as groups};
+
+use crate::cli::GroupCommand;
+use crate::out::{plain, say};
+use crate::settings::Settings;
+use crate::{group_path, store};
+
+pub(crate) async fn run(settings: &Settings, command: &GroupCommand) -> anyhow::Result<()> {
+    let environment = Environment::default();
+    let database = store::open_existing(settings, &environment).await?;
+    let done = run_on(&database, environment, command).await;
+    database.close().await;
+    done
+}
+
+async fn run_on(
+    database: &Database,
+    environment: Environment,
+    command: &GroupCommand,
+) -> anyhow::Result<()> {
+    let workspace = match command {
+        GroupCommand::List { workspace }
+        | GroupCommand::Create { workspace, .. }
+        | GroupCommand::Move { workspace, .. }
+        | GroupCommand::Delete { workspace, .. } => workspace.as_deref(),
+    };
+    let workspace = store::workspace(database, workspace).await?;
+    match command {
+        GroupCommand::List { .. } => list(database, workspace).await,
+        GroupCommand::Create { path, .. } => create(database, environment, workspace, path).await,
+        GroupCommand::Move { group, to, .. } => {
+            move_to(database, environment, workspace, group, to).await
+        }
+        GroupCommand::Delete { group, recursive, .. } => {
+            delete(database, environment, workspace, group, *recursive).await
+        }
+    }
+}
+
+/// Lists all groups with their paths, each behind the one that it is in.
+async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()> {
+    let read = async move |tx: &Tx<'_>| {
+        let top = groups::list_children(tx, workspace, None, None, i64::MAX, 0).await?;
+        let top: Vec<_> = top.into_iter().map(|group| group.id).collect();
+        Ok::<_, Error>(groups::subtree(tx, workspace, &top).await?)
+    };
+    let all = database.read_much("content_groups.subtree", read).await?;
+    let path = |id: ContentGroupId| {
+        let mut names = Vec::new();
+        let mut next = Some(id);
+        while let Some((group, parent)) =
+            next.and_then(|id| all.iter().find(|(group, _)| group.id == id))
+        {
+            names.push(group.name.as_str());
+            next = *parent;
+        }
+        names.reverse();
+        names.join("/")
+    };
+    let mut paths: Vec<_> = all.iter().map(|(group, _)| (path(group.id), group.id)).collect();
+    paths.sort();
+    for (path, id) in paths {
+        say!("{id}  {}", plain(&path));
+    }
+    Ok(())
+}
+
+/// Creates the groups of a path that aren't there, and prints the id of the last one.
+async fn create(
+    database: &Database,
+    environment: Environment,
+    workspace: WorkspaceId,
+    path: &str,
+) -> anyhow::Result<()> {
+    let names = path.split('/').map(|name| {
+        ContentGroupName::parse(name).with_context(|| format!("the group {name:?} in {path}"))
+    });
+    let names: Vec<_> = names.collect::<anyhow::Result<_>>()?;
+    let scope = Scope::whole(workspace);
+    let write = async move |tx: &WriteTx<'_>| {
+        let (mut parent, mut is_new) = (None, false);
+        for name in &names {
+            let children = groups::list_children(tx, workspace, parent, None, i64::MAX, 0).await?;
+            parent = Some(match children.into_iter().find(|child| child.name == *name) {
+                Some(found) => found.id,
+                None => {
+                    is_new = true;
+                    content_groups::create(tx, &environment, &scope, name, parent).await?.id
+                }
+            });
+        }
+        Ok::<_, Error>((parent, is_new))
+    };
+    let (group, is_new) = database.write("content_groups.create", write).await?;
+    let group = group.context("a path has a name")?;
+    if !is_new {
+        bail!("the content group {path} is there already: {group}");
+    }
+    eprintln!("Created the content group {}.", plain(path));
+    say!("{group}");
+    Ok(())
+}
+
+/// Moves a group below another one, or to the top.
+async fn move_to(
+    database: &Database,
+    environment: Environment,
+    workspace: WorkspaceId,
+    group: &str,
+    to: &str,
+) -> anyhow::Result<()> {
+    let id = group_path::in_database(database, workspace, group).await?;
+    let parent = match to {
+        "/" => None,
+        to => Some(group_path::in_database(database, workspace, to).await?),
+    };
+    let scope = Scope::whole(workspace);
+    let update = ContentGroupUpdate { id, name: None, ancestor: Some(parent) };
+    let write = async move |tx: &WriteTx<'_>| {
+        content_groups::update(tx, &environment, &scope, &update, &Expected::Any).await
+    };
+    database.write("content_groups.update", write).await?;
+    eprintln!("Moved the content group {} to {}.", plain(group), plain(to));
+    Ok(())
+}
+
+/// Deletes a group, and what it holds where that is wanted.
+async fn delete(
+    database: &Database,
+    environment: Environment,
+    workspace: WorkspaceId,
+    group: &str,
+    recursive: bool,
+) -> anyhow::Result<()> {
+    let id = group_path::in_database(database, workspace, group).await?;
+    let scope = Scope::whole(workspace);
+    let write = async move |tx: &WriteTx<'_>| {
+        content_groups::delete(tx, &environment, &scope, id, recursive, &Expected::Any).await
+    };
+    let deleted = database.write("content_groups.delete", write).await;
+    deleted.with_context(|| {
+        let hint = if recursive { "" } else { " (--recursive deletes what it holds, too)" };
+        format!("the content group {group}{hint}")
+    })?;
+    eprintln!("Deleted the content group {}.", plain(group));
+    Ok(())
+}
