@@ -10,6 +10,7 @@ mod cargo;
 mod child;
 mod debian;
 mod fuzz;
+mod node;
 mod openapi;
 mod postgres;
 mod programs;

@@ -14,6 +14,7 @@ use anyhow::{Result, anyhow, bail};
 
 use crate::{
     TestArguments, cargo, child,
+    node::PACKAGES,
     postgres::{self, Provision},
     programs::PROGRAMS,
     python::ENVIRONMENTS,
@@ -76,6 +77,9 @@ pub(crate) fn provide(
     };
     for environment in &ENVIRONMENTS {
         add(environment.name, environment.variable, &|| environment.provide());
+    }
+    for packages in &PACKAGES {
+        add(packages.name, packages.variable, &|| packages.provide());
     }
     for program in &PROGRAMS {
         add(program.name, program.variable, &|| program.provide());

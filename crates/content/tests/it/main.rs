@@ -8,6 +8,7 @@ mod generated;
 mod json;
 mod losses;
 mod markdown;
+mod node;
 mod replay;
 mod safety;
 mod support;

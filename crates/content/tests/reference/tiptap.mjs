@@ -1,7 +1,7 @@
 // The schema of the content tree in TipTap's own words, and its way from HTML and back.
 import { JSDOM } from "jsdom";
 
-const { window } = new JSDOM("<!doctype html>");
+export const { window } = new JSDOM("<!doctype html>");
 Object.assign(globalThis, {
   window,
   document: window.document,
@@ -23,7 +23,7 @@ const { Highlight } = await load("@tiptap/extension-highlight");
 const { Subscript } = await load("@tiptap/extension-subscript");
 const { Superscript } = await load("@tiptap/extension-superscript");
 
-const schema = getSchema([
+export const schema = getSchema([
   // A link has what its author wrote, and code may be linked.
   StarterKit.configure({ code: false, link: { HTMLAttributes: { target: null, rel: null, class: null } } }),
   Code.extend({ excludes: "" }),

@@ -13,6 +13,7 @@
 )]
 
 mod bundle;
+mod clients;
 mod commands;
 mod contract;
 mod disclosure;
@@ -35,6 +36,7 @@ mod operators;
 mod outages;
 mod power;
 mod program;
+mod reimport;
 mod replicas;
 mod takeover;
 mod upgrade;

@@ -82,9 +82,19 @@ on_both_engines! {
         assert_eq!(service.get("/healthz/").await.status, 200);
     }
 
+    async fn the_root_is_a_page_that_leads_on(store: TestStore) {
+        let service = Service::start(store).await;
+        let answer = service.get("/").await;
+        assert_eq!((answer.status.as_u16(), &answer.headers["content-type"]), (200, &"text/html; charset=utf-8".parse().unwrap()));
+        let page = answer.body.as_str().unwrap().to_owned();
+        for part in [env!("CARGO_PKG_VERSION"), "href=\"/docs\"", "href=\"/healthz\""] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+    }
+
     async fn unknown_paths_and_methods_are_told_apart(store: TestStore) {
         let service = Service::start(store).await;
-        for path in ["/", "/nothing", "/tags/list/more", "/Tags", "//", "/tags%2Flist"] {
+        for path in ["/nothing", "/tags/list/more", "/Tags", "//", "/tags%2Flist"] {
             service.get(path).await.assert_problem(404, "not_found", &[]);
         }
         let answer = service.send(Method::PATCH, "/tags", None).await;

@@ -1,0 +1,77 @@
+//! Packages of npm that tests need, each set beside what Cargo builds.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{cargo, child};
+
+/// A folder of scripts with a `package.json` and its lock, which is installed elsewhere.
+pub(crate) struct Packages {
+    pub(crate) name: &'static str,
+    /// The variable by which the tests find the copy with its packages.
+    pub(crate) variable: &'static str,
+    /// The copy's folder beside what Cargo builds.
+    directory: &'static str,
+    /// The folder of scripts, from the workspace's root.
+    source: &'static str,
+}
+
+pub(crate) const PACKAGES: [Packages; 2] = [
+    Packages {
+        name: "TipTap and Markdown in Node",
+        variable: "GALLEY_TEST_CONTENT_REFERENCE",
+        directory: "node-content-reference",
+        source: "crates/content/tests/reference",
+    },
+    Packages {
+        name: "API clients in Node",
+        variable: "GALLEY_TEST_API_CLIENTS",
+        directory: "node-api-clients",
+        source: "crates/galley/tests/clients",
+    },
+];
+
+impl Packages {
+    /// Returns the folder that is named already, or copies the scripts and installs their packages.
+    pub(crate) fn provide(&self) -> Result<PathBuf> {
+        if let Some(folder) = std::env::var_os(self.variable) {
+            return Ok(folder.into());
+        }
+        let directory = cargo::target_directory().join(self.directory);
+        let directory =
+            std::path::absolute(&directory).context("the target directory is unknown")?;
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(self.source);
+        fs::create_dir_all(&directory)?;
+        copy_files(&source, &directory)?;
+        // The lock is written down when all of it is installed.
+        let lock = fs::read(source.join("package-lock.json"))?;
+        let installed = directory.join("installed.json");
+        if fs::read(&installed).is_ok_and(|before| before == lock) {
+            return Ok(directory);
+        }
+        let node = child::output(Command::new("node").arg("--version"))
+            .context("there is no Node.js (20.19 or newer)")?;
+        ensure!(!node.is_empty(), "node prints no version");
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(&directory);
+        child::output(&mut npm).context("npm ci failed")?;
+        fs::write(installed, lock)?;
+        Ok(directory)
+    }
+}
+
+/// Copies the files of a folder, but for its packages.
+fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}
