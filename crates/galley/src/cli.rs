@@ -25,12 +25,13 @@ pub(crate) struct Cli {
 
 /// The command line. The short help of each command leaves the settings out, which they have in common.
 pub(crate) fn command() -> clap::Command {
-    Cli::command().after_help("The settings, such as --data-dir and --listen: see --help").mut_args(
-        |argument| {
-            let is_setting = argument.get_help_heading() == Some(settings::HEADING);
-            argument.hide_short_help(is_setting)
-        },
-    )
+    let command = Cli::command()
+        .after_help("Settings such as --data-dir and --listen: see --help")
+        .after_long_help("`galley config` prints the settings in force.");
+    command.mut_args(|argument| {
+        let is_setting = argument.get_help_heading() == Some(settings::HEADING);
+        argument.hide_short_help(is_setting)
+    })
 }
 
 #[derive(Debug, Subcommand)]

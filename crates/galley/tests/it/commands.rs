@@ -5,6 +5,32 @@ use serde_json::Value;
 
 use crate::program::{Program, data_dir, free_port, galley, run, stderr, stdout, write};
 
+#[test]
+fn helps_show_a_commands_own_options_first() {
+    let store = TestStore::sqlite();
+    for command in [
+        &["import"][..],
+        &["export"],
+        &["backup"],
+        &["token", "create"],
+        &["group", "move"],
+        &["serve"],
+        &[],
+    ] {
+        let help = |flag: &str| {
+            let output = run(galley(&store).args(command).arg(flag));
+            assert!(output.status.success(), "{output:?}");
+            stdout(&output)
+        };
+        let (short, long) = (help("-h"), help("--help"));
+        assert!(!short.contains("--data-dir <DIR>"), "{command:?}: {short}");
+        let (own, settings) = long.split_once("Settings:\n").unwrap_or_else(|| panic!("{long}"));
+        assert!(!own.contains("--data-dir <DIR>") && own.contains("--help"), "{command:?}: {own}");
+        assert!(settings.contains("--data-dir <DIR>"), "{command:?}: {settings}");
+        assert!(!settings.contains("--workspace"), "{command:?}: {settings}");
+    }
+}
+
 on_both_engines! {
     async fn init_prints_ids_and_a_token_that_works(store: TestStore) {
         let arguments = ["init", "--json", "--workspace", "Ours", "--email", "ann@example.org"];

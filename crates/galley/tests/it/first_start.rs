@@ -6,7 +6,9 @@ use galley_testing::on_both_engines;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
-use crate::program::{Program, data_dir, free_port, galley, init_token, piece, run, stderr, under};
+use crate::program::{
+    Program, data_dir, free_port, galley, init_token, piece, run, stderr, stdout, under,
+};
 
 on_both_engines! {
     async fn a_first_start_makes_all_that_is_needed(store: TestStore) {
@@ -52,6 +54,18 @@ on_both_engines! {
             .unwrap();
         assert_eq!(response.json::<Value>().await.unwrap()[0]["slug"], "hello");
         assert!(again.terminate().success());
+    }
+
+    async fn a_first_start_welcomes_and_says_no_more(store: TestStore) {
+        let mut command = galley(&store);
+        command.args(["--listen", "127.0.0.1:0"]);
+        let mut timeout = Command::new("timeout");
+        timeout.args(["--signal=TERM", "4"]);
+        let output = run(&mut under(timeout, &command));
+        let said = stdout(&output);
+        assert!(said.contains("The API's reference: http://127.0.0.1:"), "{output:?}");
+        assert!(said.contains("/docs\n") && !said.contains("schema"), "{said}");
+        assert!(!stderr(&output).contains("schema changed"), "{output:?}");
     }
 
     async fn several_first_starts_at_once_make_one_workspace(store: TestStore) {

@@ -1,6 +1,6 @@
 //! Whatever clients send, each line of the log is one of the program's own, and shows what it says.
 
-use galley_testing::on_both_engines;
+use galley_testing::{Behaviour, Receiver, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -30,6 +30,55 @@ fn is_odd(c: char) -> bool {
 }
 
 on_both_engines! {
+    async fn lines_name_failing_webhooks_rejected_tokens_and_callers(store: TestStore) {
+        let receiver = Receiver::start(Behaviour::Status(500)).await;
+        let mut command = galley(&store);
+        command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_LOG", "galley=debug,galley_server=debug");
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        let mut program = Program::start(command);
+        let group = program.group().await;
+        let webhook = json!({"url": receiver.url, "name": "w", "event": "contentGroupAdded"});
+        let made = program.request(Method::POST, "/webhooks").json(&webhook).send().await.unwrap();
+        let webhook = made.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned();
+        for name in ["a", "b", "c"] {
+            let body = json!({"name": name, "ancestor": group});
+            assert_eq!(program.request(Method::POST, "/content-groups").json(&body).send().await.unwrap().status(), 201);
+        }
+        receiver.wait_for(2).await;
+        let other = galley_domain::access_token::AccessToken::from_random([9; 32]);
+        for _ in 0..5 {
+            let client = reqwest::Client::builder().no_proxy().build().unwrap();
+            let request = client.get(format!("{}/tags/list", program.url)).bearer_auth(other.reveal());
+            assert_eq!(request.send().await.unwrap().status(), 401);
+        }
+        // Twice, and then from memory.
+        for _ in 0..4 {
+            program.get("/tags/list").await;
+        }
+        program.terminate();
+        let log = program.rest_of_log();
+        let entries: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let of = |message: &str| -> Vec<&Value> {
+            entries.iter().filter(|entry| entry["fields"]["message"] == message).collect()
+        };
+        let failing = of("a webhook's receiver took no delivery");
+        assert_eq!(failing.len(), 1, "{log}");
+        assert_eq!((&failing[0]["level"], &failing[0]["fields"]["webhook"], &failing[0]["fields"]["status"]),
+            (&json!("INFO"), &json!(webhook), &json!(500)));
+        let rejected = of("rejected an access token");
+        assert_eq!(rejected.len(), 1, "{log}");
+        assert_eq!((&rejected[0]["level"], &rejected[0]["fields"]["client"]), (&json!("INFO"), &json!("127.0.0.1")));
+        assert!(!log.contains(other.reveal()));
+        let lists: Vec<_> = of("answered").into_iter().filter(|entry| entry["fields"]["route"] == "/tags/list").collect();
+        assert_eq!(lists.len(), 9, "{log}");
+        for entry in lists.iter().filter(|entry| entry["fields"]["status"] == 200) {
+            let span = &entry["span"];
+            assert!(span["token"].as_str().is_some_and(|id| id.starts_with("tok_")), "{entry}");
+            assert!(span["user"].as_str().is_some_and(|id| id.starts_with("usr_")), "{entry}");
+            assert_eq!(span["client"], "127.0.0.1", "{entry}");
+        }
+    }
+
     async fn nobody_writes_lines_of_their_own(store: TestStore) {
         let mut command = galley(&store);
         command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_LOG", "debug");
