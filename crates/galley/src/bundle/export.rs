@@ -12,6 +12,7 @@ use galley_server::{Environment, Error};
 use galley_storage::content_piece_list::{self, ListQuery, Sort, SortKey};
 use galley_storage::content_piece_variants::{self, Override};
 use galley_storage::content_pieces::{View, Viewed};
+use galley_storage::import_sources::{self, SourceOf};
 use galley_storage::{
     Snapshot, Tx, content_groups, members, roles, tags, variants, webhooks, workspaces,
 };
@@ -62,18 +63,19 @@ pub(crate) async fn export(
         let page = snapshot.read("export.bundle", async move |tx: &Tx<'_>| {
             let mut page = Vec::new();
             for viewed in content_piece_list::list(tx, workspace, &query).await? {
-                let overrides =
-                    content_piece_variants::of_piece(tx, workspace, viewed.0.id).await?;
-                page.push((viewed, overrides));
+                let id = viewed.0.id;
+                let overrides = content_piece_variants::of_piece(tx, workspace, id).await?;
+                let sources = import_sources::list(tx, workspace, &[id]).await?;
+                page.push((viewed, overrides, sources));
             }
             Ok::<_, Error>(page)
         });
         let page = page.await?;
-        let Some(((last, _), _)) = page.last() else { break };
+        let Some(((last, _), ..)) = page.last() else { break };
         after = Some(Sort { key: SortKey::CreatedAt, descending: false }.position(last));
         bar.inc_length(page.len() as u64);
-        for (viewed, overrides) in page {
-            let piece = piece(viewed, overrides)?;
+        for (viewed, overrides, sources) in page {
+            let piece = piece(viewed, overrides, sources)?;
             let id = piece.id.to_string();
             // Ids begin with the time; their ends are spread evenly.
             let shelf = &id[id.len() - 2..];
@@ -207,7 +209,11 @@ fn parents_first(groups: Vec<format::Group>) -> Vec<format::Group> {
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-fn piece((piece, content): Viewed, overrides: Vec<Override>) -> anyhow::Result<format::Piece> {
+fn piece(
+    (piece, content): Viewed,
+    overrides: Vec<Override>,
+    sources: Vec<SourceOf>,
+) -> anyhow::Result<format::Piece> {
     let tree = |json: &str| -> anyhow::Result<Value> {
         let tree = format::from_json(json.as_bytes());
         tree.with_context(|| format!("the content of {}", piece.id))
@@ -226,5 +232,13 @@ fn piece((piece, content): Viewed, overrides: Vec<Override>) -> anyhow::Result<f
         updated_at: piece.updated_at,
         content,
         variants,
+        sources: sources
+            .into_iter()
+            .map(|one| format::Source {
+                variant: one.variant,
+                source_hash: one.source.source_hash,
+                imported_hash: one.source.imported_hash,
+            })
+            .collect(),
     }))
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use galley_domain::access_token::ExtensionName;
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::content_piece::{ContentPieceFields, CustomData, Description, Slug, Title};
+use galley_domain::import_source::SourceHash;
 use galley_domain::people::{EmailAddress, FullName, Username};
 use galley_domain::role::RoleName;
 use galley_domain::tag::TagLabel;
@@ -196,6 +197,19 @@ pub(super) struct Piece {
     /// What it says otherwise in variants.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) variants: BTreeMap<VariantId, Override>,
+    /// The sources that it was imported from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) sources: Vec<Source>,
+}
+
+/// The source of a piece, or of a piece in a variant.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Source {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) variant: Option<VariantId>,
+    pub(super) source_hash: SourceHash,
+    pub(super) imported_hash: SourceHash,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]

@@ -15,13 +15,15 @@ use anyhow::{Context, bail};
 use galley_content::{Limits, Tree};
 use galley_domain::content_piece::{ContentPiece, Description, REFERENCES_MAX};
 use galley_domain::event::EventType;
+use galley_domain::import_source::ImportSource;
 use galley_domain::people::{EmailAddress, Username};
 use galley_domain::permission::{PermissionSet, Resource};
 use galley_domain::role::BaseType;
 use galley_domain::tag::Tag;
-use galley_domain::variant::Variant;
+use galley_domain::variant::{Variant, VariantName};
 use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{Permission, Timestamp, UserId, WorkspaceId, role};
+use galley_server::operations::import_sources::{self, NewSource};
 use galley_server::operations::{Scope, content_groups, content_pieces, restored_version};
 use galley_server::{Environment, Error, sanitize};
 use galley_storage::content_piece_variants::Override;
@@ -432,8 +434,8 @@ async fn find_or_make_user(
     Ok(user)
 }
 
-/// A piece that can be kept, with its content and what it says otherwise in variants.
-type Read = (ContentPiece, String, Vec<Override>);
+/// A piece that can be kept, with its content, what it says otherwise in variants, and its sources.
+type Read = (ContentPiece, String, Vec<Override>, Vec<NewSource>);
 
 #[derive(Debug, Default)]
 struct Report {
@@ -458,16 +460,20 @@ impl Report {
                 (Arc::clone(&read), environment.clone(), scope.clone());
             let write = async move |tx: &WriteTx<'_>| {
                 let mut restored = 0;
-                for (piece, content, overrides) in &read[some.clone()] {
-                    let done = content_pieces::restore(
+                for (piece, content, overrides, sources) in &read[some.clone()] {
+                    let is_new = content_pieces::restore(
                         tx,
                         &environment,
                         &scope,
                         piece,
                         content,
                         overrides,
-                    );
-                    restored += usize::from(done.await?);
+                    )
+                    .await?;
+                    if is_new {
+                        import_sources::save(tx, &scope, sources).await?;
+                        restored += 1;
+                    }
                 }
                 Ok::<_, Error>(restored)
             };
@@ -626,6 +632,12 @@ fn piece(path: &Path) -> Result<Read, String> {
         let content = one.content.as_ref().map(|value| tree("content", value)).transpose()?;
         overrides.push((variant, one.into_overrides(), content));
     }
+    let sources = std::mem::take(&mut read.sources).into_iter().map(|one| {
+        let format::Source { variant, source_hash, imported_hash } = one;
+        let source = ImportSource { source_hash, imported_hash };
+        NewSource { piece: read.id, variant: variant.map(VariantName::Id), source }
+    });
+    let sources = sources.collect();
     let piece = ContentPiece {
         id: read.id,
         content_group_id: read.content_group_id,
@@ -637,7 +649,7 @@ fn piece(path: &Path) -> Result<Read, String> {
         updated_at: read.updated_at,
         fields: read.into_fields(),
     };
-    Ok((piece, content, overrides))
+    Ok((piece, content, overrides, sources))
 }
 
 /// Without what isn't safe to show: somebody may have written the file.

@@ -227,7 +227,7 @@ on_both_engines! {
         restored.request(Method::DELETE, &format!("/content-pieces?id={id}")).send().await.unwrap();
         send(&restored, Method::PUT, "/content-pieces", &json!({"id": pieces[4]["id"], "title": "Changed"})).await;
         let third = import();
-        assert!(stdout(&third).contains("1 pieces, 21 there already, 0 with problems"), "{third:?}");
+        assert!(stdout(&third).contains("1 piece, 21 there already, 0 with problems"), "{third:?}");
         let after = restored.get("/content-pieces/list").await;
         assert_eq!((&after[3], &after[4]["title"]), (&pieces[3], &json!("Changed")));
         // No tag that was read before the deletion matches the restored piece.

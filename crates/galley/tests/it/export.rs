@@ -33,6 +33,73 @@ fn files(folder: &Path) -> Vec<(String, String)> {
     files
 }
 
+/// Pieces at which an export or import once went wrong, or might.
+fn hard_pieces() -> Vec<Value> {
+    let contents = [
+        "<p>@ann wrote <i>this</i> and <code>that</code></p>",
+        "<p>me@example.org, https://example.org/a_b and www.example.org</p>",
+        "<ul><li><p>@bob <b>bold</b></p></li></ul><blockquote><p>@carl</p></blockquote>",
+        "<h2>A title {#id}</h2><p>text[^1]</p><p>[^1]: note</p>",
+        "<p><mark>plain</mark> <mark data-color=\"red\">red</mark></p>",
+        "<table><tr><th>@x|y</th></tr><tr><td><code>a|b</code></td></tr></table>",
+        "<ul data-type=\"taskList\"><li data-type=\"taskItem\" data-checked=\"true\"><p>@done</p></li></ul>",
+        "<p>{{ shortcode() }} {% tag %} &lt;!-- x --&gt;</p>",
+        "<p>---</p><p>+++</p><p>{\"a\": 1}</p>",
+        "<h1># @a</h1><p>1. b</p><p>- c</p><p>&gt; d</p>",
+        "<p>a\u{2028}b</p><h2>c\u{2028} </h2>",
+        "<p>x<sub>1</sub><sup>2</sup> <u>u</u> <s>s</s></p><hr><img src=\"a.png\" alt=\"\">",
+        "",
+    ];
+    let contents = contents.iter().enumerate().map(|(number, content)| {
+        json!({"title": format!("Hard {number}"), "slug": format!("hard-{number}"), "content": content})
+    });
+    let fields = [
+        json!({"slug": "2022-04-07-timing"}),
+        json!({"slug": "2022-04-08-timing", "date": "2020-01-02"}),
+        json!({"slug": "2022/04/07/timing", "filename": "2022-04-07-timing.md"}),
+        json!({"slug": "a", "filename": "blog/2024/05/06/a.md"}),
+        json!({"description": ""}),
+        json!({"description": "", "coverUrl": "", "coverAlt": ""}),
+        json!({"coverAlt": "alone"}),
+        json!({"coverUrl": "a.png", "coverAlt": ""}),
+        json!({"canonicalLink": ""}),
+        json!({"title": "# Title: \"q\" [x]"}),
+        json!({"title": "2024"}),
+        json!({"title": "null", "slug": "null"}),
+        json!({"customData": "{\"draft\":true}"}),
+        json!({"customData": "{\"date\":null}"}),
+        json!({"customData": "{\"description\":\"other\"}"}),
+        json!({"customData": "null"}),
+        json!({"filename": "_index.md"}),
+        json!({"filename": "index.md"}),
+        json!({"description": "<p>@ann</p>"}),
+    ];
+    let fields = fields.into_iter().enumerate().map(|(number, mut fields)| {
+        for (name, value) in
+            [("title", format!("Field {number}")), ("slug", format!("field-{number}"))]
+        {
+            if fields[name].is_null() {
+                fields[name] = json!(value);
+            }
+        }
+        fields["content"] = json!("<p>Text</p>");
+        fields
+    });
+    contents.chain(fields).collect()
+}
+
+/// The documents of the corpus beside the posts.
+fn corpus_documents() -> Vec<String> {
+    let Some(posts) = corpus() else { return Vec::new() };
+    let mut documents = Vec::new();
+    for file in ["blog.json", "commonmark.json"] {
+        let text = std::fs::read_to_string(posts.join("../content").join(file)).unwrap();
+        let cases: Vec<Value> = serde_json::from_str(&text).unwrap();
+        documents.extend(cases.iter().map(|case| case["html"].as_str().unwrap().to_owned()));
+    }
+    documents
+}
+
 fn command(store: &TestStore, arguments: &[&str]) -> std::process::Output {
     run(galley(store).args(arguments))
 }
@@ -126,6 +193,47 @@ on_both_engines! {
         assert_eq!(deleted.status(), 204);
         assert!(stdout(&command(&store, &["export", out])).contains("0 files written, 1 removed"));
         assert!(!Path::new(out).join("plain.md").exists());
+    }
+
+    async fn documents_and_pieces_that_are_hard_change_nothing_on_their_way(store: TestStore) {
+        let program = Program::serve(&store, free_port());
+        let group = program.group().await;
+        let mut pieces = hard_pieces();
+        for (number, html) in corpus_documents().into_iter().enumerate() {
+            pieces.push(json!({"title": format!("Document {number}"), "slug": format!("d{number}"), "content": html}));
+        }
+        let count = pieces.len();
+        for some in pieces.chunks_mut(50) {
+            for piece in some.iter_mut() {
+                for (name, value) in [("tags", json!([])), ("members", json!([])), ("contentGroupId", json!(group))] {
+                    piece[name] = value;
+                }
+            }
+            let made = program.request(Method::POST, "/content-pieces/batch").json(&json!({"pieces": some}));
+            let made = made.send().await.unwrap();
+            assert_eq!(made.status(), 201, "{}", made.text().await.unwrap());
+        }
+        let own = program.pieces("content=true").await;
+        let out = store.directory().join("out");
+        let out = out.to_str().unwrap();
+        assert!(command(&store, &["export", out]).status.success());
+        let before = last_event(&program).await;
+        let again = command(&store, &["import", out]);
+        assert_eq!(summary(&again), format!("0 imported, 0 updated, {count} unchanged, 0 with conflicts, 0 with problems"), "{again:?}");
+        assert_eq!(last_event(&program).await, before);
+        let there = another(&store).await;
+        let other = Program::serve(&there, free_port());
+        assert_eq!(summary(&command(&there, &["import", out, "--drafts-group", "Posts"])), format!("{count} imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems"));
+        let (found, expected) = (said(&other.pieces("content=true").await), said(&own));
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_eq!(found, expected);
+        }
+        let second = there.directory().join("out");
+        assert!(command(&there, &["export", second.to_str().unwrap()]).status.success());
+        let (found, expected) = (files(&second), files(Path::new(out)));
+        let differing: Vec<_> = expected.iter().filter(|file| !found.contains(file)).collect();
+        assert!(differing.is_empty() && found.len() == expected.len(), "{differing:#?}");
     }
 
     async fn a_group_and_a_piece_of_one_name_both_come_out(store: TestStore) {
