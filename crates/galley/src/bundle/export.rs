@@ -234,7 +234,7 @@ fn piece(
         variants,
         sources: sources
             .into_iter()
-            .map(|one| format::Source {
+            .map(|one| format::NotedSource {
                 variant: one.variant,
                 source_hash: one.source.source_hash,
                 imported_hash: one.source.imported_hash,

@@ -199,13 +199,13 @@ pub(super) struct Piece {
     pub(super) variants: BTreeMap<VariantId, Override>,
     /// The sources that it was imported from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) sources: Vec<Source>,
+    pub(super) sources: Vec<NotedSource>,
 }
 
 /// The source of a piece, or of a piece in a variant.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Source {
+pub(super) struct NotedSource {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) variant: Option<VariantId>,
     pub(super) source_hash: SourceHash,

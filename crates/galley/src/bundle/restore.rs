@@ -633,7 +633,7 @@ fn piece(path: &Path) -> Result<Read, String> {
         overrides.push((variant, one.into_overrides(), content));
     }
     let sources = std::mem::take(&mut read.sources).into_iter().map(|one| {
-        let format::Source { variant, source_hash, imported_hash } = one;
+        let format::NotedSource { variant, source_hash, imported_hash } = one;
         let source = ImportSource { source_hash, imported_hash };
         NewSource { piece: read.id, variant: variant.map(VariantName::Id), source }
     });
