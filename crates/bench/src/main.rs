@@ -14,6 +14,7 @@
 )]
 
 mod client;
+mod files;
 mod load;
 mod operations;
 mod plan;

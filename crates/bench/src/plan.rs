@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -420,17 +420,4 @@ impl Plan {
         ensure!(output.status.success() || told.contains("empty"), "{told}");
         Ok(())
     }
-}
-
-/// Copies a folder without those in it.
-pub(crate) fn copy_files(from: &Path, to: &Path) -> anyhow::Result<()> {
-    let _ = fs::remove_dir_all(to);
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        if entry.file_type()?.is_file() {
-            fs::copy(entry.path(), to.join(entry.file_name()))?;
-        }
-    }
-    Ok(())
 }

@@ -14,7 +14,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::plan::copy_files;
+use crate::files::copy_files;
 use crate::server::Server;
 
 /// How many tags there are; every piece has two of them.

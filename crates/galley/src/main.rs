@@ -16,11 +16,13 @@ mod logging;
 mod member;
 mod out;
 mod own_files;
+mod paths;
 mod progress;
 mod serve;
 mod settings;
 mod store;
 mod token;
+mod version;
 mod whole;
 mod workspace;
 
@@ -29,9 +31,6 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 
 use cli::{Cli, Command};
-
-/// The version in the schema's record, on the command line and in the log.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// How much an import stands back where there is not enough of the processor for all.
 const IMPORT_NICENESS: i32 = 19;

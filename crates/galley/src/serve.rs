@@ -14,7 +14,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::settings::Settings;
-use crate::{VERSION, check, first_start, init, key, logging, store};
+use crate::version::VERSION;
+use crate::{check, first_start, init, key, logging, store};
 
 /// How often measurements are folded together, so that they don't pile up between two fetches.
 const METRICS_UPKEEP_PAUSE: Duration = Duration::from_secs(5);

@@ -283,7 +283,7 @@ impl Settings {
     /// Where the database is.
     pub(crate) fn database(&self) -> anyhow::Result<DatabaseUrl> {
         match self.database_url.value.as_deref() {
-            None => Ok(DatabaseUrl::Sqlite(self.data_dir.value.join(crate::store::FILE))),
+            None => Ok(DatabaseUrl::Sqlite(self.data_dir.value.join(crate::paths::DATABASE))),
             Some(url) if is_postgres(url) => Ok(DatabaseUrl::Postgres(url.to_owned())),
             Some(_) => anyhow::bail!(
                 "the database URL must start with postgres://; for SQLite leave it out and set \

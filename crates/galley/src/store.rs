@@ -8,11 +8,8 @@ use galley_domain::WorkspaceId;
 use galley_server::{Environment, Error};
 use galley_storage::{Database, DatabaseUrl, Options, Role, Tx, workspaces};
 
-use crate::VERSION;
 use crate::settings::Settings;
-
-/// The SQLite file's name in the data directory.
-pub(crate) const FILE: &str = "galley.db";
+use crate::version::VERSION;
 
 /// How long a write of the server waits for its turn before the client is told to come again.
 const WRITE_WAIT_MAX: Duration = Duration::from_secs(10);

@@ -16,7 +16,8 @@ use galley_storage::{
 use crate::cli::{CopyArguments, FileArguments};
 use crate::out::say;
 use crate::settings::Settings;
-use crate::{VERSION, key, progress, store};
+use crate::version::VERSION;
+use crate::{key, paths, progress, store};
 
 /// Copies a store into an empty one.
 pub(crate) async fn copy(settings: &Settings, arguments: &CopyArguments) -> anyhow::Result<()> {
@@ -140,7 +141,7 @@ fn parse_url(text: &str) -> anyhow::Result<DatabaseUrl> {
     }
     let path = PathBuf::from(path);
     let is_file = path.is_file() || path.extension().is_some_and(|kind| kind == "db");
-    Ok(DatabaseUrl::Sqlite(if is_file { path } else { path.join(store::FILE) }))
+    Ok(DatabaseUrl::Sqlite(if is_file { path } else { path.join(paths::DATABASE) }))
 }
 
 fn print(tables: &[TableSummary]) {

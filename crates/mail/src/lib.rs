@@ -2,6 +2,7 @@
 //!
 //! One attempt, and what came of it. When to try again is not known here.
 
+mod error;
 mod message;
 mod outbox;
 mod smtp;
@@ -9,25 +10,10 @@ mod stream;
 
 use std::path::PathBuf;
 
+pub use error::{InvalidSetting, NotSent};
 pub use message::{Mail, Sender};
 pub use outbox::Outbox;
 pub use smtp::Smtp;
-
-/// A setting that can't work.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct InvalidSetting(String);
-
-/// Why a mail was not sent.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotSent {
-    /// The server will not take it, now or later.
-    #[error("{0}")]
-    Refused(String),
-    /// Perhaps later.
-    #[error("{0}")]
-    Failed(String),
-}
 
 /// How mails leave.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart};
 use lettre::{Address, Message};
 
-use crate::{InvalidSetting, NotSent};
+use crate::error::{InvalidSetting, NotSent};
 
 /// Who mails come from.
 #[derive(Debug, Clone)]

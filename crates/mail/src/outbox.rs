@@ -4,7 +4,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::NotSent;
+use crate::error::NotSent;
 use crate::message::{Mail, Sender};
 
 /// Keeps mails as files that a mail program opens. Only their owner reads them.

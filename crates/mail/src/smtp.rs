@@ -12,8 +12,9 @@ use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter,
 use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
+use crate::error::{InvalidSetting, NotSent};
 use crate::message::{Mail as WrittenMail, Sender};
-use crate::{InvalidSetting, NotSent, stream};
+use crate::stream;
 
 /// How long connecting may take.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);

@@ -13,7 +13,7 @@ use galley_storage::DatabaseUrl;
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 
-use crate::{TestStore, skipped};
+use crate::store::{TestStore, skipped};
 
 /// Where there are scripts that run `initdb` and `postgres`, and room.
 const DIRECTORY: &str = "GALLEY_TEST_POSTGRES_DIRECTORY";

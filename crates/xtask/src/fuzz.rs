@@ -1,4 +1,4 @@
-//! Programs that are fed with what libFuzzer makes up: the `fuzz` part of [`crate::prove`].
+//! Programs that are fed with what libFuzzer makes up: the `fuzz` part of the reliability suite.
 //!
 //! They are built with the stable toolchain: what a fuzzer needs to know of a program, which of its branches were taken, any
 //! compiler can be asked for. They look for panics, wrong results and time, not for wrong memory: there is no `unsafe` in
@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{Size, cargo, child, prove, signals::Signals};
+use crate::{arguments::Size, cargo, child, paths, signals::Signals};
 
 /// How often each program is run.
 const SHORT_RUNS: u64 = 100_000;
@@ -42,7 +42,7 @@ const COUNTED: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-le
 
 /// Where inputs are kept that break something.
 pub(crate) fn artifacts() -> PathBuf {
-    prove::directory("fuzz").join("artifacts")
+    paths::directory("fuzz").join("artifacts")
 }
 
 /// Builds and runs all of them; says whether all held.
@@ -59,10 +59,10 @@ pub(crate) fn run(
     fs::create_dir_all(artifacts()).context("no place for inputs can be made")?;
     let mut all_hold = true;
     for target in TARGETS {
-        let corpus = prove::directory("fuzz").join("corpus").join(target);
+        let corpus = paths::directory("fuzz").join("corpus").join(target);
         fs::create_dir_all(&corpus).context("no place for inputs can be made")?;
         let seed = std::process::id();
-        let log = prove::directory("fuzz").join(format!("{target}.log"));
+        let log = paths::directory("fuzz").join(format!("{target}.log"));
         let file =
             fs::File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let mut command = Command::new(programs.join(target));

@@ -5,6 +5,7 @@
 //! share is [`postgres`], the throw-away server, [`python`], what tests need of that, [`programs`], others that they
 //! need, [`child`], how other programs are run, and [`cargo`], how Cargo is.
 
+mod arguments;
 mod bench;
 mod cargo;
 mod child;
@@ -12,6 +13,7 @@ mod debian;
 mod fuzz;
 mod node;
 mod openapi;
+mod paths;
 mod postgres;
 mod programs;
 mod prove;
@@ -24,6 +26,8 @@ mod test;
 use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+
+use arguments::{ProveArguments, TestArguments};
 
 /// The project's own commands.
 #[derive(Parser)]
@@ -57,48 +61,6 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
-}
-
-/// What `cargo xtask test` was asked for.
-#[derive(clap::Args)]
-struct TestArguments {
-    /// Leaves out the tests that need PostgreSQL.
-    #[arg(long, conflicts_with = "require_postgres")]
-    no_postgres: bool,
-    /// Fails when no PostgreSQL can be had, instead of leaving out the tests that need it.
-    #[arg(long)]
-    require_postgres: bool,
-    /// Handed on to `cargo test`: `-- --package galley-storage some_name -- --nocapture`.
-    #[arg(last = true)]
-    cargo_arguments: Vec<OsString>,
-}
-
-/// What `cargo xtask prove` was asked for.
-#[derive(clap::Args)]
-struct ProveArguments {
-    /// `short` takes ten minutes, `long` some hours.
-    #[arg(value_enum, default_value_t = Size::Short)]
-    size: Size,
-    /// Only these parts.
-    parts: Vec<String>,
-}
-
-/// How much is proved.
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Size {
-    /// What every change gets.
-    Short,
-    /// What a release gets.
-    Long,
-}
-
-impl Size {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Short => "short",
-            Self::Long => "long",
-        }
-    }
 }
 
 fn main() -> ExitCode {

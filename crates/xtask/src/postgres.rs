@@ -16,6 +16,7 @@ mod install;
 mod privileges;
 mod scratch;
 mod server;
+mod versions;
 
 use std::{env, ffi::OsString};
 

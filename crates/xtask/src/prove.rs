@@ -5,9 +5,9 @@
 
 use std::{
     collections::HashMap,
-    env, fs,
+    fs,
     io::{BufRead, BufReader, PipeReader, Write},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, ExitCode},
     thread,
     time::Instant,
@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use crate::{
-    ProveArguments, Size, TestArguments,
+    arguments::{ProveArguments, Size, TestArguments},
     cargo::{self, TestProgram},
     child, fuzz,
     signals::Signals,
@@ -314,11 +314,4 @@ fn show(figures: &[Figure], file: &Path) -> Result<()> {
     }
     println!("\n{table}");
     fs::write(file, table).with_context(|| format!("cannot write {}", file.display()))
-}
-
-/// Where a part keeps what it makes.
-pub(crate) fn directory(part: &str) -> PathBuf {
-    let directory = cargo::target_directory().join("prove").join(part);
-    // Programs that are started elsewhere are to find it.
-    std::path::absolute(&directory).unwrap_or_else(|_| env::temp_dir().join(part))
 }

@@ -13,7 +13,8 @@ use std::{
 use anyhow::{Result, anyhow, bail};
 
 use crate::{
-    TestArguments, cargo, child,
+    arguments::TestArguments,
+    cargo, child,
     node::PACKAGES,
     postgres::{self, Provision},
     programs::PROGRAMS,

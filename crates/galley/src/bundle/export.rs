@@ -19,7 +19,8 @@ use galley_storage::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::format::{self, MANIFEST, VERSION};
+use super::format::{self, VERSION};
+use super::manifest::MANIFEST;
 use crate::cli::ExportArguments;
 use crate::export::folder::{Folder, Kind};
 use crate::out::{counted, plain, say};

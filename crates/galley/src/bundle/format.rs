@@ -21,9 +21,6 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The file by which a folder is known to be a bundle.
-pub(super) const MANIFEST: &str = "galley.json";
-
 /// The version of the format that this program writes, and the last one that it reads.
 pub(super) const VERSION: u32 = 1;
 

@@ -5,14 +5,9 @@
 
 mod export;
 mod format;
+pub(crate) mod manifest;
 mod restore;
 
-use std::path::Path;
-
 pub(crate) use export::export;
+pub(crate) use manifest::is_bundle;
 pub(crate) use restore::restore;
-
-/// Whether a folder is a bundle.
-pub(crate) fn is_one(folder: &Path) -> bool {
-    folder.join(format::MANIFEST).is_file()
-}

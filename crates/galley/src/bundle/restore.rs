@@ -37,7 +37,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use walkdir::WalkDir;
 
-use super::format::{self, MANIFEST, VERSION};
+use super::format::{self, VERSION};
+use super::manifest::MANIFEST;
 use crate::cli::ImportArguments;
 use crate::export::folder;
 use crate::out::{counted, plain, say};

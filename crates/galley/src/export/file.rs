@@ -6,7 +6,7 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::text::{ShortText, WebReference};
 use serde_json::{Map, Value};
 
-use super::Source;
+use super::source::Source;
 use crate::import::markdown::TAKEN;
 
 /// Front matter and Markdown.

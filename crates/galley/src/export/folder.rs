@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 
 use super::names;
-use crate::bundle;
+use crate::bundle::manifest::is_bundle;
 use crate::own_files::OwnFiles;
 
 /// The list of the files that are the export's.
@@ -47,7 +47,7 @@ impl Folder {
         }
         let before = match listed(path) {
             Ok(before) => {
-                let was = if bundle::is_one(path) { Kind::Bundle } else { Kind::Markdown };
+                let was = if is_bundle(path) { Kind::Bundle } else { Kind::Markdown };
                 if was != kind && !before.is_empty() {
                     bail!(
                         "{} holds {}, which would be removed: name another folder",

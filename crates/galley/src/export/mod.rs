@@ -5,18 +5,12 @@
 mod file;
 pub(crate) mod folder;
 mod names;
+mod source;
 
-use std::collections::HashMap;
 use std::process::ExitCode;
 
-use galley_domain::content_group::ContentGroup;
-use galley_domain::content_piece::ContentPiece;
-use galley_domain::variant::Variant;
-use galley_domain::{ContentGroupId, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
-use galley_server::{Environment, Error};
-use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
-use galley_storage::content_pieces::{View, Viewed};
-use galley_storage::{Snapshot, Tx, content_groups, members, tags, variants};
+use galley_server::Environment;
+use galley_storage::content_piece_list::{Sort, SortKey};
 
 use crate::bundle;
 use crate::cli::{ExportArguments, ExportFormat, GROUP};
@@ -27,9 +21,7 @@ use crate::settings::Settings;
 use crate::{progress, store};
 use folder::{Folder, Kind};
 use names::Names;
-
-/// How many pieces are read at a time.
-const PAGE: i64 = 32;
+use source::Source;
 
 pub(crate) async fn run(
     settings: &Settings,
@@ -100,91 +92,4 @@ pub(crate) async fn run(
         eprintln!("{}", plain(problem));
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// What pieces refer to.
-struct Source {
-    workspace: WorkspaceId,
-    group: ContentGroupId,
-    /// The groups below it, each with its parent.
-    groups: HashMap<ContentGroupId, (ContentGroup, Option<ContentGroupId>)>,
-    tags: HashMap<TagId, String>,
-    /// Usernames; somebody invited has none.
-    members: HashMap<WorkspaceMemberId, String>,
-    variants: Vec<Variant>,
-}
-
-impl Source {
-    async fn read(
-        snapshot: &Snapshot,
-        workspace: WorkspaceId,
-        group: ContentGroupId,
-    ) -> Result<Self, Error> {
-        let read = async move |tx: &Tx<'_>| {
-            let groups = content_groups::subtree(tx, workspace, &[group]).await?;
-            let groups = groups.into_iter().map(|(group, parent)| (group.id, (group, parent)));
-            let tags = tags::list(tx, workspace, None, i64::MAX, 0).await?.into_iter();
-            let members = members::list(tx, workspace, None, i64::MAX, 0).await?.into_iter();
-            let named = members.filter_map(|member| Some((member.id, member.user?.username)));
-            let variants = variants::list(tx, workspace, None, i64::MAX, 0).await?;
-            Ok::<_, Error>(Self {
-                workspace,
-                group,
-                groups: groups.collect(),
-                tags: tags.map(|tag| (tag.id, tag.label.as_str().to_owned())).collect(),
-                members: named.collect(),
-                variants,
-            })
-        };
-        snapshot.read("export.source", read).await
-    }
-
-    /// Some of the pieces, in the order in which they were made.
-    async fn page(
-        &self,
-        snapshot: &Snapshot,
-        after: Option<Position>,
-        variant: Option<VariantId>,
-    ) -> Result<Vec<Viewed>, Error> {
-        let (workspace, group) = (self.workspace, self.group);
-        let read = async move |tx: &Tx<'_>| {
-            let query = ListQuery {
-                groups: Some(vec![group]),
-                subtree: true,
-                within: None,
-                slug: None,
-                tag: None,
-                sort: Sort { key: SortKey::CreatedAt, descending: false },
-                after: after.clone(),
-                limit: PAGE,
-                offset: 0,
-                view: View { variant, content: true },
-            };
-            Ok::<_, Error>(content_piece_list::list(tx, workspace, &query).await?)
-        };
-        snapshot.read("export.page", read).await
-    }
-
-    /// The groups between the exported one and a piece, from above.
-    fn folders(&self, mut group: ContentGroupId) -> Vec<&str> {
-        let mut folders = Vec::new();
-        while group != self.group
-            && let Some((known, parent)) = self.groups.get(&group)
-        {
-            folders.push(known.name.as_str());
-            let Some(parent) = parent else { break };
-            group = *parent;
-        }
-        folders.reverse();
-        folders
-    }
-
-    fn labels(&self, piece: &ContentPiece) -> Vec<&str> {
-        piece.fields.tags.iter().filter_map(|tag| self.tags.get(tag)).map(String::as_str).collect()
-    }
-
-    fn usernames(&self, piece: &ContentPiece) -> Vec<&str> {
-        let members = piece.fields.members.iter();
-        members.filter_map(|member| self.members.get(member)).map(String::as_str).collect()
-    }
 }

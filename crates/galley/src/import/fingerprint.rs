@@ -1,18 +1,13 @@
 //! Hashes of sources and pieces, by which an import tells what has changed since the one before.
 
-use std::fmt::Write;
-
 use galley_content::Tree;
 use galley_domain::content_piece::{CustomData, Description};
 use galley_domain::import_source::SourceHash;
 use galley_domain::text::{ShortText, WebReference};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
+use super::hash::hash;
 use super::raw::Document;
-
-/// The characters of a hash.
-const LENGTH: usize = 32;
 
 /// The parts of a piece that an import writes, the width of its cover aside: that is written only where
 /// the source has one.
@@ -80,18 +75,4 @@ pub(super) fn of_content(json: &str) -> String {
         Ok(tree) => hash([tree.to_json().as_str()]),
         Err(_) => hash([json]),
     }
-}
-
-/// The first half of the SHA-256 of some texts, each behind its length.
-pub(super) fn hash<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
-    let mut sha256 = Sha256::new();
-    for text in texts {
-        sha256.update((text.len() as u64).to_be_bytes());
-        sha256.update(text);
-    }
-    let mut hex = String::with_capacity(LENGTH);
-    for byte in &sha256.finalize()[..LENGTH / 2] {
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
 }

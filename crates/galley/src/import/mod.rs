@@ -10,6 +10,7 @@ mod findings;
 mod fingerprint;
 mod front_matter;
 mod ghost;
+mod hash;
 mod html;
 mod load;
 pub(crate) mod markdown;
@@ -48,7 +49,7 @@ pub(crate) async fn run(
     settings: &Settings,
     arguments: &ImportArguments,
 ) -> anyhow::Result<ExitCode> {
-    if let Some(bundle) = arguments.sources.iter().find(|source| bundle::is_one(source)) {
+    if let Some(bundle) = arguments.sources.iter().find(|source| bundle::is_bundle(source)) {
         return bundle::restore(settings, arguments, bundle).await;
     }
     for (place, language) in arguments.variants.iter().enumerate() {

@@ -9,7 +9,7 @@ use galley_server::{Limits as ServerLimits, sanitize};
 use serde_json::{Map, Value, json};
 
 use super::findings::{self, Finding};
-use super::fingerprint;
+use super::hash::hash;
 
 /// A piece as its source says it, before anything of it was checked.
 #[derive(Debug, Default)]
@@ -148,7 +148,7 @@ impl Raw {
             return Err(format!("tags has {count} items, and at most {REFERENCES_MAX} are kept"));
         }
         let json = tree.to_json();
-        let content_hash = fingerprint::hash([json.as_str()]);
+        let content_hash = hash([json.as_str()]);
         let content = match form {
             Form::Json => json,
             Form::Html => tree.to_html(),
@@ -230,7 +230,7 @@ impl Raw {
             self.custom_data,
             kind,
         ]);
-        fingerprint::hash([said.to_string().as_str(), text.as_str()])
+        hash([said.to_string().as_str(), text.as_str()])
     }
 }
 

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 
-use super::{binaries::Binaries, find};
+use super::{binaries::Binaries, versions::newest_first};
 use crate::{cargo, debian};
 
 /// Returns the programs that an earlier call has unpacked.
 pub(super) fn unpacked() -> Option<Binaries> {
     let root = directory();
-    let programs = find::newest_first(root.join("usr/lib/postgresql"), "", "bin");
+    let programs = newest_first(root.join("usr/lib/postgresql"), "", "bin");
     Some(Binaries::unpacked(programs.into_iter().next()?, debian::libraries(&root)))
 }
 

@@ -3,14 +3,14 @@
 //! Nothing is fetched here; see [`super::install`].
 
 use std::{
-    env, fs,
+    env,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use anyhow::{Context, Result, ensure};
 
-use super::{binaries::Binaries, debian_download, privileges::Account};
+use super::{binaries::Binaries, debian_download, privileges::Account, versions::newest_first};
 use crate::child;
 
 /// The variable in which the user names the programs' directory.
@@ -76,17 +76,4 @@ fn in_known_places() -> Vec<PathBuf> {
     }
     places.push("/Applications/Postgres.app/Contents/Versions/latest/bin".into());
     places
-}
-
-/// Returns `<parent>/<prefix><major version>/<inner>` for every version there is.
-pub(super) fn newest_first(parent: impl AsRef<Path>, prefix: &str, inner: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-    let mut versions: Vec<(u32, PathBuf)> = entries
-        .filter_map(|entry| {
-            let version = entry.file_name().to_str()?.strip_prefix(prefix)?.parse().ok()?;
-            Some((version, entry.path().join(inner)))
-        })
-        .collect();
-    versions.sort_unstable_by(|left, right| right.cmp(left));
-    versions.into_iter().map(|(_, path)| path).collect()
 }
