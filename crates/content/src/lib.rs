@@ -20,6 +20,7 @@
 //! ```
 
 mod color;
+mod convert;
 mod error;
 mod json;
 mod limits;

@@ -29,3 +29,10 @@ impl Default for Limits {
         }
     }
 }
+
+/// The most columns a cell may span (HTML Standard, section 4.9.11). Every column is rendered, so
+/// without a bound a short attribute would make a page of any size.
+pub(crate) const COLSPAN_MAX: u16 = 1_000;
+
+/// The most rows a cell may span.
+pub(crate) const ROWSPAN_MAX: u16 = 65_534;

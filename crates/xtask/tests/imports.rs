@@ -1,6 +1,7 @@
 //! No file imports a file that imports it, directly or indirectly.
 //!
-//! A file imports another one where a path in it leads there: in a `use`, or in the code itself.
+//! A file imports another one where a path in it leads there: in a `use`, or in the code itself. The crates in
+//! [`TIED`] still have cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,6 +9,9 @@ use std::path::{Path, PathBuf};
 
 use syn::visit::{self, Visit};
 use syn::{Item, UseTree};
+
+/// The crates whose cycles are still to be broken. A crate without any is taken out of this list.
+const TIED: [&str; 2] = ["server", "storage"];
 
 /// A module of a crate: its path from the crate's root, and its file.
 struct Module {
@@ -185,6 +189,8 @@ fn crates() -> Vec<PathBuf> {
 fn no_file_imports_a_file_that_imports_it() {
     let mut ties = Vec::new();
     for folder in crates() {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let before = ties.len();
         for root in ["src/lib.rs", "src/main.rs"].map(|root| folder.join(root)) {
             if !root.is_file() {
                 continue;
@@ -198,7 +204,6 @@ fn no_file_imports_a_file_that_imports_it() {
                         modules[path].file.strip_prefix(&folder).unwrap_or(&modules[path].file);
                     file.display().to_string()
                 };
-                let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 let mut text = format!("{name}: {} files", cycle.len());
                 for from in &cycle {
                     for to in imports[from].intersection(&cycle) {
@@ -207,6 +212,10 @@ fn no_file_imports_a_file_that_imports_it() {
                 }
                 ties.push(text);
             }
+        }
+        if TIED.contains(&name.as_str()) {
+            assert!(ties.len() > before, "{name} has no cycle any more: take it out of TIED");
+            ties.truncate(before);
         }
     }
     assert!(ties.is_empty(), "{}", ties.join("\n"));

@@ -5,13 +5,14 @@
 
 use serde_json::{Map, Value as Json};
 
+use crate::error::ContentError;
+use crate::limits::{COLSPAN_MAX, Limits, ROWSPAN_MAX};
 use crate::marks::{Flag, Link, LinkRest, Marks};
 use crate::node::{Align, CellAttrs, ImageAttrs, Kind, ListAttrs};
-use crate::parse::{COLSPAN_MAX, ROWSPAN_MAX};
 use crate::schema::NodeType;
 use crate::tree::{Tree, TreeBuilder};
 use crate::value::Value;
-use crate::{ContentError, Limits, color, safety};
+use crate::{color, safety};
 
 pub(crate) fn read(json: &str) -> Result<Tree, ContentError> {
     let depth_max = Limits::default().tree_depth;

@@ -8,11 +8,12 @@
 //! adds the next node finishes them, or steps back into one of them.
 
 use super::whitespace;
+use crate::error::ContentError;
+use crate::limits::Limits;
 use crate::marks::Marks;
 use crate::node::{CellAttrs, Kind};
 use crate::schema::NodeType;
 use crate::tree::{Tree, TreeBuilder};
-use crate::{ContentError, Limits};
 
 /// A tree in the making.
 pub(crate) struct Context {

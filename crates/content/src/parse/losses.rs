@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use super::dom::{Attribute, Dom, NodeId};
+use super::number::leading_integer;
 use super::tag::Tag;
 use super::{rules, style, table, whitespace};
 use crate::loss::{Effect, Loss, Place};
@@ -302,7 +303,7 @@ fn is_kept(dom: &Dom, element: NodeId, tag: Tag, attribute: Attribute, value: &s
             safety::is_safe_length(&crate::value::Value::from_attribute(value))
         }
         (Tag::OrderedList, Attribute::Start) | (Tag::Column, Attribute::Width) => {
-            rules::leading_integer(value).is_some()
+            leading_integer(value).is_some()
         }
         (Tag::OrderedList, Attribute::Type) => !value.is_empty(),
         (Tag::TableCell | Tag::TableHeader, Attribute::Colspan | Attribute::Rowspan) => {
@@ -314,7 +315,7 @@ fn is_kept(dom: &Dom, element: NodeId, tag: Tag, attribute: Attribute, value: &s
             // What a cell with a width that couldn't be read is rendered with.
             let is_none = |width: &str| width.is_empty() || width == "null";
             let mut unread =
-                fitting.filter(|width| !is_none(width) && rules::leading_integer(width).is_none());
+                fitting.filter(|width| !is_none(width) && leading_integer(width).is_none());
             unread.next().is_none() && widths.next().is_none()
         }
         (Tag::TableCell | Tag::TableHeader, Attribute::Align) => table::align_of(value).is_some(),

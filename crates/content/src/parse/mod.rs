@@ -8,6 +8,7 @@ mod context;
 mod dom;
 mod flood;
 mod losses;
+mod number;
 mod rules;
 mod sink;
 mod style;
@@ -16,15 +17,15 @@ mod tag;
 mod walk;
 mod whitespace;
 
-pub(crate) use table::{COLSPAN_MAX, ROWSPAN_MAX};
-
 use html5ever::tendril::{StrTendril, TendrilSink};
 use html5ever::tokenizer::TokenizerOpts;
 use html5ever::tree_builder::TreeBuilderOpts;
 use html5ever::{ParseOpts, Parser, parse_document};
 
+use crate::error::ContentError;
+use crate::limits::Limits;
+use crate::loss::Loss;
 use crate::tree::Tree;
-use crate::{ContentError, Limits, Loss};
 use dom::Dom;
 use losses::Losses;
 use sink::Sink;

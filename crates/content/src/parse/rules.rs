@@ -3,6 +3,7 @@
 //! Where a node then finds its place is `context`'s business.
 
 use super::dom::{Attribute, Dom, NodeId};
+use super::number::leading_integer;
 use super::style::{self, Property};
 use super::table::{self, Columns};
 use super::tag::Tag;
@@ -207,17 +208,6 @@ pub(crate) fn list_type_of(value: &str) -> Option<&'static str> {
         "lower-alpha" | "lower-latin" => Some("a"),
         _ => None,
     }
-}
-
-/// The number that a text starts with, as a script's `parseInt` finds it; `None` as well for
-/// numbers that a script couldn't hold exactly.
-pub(crate) fn leading_integer(text: &str) -> Option<i64> {
-    const EXACT_MAX: i64 = (1 << 53) - 1;
-    let text = text.trim_start_matches(whitespace::is_script_space);
-    let digits_from = usize::from(text.starts_with(['+', '-']));
-    let digits = text[digits_from..].bytes().take_while(u8::is_ascii_digit).count();
-    let number: i64 = text[..digits_from + digits].parse().ok()?;
-    (-EXACT_MAX..=EXACT_MAX).contains(&number).then_some(number)
 }
 
 /// The language in the class of the first element in a code block.

@@ -3,19 +3,13 @@
 use std::collections::HashMap;
 
 use super::dom::{Attribute, Dom, NodeId};
-use super::rules::leading_integer;
+use super::number::leading_integer;
 use super::style::{self, Property};
 use super::tag::Tag;
 use super::whitespace;
+use crate::limits::{COLSPAN_MAX, ROWSPAN_MAX};
 use crate::node::{Align, CellAttrs};
 use crate::value::Value;
-
-/// The most columns a cell may span (HTML Standard, section 4.9.11). Every column is rendered, so
-/// without a bound a short attribute would make a page of any size.
-pub(crate) const COLSPAN_MAX: u16 = 1_000;
-
-/// The most rows a cell may span.
-pub(crate) const ROWSPAN_MAX: u16 = 65_534;
 
 /// How many tables, and rows, are remembered; behind that they are counted anew.
 const REMEMBERED_MAX: usize = 1_024;

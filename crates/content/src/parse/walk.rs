@@ -9,11 +9,12 @@ use super::losses::Losses;
 use super::rules::{self, Rule};
 use super::table::{self, Columns};
 use super::tag::Tag;
+use crate::error::ContentError;
+use crate::limits::Limits;
 use crate::loss::Effect;
 use crate::marks::Marks;
 use crate::node::Kind;
 use crate::tree::Tree;
-use crate::{ContentError, Limits};
 
 /// Makes the tree of the document's body; what has no place in it is noted in `losses`.
 pub(crate) fn tree_of(
