@@ -80,6 +80,9 @@ async fn create(
     workspace: WorkspaceId,
     path: &str,
 ) -> anyhow::Result<()> {
+    if path.trim_matches('/').is_empty() {
+        bail!("name the content group to create, such as Published/News");
+    }
     let names = path.split('/').map(|name| {
         ContentGroupName::parse(name).with_context(|| format!("the group {name:?} in {path}"))
     });

@@ -85,6 +85,10 @@ pub(super) fn paragraphs(text: &str) -> String {
 fn flush(out: &mut String, paragraph: &mut String) {
     for part in paragraph.split("\n\n").map(str::trim).filter(|part| !part.is_empty()) {
         out.push_str("<p>");
+        // A break that is there already is none more.
+        let part = ["<br>\n", "<br/>\n", "<br />\n"]
+            .iter()
+            .fold(part.to_owned(), |part, tag| part.replace(tag, "\n"));
         out.push_str(&part.replace('\n', "<br>"));
         out.push_str("</p>");
     }
@@ -217,6 +221,7 @@ mod tests {
         for (text, expected) in [
             ("", ""),
             ("One\ntwo\n\nThree", "<p>One<br>two</p><p>Three</p>"),
+            ("One<br />\ntwo", "<p>One<br>two</p>"),
             (
                 "One\r\n\r\n<ul>\n<li>a</li>\n\n</ul>\n\nTwo",
                 "<p>One</p><ul>\n<li>a</li>\n\n</ul><p>Two</p>",

@@ -89,14 +89,14 @@ impl Place for InDatabase {
 
     async fn pieces(
         &mut self,
-        group: ContentGroupId,
+        group: Option<ContentGroupId>,
         subtree: bool,
     ) -> anyhow::Result<Vec<KnownPiece>> {
         let mut known = Vec::new();
         let mut after: Option<OrderKey> = None;
         loop {
             let query = ListQuery {
-                groups: Some(vec![group]),
+                groups: group.map(|group| vec![group]),
                 subtree,
                 within: None,
                 slug: None,

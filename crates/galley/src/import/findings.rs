@@ -93,7 +93,8 @@ impl Finding {
 }
 
 const RELATIVE_IMAGES: &str = "images at relative addresses";
-const SOURCE_LINKS: &str = "links to other files of the source";
+const RELATIVE_LINKS: &str = "links at relative addresses";
+const FROM_ROOT: &str = "links and images from the root of the site";
 const ANCHORS: &str = "links to anchors that are not in the piece";
 const FOOTNOTES: &str = "footnotes, which stay as text";
 const SHORTCODES: &str = "shortcodes or template tags, which stay as text";
@@ -110,11 +111,15 @@ pub(super) fn in_content(tree: &Tree, is_markdown: bool, findings: &mut Vec<Find
         Part::Image(src) if is_relative(&src) => {
             found.entry(RELATIVE_IMAGES).or_default().push(src);
         }
+        Part::Image(src) if is_from_root(&src) => found.entry(FROM_ROOT).or_default().push(src),
         Part::Link(href) => match href.strip_prefix('#') {
             Some("") => {}
             Some(anchor) => anchors.push(anchor.to_owned()),
-            None if is_source_link(href) => {
-                found.entry(SOURCE_LINKS).or_default().push(href.to_owned());
+            None if is_relative(href) => {
+                found.entry(RELATIVE_LINKS).or_default().push(href.to_owned());
+            }
+            None if is_from_root(href) => {
+                found.entry(FROM_ROOT).or_default().push(href.to_owned());
             }
             None => {}
         },
@@ -140,7 +145,8 @@ pub(super) fn in_content(tree: &Tree, is_markdown: bool, findings: &mut Vec<Find
 pub(super) fn in_markdown(text: &str, findings: &mut Vec<Finding>) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut fence: Option<&str> = None;
-    let (mut ids, mut notes) = (Vec::new(), 0);
+    let mut ids = Vec::new();
+    let (mut notes, mut references) = (Vec::new(), HashSet::new());
     for line in text.split_inclusive('\n') {
         let start = line.trim_start_matches(' ');
         let marker = ["```", "~~~"].into_iter().find(|marker| start.starts_with(marker));
@@ -148,7 +154,15 @@ pub(super) fn in_markdown(text: &str, findings: &mut Vec<Finding>) -> String {
             (None, Some(marker)) => fence = Some(marker),
             (Some(open), Some(marker)) if open == marker => fence = None,
             (None, None) => {
-                notes += usize::from(start.starts_with("[^") && start.contains("]:"));
+                let note = start.starts_with("[^").then(|| start.split_once("]:")).flatten();
+                let body = match note {
+                    Some((name, body)) => {
+                        notes.push(format!("{name}]"));
+                        body
+                    }
+                    None => line,
+                };
+                references.extend(footnotes(body));
                 if let Some((title, id)) = heading_id(line) {
                     ids.push(id.to_owned());
                     kept.push_str(title);
@@ -164,9 +178,15 @@ pub(super) fn in_markdown(text: &str, findings: &mut Vec<Finding>) -> String {
         let finding = Finding::new(Group::Lost, "{#id} of headings").times(ids.len());
         findings.push(Finding { details: ids, ..finding });
     }
-    if notes > 0 {
+    let (used, unused): (Vec<_>, Vec<_>) =
+        notes.into_iter().partition(|note| references.contains(note));
+    if !used.is_empty() {
         let what = "links of footnotes, which become numbers and a list";
-        findings.push(Finding::new(Group::Lost, what).times(notes));
+        findings.push(Finding::new(Group::Lost, what).times(used.len()));
+    }
+    if !unused.is_empty() {
+        let finding = Finding::new(Group::Lost, "footnotes without a reference");
+        findings.push(Finding { details: unused.clone(), ..finding.times(unused.len()) });
     }
     kept
 }
@@ -176,7 +196,7 @@ fn heading_id(line: &str) -> Option<(&str, &str)> {
     let is_heading = line.trim_start_matches(' ').starts_with('#');
     let inner = line.trim_end().strip_suffix('}').filter(|_| is_heading)?;
     let (title, id) = inner.rsplit_once("{#")?;
-    let is_id = !id.is_empty() && !id.contains(|c: char| c.is_whitespace() || "{}".contains(c));
+    let is_id = id.starts_with(|c: char| !c.is_whitespace()) && !id.contains(['{', '}']);
     (is_id && title.ends_with(char::is_whitespace)).then(|| (title.trim_end(), id))
 }
 
@@ -199,11 +219,19 @@ fn is_relative(address: &str) -> bool {
     !address.starts_with('/') && !scheme.contains(':') && !address.is_empty()
 }
 
-/// Returns whether a link leads to a file of the source, such as `../a.md` or Zola's `@/a.md`.
-fn is_source_link(href: &str) -> bool {
-    let path = href.split(['?', '#']).next().unwrap_or_default();
-    let is_file = [".md", ".markdown", ".mdx"].iter().any(|end| path.ends_with(end));
-    href.starts_with("@/") || (is_file && is_relative(href))
+/// Returns whether an address begins at the root of the site.
+fn is_from_root(address: &str) -> bool {
+    address.starts_with('/') && !address.starts_with("//")
+}
+
+/// Finds a cover that is of no use without the source.
+pub(super) fn in_cover(address: &str, findings: &mut Vec<Finding>) {
+    let what = match address {
+        address if is_relative(address) => RELATIVE_IMAGES,
+        address if is_from_root(address) => FROM_ROOT,
+        _ => return,
+    };
+    findings.push(Finding { details: vec![address.to_owned()], ..Finding::dangling(what) });
 }
 
 /// References to footnotes, such as `[^1]`, and the notes themselves, `[^1]:`.
@@ -256,17 +284,23 @@ mod tests {
         findings.clear();
         in_markdown("A[^1] b\n\n[^1]: Note\n```\n[^2]: no\n```\n", &mut findings);
         assert_eq!((findings.len(), findings[0].count), (1, 1));
+        findings.clear();
+        in_markdown("## A {#a .b}\n\n[^u]: Lost\n", &mut findings);
+        let whats: Vec<_> = findings.iter().map(|finding| finding.what.as_str()).collect();
+        assert_eq!(whats, ["{#id} of headings", "footnotes without a reference"]);
     }
 
     #[test]
     fn contents_name_what_is_lost_without_their_source() {
         let images =
             "![a](img/a.png)\n\n![b](/b.png)\n\n![c](https://x.org/c.png)\n\n![d](./d.png)\n";
-        assert_eq!(found(images), one(RELATIVE_IMAGES, &["img/a.png", "./d.png"]));
+        let mut expected = one(RELATIVE_IMAGES, &["img/a.png", "./d.png"]);
+        expected.extend(one(FROM_ROOT, &["/b.png"]));
+        assert_eq!(found(images), expected);
         let links = "[a](#the-end) [b](#gone) [c](#)\n\n## The **end**\n";
         assert_eq!(found(links), one(ANCHORS, &["#gone"]));
         let links = "[a](../b.md#x) [b](@/c.md) [c](https://x.org/d.md) [d](e/)\n";
-        assert_eq!(found(links), one(SOURCE_LINKS, &["../b.md#x", "@/c.md"]));
+        assert_eq!(found(links), one(RELATIVE_LINKS, &["../b.md#x", "@/c.md", "e/"]));
         let notes = "One[^1] `[^2]` [^ 3] two[^4]\n\n[^1]: Note\n";
         assert_eq!(found(notes), one(FOOTNOTES, &["[^4]"]));
         let tags =

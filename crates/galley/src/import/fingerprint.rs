@@ -1,6 +1,7 @@
 //! Hashes of sources and pieces, by which an import tells what has changed since the one before.
 
 use galley_content::Tree;
+use galley_domain::ContentGroupId;
 use galley_domain::content_piece::{CustomData, Description};
 use galley_domain::import_source::SourceHash;
 use galley_domain::text::{ShortText, WebReference};
@@ -60,13 +61,21 @@ impl<'a> Written<'a> {
     }
 }
 
-/// The hash of a source: of all that it says, and of the tags that every piece gets.
+/// The hash of a source: of all that it says, and of the tags that every piece gets. The group that it is
+/// imported into stands behind it.
 pub(super) fn of_source<'d>(
     document: &'d Document,
     labels: impl Iterator<Item = &'d str>,
+    group: ContentGroupId,
 ) -> SourceHash {
     let parts = std::iter::once(document.source_hash.as_str()).chain(labels);
-    SourceHash::from_stored(hash(parts))
+    SourceHash::from_stored(format!("{}:{group}", hash(parts)))
+}
+
+/// Returns whether a source was imported into a group.
+pub(super) fn is_of_group(source: &SourceHash, group: ContentGroupId) -> bool {
+    let of = source.as_str().split_once(':').map(|(_, of)| of);
+    of == Some(group.to_string().as_str())
 }
 
 /// The hash of a tree by its JSON, as this program writes it. One that can't be read has that of its text.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use galley_domain::content_group::ContentGroupName;
-use galley_domain::import_source::ImportSource;
+use galley_domain::import_source::{ImportSource, SourceHash};
 use galley_domain::tag::TagLabel;
 use galley_domain::text::ShortText;
 use galley_domain::variant::{VariantKey, VariantLabel};
@@ -52,6 +52,8 @@ struct Known {
     by_id: HashMap<ContentPieceId, KnownPiece>,
     /// Pieces in the groups for what is not published.
     unpublished: HashSet<ContentPieceId>,
+    /// `by_id` has the pieces of all groups.
+    has_all: bool,
 }
 
 impl Known {
@@ -60,6 +62,19 @@ impl Known {
             self.by_name.entry(name.clone()).or_insert(piece.id);
         }
         self.by_id.insert(piece.id, piece);
+    }
+
+    /// Adds a piece of the groups for what is not published. They are shared by the imports into all
+    /// groups, so that its source's name is one only if an import into this group noted it.
+    fn add_unpublished(&mut self, mut piece: KnownPiece, target: ContentGroupId) {
+        let is_of_target = piece.sources.iter().any(|(variant, source)| {
+            variant.is_none() && fingerprint::is_of_group(&source.source_hash, target)
+        });
+        if !is_of_target {
+            piece.source = None;
+        }
+        self.unpublished.insert(piece.id);
+        self.add(piece);
     }
 
     /// The piece that a document was exported from, or that was made of the same source.
@@ -81,6 +96,9 @@ struct Candidate {
     known: Option<ContentPieceId>,
     variant: Option<VariantKey>,
     labels: Vec<TagLabel>,
+    /// The hash of the source itself.
+    source_hash: SourceHash,
+    /// The source to note.
     source: ImportSource,
 }
 
@@ -95,15 +113,14 @@ enum Decision {
 impl<P: Place> Loader<P> {
     pub(super) async fn new(mut place: P, target: Target) -> anyhow::Result<Self> {
         let mut known = Known::default();
-        for piece in place.pieces(target.group, target.groups).await? {
+        for piece in place.pieces(Some(target.group), target.groups).await? {
             known.add(piece);
         }
         if let Some(drafts) =
             place.find_path(&target.drafts).await?.filter(|it| *it != target.group)
         {
-            for piece in place.pieces(drafts, true).await? {
-                known.unpublished.insert(piece.id);
-                known.add(piece);
+            for piece in place.pieces(Some(drafts), true).await? {
+                known.add_unpublished(piece, target.group);
             }
         }
         let mut people = HashMap::new();
@@ -127,6 +144,7 @@ impl<P: Place> Loader<P> {
         &mut self,
         documents: Vec<Document>,
     ) -> anyhow::Result<Vec<(String, Outcome)>> {
+        self.find_exported(&documents).await?;
         let mut outcomes = Vec::with_capacity(documents.len());
         let mut candidates = Vec::with_capacity(documents.len());
         for document in documents {
@@ -178,6 +196,7 @@ impl<P: Place> Loader<P> {
         &mut self,
         documents: Vec<Document>,
     ) -> anyhow::Result<Vec<(String, Outcome)>> {
+        self.find_exported(&documents).await?;
         let mut outcomes = Vec::with_capacity(documents.len());
         let mut candidates = Vec::with_capacity(documents.len());
         for document in documents {
@@ -225,6 +244,26 @@ impl<P: Place> Loader<P> {
         Ok(outcomes)
     }
 
+    /// Finds the pieces that documents were exported from, also outside the group of the import.
+    async fn find_exported(&mut self, documents: &[Document]) -> anyhow::Result<()> {
+        let is_unknown = |id: &ContentPieceId| !self.known.by_id.contains_key(id);
+        let mut ids = documents.iter().filter_map(|document| document.id);
+        if self.known.has_all || !ids.any(|id| is_unknown(&id)) {
+            return Ok(());
+        }
+        for piece in self.place.pieces(None, true).await? {
+            self.known.by_id.entry(piece.id).or_insert(piece);
+        }
+        self.known.has_all = true;
+        Ok(())
+    }
+
+    /// Returns whether a source that is not published has a piece among the published ones.
+    pub(super) fn has_published_piece(&self, document: &Document) -> bool {
+        let known = self.known.find(document);
+        known.is_some_and(|id| !self.known.unpublished.contains(&id))
+    }
+
     fn repeats(&mut self, document: &Document) -> Option<Outcome> {
         let name = document.name.as_str().to_owned();
         let is_new = self.seen.insert((name, document.language.clone()));
@@ -262,11 +301,14 @@ impl<P: Place> Loader<P> {
             }
         }
         let texts = || labels.iter().map(TagLabel::as_str);
-        let source = ImportSource {
-            source_hash: fingerprint::of_source(&document, texts()),
-            imported_hash: Written::of(&document, texts().collect()).hash(),
-        };
-        Ok(Candidate { document, known, variant, labels, source })
+        let source_hash = fingerprint::of_source(&document, texts(), self.target.group);
+        let imported_hash = Written::of(&document, texts().collect()).hash();
+        // An exported file is beside the source that the piece has: that one stays noted.
+        let noted = known.filter(|_| document.id.is_some());
+        let noted = noted.and_then(|id| self.known.source(id, variant.as_ref()));
+        let noted = noted.map_or_else(|| source_hash.clone(), |noted| noted.source_hash.clone());
+        let source = ImportSource { source_hash: noted, imported_hash };
+        Ok(Candidate { document, known, variant, labels, source_hash, source })
     }
 
     /// Decides what is done. Pieces are read only where their sources were changed.
@@ -279,7 +321,7 @@ impl<P: Place> Loader<P> {
                 continue;
             };
             let noted = self.known.source(id, candidate.variant.as_ref());
-            let is_same = noted.is_some_and(|it| it.source_hash == candidate.source.source_hash);
+            let is_same = noted.is_some_and(|it| it.source_hash == candidate.source_hash);
             if is_same && !self.target.overwrite {
                 decisions.push(Decision::Done(Outcome::Unchanged));
                 continue;
@@ -329,7 +371,7 @@ impl<P: Place> Loader<P> {
         candidate: Candidate,
         decision: Decision,
     ) -> Result<Prepared, Failure> {
-        let Candidate { document, known, variant, labels, source } = candidate;
+        let Candidate { document, known, variant, labels, source, .. } = candidate;
         if let (Some(key), Some(language)) = (&variant, &document.language) {
             self.make_variant(key, language).await?;
         }

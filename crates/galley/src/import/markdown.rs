@@ -189,7 +189,11 @@ impl Front {
     }
 
     fn is_draft(&self) -> bool {
-        let is = |name: &str, expected: bool| self.0.get(name) == Some(&Value::Bool(expected));
+        let is = |name: &str, expected: bool| match self.0.get(name) {
+            Some(Value::Bool(value)) => *value == expected,
+            Some(Value::String(text)) => text.eq_ignore_ascii_case(&expected.to_string()),
+            _ => false,
+        };
         is("draft", true) || is("published", false)
     }
 

@@ -60,6 +60,13 @@ pub(crate) async fn run(
     }
     let database = settings.database()?;
     let own = OwnFiles::of(arguments.url.is_none().then_some(&database));
+    if let Some(path) = &arguments.report {
+        // Before anything is imported. Another process may have the database open, and its locks are
+        // this process's to keep.
+        anyhow::ensure!(!own.hold(path), "--report {} belongs to the database", path.display());
+        let opened = std::fs::File::options().create(true).append(true).open(path);
+        opened.with_context(|| format!("--report {}", path.display()))?;
+    }
     let found = sources::find(&arguments.sources, &arguments.variants, &own)?;
     let labels = arguments.tags.iter().map(|label| {
         TagLabel::parse(label.as_str()).map_err(|invalid| anyhow::anyhow!("--tag {invalid}"))
@@ -145,7 +152,10 @@ impl<P: Place> Import<'_, P> {
                 let (source, state) = (document.name.as_str().to_owned(), document.state);
                 if state == State::Published || !self.arguments.no_drafts {
                     if state != State::Published {
-                        self.report.add(&source, Finding::set_apart(state.plural()));
+                        let is_left = self.loader.has_published_piece(&document);
+                        let left = if is_left { ", left among the published ones" } else { "" };
+                        let what = format!("{}{left}", state.plural());
+                        self.report.add(&source, Finding::set_apart(what));
                     }
                     for finding in std::mem::take(&mut document.findings) {
                         self.report.add(&source, finding);

@@ -103,10 +103,10 @@ pub(super) trait Place {
     /// Finds a content group by its path, if there is one.
     async fn find_path(&self, path: &str) -> anyhow::Result<Option<ContentGroupId>>;
 
-    /// Lists the pieces directly in a group, or also those below it.
+    /// Lists the pieces directly in a group, or also those below it, or all there are.
     async fn pieces(
         &mut self,
-        group: ContentGroupId,
+        group: Option<ContentGroupId>,
         subtree: bool,
     ) -> anyhow::Result<Vec<KnownPiece>>;
 

@@ -177,6 +177,9 @@ impl Raw {
         if date.is_none() {
             self.findings.push(Finding::missing("a date"));
         }
+        if let Some(cover) = &self.cover_url {
+            findings::in_cover(cover, &mut self.findings);
+        }
         self.findings.extend(losses.iter().map(Finding::lost));
         findings::in_content(&tree, matches!(self.body, Body::Markdown(_)), &mut self.findings);
         let rest = Some(self.rest).filter(|rest| !rest.is_empty());

@@ -630,10 +630,11 @@ impl Place for OnServer {
 
     async fn pieces(
         &mut self,
-        group: ContentGroupId,
+        group: Option<ContentGroupId>,
         subtree: bool,
     ) -> anyhow::Result<Vec<KnownPiece>> {
-        let path = format!("/content-pieces/sources?contentGroupId={group}&subtree={subtree}&");
+        let group = group.map(|group| format!("contentGroupId={group}&")).unwrap_or_default();
+        let path = format!("/content-pieces/sources?{group}subtree={subtree}&");
         let cursor = |piece: &KnownBody| format!("&lastId={}", piece.id);
         let pieces = self.list(&path, PAGE, cursor).await.map_err(broken)?;
         let known = |KnownBody { id, filename, sources }: KnownBody| {

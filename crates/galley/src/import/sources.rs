@@ -65,7 +65,11 @@ pub(super) fn find(
                 "html" | "htm" | "xhtml" => Kind::Html,
                 "xml" => Kind::WordPress,
                 "json" => Kind::Ghost,
-                _ => Kind::Markdown,
+                "md" | "markdown" | "mdx" | "txt" | "" => Kind::Markdown,
+                _ => bail!(
+                    "{} has the name of no document: *.md, *.html, *.xml of WordPress or *.json of Ghost",
+                    source.display()
+                ),
             };
             found.files.push(SourceFile { path: source.clone(), name, kind, language: None });
         }

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use galley_content::{Limits, Tree};
 use memchr::memchr_iter;
 use quick_xml::escape::{resolve_html5_entity, resolve_xml_entity};
 use quick_xml::events::{BytesRef, BytesStart, Event};
@@ -27,9 +28,16 @@ struct Site {
     language: String,
     /// Full names, by login.
     authors: HashMap<String, String>,
-    /// Addresses of attachments, by their post's id.
-    attachments: HashMap<String, String>,
+    /// Attachments by their post's id.
+    attachments: HashMap<String, Attachment>,
     posts: u64,
+}
+
+/// An attachment, such as a featured image.
+#[derive(Debug)]
+struct Attachment {
+    address: String,
+    alt: Option<String>,
 }
 
 /// An `<item>`.
@@ -110,7 +118,9 @@ fn survey(path: &Path) -> Result<Site, (usize, String)> {
                 site.posts += 1;
                 if item.text("wp:post_type") == "attachment" {
                     let address = item.text("wp:attachment_url").to_owned();
-                    site.attachments.insert(item.text("wp:post_id").to_owned(), address);
+                    let alt = item.meta("_wp_attachment_image_alt").map(ToOwned::to_owned);
+                    let attachment = Attachment { address, alt };
+                    site.attachments.insert(item.text("wp:post_id").to_owned(), attachment);
                 }
             }
         }
@@ -299,7 +309,7 @@ fn post(site: &Site, item: Item) -> Found {
     let mut findings = Vec::new();
     let (mut rest, mut tags) = (Map::new(), Vec::new());
     for term in &item.categories {
-        let name = term.name.trim().to_owned();
+        let name = plain_text(&term.name);
         match term.domain.as_str() {
             // Every post without one has it.
             "category" if name == "Uncategorized" => {}
@@ -349,8 +359,14 @@ fn post(site: &Site, item: Item) -> Found {
         "" => id.to_owned(),
         name => percent_decoded(name),
     };
-    let cover = item.meta("_thumbnail_id").and_then(|id| site.attachments.get(id)).cloned();
-    let title = Some(item.text("title").to_owned()).filter(|title| !title.is_empty());
+    let thumbnail = item.meta("_thumbnail_id");
+    let cover = thumbnail.and_then(|id| site.attachments.get(id));
+    if thumbnail.is_some() && cover.is_none() {
+        findings.push(Finding::missing("the featured image's attachment"));
+    }
+    add_fields(&item, &mut rest, &mut findings);
+    find_blocks(item.texts.get("content:encoded").map_or("", String::as_str), &mut findings);
+    let title = Some(plain_text(item.text("title"))).filter(|title| !title.is_empty());
     let content = item.texts.get("content:encoded").map_or("", String::as_str);
     let (html, shortcodes) = html(content);
     if shortcodes {
@@ -363,7 +379,8 @@ fn post(site: &Site, item: Item) -> Found {
         slug,
         date: date.map(ToOwned::to_owned),
         description: Some(excerpt).filter(|excerpt| !excerpt.is_empty()),
-        cover_url: cover,
+        cover_url: cover.map(|cover| cover.address.clone()),
+        cover_alt: cover.and_then(|cover| cover.alt.clone()),
         canonical: item.meta("_yoast_wpseo_canonical").map(ToOwned::to_owned),
         tags,
         authors,
@@ -373,6 +390,66 @@ fn post(site: &Site, item: Item) -> Found {
         findings,
         ..Raw::default()
     }))
+}
+
+/// A text that WordPress stores as HTML, without its tags.
+fn plain_text(html: &str) -> String {
+    if !html.contains(['&', '<']) {
+        return html.trim().to_owned();
+    }
+    let read = Tree::from_html(html, &Limits::default());
+    read.map_or_else(|_| html.to_owned(), |tree| tree.to_text()).trim().to_owned()
+}
+
+/// Keeps the custom fields of an item. Those whose names begin with `_` are a plugin's or WordPress's own:
+/// they are left out, and named.
+fn add_fields(item: &Item, rest: &mut Map<String, Value>, findings: &mut Vec<Finding>) {
+    const KNOWN: [&str; 5] =
+        ["_thumbnail_id", "_yoast_wpseo_canonical", "_edit_last", "_edit_lock", "_wp_old_slug"];
+    let mut fields = Map::new();
+    let mut hidden = Vec::new();
+    for (key, value) in item.metas.iter().filter(|(key, _)| !KNOWN.contains(&key.as_str())) {
+        if key.starts_with('_') {
+            hidden.push(key.clone());
+        } else {
+            fields.insert(key.clone(), Value::from(value.as_str()));
+        }
+    }
+    if !fields.is_empty() {
+        rest.insert("customFields".to_owned(), Value::Object(fields));
+    }
+    if !hidden.is_empty() {
+        let finding = Finding::left_out("hidden custom fields").times(hidden.len());
+        findings.push(Finding { details: hidden, ..finding });
+    }
+    let order = item.text("wp:menu_order").trim_start_matches('0');
+    if !order.is_empty() {
+        rest.insert("menuOrder".to_owned(), Value::from(order));
+    }
+}
+
+/// Finds blocks whose content WordPress makes when it shows them, and page breaks.
+fn find_blocks(content: &str, findings: &mut Vec<Finding>) {
+    let mut blocks = Vec::new();
+    for (start, _) in content.match_indices("<!-- wp:") {
+        let comment = content[start..].split("-->").next().unwrap_or_default();
+        if comment.trim_end().ends_with('/') {
+            let name = comment["<!-- wp:".len()..].split([' ', '/']).next().unwrap_or_default();
+            blocks.push(name.to_owned());
+        }
+    }
+    if !blocks.is_empty() {
+        let finding = Finding::left_out("blocks that WordPress fills in").times(blocks.len());
+        findings.push(Finding { details: blocks, ..finding });
+    }
+    for (tag, what) in
+        [("<!--more", "ends of teasers (<!--more-->)"), ("<!--nextpage-->", "page breaks")]
+    {
+        let count = content.matches(tag).count();
+        if count > 0 {
+            findings.push(Finding::left_out(what).times(count));
+        }
+    }
 }
 
 /// The HTML that WordPress would show, and whether shortcodes are left in it.

@@ -130,6 +130,9 @@ on_both_engines! {
              <wp:post_type>post</wp:post_type><wp:post_password>{password}</wp:post_password>\
              <wp:post_date_gmt>2024-05-06 10:00:00</wp:post_date_gmt>\
              <content:encoded><![CDATA[<p>Text</p>[caption id=\"x\" width=\"3\" caption=\"Old words\"]<img src=\"/b.png\" />[/caption]]]></content:encoded>\
+             <wp:postmeta><wp:meta_key>price</wp:meta_key><wp:meta_value>9</wp:meta_value></wp:postmeta>\
+             <wp:postmeta><wp:meta_key>_plugin</wp:meta_key><wp:meta_value>x</wp:meta_value></wp:postmeta>\
+             <category domain=\"post_tag\"><![CDATA[Food &amp; <i>Drink</i>]]></category>\
              <wp:comment><wp:comment_id>1</wp:comment_id></wp:comment><wp:comment><wp:comment_id>2</wp:comment_id></wp:comment></item>");
         let export = |status: &str| format!(
             "<rss xmlns:wp=\"w\" xmlns:content=\"c\"><channel><title>T</title><link>https://x.example.org</link>\
@@ -141,7 +144,7 @@ on_both_engines! {
         let report = store.directory().join("report.json");
         let output = run(galley(&store).arg("import").arg(&file).arg("--report").arg(&report));
         assert_eq!(summary(&output), "5 imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems", "{output:?}");
-        for line in ["10 x comments", "1 x drafts", "1 x scheduled posts", "1 x private posts", "1 x password-protected posts"] {
+        for line in ["10 x comments", "5 x hidden custom fields", "1 x drafts", "1 x scheduled posts", "1 x private posts", "1 x password-protected posts"] {
             assert!(stdout(&output).contains(line), "{line}: {output:?}");
         }
         let listed = stdout(&run(galley(&store).args(["group", "list"])));
@@ -154,6 +157,8 @@ on_both_engines! {
             let pieces = program.pieces(&format!("contentGroupId={}&content=true&contentFormat=html", id_of(path))).await;
             assert_eq!((pieces.len(), &pieces[0]["title"]), (1, &json!(title)), "{path}");
             assert!(pieces[0]["content"].as_str().unwrap().contains("Old words"), "{pieces:?}");
+            assert_eq!(pieces[0]["tags"][0]["label"], "Food & Drink");
+            assert!(pieces[0]["customData"].as_str().unwrap().contains("\"customFields\":{\"price\":\"9\"}"), "{pieces:?}");
         }
         let whole: Value = serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();
         assert_eq!(whole["created"], 5);
@@ -165,6 +170,57 @@ on_both_engines! {
         let output = run(galley(&store).arg("import").arg(&file));
         assert_eq!(summary(&output), "0 imported, 1 updated, 4 unchanged, 0 with conflicts, 0 with problems", "{output:?}");
         assert_eq!(program.pieces(&format!("contentGroupId={}", id_of("Posts"))).await.len(), 2);
+    }
+
+    async fn drafts_of_two_imports_into_two_groups_are_apart(store: TestStore) {
+        let folder = store.directory().join("blog");
+        let program = Program::serve(&store, free_port());
+        for name in ["One", "Two"] {
+            assert!(run(galley(&store).args(["group", "create", name])).status.success());
+        }
+        let draft = |text: &str| format!("---\ntitle: {text}\ndraft: true\n---\n{text}\n");
+        for (by_url, name) in [(false, "One"), (true, "Two")] {
+            write(&folder.join("a.md"), draft(name));
+            let new = "1 imported, 0 updated, 0 unchanged, 0 with conflicts, 0 with problems";
+            assert_eq!(import(&store, &program, by_url, &["--group", name]), new);
+        }
+        let same = "0 imported, 0 updated, 1 unchanged, 0 with conflicts, 0 with problems";
+        assert_eq!(import(&store, &program, false, &["--group", "Two"]), same);
+        let titles: Vec<_> = titled(&program).await.into_iter().map(|(title, _)| title).collect();
+        assert_eq!(titles, ["One", "Two"]);
+        // A published piece that becomes a draft at its source stays, and the report says so.
+        write(&folder.join("a.md"), "---\ntitle: Two\n---\nTwo\n");
+        import(&store, &program, false, &["--group", "Two"]);
+        write(&folder.join("a.md"), draft("Two"));
+        let output = run(galley(&store).arg("import").arg(&folder).args(["--group", "Two"]));
+        assert!(stdout(&output).contains("drafts, left among the published ones"), "{output:?}");
+    }
+
+    async fn an_exported_file_takes_the_place_of_no_source(store: TestStore) {
+        let folder = store.directory().join("blog");
+        write(&folder.join("a.md"), "---\ntitle: A\n---\nText *one*\n");
+        let program = Program::serve(&store, free_port());
+        assert!(run(galley(&store).args(["group", "create", "Posts/Below"])).status.success());
+        import(&store, &program, false, &["--group", "Posts/Below"]);
+        let out = store.directory().join("out");
+        let export = || assert!(run(galley(&store).arg("export").arg(&out)).status.success());
+        let back = || summary(&run(galley(&store).arg("import").arg(&out)));
+        export();
+        // It is found by its id, also in a group below.
+        let same = "0 imported, 0 updated, 1 unchanged, 0 with conflicts, 0 with problems";
+        assert_eq!(back(), same);
+        edit(&program, "A", json!({"description": "by hand"})).await;
+        assert_eq!(import(&store, &program, false, &["--group", "Posts/Below"]), same);
+        export();
+        let file = out.join("Below/a.md");
+        let text = std::fs::read_to_string(&file).unwrap();
+        write(&file, text.replace("by hand", "in the file"));
+        assert_eq!(back(), "0 imported, 0 updated, 0 unchanged, 1 with conflicts, 0 with problems");
+        let forced = run(galley(&store).arg("import").arg(&out).arg("--overwrite"));
+        assert_eq!(summary(&forced), "0 imported, 1 updated, 0 unchanged, 0 with conflicts, 0 with problems");
+        assert_eq!(import(&store, &program, false, &["--group", "Posts/Below"]), same);
+        write(&file, text.replace("by hand", "again"));
+        assert_eq!(back(), "0 imported, 1 updated, 0 unchanged, 0 with conflicts, 0 with problems");
     }
 
     async fn the_report_names_every_loss_with_its_first_source(store: TestStore) {
@@ -191,7 +247,7 @@ on_both_engines! {
             "1 x links of footnotes, which become numbers and a list 2020/07/27/dated.md",
             "2 x images at relative addresses 2020/07/27/dated.md",
             "1 x links to anchors that are not in the piece path.md",
-            "1 x links to other files of the source path.md",
+            "1 x links at relative addresses path.md",
             "1 x footnotes, which stay as text _index.md",
             "1 x shortcodes or template tags, which stay as text _index.md",
         ] {

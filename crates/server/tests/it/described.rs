@@ -163,7 +163,10 @@ fn check_issues(place: &str, operation: &'static Value, schema: &Value, body: &[
 
 /// The path's template and what is described of it.
 fn find(path: &str) -> Option<(&'static str, &'static Value)> {
-    let path = if path == "/" { path } else { path.trim_end_matches('/') };
+    let path = match path.trim_end_matches('/') {
+        "" => "/",
+        path => path,
+    };
     let fits = |template: &str| {
         let (mut known, mut given) = (template.split('/'), path.split('/'));
         loop {

@@ -94,7 +94,7 @@ on_both_engines! {
 
     async fn unknown_paths_and_methods_are_told_apart(store: TestStore) {
         let service = Service::start(store).await;
-        for path in ["/nothing", "/tags/list/more", "/Tags", "//", "/tags%2Flist"] {
+        for path in ["/nothing", "/tags/list/more", "/Tags", "/tags%2Flist"] {
             service.get(path).await.assert_problem(404, "not_found", &[]);
         }
         let answer = service.send(Method::PATCH, "/tags", None).await;
