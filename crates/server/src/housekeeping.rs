@@ -5,7 +5,7 @@ use std::time::Duration;
 use galley_domain::Timestamp;
 use galley_domain::delivery::KEPT;
 use galley_storage::{
-    Database, Error as StorageError, Tx, WriteTx, deliveries, events, idempotency, mails,
+    Database, Error as StorageError, Tx, WriteTx, delivery_queue, events, idempotency, mails,
     workspaces,
 };
 
@@ -68,7 +68,7 @@ async fn forget_deliveries(
     database: &Database,
     environment: &Environment,
 ) -> Result<(), StorageError> {
-    let orphans = async move |tx: &WriteTx<'_>| deliveries::forget_orphans(tx, BATCH).await;
+    let orphans = async move |tx: &WriteTx<'_>| delivery_queue::delete_orphans(tx, BATCH).await;
     while database.write("deliveries.forget_orphans", orphans).await? > 0 {
         tokio::time::sleep(SLICE_PAUSE).await;
     }
@@ -76,8 +76,9 @@ async fn forget_deliveries(
     let before = Timestamp::from_ms(environment.now().ms() - kept);
     let list = async |tx: &Tx<'_>| workspaces::list(tx).await;
     for (workspace, _) in database.read_much("workspaces.list", list).await? {
-        let deliveries =
-            async move |tx: &WriteTx<'_>| deliveries::forget(tx, workspace, before, BATCH).await;
+        let deliveries = async move |tx: &WriteTx<'_>| {
+            delivery_queue::delete_expired(tx, workspace, before, BATCH).await
+        };
         while database.write("deliveries.forget", deliveries).await? > 0 {
             tokio::time::sleep(SLICE_PAUSE).await;
         }
@@ -96,7 +97,7 @@ async fn measure(app: &App) {
         let now = app.environment().now();
         measure_mails(app).await;
         measure_files(app.database().check_files().is_ok());
-        let read = async move |tx: &Tx<'_>| deliveries::gauges(tx, now).await;
+        let read = async move |tx: &Tx<'_>| delivery_queue::queue_metrics(tx, now).await;
         match app.database().read::<_, StorageError, _>("deliveries.gauges", read).await {
             Ok(found) => {
                 let overdue = found.next_at.map_or(0, |next| now.ms().saturating_sub(next.ms()));

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use galley_domain::event::EventType;
 use galley_domain::{Timestamp, WebhookId, WorkspaceId};
-use galley_storage::deliveries::Leased;
+use galley_storage::delivery_queue::ClaimedDelivery;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -30,7 +30,7 @@ pub(crate) struct Envelope<'a> {
 
 impl<'a> Envelope<'a> {
     /// A delivery's; nothing, where its event isn't kept any more.
-    pub(super) fn of(leased: &'a Leased) -> Option<Self> {
+    pub(super) fn of(leased: &'a ClaimedDelivery) -> Option<Self> {
         Some(Self {
             event_type: leased.event_type.as_str(),
             timestamp: leased.happened_at,

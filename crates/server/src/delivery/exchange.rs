@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use galley_delivery::Ask;
 use galley_domain::{DeliveryId, Timestamp};
-use galley_storage::deliveries::{self, Front, LeaseRequest, Leased, Lines, Settlement};
+use galley_storage::delivery_queue::{
+    self, AttemptResult, ClaimRequest, ClaimedDelivery, LockedQueues, ScanPosition,
+};
 use galley_storage::{Tx, WriteTx};
 
 use crate::environment::Environment;
@@ -26,9 +28,9 @@ const LEASE_TIME: Duration = Duration::from_mins(1);
 
 /// What the store has answered.
 pub(super) struct Exchange {
-    pub(super) leased: Vec<Leased>,
+    pub(super) leased: Vec<ClaimedDelivery>,
     /// What is still to be kept, as others waited for the store.
-    pub(super) left: Vec<Settlement>,
+    pub(super) left: Vec<AttemptResult>,
     /// Whether there is more than it looked at.
     pub(super) more: bool,
 }
@@ -47,11 +49,11 @@ const PARTS: [Part; 3] = [Part::Settle, Part::Expand, Part::Lease];
 /// Asks the store, for the `turn`th time. On an error nothing was kept, and the question is given back.
 pub(super) async fn with_store(
     app: &App,
-    front: &Arc<Front>,
+    front: &Arc<ScanPosition>,
     session: Arc<str>,
-    ask: Ask<Settlement>,
+    ask: Ask<AttemptResult>,
     turn: usize,
-) -> Result<Exchange, (Error, Ask<Settlement>)> {
+) -> Result<Exchange, (Error, Ask<AttemptResult>)> {
     let ask = Arc::new(ask);
     let result = exchange(app, Arc::clone(front), session, Arc::clone(&ask), turn).await;
     result.map_err(|error| (error, Arc::unwrap_or_clone(ask)))
@@ -59,17 +61,18 @@ pub(super) async fn with_store(
 
 async fn exchange(
     app: &App,
-    front: Arc<Front>,
+    front: Arc<ScanPosition>,
     session: Arc<str>,
-    ask: Arc<Ask<Settlement>>,
+    ask: Arc<Ask<AttemptResult>>,
     turn: usize,
 ) -> Result<Exchange, Error> {
     let environment = app.environment().clone();
     let now = environment.now();
     if ask.settle.is_empty() {
         let front = Arc::clone(&front);
-        let look =
-            async move |tx: &Tx<'_>| Ok::<_, Error>(deliveries::has_work(tx, &front, now).await?);
+        let look = async move |tx: &Tx<'_>| {
+            Ok::<_, Error>(delivery_queue::has_work(tx, &front, now).await?)
+        };
         if !app.database().read("deliveries.has_work", look).await? {
             return Ok(Exchange { leased: Vec::new(), left: Vec::new(), more: false });
         }
@@ -78,10 +81,11 @@ async fn exchange(
     let write = async move |tx: &WriteTx<'_>| {
         let now = environment.now();
         let wants_more = ask.max > 0 || ask.failing_max > 0;
-        let (mut lines, mut left, mut leased) = (Lines::default(), None, Vec::new());
+        let (mut lines, mut left, mut leased) = (LockedQueues::default(), None, Vec::new());
         let (mut more_to_expand, mut more_to_lease) = (wants_more, wants_more);
         let expanded_max = if wants_more { EXPANDED_MAX } else { 0 };
-        deliveries::lock_ahead(tx, &mut lines, &front, &ask.settle, expanded_max).await?;
+        delivery_queue::lock_queues_ahead(tx, &mut lines, &front, &ask.settle, expanded_max)
+            .await?;
         let first = if tx.is_crowded() { turn % PARTS.len() } else { 0 };
         for part in PARTS.iter().cycle().skip(first).take(PARTS.len()) {
             match part {
@@ -95,12 +99,12 @@ async fn exchange(
                     more_to_expand = expand(tx, &mut lines, &front, &environment, now).await?;
                     // What was just made was not looked at, if that comes first.
                     more_to_lease = true;
-                    deliveries::go_on_recovering(tx, &mut lines, now).await?;
+                    delivery_queue::continue_recoveries(tx, &mut lines, now).await?;
                 }
                 Part::Lease => {
                     let request = lease_request(&environment, &session, &ask, now);
                     (leased, more_to_lease) =
-                        deliveries::lease(tx, &mut lines, &front, &request).await?;
+                        delivery_queue::claim(tx, &mut lines, &front, &request).await?;
                 }
             }
             if tx.is_in_the_way() {
@@ -117,38 +121,38 @@ async fn exchange(
 /// Keeps what came of attempts; gives back what it has not kept.
 async fn settle(
     tx: &WriteTx<'_>,
-    lines: &mut Lines,
+    lines: &mut LockedQueues,
     environment: &Environment,
     key: &SecretKey,
-    settlements: &[Settlement],
+    settlements: &[AttemptResult],
     now: Timestamp,
-) -> Result<Vec<Settlement>, Error> {
+) -> Result<Vec<AttemptResult>, Error> {
     let random = || environment.random_part();
-    let settled = deliveries::settle(tx, lines, settlements, now, random).await?;
-    for verdict in settled.verdicts {
+    let settled = delivery_queue::record_results(tx, lines, settlements, now, random).await?;
+    for verdict in settled.receivers {
         operations::deliveries::judge(tx, environment, key, verdict).await?;
     }
-    Ok(settled.left)
+    Ok(settled.deferred)
 }
 
 /// Makes deliveries of events; says whether there are more to make.
 async fn expand(
     tx: &WriteTx<'_>,
-    lines: &mut Lines,
-    front: &Front,
+    lines: &mut LockedQueues,
+    front: &ScanPosition,
     environment: &Environment,
     now: Timestamp,
 ) -> Result<bool, Error> {
     let mut expanded = 0;
     while expanded < EXPANDED_MAX {
         let new_id = || DeliveryId::new(environment.new_id());
-        let max = match (lines.has_matches_ahead(), tx.is_crowded()) {
+        let max = match (lines.has_read_ahead(), tx.is_crowded()) {
             // What else there is has lines that are not locked.
             (true, _) => EXPANDED_MAX,
             (false, true) => EXPANDED_BESIDE_OTHERS,
             (false, false) => EXPANDED_AT_A_TIME,
         };
-        if !deliveries::expand(tx, lines, front, new_id, max, now).await? {
+        if !delivery_queue::fan_out(tx, lines, front, new_id, max, now).await? {
             return Ok(false);
         }
         expanded += max;
@@ -162,11 +166,11 @@ async fn expand(
 fn lease_request(
     environment: &Environment,
     session: &str,
-    ask: &Ask<Settlement>,
+    ask: &Ask<AttemptResult>,
     now: Timestamp,
-) -> LeaseRequest {
+) -> ClaimRequest {
     let time = i64::try_from(LEASE_TIME.as_millis()).unwrap_or(i64::MAX);
-    LeaseRequest {
+    ClaimRequest {
         now,
         until: Timestamp::from_ms(now.ms().saturating_add(time)),
         lease: format!("{:032x}", environment.new_id()),

@@ -18,8 +18,8 @@ use galley_delivery::{
 use galley_domain::WebhookId;
 use galley_domain::delivery::{Outcome, Step, next_step};
 use galley_domain::webhook::WebhookSecret;
-use galley_storage::deliveries::{Front, Leased, Settlement};
-use galley_storage::{Error as StorageError, WriteTx, deliveries};
+use galley_storage::delivery_queue::{AttemptResult, ClaimedDelivery, ScanPosition};
+use galley_storage::{Error as StorageError, WriteTx, delivery_queue};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
@@ -39,13 +39,13 @@ const TIDY_PAUSE: Duration = Duration::from_secs(10);
 /// What happened, from the tasks that the engine has started.
 enum Event {
     /// An attempt is over.
-    Attempted { webhook: WebhookId, is_failing: bool, settlement: Box<Settlement> },
+    Attempted { webhook: WebhookId, is_failing: bool, settlement: Box<AttemptResult> },
     /// An attempt was abandoned, because another server may repeat it.
-    Abandoned { is_failing: bool, leased: Box<Leased> },
+    Abandoned { is_failing: bool, leased: Box<ClaimedDelivery> },
     /// The store has answered.
     Answered(Exchange),
     /// The store could not be asked.
-    NotAnswered(Ask<Settlement>),
+    NotAnswered(Ask<AttemptResult>),
 }
 
 /// A failed release of leases is tried again at this interval, until the leases have expired.
@@ -152,12 +152,12 @@ struct Engine {
     /// Where requests are served.
     main: Handle,
     sender: Arc<Sender>,
-    dispatcher: Dispatcher<Leased, Settlement>,
+    dispatcher: Dispatcher<ClaimedDelivery, AttemptResult>,
     events: mpsc::UnboundedSender<Event>,
     /// How often the store was asked.
     turn: usize,
     /// Where it is looked for events to send.
-    front: Arc<Front>,
+    front: Arc<ScanPosition>,
     session: Arc<Session>,
 }
 
@@ -201,7 +201,7 @@ impl Engine {
         }
     }
 
-    fn ask(&mut self, mut ask: Ask<Settlement>) {
+    fn ask(&mut self, mut ask: Ask<AttemptResult>) {
         if !self.session.is_valid() {
             // Results of attempts may still be kept.
             (ask.max, ask.failing_max) = (0, 0);
@@ -222,14 +222,14 @@ impl Engine {
         });
     }
 
-    fn give_back(&self, leased: Vec<Leased>) {
+    fn give_back(&self, leased: Vec<ClaimedDelivery>) {
         let (database, environment) = (self.app.database().clone(), self.app.environment().clone());
         self.main.spawn(async move {
             let leased = Arc::new(leased);
             for _ in 0..RELEASE_ATTEMPTS_MAX {
                 let (leased, environment) = (Arc::clone(&leased), environment.clone());
                 let release = async move |tx: &WriteTx<'_>| {
-                    deliveries::release(tx, &leased, environment.now()).await
+                    delivery_queue::release(tx, &leased, environment.now()).await
                 };
                 let done = database.write::<_, StorageError, _>("deliveries.release", release);
                 match done.await {
@@ -241,7 +241,7 @@ impl Engine {
         });
     }
 
-    fn attempt(&self, job: Job<Leased>) {
+    fn attempt(&self, job: Job<ClaimedDelivery>) {
         let (app, sender, events) =
             (self.app.clone(), Arc::clone(&self.sender), self.events.clone());
         let session = Arc::clone(&self.session);
@@ -261,7 +261,7 @@ impl Engine {
 }
 
 /// Makes an attempt and says what is to be kept of it.
-async fn attempt(app: &App, sender: &Sender, leased: &Leased) -> Settlement {
+async fn attempt(app: &App, sender: &Sender, leased: &ClaimedDelivery) -> AttemptResult {
     let environment = app.environment();
     let started_at = environment.now();
     if leased.attempts == 0 {
@@ -291,7 +291,7 @@ async fn attempt(app: &App, sender: &Sender, leased: &Leased) -> Settlement {
     if !matches!(outcome, Outcome::Taken) {
         log_failing(app, leased, &attempt, attempts);
     }
-    Settlement {
+    AttemptResult {
         workspace: leased.workspace,
         webhook: leased.webhook,
         delivery: leased.id,
@@ -305,7 +305,7 @@ async fn attempt(app: &App, sender: &Sender, leased: &Leased) -> Settlement {
 }
 
 /// Logs a failed attempt, for each webhook once in a while.
-fn log_failing(app: &App, leased: &Leased, attempt: &Attempt, attempts: u32) {
+fn log_failing(app: &App, leased: &ClaimedDelivery, attempt: &Attempt, attempts: u32) {
     let Some(suppressed) = app.failing_webhooks().admit(leased.webhook) else { return };
     tracing::info!(
         webhook = %leased.webhook,
@@ -329,7 +329,11 @@ fn label(attempt: &Attempt, outcome: Outcome) -> &'static str {
     }
 }
 
-fn request(app: &App, leased: &Leased, environment: &Environment) -> Result<Request, AttemptError> {
+fn request(
+    app: &App,
+    leased: &ClaimedDelivery,
+    environment: &Environment,
+) -> Result<Request, AttemptError> {
     let body = Envelope::of(leased).ok_or(AttemptError::EventForgotten)?.to_bytes();
     let secret = match &leased.sealed_secret {
         Some(sealed) => Some(open(app, leased.webhook, sealed)?),

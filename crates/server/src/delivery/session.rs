@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use galley_domain::Timestamp;
-use galley_storage::deliveries::{self, DeadSession};
+use galley_storage::delivery_queue::{self, DeadSession};
 use galley_storage::{Error as StorageError, WriteTx};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -160,7 +160,7 @@ impl Session {
     pub(super) async fn close(&self) {
         let (id, environment) = (self.id(), self.app.environment().clone());
         let close = async move |tx: &WriteTx<'_>| {
-            deliveries::close_session(tx, &id, environment.now()).await
+            delivery_queue::close_session(tx, &id, environment.now()).await
         };
         let write = self.app.database().write::<_, StorageError, _>("deliveries.close", close);
         if let Err(error) = write.await {
@@ -191,8 +191,9 @@ impl Seen {
 
 async fn bury(app: &App, dead: DeadSession) {
     let environment = app.environment().clone();
-    let bury =
-        async move |tx: &WriteTx<'_>| deliveries::bury_session(tx, &dead, environment.now()).await;
+    let bury = async move |tx: &WriteTx<'_>| {
+        delivery_queue::bury_session(tx, &dead, environment.now()).await
+    };
     match app.database().write::<_, StorageError, _>("deliveries.bury", bury).await {
         Ok(0) => {}
         Ok(count) => tracing::info!(count, "deliveries of a server that ended are sent again"),
@@ -208,7 +209,7 @@ async fn open(app: &App) -> State {
         let (session, node) = (Arc::clone(&id), app.limits().node.clone());
         let sent = Instant::now();
         let open = async move |tx: &WriteTx<'_>| {
-            deliveries::open_session(tx, &session, &node, environment.now()).await
+            delivery_queue::open_session(tx, &session, &node, environment.now()).await
         };
         match app.database().write::<_, StorageError, _>("deliveries.open", open).await {
             Ok(freed) => {

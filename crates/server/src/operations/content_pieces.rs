@@ -18,6 +18,7 @@ use galley_domain::{
 use galley_storage::content_piece_variants::Override;
 use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
+use galley_storage::order_spread_rows;
 use galley_storage::ordering::{self, Place, SpreadPlan};
 use galley_storage::{
     Tx, WriteTx, content_groups, content_piece_variants, content_pieces, variants,
@@ -180,7 +181,7 @@ pub async fn restore(
     if ordering::is_taken(tx, workspace, &piece.order).await? {
         piece.order = ordering::at_the_end(tx, workspace, environment.random()).await?;
     }
-    ordering::note_if_long(tx, workspace, &piece.order).await?;
+    order_spread_rows::note_if_long(tx, workspace, &piece.order).await?;
     content_pieces::insert(tx, workspace, &piece, content).await?;
     for (variant, overrides, content) in overrides {
         content_piece_variants::update(tx, workspace, piece.id, *variant, overrides).await?;

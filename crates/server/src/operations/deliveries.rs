@@ -4,7 +4,7 @@ use galley_domain::delivery::FAILING_MAX;
 use galley_domain::event::{EventType, Window};
 use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{DeliveryId, EventId, MailId, Timestamp, WebhookId, WorkspaceId};
-use galley_storage::deliveries::{self, Verdict, Which};
+use galley_storage::delivery_queue::{self, DeliverySelection, ReceiverState};
 use galley_storage::mails::{self, Mail};
 use galley_storage::tokens::Authentication;
 use galley_storage::{WriteTx, members, webhooks, workspaces};
@@ -41,9 +41,9 @@ pub(crate) async fn judge(
     tx: &WriteTx<'_>,
     environment: &Environment,
     key: &SecretKey,
-    verdict: Verdict,
+    verdict: ReceiverState,
 ) -> Result<(), Error> {
-    let Verdict { workspace, webhook, is_well, is_gone } = verdict;
+    let ReceiverState { workspace, webhook, is_well, is_gone } = verdict;
     if is_well && !is_gone {
         return Ok(webhooks::note_success(tx, workspace, webhook).await?);
     }
@@ -107,7 +107,7 @@ pub async fn test(
     let id = DeliveryId::new(environment.new_id());
     let event = (EventId::new(environment.new_id()), webhook.event);
     let data = test_data(webhook.event);
-    deliveries::add_test(tx, actor.workspace, webhook.id, id, event, &data, now).await?;
+    delivery_queue::enqueue_test(tx, actor.workspace, webhook.id, id, event, &data, now).await?;
     Ok(id)
 }
 
@@ -117,13 +117,15 @@ pub(super) async fn check_may_send(
     tx: &WriteTx<'_>,
     actor: &Authentication,
     webhook: WebhookId,
-    which: Which,
+    which: DeliverySelection,
 ) -> Result<(), Error> {
     if sees_all(actor) {
         return Ok(());
     }
     let window = actor.content_groups.as_deref().map_or(Window::Workspace, Window::Groups);
-    for (event, occurrence) in deliveries::list_shown(tx, actor.workspace, webhook, which).await? {
+    for (event, occurrence) in
+        delivery_queue::list_visible_occurrences(tx, actor.workspace, webhook, which).await?
+    {
         check_may_see(actor, event)?;
         if occurrence.seen_through(window) != Some(event) {
             let detail = "one of the deliveries shows what happened outside the token's groups";
@@ -148,13 +150,13 @@ pub async fn retry(
 ) -> Result<(), Error> {
     let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
     let workspace = actor.workspace;
-    let webhook = deliveries::find_webhook(tx, workspace, delivery).await?;
+    let webhook = delivery_queue::find_webhook(tx, workspace, delivery).await?;
     let webhook = find(tx, authority.token(), webhook.ok_or_else(Error::not_found)?).await?;
     check_may_see(authority.token(), webhook.event)?;
-    let which = Which::One(delivery);
+    let which = DeliverySelection::One(delivery);
     check_may_send(tx, authority.token(), webhook.id, which).await?;
     let now = environment.now();
-    Ok(deliveries::send_again(tx, workspace, webhook.id, &[delivery], now).await?)
+    Ok(delivery_queue::redeliver(tx, workspace, webhook.id, &[delivery], now).await?)
 }
 
 /// Sends all deliveries of a webhook again that failed or wait for their next attempt, and were made
@@ -169,8 +171,8 @@ pub async fn recover(
     let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
     let webhook = find(tx, authority.token(), webhook).await?;
     check_may_see(authority.token(), webhook.event)?;
-    let which = Which::RecoverableSince(since);
+    let which = DeliverySelection::RecoverableSince(since);
     check_may_send(tx, authority.token(), webhook.id, which).await?;
     let last = DeliveryId::new(environment.new_id());
-    Ok(deliveries::recover(tx, actor.workspace, webhook.id, since, last).await?)
+    Ok(delivery_queue::start_recovery(tx, actor.workspace, webhook.id, since, last).await?)
 }

@@ -5,10 +5,10 @@ use galley_domain::permission::Resource;
 use galley_domain::text::ShortText;
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookSecret, WebhookUrl};
 use galley_domain::{ContentGroupId, Invalid, Permission, WebhookId};
-use galley_storage::deliveries::Which;
+use galley_storage::delivery_queue::DeliverySelection;
 use galley_storage::tokens::Authentication;
 use galley_storage::{Tx, WriteTx, content_groups};
-use galley_storage::{deliveries, webhooks};
+use galley_storage::{delivery_queue, webhooks};
 
 use crate::environment::Environment;
 use crate::http::error::Error;
@@ -106,7 +106,7 @@ pub async fn update(
 ) -> Result<Updated, Error> {
     let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
     let actor = authority.token();
-    deliveries::hold_still(tx, actor.workspace, update.id).await?;
+    delivery_queue::lock_queue_of_webhook(tx, actor.workspace, update.id).await?;
     let before = find(tx, actor, update.id).await?;
     expected.check(before.version)?;
     let mut webhook = before.clone();
@@ -139,10 +139,10 @@ pub async fn update(
     if starts_afresh {
         webhook.failing_since = None;
         // What waits is sent to where it leads now.
-        check_may_send(tx, actor, webhook.id, Which::ToBeSent).await?;
+        check_may_send(tx, actor, webhook.id, DeliverySelection::Pending).await?;
     }
     let now = environment.now();
-    deliveries::webhook_changes(tx, actor.workspace, webhook.id, starts_afresh, now).await?;
+    delivery_queue::webhook_changed(tx, actor.workspace, webhook.id, starts_afresh, now).await?;
     webhooks::update(tx, actor.workspace, &webhook).await?;
     Ok(Updated { webhook, has_new_url })
 }

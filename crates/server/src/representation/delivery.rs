@@ -2,7 +2,7 @@
 
 use galley_domain::delivery::Status;
 use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId};
-use galley_storage::deliveries::Delivery;
+use galley_storage::delivery_queue::Delivery;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;

@@ -8,8 +8,9 @@ use galley_domain::delivery::{HELD_MAX, Health, Outcome, Status, Step};
 use galley_domain::event::{EventType, Occurrence};
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
 use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
-use galley_storage::deliveries::{
-    self, DeadSession, Front, LeaseRequest, Leased, Lines, ListQuery, Settlement, Which,
+use galley_storage::delivery_queue::{
+    self, AttemptResult, ClaimRequest, ClaimedDelivery, DeadSession, DeliverySelection, ListQuery,
+    LockedQueues, ScanPosition,
 };
 use galley_storage::events::{self, NewEvent};
 use galley_storage::{Database, DatabaseUrl, Error, Tx, WriteTx, webhooks};
@@ -104,17 +105,17 @@ async fn happen_as(open: &Open, ids: &[EventId], now: Timestamp) {
 
 async fn expand(open: &Open, max: usize) -> bool {
     let expand = async move |tx: &WriteTx<'_>| {
-        let (mut lines, front) = (Lines::default(), Front::default());
+        let (mut lines, front) = (LockedQueues::default(), ScanPosition::default());
         let new_id = || DeliveryId::new(id());
-        let more = deliveries::expand(tx, &mut lines, &front, new_id, max, NOW).await?;
+        let more = delivery_queue::fan_out(tx, &mut lines, &front, new_id, max, NOW).await?;
         lines.save(tx).await?;
         Ok(more)
     };
     write(&open.database, expand).await
 }
 
-fn lease_request(session: &str, now: Timestamp) -> LeaseRequest {
-    LeaseRequest {
+fn lease_request(session: &str, now: Timestamp) -> ClaimRequest {
+    ClaimRequest {
         now,
         until: Timestamp::from_ms(now.ms() + 60_000),
         lease: id().to_string(),
@@ -124,19 +125,20 @@ fn lease_request(session: &str, now: Timestamp) -> LeaseRequest {
     }
 }
 
-async fn lease(open: &Open, session: &str, now: Timestamp) -> Vec<Leased> {
+async fn lease(open: &Open, session: &str, now: Timestamp) -> Vec<ClaimedDelivery> {
     let request = lease_request(session, now);
     let lease = async move |tx: &WriteTx<'_>| {
-        let mut lines = Lines::default();
-        let leased = deliveries::lease(tx, &mut lines, &Front::default(), &request).await?;
+        let mut lines = LockedQueues::default();
+        let leased =
+            delivery_queue::claim(tx, &mut lines, &ScanPosition::default(), &request).await?;
         lines.save(tx).await?;
         Ok(leased)
     };
     write(&open.database, lease).await.0
 }
 
-fn settlement(leased: &Leased, outcome: Outcome, step: Step) -> Settlement {
-    Settlement {
+fn settlement(leased: &ClaimedDelivery, outcome: Outcome, step: Step) -> AttemptResult {
+    AttemptResult {
         workspace: leased.workspace,
         webhook: leased.webhook,
         delivery: leased.id,
@@ -152,39 +154,40 @@ fn settlement(leased: &Leased, outcome: Outcome, step: Step) -> Settlement {
 /// Settles all of these alike; says how many were kept.
 async fn settle(
     open: &Open,
-    leased: &[Leased],
+    leased: &[ClaimedDelivery],
     outcome: Outcome,
     step: Step,
     now: Timestamp,
 ) -> usize {
     let settlements: Vec<_> = leased.iter().map(|one| settlement(one, outcome, step)).collect();
     let settle = async move |tx: &WriteTx<'_>| {
-        let mut lines = Lines::default();
-        let settled = deliveries::settle(tx, &mut lines, &settlements, now, || 0.0).await?;
+        let mut lines = LockedQueues::default();
+        let settled =
+            delivery_queue::record_results(tx, &mut lines, &settlements, now, || 0.0).await?;
         lines.save(tx).await?;
         Ok(settled)
     };
-    write(&open.database, settle).await.kept
+    write(&open.database, settle).await.recorded
 }
 
 /// Settles these as delivered, makes deliveries of what happened, and leases, in one transaction.
 async fn exchange(
     open: &Open,
-    front: &Arc<Front>,
-    done: Vec<Leased>,
+    front: &Arc<ScanPosition>,
+    done: Vec<ClaimedDelivery>,
     max: usize,
     now: Timestamp,
-) -> Vec<Leased> {
-    let outcome = |leased: &Leased| settlement(leased, Outcome::Taken, Step::Delivered);
+) -> Vec<ClaimedDelivery> {
+    let outcome = |leased: &ClaimedDelivery| settlement(leased, Outcome::Taken, Step::Delivered);
     let settlements: Vec<_> = done.iter().map(outcome).collect();
-    let (front, request) = (Arc::clone(front), LeaseRequest { max, ..lease_request("a", now) });
+    let (front, request) = (Arc::clone(front), ClaimRequest { max, ..lease_request("a", now) });
     let exchange = async move |tx: &WriteTx<'_>| {
-        let mut lines = Lines::default();
-        deliveries::lock_ahead(tx, &mut lines, &front, &settlements, 100).await?;
-        deliveries::settle(tx, &mut lines, &settlements, now, || 0.0).await?;
+        let mut lines = LockedQueues::default();
+        delivery_queue::lock_queues_ahead(tx, &mut lines, &front, &settlements, 100).await?;
+        delivery_queue::record_results(tx, &mut lines, &settlements, now, || 0.0).await?;
         let new_id = || DeliveryId::new(id());
-        deliveries::expand(tx, &mut lines, &front, new_id, 100, now).await?;
-        let (leased, _) = deliveries::lease(tx, &mut lines, &front, &request).await?;
+        delivery_queue::fan_out(tx, &mut lines, &front, new_id, 100, now).await?;
+        let (leased, _) = delivery_queue::claim(tx, &mut lines, &front, &request).await?;
         lines.save(tx).await?;
         Ok(leased)
     };
@@ -217,14 +220,14 @@ async fn statuses_of(open: &Open, limit: i64) -> Vec<Status> {
     let workspace = open.workspace;
     let list = async move |tx: &Tx<'_>| {
         let query = ListQuery { limit, ..ListQuery::default() };
-        deliveries::list(tx, workspace, &query).await
+        delivery_queue::list(tx, workspace, &query).await
     };
     let found = open.database.read_much::<_, Error, _>("list", list).await.unwrap();
     found.iter().map(|delivery| delivery.status).collect()
 }
 
-async fn gauges(open: &Open) -> deliveries::Gauges {
-    let read = async move |tx: &Tx<'_>| deliveries::gauges(tx, NOW).await;
+async fn gauges(open: &Open) -> delivery_queue::QueueMetrics {
+    let read = async move |tx: &Tx<'_>| delivery_queue::queue_metrics(tx, NOW).await;
     open.database.read::<_, Error, _>("gauges", read).await.unwrap()
 }
 
@@ -293,8 +296,8 @@ on_both_engines! {
         tokio::spawn(connection);
         let look = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM events";
         foreign.batch_execute(look).await.unwrap();
-        let front = Arc::new(Front::default());
-        let mut leased: Vec<Leased> = Vec::new();
+        let front = Arc::new(ScanPosition::default());
+        let mut leased: Vec<ClaimedDelivery> = Vec::new();
         for round in 0..ROUNDS {
             if round == 50 {
                 // As PostgreSQL does by itself, some time after a table has grown.
@@ -385,12 +388,12 @@ on_both_engines! {
         happen(&open, 1).await;
         for is_more in [true, false] {
             let expand = async move |tx: &WriteTx<'_>| {
-                let (mut lines, front) = (Lines::default(), Front::default());
+                let (mut lines, front) = (LockedQueues::default(), ScanPosition::default());
                 // One delivery more than an event makes.
                 let max = WEBHOOKS + usize::from(!is_more);
-                deliveries::lock_ahead(tx, &mut lines, &front, &[], max).await?;
+                delivery_queue::lock_queues_ahead(tx, &mut lines, &front, &[], max).await?;
                 let new_id = || DeliveryId::new(id());
-                let more = deliveries::expand(tx, &mut lines, &front, new_id, max, NOW).await?;
+                let more = delivery_queue::fan_out(tx, &mut lines, &front, new_id, max, NOW).await?;
                 lines.save(tx).await?;
                 Ok(more)
             };
@@ -423,7 +426,7 @@ on_both_engines! {
     async fn what_is_committed_late_is_found(store: TestStore) {
         let open = Open::new(store).await;
         webhook(&open).await;
-        let front = Arc::new(Front::default());
+        let front = Arc::new(ScanPosition::default());
         let made_at = |ms: i64| EventId::new(u128::try_from(later(ms).ms()).unwrap() << 80);
         happen_as(&open, &[made_at(60_000)], NOW).await;
         exchange(&open, &front, Vec::new(), 100, NOW).await;
@@ -439,7 +442,7 @@ on_both_engines! {
             assert!(started.elapsed() < Duration::from_mins(1), "it waits for good");
             tokio::time::sleep(Duration::from_millis(200)).await;
             let (look, front) = (Arc::clone(&front), Arc::clone(&front));
-            let look = async move |tx: &Tx<'_>| deliveries::has_work(tx, &look, NOW).await;
+            let look = async move |tx: &Tx<'_>| delivery_queue::has_work(tx, &look, NOW).await;
             if open.database.read::<_, Error, _>("look", look).await.unwrap() {
                 exchange(&open, &front, Vec::new(), 100, NOW).await;
             }
@@ -480,7 +483,7 @@ on_both_engines! {
         happen(&open, 2).await;
         expand(&open, 100).await;
         let leased = lease(&open, "a", NOW).await;
-        let release = async move |tx: &WriteTx<'_>| deliveries::release(tx, &leased, NOW).await;
+        let release = async move |tx: &WriteTx<'_>| delivery_queue::release(tx, &leased, NOW).await;
         write(&open.database, release).await;
         assert_eq!(lease(&open, "a", NOW).await.len(), 2);
         // Another session found it dead; since then it has written a heartbeat, or it has not.
@@ -489,7 +492,7 @@ on_both_engines! {
         let was_seen = DeadSession { seen_at: Timestamp::from_ms(1), ..dead.clone() };
         for (dead, freed) in [(was_seen, 0), (dead.clone(), 2), (dead, 0)] {
             let bury = async move |tx: &WriteTx<'_>| {
-                deliveries::bury_session(tx, &dead, NOW).await
+                delivery_queue::bury_session(tx, &dead, NOW).await
             };
             assert_eq!(write(&open.database, bury).await, freed);
         }
@@ -497,17 +500,17 @@ on_both_engines! {
         // A session that is gone leases nothing any more.
         let request = lease_request("a", later(60_000));
         let lease_again = async move |tx: &WriteTx<'_>| {
-            let front = Front::default();
-            deliveries::lease(tx, &mut Lines::default(), &front, &request).await.map(drop)
+            let front = ScanPosition::default();
+            delivery_queue::claim(tx, &mut LockedQueues::default(), &front, &request).await.map(drop)
         };
         let rejected = open.database.write::<_, Error, _>("lease", lease_again).await;
         assert!(rejected.is_err(), "{rejected:?}");
-        let close = async |tx: &WriteTx<'_>| deliveries::close_session(tx, "b", NOW).await;
+        let close = async |tx: &WriteTx<'_>| delivery_queue::close_session(tx, "b", NOW).await;
         assert_eq!(write(&open.database, close).await, 2);
-        let start = async |tx: &WriteTx<'_>| deliveries::open_session(tx, "b", "b", NOW).await;
+        let start = async |tx: &WriteTx<'_>| delivery_queue::open_session(tx, "b", "b", NOW).await;
         assert_eq!(write(&open.database, start).await, 0);
         assert_eq!(lease(&open, "b", NOW).await.len(), 2);
-        let look = async move |tx: &Tx<'_>| deliveries::has_work(tx, &Front::default(), NOW).await;
+        let look = async move |tx: &Tx<'_>| delivery_queue::has_work(tx, &ScanPosition::default(), NOW).await;
         assert!(!open.database.read::<_, Error, _>("look", look).await.unwrap());
         check_plans(&open).await;
     }
@@ -580,10 +583,10 @@ on_both_engines! {
         assert_eq!(statuses(&open).await, [Status::Failed; 2]);
         let delivery = leased[0].id;
         let again = async move |tx: &WriteTx<'_>| {
-            assert_eq!(deliveries::find_webhook(tx, workspace, delivery).await?, Some(id));
-            assert_eq!(deliveries::find_webhook(tx, WorkspaceId::new(1), delivery).await?, None);
-            deliveries::send_again(tx, workspace, id, &[delivery], NOW).await?;
-            deliveries::send_again(tx, workspace, id, &[delivery], NOW).await
+            assert_eq!(delivery_queue::find_webhook(tx, workspace, delivery).await?, Some(id));
+            assert_eq!(delivery_queue::find_webhook(tx, WorkspaceId::new(1), delivery).await?, None);
+            delivery_queue::redeliver(tx, workspace, id, &[delivery], NOW).await?;
+            delivery_queue::redeliver(tx, workspace, id, &[delivery], NOW).await
         };
         write(&open.database, again).await;
         assert_eq!(gauges(&open).await.pending, 1, "asked for twice, it is there once");
@@ -591,9 +594,9 @@ on_both_engines! {
         assert_eq!(taken.iter().map(|one| (one.id, one.attempts)).collect::<Vec<_>>(), [(delivery, 0)]);
         let last = DeliveryId::new(crate::store::id());
         let recover = async move |tx: &WriteTx<'_>| {
-            deliveries::recover(tx, workspace, id, NOW, last).await?;
-            deliveries::recover(tx, workspace, id, NOW, last).await?;
-            deliveries::go_on_recovering(tx, &mut Lines::default(), NOW).await
+            delivery_queue::start_recovery(tx, workspace, id, NOW, last).await?;
+            delivery_queue::start_recovery(tx, workspace, id, NOW, last).await?;
+            delivery_queue::continue_recoveries(tx, &mut LockedQueues::default(), NOW).await
         };
         write(&open.database, recover).await;
         assert_eq!(open.count("webhook_recoveries").await, 0);
@@ -601,8 +604,8 @@ on_both_engines! {
         let sample = DeliveryId::new(crate::store::id());
         let event = (EventId::new(crate::store::id()), EventType::MemberAdded);
         let test = async move |tx: &WriteTx<'_>| {
-            deliveries::add_test(tx, workspace, id, sample, event, "{}", NOW).await?;
-            deliveries::webhook_changes(tx, workspace, id, true, NOW).await
+            delivery_queue::enqueue_test(tx, workspace, id, sample, event, "{}", NOW).await?;
+            delivery_queue::webhook_changed(tx, workspace, id, true, NOW).await
         };
         write(&open.database, test).await;
         let taken = lease(&open, "a", NOW).await;
@@ -639,9 +642,9 @@ on_both_engines! {
             assert_eq!((found, much), (sequences, is_much), "{after}, {limit}, {bytes}");
         }
         let forget = async move |tx: &WriteTx<'_>| {
-            assert_eq!(deliveries::forget(tx, workspace, NOW, 3).await?, 0, "none is older");
+            assert_eq!(delivery_queue::delete_expired(tx, workspace, NOW, 3).await?, 0, "none is older");
             assert_eq!(events::forget(tx, workspace, NOW, 3).await?, 0);
-            assert_eq!(deliveries::forget(tx, workspace, later(1), 3).await?, 3);
+            assert_eq!(delivery_queue::delete_expired(tx, workspace, later(1), 3).await?, 3);
             assert_eq!(events::forget(tx, workspace, later(1), 3).await?, 3);
             Ok(())
         };
@@ -650,8 +653,8 @@ on_both_engines! {
         assert_eq!(gauges(&open).await.pending, 2);
         let delete = async move |tx: &WriteTx<'_>| {
             webhooks::delete(tx, workspace, id).await?;
-            assert_eq!(deliveries::forget_orphans(tx, 1).await?, 1);
-            while deliveries::forget_orphans(tx, 1).await? > 0 {}
+            assert_eq!(delivery_queue::delete_orphans(tx, 1).await?, 1);
+            while delivery_queue::delete_orphans(tx, 1).await? > 0 {}
             Ok(())
         };
         write(&open.database, delete).await;
@@ -673,34 +676,34 @@ on_both_engines! {
         happen(&open, 5).await;
         let shown = async |which| {
             let list = async move |tx: &WriteTx<'_>| {
-                deliveries::hold_still(tx, workspace, webhook).await?;
-                deliveries::list_shown(tx, workspace, webhook, which).await
+                delivery_queue::lock_queue_of_webhook(tx, workspace, webhook).await?;
+                delivery_queue::list_visible_occurrences(tx, workspace, webhook, which).await
             };
             write(&open.database, list).await
         };
         let all = [(EventType::MemberAdded, Occurrence::MemberAdded)];
-        assert_eq!(shown(Which::ToBeSent).await, all, "no delivery is made yet");
+        assert_eq!(shown(DeliverySelection::Pending).await, all, "no delivery is made yet");
         expand(&open, 100).await;
-        assert_eq!(shown(Which::ToBeSent).await, all);
-        assert_eq!(shown(Which::RecoverableSince(NOW)).await, []);
+        assert_eq!(shown(DeliverySelection::Pending).await, all);
+        assert_eq!(shown(DeliverySelection::RecoverableSince(NOW)).await, []);
         let leased = lease(&open, "a", NOW).await;
         settle(&open, &leased, FAILED, Step::Failed, NOW).await;
-        assert_eq!(shown(Which::RecoverableSince(NOW)).await, all);
-        assert_eq!(shown(Which::RecoverableSince(later(1))).await, []);
-        assert_eq!(shown(Which::One(leased[0].id)).await, all);
-        assert_eq!(shown(Which::One(DeliveryId::new(id()))).await, []);
+        assert_eq!(shown(DeliverySelection::RecoverableSince(NOW)).await, all);
+        assert_eq!(shown(DeliverySelection::RecoverableSince(later(1))).await, []);
+        assert_eq!(shown(DeliverySelection::One(leased[0].id)).await, all);
+        assert_eq!(shown(DeliverySelection::One(DeliveryId::new(id()))).await, []);
         let mut left = lease(&open, "a", later(60_000)).await;
         while !left.is_empty() {
             settle(&open, &left, Outcome::Taken, Step::Delivered, later(60_000)).await;
             left = lease(&open, "a", later(60_000)).await;
         }
-        assert_eq!(shown(Which::ToBeSent).await, []);
+        assert_eq!(shown(DeliverySelection::Pending).await, []);
         // What is being recovered will be sent.
         let recover = async move |tx: &WriteTx<'_>| {
-            deliveries::recover(tx, workspace, webhook, NOW, DeliveryId::new(id())).await
+            delivery_queue::start_recovery(tx, workspace, webhook, NOW, DeliveryId::new(id())).await
         };
         write(&open.database, recover).await;
-        assert_eq!(shown(Which::ToBeSent).await, all);
+        assert_eq!(shown(DeliverySelection::Pending).await, all);
         check_plans(&open).await;
     }
 }

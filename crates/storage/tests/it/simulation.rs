@@ -12,7 +12,9 @@ use std::time::Duration;
 use galley_delivery::{Action, Ask, Dispatcher, Job, Limits};
 use galley_domain::delivery::{ATTEMPTS_MAX, Health, Outcome, Step, next_step};
 use galley_domain::{DeliveryId, Timestamp, WebhookId};
-use galley_storage::deliveries::{self, Front, LeaseRequest, Leased, Lines, Settlement};
+use galley_storage::delivery_queue::{
+    self, AttemptResult, ClaimRequest, ClaimedDelivery, LockedQueues, ScanPosition,
+};
 use galley_storage::{Error, Tx, Value, WriteTx};
 use galley_testing::TestStore;
 use galley_testing::proof::{figure, size};
@@ -86,10 +88,10 @@ struct Simulation {
     open: Open,
     random: StdRng,
     now: Timestamp,
-    dispatcher: Dispatcher<Leased, Settlement>,
+    dispatcher: Dispatcher<ClaimedDelivery, AttemptResult>,
     /// Attempts under way by their end.
     ends: BinaryHeap<Reverse<(i64, u64)>>,
-    attempts: HashMap<u64, (WebhookId, bool, Settlement)>,
+    attempts: HashMap<u64, (WebhookId, bool, AttemptResult)>,
     receivers: BTreeMap<WebhookId, Receiver>,
     lines: BTreeMap<WebhookId, Line>,
     /// When deliveries are due that were attempted before.
@@ -203,7 +205,7 @@ impl Simulation {
         }
     }
 
-    fn begin(&mut self, job: Job<Leased>) {
+    fn begin(&mut self, job: Job<ClaimedDelivery>) {
         let (now, leased) = (self.now, job.payload);
         let line = self.lines.get_mut(&job.webhook).unwrap();
         let due = self.due.get(&leased.id).copied().unwrap_or(leased.happened_at.ms());
@@ -224,7 +226,7 @@ impl Simulation {
         let ends_at = Timestamp::from_ms(now.ms() + lasts);
         let outcome = self.receivers[&job.webhook].outcome(ends_at, &mut self.random);
         let step = next_step(attempts, outcome, ends_at, self.random.random());
-        let settlement = Settlement {
+        let settlement = AttemptResult {
             workspace: leased.workspace,
             webhook: leased.webhook,
             delivery: leased.id,
@@ -247,7 +249,7 @@ impl Simulation {
         self.dispatcher.attempted(webhook, is_failing, settlement, self.now);
     }
 
-    async fn ask(&mut self, ask: Ask<Settlement>) {
+    async fn ask(&mut self, ask: Ask<AttemptResult>) {
         for one in &ask.settle {
             let line = self.lines.get_mut(&one.webhook).unwrap();
             line.full_at = self.now.ms();
@@ -261,7 +263,7 @@ impl Simulation {
             };
         }
         let (now, random) = (self.now, self.random.random::<f64>());
-        let request = LeaseRequest {
+        let request = ClaimRequest {
             now,
             until: Timestamp::from_ms(now.ms() + 60_000),
             lease: id().to_string(),
@@ -269,14 +271,16 @@ impl Simulation {
             max: ask.max,
             failing_max: ask.failing_max,
         };
-        let front = Front::default();
+        let front = ScanPosition::default();
         let exchange = async move |tx: &WriteTx<'_>| {
-            let mut lines = Lines::default();
-            let settled = deliveries::settle(tx, &mut lines, &ask.settle, now, || random).await?;
-            assert_eq!((settled.kept, settled.left.len()), (ask.settle.len(), 0));
+            let mut lines = LockedQueues::default();
+            let settled =
+                delivery_queue::record_results(tx, &mut lines, &ask.settle, now, || random).await?;
+            assert_eq!((settled.recorded, settled.deferred.len()), (ask.settle.len(), 0));
             let new_id = || DeliveryId::new(id());
-            let more = deliveries::expand(tx, &mut lines, &front, new_id, 256, now).await?;
-            let (leased, more_due) = deliveries::lease(tx, &mut lines, &front, &request).await?;
+            let more = delivery_queue::fan_out(tx, &mut lines, &front, new_id, 256, now).await?;
+            let (leased, more_due) =
+                delivery_queue::claim(tx, &mut lines, &front, &request).await?;
             lines.save(tx).await?;
             Ok((leased, more || more_due))
         };
@@ -304,8 +308,8 @@ impl Simulation {
         }
         let now = self.now;
         let recover = async move |tx: &WriteTx<'_>| {
-            deliveries::close_session(tx, "a", now).await?;
-            deliveries::open_session(tx, "a", "a", now).await
+            delivery_queue::close_session(tx, "a", now).await?;
+            delivery_queue::open_session(tx, "a", "a", now).await
         };
         self.open.database.write::<_, Error, _>("recover", recover).await.unwrap();
         self.dispatcher = Dispatcher::new(Limits::default(), now);

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use galley_domain::delivery::Status;
 use galley_domain::{DeliveryId, EventId, WebhookId};
-use galley_storage::deliveries::{self, ListQuery};
+use galley_storage::delivery_queue::{self, ListQuery};
 use galley_storage::{Tx, webhooks};
 
 use super::schema;
@@ -67,7 +67,7 @@ pub(crate) async fn handle(
             limit: page.limit(),
             offset,
         };
-        Ok::<_, Error>(deliveries::list(tx, scope.workspace, &list).await?)
+        Ok::<_, Error>(delivery_queue::list(tx, scope.workspace, &list).await?)
     };
     let mut found = overload::aside(app.database().read_much("deliveries.list", read)).await?;
     Ok(page.show(&query, &mut found, |delivery| delivery.id, DeliveryBody::from))

@@ -1,0 +1,148 @@
+//! A store as one file: a SQLite database, whichever engine it comes from.
+
+use std::path::Path;
+
+use super::copy::{self, TableSummary};
+use super::new_store::{NewStore, refuse_rows};
+use super::snapshot::Snapshot;
+use super::tables;
+use crate::engine::database::Database;
+use crate::engine::error::{Cause, Error, Result};
+use crate::engine::migrate;
+use crate::engine::options::{DatabaseUrl, Options, Role};
+use crate::engine::progress::Progress;
+use crate::engine::sqlite::{self, ServerLock};
+
+/// What a backup holds.
+#[derive(Debug, Clone)]
+pub struct FileSummary {
+    /// The number of its last schema change.
+    pub schema: i64,
+    /// Whether this program has more schema changes, which it makes when the file is restored.
+    pub is_older: bool,
+    /// Its tables.
+    pub tables: Vec<TableSummary>,
+}
+
+/// Makes a backup of a store that may be serving: it has all that was answered before.
+pub async fn back_up(
+    database: &Database,
+    options: &Options,
+    file: &Path,
+    progress: impl FnMut(Progress) + Send + 'static,
+) -> Result<()> {
+    refuse_file(file)?;
+    let Some(path) = database.path() else {
+        let to = NewStore::file(file, None, options)?;
+        copy::copy(&database.snapshot().await?, &to, progress).await?;
+        return to.finish().await;
+    };
+    let (path, file) = (path.to_owned(), file.to_owned());
+    on_thread(move || sqlite::back_up(&path, &file, progress)).await?;
+    database.check_files()
+}
+
+/// Looks at a backup: whether it is whole, and what is in it.
+pub async fn verify(
+    file: &Path,
+    program_version: &str,
+    progress: impl FnMut(Progress) + Send,
+) -> Result<FileSummary> {
+    let (schema, is_older) = look_at(file, program_version)?;
+    let path = file.to_owned();
+    let tables = on_thread(move || {
+        sqlite::check(&path)?;
+        check_rows(&path)?;
+        tables::of(&sqlite::open_reader(&path)?)
+    });
+    let tables = tables.await?;
+    let snapshot = Snapshot::of_file(file)?;
+    let tables = copy::summarize(&snapshot, &tables, progress).await?;
+    Ok(FileSummary { schema, is_older, tables })
+}
+
+/// Puts a backup into the store that the options name, which must be empty.
+pub async fn restore(
+    file: &Path,
+    options: &Options,
+    progress: impl FnMut(Progress) + Send + 'static,
+) -> Result<()> {
+    let path = file.to_owned();
+    // All of it, before anything is made.
+    let is_older = verify(file, options.program_version, |_| {}).await?.is_older;
+    match &options.url {
+        DatabaseUrl::Sqlite(to) => {
+            let lock = ServerLock::take(to)?;
+            refuse_rows(to)?;
+            let to = to.clone();
+            on_thread(move || sqlite::back_up(&path, &to, progress)).await?;
+            drop(lock);
+            // Makes the schema changes that there have been since.
+            let command = Options { role: Role::Command, ..options.clone() };
+            Database::open(command).await?.close().await;
+            Ok(())
+        }
+        DatabaseUrl::Postgres(_) if is_older => Err(Error::Settings(
+            "the backup is of an older program: restore it into a SQLite store, which brings it up to \
+             date, and copy that one"
+                .to_owned(),
+        )),
+        DatabaseUrl::Postgres(_) => {
+            let to = NewStore::open(options).await?;
+            copy::copy(&Snapshot::of_file(file)?, &to, progress).await?;
+            to.finish().await
+        }
+    }
+}
+
+/// The number of a file's last schema change, and whether there are more by now. Refuses what isn't ours.
+fn look_at(file: &Path, program_version: &str) -> Result<(i64, bool)> {
+    let connection = sqlite::open_reader(file)?;
+    let (schema, is_older) = migrate::state(&connection, program_version)?;
+    migrate::refuse_foreign_schema(&connection, schema)?;
+    Ok((schema, is_older))
+}
+
+/// Refuses to write over a file.
+fn refuse_file(path: &Path) -> Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder
+        && !folder.is_dir()
+    {
+        return Err(Error::Settings(format!("there is no folder {}", folder.display())));
+    }
+    // Also a link that leads nowhere.
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => Err(Error::Settings("it is there already: name another file".to_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::Unavailable(Cause::new(error))),
+    }
+}
+
+/// Refuses rows without others that each of them has, though nothing refers to those.
+fn check_rows(path: &Path) -> Result<()> {
+    let connection = sqlite::open_reader(path)?;
+    for (what, sql) in [
+        (
+            "content pieces have no content",
+            "SELECT 1 FROM content_pieces p WHERE NOT EXISTS (SELECT 1 FROM content_piece_contents c
+                WHERE c.workspace_id = p.workspace_id AND c.content_piece_id = p.id)",
+        ),
+        (
+            "content groups have no path",
+            "SELECT 1 FROM content_groups g WHERE NOT EXISTS (SELECT 1 FROM content_group_paths p
+                WHERE p.workspace_id = g.workspace_id AND p.group_id = g.id AND p.ancestor_id = g.id)",
+        ),
+    ] {
+        if connection.prepare(sql)?.exists([])? {
+            return Err(Error::corrupt(what));
+        }
+    }
+    Ok(())
+}
+
+async fn on_thread<T: Send + 'static>(
+    run: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    tokio::task::spawn_blocking(run).await.unwrap_or(Err(Error::Panicked))
+}

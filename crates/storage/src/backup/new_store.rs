@@ -1,0 +1,149 @@
+//! An empty store that is filled, and that nobody sees before it is whole.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+
+use super::tables;
+use crate::engine::error::{Cause, Error, Failure, Result};
+use crate::engine::migrate;
+use crate::engine::options::{DatabaseUrl, Options};
+use crate::engine::postgres::{Held, Postgres};
+use crate::engine::sqlite::{ServerLock, Unseen, finish_at_once, open_reader};
+use crate::engine::transaction::{Tx, WriteTx};
+
+/// A store that is being filled. Dropped before [`NewStore::finish`], nothing of it stays.
+pub struct NewStore(Arc<Engine>);
+
+enum Engine {
+    Sqlite(NewFile),
+    /// Within a transaction.
+    Postgres(Held),
+}
+
+/// A file beside the one that it is going to be. The connection to it ends before it does.
+struct NewFile {
+    connection: Mutex<Option<Connection>>,
+    file: Mutex<Unseen>,
+    _lock: Option<ServerLock>,
+}
+
+impl fmt::Debug for NewStore {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("NewStore")
+    }
+}
+
+impl NewStore {
+    /// The store that the options name, which must be empty. No server starts on it meanwhile.
+    pub async fn open(options: &Options) -> Result<Self> {
+        match &options.url {
+            DatabaseUrl::Sqlite(path) => {
+                let lock = ServerLock::take(path)?;
+                refuse_rows(path)?;
+                Self::file(path, Some(lock), options)
+            }
+            DatabaseUrl::Postgres(url) => {
+                let postgres = Postgres::open(url, options).await?;
+                Self::postgres(postgres.held().await?).await
+            }
+        }
+    }
+
+    /// A file in the place of what is there.
+    pub(super) fn file(path: &Path, lock: Option<ServerLock>, options: &Options) -> Result<Self> {
+        let (file, mut connection) = Unseen::open(path)?;
+        migrate::bring_up_to_date(&mut connection, options)?;
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        let connection = Mutex::new(Some(connection));
+        let file = Mutex::new(file);
+        Ok(Self(Arc::new(Engine::Sqlite(NewFile { connection, file, _lock: lock }))))
+    }
+
+    async fn postgres(client: Held) -> Result<Self> {
+        // A server that starts meanwhile waits, and so does another one that fills it.
+        client
+            .batch_execute(
+                "BEGIN;
+                 SET LOCAL statement_timeout = 0;
+                 SET LOCAL idle_in_transaction_session_timeout = 0;
+                 LOCK TABLE workspaces, users, key_check IN SHARE ROW EXCLUSIVE MODE;",
+            )
+            .await?;
+        let store = Self(Arc::new(Engine::Postgres(client)));
+        for table in tables::all() {
+            let is_empty = async |tx: &WriteTx<'_>| table.is_empty(tx).await;
+            if !store.write::<_, Error, _>("new_store.is_empty", is_empty).await? {
+                return Err(not_empty());
+            }
+        }
+        Ok(store)
+    }
+
+    /// Writes to it, and reads what was written. The closure awaits nothing but the transaction.
+    pub async fn write<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        if let Engine::Postgres(client) = &*self.0 {
+            return operation(&WriteTx::new(Tx::postgres(client, None), None)).await;
+        }
+        let engine = Arc::clone(&self.0);
+        let run = move || {
+            let Engine::Sqlite(file) = &*engine else { unreachable!("it is SQLite's") };
+            let mut connection = file.connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let connection = connection.as_mut().expect("there until it is finished");
+            finish_at_once(name, operation(&WriteTx::new(Tx::sqlite(connection, None), None)))
+        };
+        tokio::task::spawn_blocking(run).await.unwrap_or_else(|_| Err(Error::Panicked.into()))
+    }
+
+    /// Makes it seen: from then on it is there, whole, whatever happens.
+    pub async fn finish(self) -> Result<()> {
+        if let Engine::Postgres(client) = &*self.0 {
+            return Ok(client.batch_execute("COMMIT").await?);
+        }
+        let engine = Arc::clone(&self.0);
+        let run = move || {
+            let Engine::Sqlite(file) = &*engine else { unreachable!("it is SQLite's") };
+            file.finish()
+        };
+        tokio::task::spawn_blocking(run).await.unwrap_or(Err(Error::Panicked))
+    }
+}
+
+impl NewFile {
+    fn finish(&self) -> Result<()> {
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let connection = connection.expect("it is finished once");
+        connection.execute_batch("COMMIT")?;
+        let broken = connection.prepare("PRAGMA foreign_key_check")?.exists([])?;
+        if broken {
+            return Err(Error::corrupt("rows refer to others that are not there"));
+        }
+        drop(connection);
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).show()
+    }
+}
+
+/// Refuses a SQLite file that has rows in it.
+pub(super) fn refuse_rows(path: &Path) -> Result<()> {
+    if !path.try_exists().map_err(|error| Error::Unavailable(Cause::new(error)))? {
+        return Ok(());
+    }
+    let connection = open_reader(path)?;
+    for table in tables::of(&connection)? {
+        if connection.prepare(&format!("SELECT 1 FROM {}", table.name))?.exists([])? {
+            return Err(not_empty());
+        }
+    }
+    Ok(())
+}
+
+fn not_empty() -> Error {
+    Error::Settings("the store that is to be filled is not empty: name another one".to_owned())
+}

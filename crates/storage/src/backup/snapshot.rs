@@ -1,0 +1,88 @@
+//! A store as it is at one moment, for reading all of it.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+
+use crate::engine::database::{Database, Engine as DatabaseEngine};
+use crate::engine::error::{Error, Failure, Result};
+use crate::engine::postgres::Held;
+use crate::engine::sqlite::{finish_at_once, open_reader};
+use crate::engine::transaction::Tx;
+
+/// What a store held at one moment, however long it takes to read and whatever is written meanwhile.
+#[derive(Clone)]
+pub struct Snapshot(Arc<Engine>);
+
+enum Engine {
+    /// Within a transaction that reads.
+    Sqlite(Mutex<Connection>),
+    /// The same.
+    Postgres(Held),
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Snapshot")
+    }
+}
+
+impl Snapshot {
+    /// Of the SQLite file of this path, which is not changed.
+    pub fn of_file(path: &Path) -> Result<Self> {
+        let connection = open_reader(path)?;
+        // The moment is that of the first look.
+        connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
+        Ok(Self(Arc::new(Engine::Sqlite(Mutex::new(connection)))))
+    }
+
+    pub(crate) async fn of_postgres(client: Held) -> Result<Self> {
+        client
+            .batch_execute(
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+                 SET LOCAL statement_timeout = 0;
+                 SET LOCAL idle_in_transaction_session_timeout = 0;
+                 SELECT count(*) FROM schema_migrations;",
+            )
+            .await?;
+        Ok(Self(Arc::new(Engine::Postgres(client))))
+    }
+
+    /// Reads of it. The closure awaits nothing but the transaction.
+    pub async fn read<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        if let Engine::Postgres(client) = &*self.0 {
+            return operation(&Tx::postgres(client, None)).await;
+        }
+        let engine = Arc::clone(&self.0);
+        let run = move || {
+            let Engine::Sqlite(connection) = &*engine else { unreachable!("it is SQLite's") };
+            let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+            finish_at_once(name, operation(&Tx::sqlite(&mut connection, None)))
+        };
+        tokio::task::spawn_blocking(run).await.unwrap_or_else(|_| Err(Error::Panicked.into()))
+    }
+}
+
+impl Database {
+    /// Returns a snapshot of the whole store, which can be read for as long as that takes.
+    pub async fn snapshot(&self) -> Result<Snapshot> {
+        match self.engine_parts() {
+            DatabaseEngine::Sqlite(sqlite) => {
+                let snapshot = Snapshot::of_file(sqlite.path())?;
+                // Rejects a snapshot of any files but those that are open here.
+                sqlite.check_files()?;
+                Ok(snapshot)
+            }
+            DatabaseEngine::Postgres(postgres) => {
+                Snapshot::of_postgres(postgres.held().await?).await
+            }
+        }
+    }
+}

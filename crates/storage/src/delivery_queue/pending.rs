@@ -1,0 +1,88 @@
+//! Work that waits in the queue: events to fan out, and recoveries.
+
+use galley_domain::event::EventType;
+use galley_domain::{EventId, Timestamp, WebhookId, WorkspaceId};
+
+use super::scan_position::ScanPosition;
+use crate::engine::error::{Error, Result};
+use crate::engine::row::Row;
+use crate::engine::transaction::WriteTx;
+use crate::engine::value::params;
+
+/// The runs of events that one batch reads.
+pub(super) const FAN_OUTS_PER_BATCH: usize = 16;
+
+/// A run of events with the webhooks that they matched, whose deliveries are not all created yet.
+#[derive(Debug)]
+pub(super) struct PendingFanOut {
+    pub(super) id: EventId,
+    pub(super) event_type: EventType,
+    pub(super) part: i64,
+    pub(super) workspace: WorkspaceId,
+    pub(super) first_sequence: i64,
+    pub(super) last_sequence: i64,
+    pub(super) webhooks: Vec<WebhookId>,
+    /// The number of webhooks that have a delivery of the first event.
+    pub(super) done: usize,
+}
+
+fn read_fan_out(row: &Row<'_>) -> Result<PendingFanOut> {
+    Ok(PendingFanOut {
+        id: row.parse(0)?,
+        event_type: row.text(1)?.parse().map_err(Error::corrupt)?,
+        part: row.int(2)?,
+        workspace: row.parse(3)?,
+        first_sequence: row.int(4)?,
+        last_sequence: row.int(5)?,
+        webhooks: row.parse_list(6)?,
+        done: usize::try_from(row.int(7)?).map_err(Error::corrupt)?,
+    })
+}
+
+/// Locks and returns the next runs of events to fan out, the oldest first.
+pub(super) async fn pending_fan_outs(
+    tx: &WriteTx<'_>,
+    position: &ScanPosition,
+) -> Result<Vec<PendingFanOut>> {
+    let lock = tx.for_update_skip_locked();
+    let sql = format!(
+        "SELECT id, event_type, part, workspace_id, first_sequence, last_sequence, webhook_ids,
+            done
+         FROM event_matches WHERE id >= ?1
+         ORDER BY id, event_type, part LIMIT {FAN_OUTS_PER_BATCH}{lock}"
+    );
+    let matches = tx.query(&sql, params![position.begin_scan(tx)], read_fan_out).await?;
+    if let Some(first) = matches.first() {
+        position.found(first.id);
+    }
+    Ok(matches)
+}
+
+/// A request to send deliveries of a webhook again, and its progress.
+#[derive(Debug)]
+pub(super) struct PendingRecovery {
+    pub(super) workspace: WorkspaceId,
+    pub(super) webhook: WebhookId,
+    pub(super) since: Timestamp,
+    pub(super) done: String,
+    pub(super) last: String,
+}
+
+/// Locks and returns the next recoveries.
+pub(super) async fn pending_recoveries(tx: &WriteTx<'_>) -> Result<Vec<PendingRecovery>> {
+    let lock = tx.for_update_skip_locked();
+    let sql = format!(
+        "SELECT workspace_id, webhook_id, since_ms, done_id, last_id FROM webhook_recoveries
+         ORDER BY workspace_id, webhook_id LIMIT 16{lock}"
+    );
+    let read = |row: &Row<'_>| {
+        Ok(PendingRecovery {
+            workspace: row.parse(0)?,
+            webhook: row.parse(1)?,
+            since: row.time(2)?,
+            done: row.text(3)?.to_owned(),
+            last: row.text(4)?.to_owned(),
+        })
+    };
+    tx.query(&sql, &[], read).await
+}

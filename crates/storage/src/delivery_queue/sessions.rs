@@ -1,0 +1,79 @@
+//! Sessions: the runs of servers that send deliveries, to which leases belong.
+//!
+//! A session writes a heartbeat twice a second ([`crate::Database::heartbeat`]), by the database's
+//! clock. Each session looks for others that are dead: those whose process ended, which PostgreSQL
+//! knows by the connection of the last heartbeat, and those that fell silent. It frees their leases
+//! and deletes them. A lease refers to its session, so that a transaction that a dead process had
+//! begun ends before its session is deleted, and commits no lease afterwards.
+
+use galley_domain::Timestamp;
+use galley_domain::{WebhookId, WorkspaceId};
+
+use super::webhook_queues::lock as lock_queue;
+use crate::engine::error::Result;
+use crate::engine::heartbeat::DeadSession;
+use crate::engine::row::Row;
+use crate::engine::transaction::WriteTx;
+use crate::engine::value::params;
+
+/// Opens a session. On SQLite, where there is one server, the leases of all others are freed; returns
+/// how many.
+pub async fn open_session(
+    tx: &WriteTx<'_>,
+    session: &str,
+    node: &str,
+    now: Timestamp,
+) -> Result<u64> {
+    let mut freed = 0;
+    if !tx.has_other_writers() {
+        let sql = "SELECT session FROM delivery_sessions";
+        for dead in tx.query(sql, &[], |row| Ok(row.text(0)?.to_owned())).await? {
+            freed += free_leases(tx, &dead, now).await?;
+        }
+    }
+    let sql = "INSERT INTO delivery_sessions (session, node) VALUES (?1, ?2)";
+    tx.execute(sql, params![session, node]).await?;
+    let sql = "INSERT INTO delivery_heartbeats (session, seen_at_ms, server, backend_pid)
+        VALUES (?1, ?2, 0, 0)";
+    tx.execute(sql, params![session, now]).await?;
+    Ok(freed)
+}
+
+/// Frees the leases of a session that is still as it was found, and deletes it; returns how many.
+pub async fn bury_session(tx: &WriteTx<'_>, dead: &DeadSession, now: Timestamp) -> Result<u64> {
+    let lock = tx.for_update_skip_locked();
+    let beaten =
+        format!("SELECT 1 FROM delivery_heartbeats WHERE session = ?1 AND seen_at_ms = ?2{lock}");
+    // A session that commits a lease at this moment holds a lock on its row, and is left alone.
+    let leases = format!("SELECT 1 FROM delivery_sessions WHERE session = ?1{lock}");
+    if !tx.exists(&beaten, params![&dead.session, dead.seen_at]).await?
+        || !tx.exists(&leases, params![&dead.session]).await?
+    {
+        return Ok(0);
+    }
+    free_leases(tx, &dead.session, now).await
+}
+
+/// Deletes a session after its leases were released.
+pub async fn close_session(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> Result<u64> {
+    free_leases(tx, session, now).await
+}
+
+async fn free_leases(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> Result<u64> {
+    let sql = "SELECT DISTINCT workspace_id, webhook_id FROM delivery_leases
+        WHERE session = ?1 ORDER BY workspace_id, webhook_id";
+    let read = |row: &Row<'_>| Ok((row.parse::<WorkspaceId>(0)?, row.parse::<WebhookId>(1)?));
+    for (workspace, webhook) in tx.query(sql, params![session], read).await? {
+        if let Some(mut queue) = lock_queue(tx, workspace, webhook).await? {
+            queue.state.next_at = Some(now);
+            queue.save(tx).await?;
+        }
+    }
+    let sql = "DELETE FROM delivery_leases WHERE session = ?1";
+    let freed = tx.execute(sql, params![session]).await?;
+    for table in ["delivery_heartbeats", "delivery_sessions"] {
+        tx.execute(&format!("DELETE FROM {table} WHERE session = ?1"), params![session]).await?;
+    }
+    tx.announce();
+    Ok(freed)
+}

@@ -1,0 +1,419 @@
+//! Schema changes, applied at start, each once, in order, in one transaction.
+//!
+//! The table `schema_migrations` says which were applied, with a checksum of each and the oldest
+//! program that may use the schema after it: a program that finds a change that it doesn't know
+//! serves on if the record says that it may, and refuses if not.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use deadpool_postgres::ClientWrapper;
+use rusqlite::Connection;
+use sha2::{Digest, Sha256};
+
+use crate::engine::error::{Error, Result};
+use crate::engine::options::Options;
+use crate::engine::row::Row;
+use crate::engine::sqlite::file;
+use crate::engine::transaction::Tx;
+use crate::engine::value::params;
+
+struct Migration {
+    version: i64,
+    name: &'static str,
+    sql: &'static str,
+}
+
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "initial",
+        sql: include_str!("../../migrations/0001_initial.sql"),
+    },
+    Migration {
+        version: 2,
+        name: "variants",
+        sql: include_str!("../../migrations/0002_variants.sql"),
+    },
+    Migration {
+        version: 3,
+        name: "people and webhooks",
+        sql: include_str!("../../migrations/0003_people_webhooks.sql"),
+    },
+    Migration {
+        version: 4,
+        name: "deliveries",
+        sql: include_str!("../../migrations/0004_deliveries.sql"),
+    },
+    Migration {
+        version: 5,
+        name: "match progress",
+        sql: include_str!("../../migrations/0005_match_progress.sql"),
+    },
+    Migration { version: 6, name: "mails", sql: include_str!("../../migrations/0006_mails.sql") },
+    Migration {
+        version: 7,
+        name: "order_before",
+        sql: include_str!("../../migrations/0007_order_before.sql"),
+    },
+    Migration {
+        version: 8,
+        name: "generations",
+        sql: include_str!("../../migrations/0008_generations.sql"),
+    },
+    Migration {
+        version: 9,
+        name: "heartbeats",
+        sql: include_str!("../../migrations/0009_heartbeats.sql"),
+    },
+    Migration {
+        version: 10,
+        name: "line bounds",
+        sql: include_str!("../../migrations/0010_line_bounds.sql"),
+    },
+    Migration {
+        version: 11,
+        name: "order spreads",
+        sql: include_str!("../../migrations/0011_order_spreads.sql"),
+    },
+    Migration {
+        version: 12,
+        name: "delivery sessions",
+        sql: include_str!("../../migrations/0012_delivery_sessions.sql"),
+    },
+    Migration {
+        version: 13,
+        name: "import sources",
+        sql: include_str!("../../migrations/0013_import_sources.sql"),
+    },
+];
+
+const CREATE_RECORD: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
+    version BIGINT NOT NULL PRIMARY KEY,
+    name TEXT NOT NULL,
+    checksum TEXT NOT NULL,
+    oldest_program TEXT NOT NULL,
+    applied_at_ms BIGINT NOT NULL
+)";
+const SELECT_RECORD: &str =
+    "SELECT version, name, checksum, oldest_program FROM schema_migrations ORDER BY version";
+const INSERT_RECORD: &str = "INSERT INTO schema_migrations
+    (version, name, checksum, oldest_program, applied_at_ms) VALUES ($1, $2, $3, $4, $5)";
+
+/// Any number, the same in every program of this name: who holds it changes the schema.
+const POSTGRES_LOCK: i64 = 0x0067_616c_6c65_7901;
+
+/// A line of the record.
+struct Applied {
+    version: i64,
+    name: String,
+    checksum: String,
+    oldest_program: String,
+}
+
+/// Makes the schema in an empty SQLite database, without the record of it.
+pub(crate) fn sqlite_anew(connection: &mut Connection) -> Result<()> {
+    for migration in MIGRATIONS {
+        connection.execute_batch(&for_sqlite(migration.sql))?;
+    }
+    Ok(())
+}
+
+/// Brings the SQLite file's schema up to date.
+pub(crate) fn bring_up_to_date(connection: &mut Connection, options: &Options) -> Result<()> {
+    // Taking the write lock first keeps a command that starts at the same time waiting.
+    let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    tx.execute_batch(CREATE_RECORD)?;
+    let applied = sqlite_record(&tx)?;
+    let mut missing = missing(&applied, options.program_version)?.peekable();
+    log_upgrade(&applied, missing.peek().is_some());
+    if let (Some(last), Some(_), Some(path)) = (applied.last(), missing.peek(), tx.path()) {
+        keep_before(Path::new(path), last.version)?;
+    }
+    for migration in missing {
+        tx.execute_batch(&for_sqlite(migration.sql))?;
+        let (checksum, oldest) = (checksum(migration.sql), oldest_program(migration.sql));
+        let record = (migration.version, migration.name, checksum, oldest, options.now.ms());
+        tx.execute(INSERT_RECORD, record)?;
+        tracing::debug!(version = migration.version, name = migration.name, "schema changed");
+    }
+    Ok(tx.commit()?)
+}
+
+/// Logs that the schema of an existing database is upgraded; that of a new one is no news.
+fn log_upgrade(applied: &[Applied], is_missing: bool) {
+    if let (Some(last), true) = (applied.last(), is_missing) {
+        let to = MIGRATIONS.last().map_or(last.version, |migration| migration.version);
+        tracing::info!(from = last.version, to, "upgrading the database's schema");
+    }
+}
+
+fn sqlite_record(connection: &Connection) -> Result<Vec<Applied>> {
+    let mut statement = connection.prepare(SELECT_RECORD)?;
+    let rows = statement.query_map([], |row| {
+        Ok(Applied {
+            version: row.get(0)?,
+            name: row.get(1)?,
+            checksum: row.get(2)?,
+            oldest_program: row.get(3)?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Makes a backup beside a file whose schema is about to be changed; without one it stays as it is.
+fn keep_before(path: &Path, version: i64) -> Result<()> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let backup = path.with_file_name(format!("{stem}-schema-{version}.backup"));
+    file::back_up(path, &backup, |_| {})?;
+    let backup = backup.display();
+    tracing::info!(%backup, "the schema is about to change: this is how the database was");
+    Ok(())
+}
+
+/// The number of the last schema change of a SQLite database, and whether there are more by now.
+/// Refuses one that this program can't use.
+pub(crate) fn state(connection: &Connection, program_version: &str) -> Result<(i64, bool)> {
+    let applied = sqlite_record(connection)
+        .map_err(|_| Error::Schema("this is not a database of galley".to_owned()))?;
+    let is_older = missing(&applied, program_version)?.next().is_some();
+    Ok((applied.last().map_or(0, |record| record.version), is_older))
+}
+
+/// Refuses a SQLite database with anything else in its schema than the changes that it records make: a file may
+/// come from anywhere, and a trigger in it would run with the server.
+pub(crate) fn refuse_foreign_schema(connection: &Connection, version: i64) -> Result<()> {
+    let known = Connection::open_in_memory()?;
+    let changes = MIGRATIONS.iter().filter(|migration| migration.version <= version);
+    for migration in changes {
+        known.execute_batch(&for_sqlite(migration.sql))?;
+    }
+    known.execute_batch(CREATE_RECORD)?;
+    let (expected, found) = (schema_of(&known)?, schema_of(connection)?);
+    let odd = found.symmetric_difference(&expected).next();
+    odd.map_or(Ok(()), |(_, name, _)| {
+        Err(Error::Schema(format!("its schema is not that of galley: {name} is another one")))
+    })
+}
+
+/// What makes up a schema: kinds, names and statements.
+fn schema_of(connection: &Connection) -> Result<BTreeSet<(String, String, String)>> {
+    let mut statement = connection.prepare(
+        "SELECT type, name, CASE name WHEN 'schema_migrations' THEN '' ELSE COALESCE(sql, '') END
+         FROM sqlite_schema WHERE name <> 'sqlite_stat1'",
+    )?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Brings the PostgreSQL database's schema up to date; one node at a time does.
+pub(crate) async fn postgres(client: &ClientWrapper, options: &Options) -> Result<()> {
+    let begin = format!(
+        "BEGIN; SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0;
+         SELECT pg_advisory_xact_lock({POSTGRES_LOCK}); {CREATE_RECORD}"
+    );
+    client.batch_execute(&begin).await?;
+    let changed = postgres_in_transaction(client, options).await;
+    let end = if changed.is_ok() { "COMMIT" } else { "ROLLBACK" };
+    client.batch_execute(end).await?;
+    changed
+}
+
+async fn postgres_in_transaction(client: &ClientWrapper, options: &Options) -> Result<()> {
+    let rows = client.query(SELECT_RECORD, &[]).await?;
+    let applied = rows.iter().map(|row| {
+        Ok(Applied {
+            version: row.try_get(0)?,
+            name: row.try_get(1)?,
+            checksum: row.try_get(2)?,
+            oldest_program: row.try_get(3)?,
+        })
+    });
+    let applied = applied.collect::<Result<Vec<_>, tokio_postgres::Error>>()?;
+    let mut missing = missing(&applied, options.program_version)?.peekable();
+    log_upgrade(&applied, missing.peek().is_some());
+    for migration in missing {
+        client.batch_execute(&for_postgres(migration.sql)).await?;
+        let (checksum, oldest) = (checksum(migration.sql), oldest_program(migration.sql));
+        client
+            .execute(
+                INSERT_RECORD,
+                &[&migration.version, &migration.name, &checksum, &oldest, &options.now.ms()],
+            )
+            .await?;
+        tracing::debug!(version = migration.version, name = migration.name, "schema changed");
+    }
+    Ok(())
+}
+
+/// The changes that are still to be made, or why this program must keep its hands off.
+fn missing<'m>(
+    applied: &[Applied],
+    program_version: &str,
+) -> Result<impl Iterator<Item = &'m Migration> + use<'m>> {
+    for record in applied {
+        let known = MIGRATIONS.iter().find(|migration| migration.version == record.version);
+        match known {
+            Some(migration) if checksum(migration.sql) != record.checksum => {
+                return Err(Error::Schema(format!(
+                    "schema change {} ({}) of the database is not the one that this program \
+                     knows: it was made by another build",
+                    record.version, record.name
+                )));
+            }
+            Some(_) => {}
+            None => refuse_too_old(program_version, &record.oldest_program, &record.name)?,
+        }
+    }
+    let last = applied.last().map_or(0, |record| record.version);
+    Ok(MIGRATIONS.iter().filter(move |migration| migration.version > last))
+}
+
+/// Changes that this program doesn't know: the oldest program that each allows, and its name.
+pub(crate) async fn unknown(tx: &Tx<'_>) -> Result<Vec<(String, String)>> {
+    let last = MIGRATIONS.last().map_or(0, |migration| migration.version);
+    let sql = "SELECT oldest_program, name FROM schema_migrations WHERE version > ?1";
+    let read = |row: &Row<'_>| Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()));
+    tx.query(sql, params![last], read).await
+}
+
+pub(crate) fn refuse_too_old(
+    program_version: &str,
+    oldest_program: &str,
+    name: &str,
+) -> Result<()> {
+    if version_parts(program_version) >= version_parts(oldest_program) {
+        return Ok(());
+    }
+    Err(Error::Schema(format!(
+        "the database is too new: it was changed for galley {oldest_program} or later ({name}), and this is galley \
+         {program_version}; start the newer program"
+    )))
+}
+
+fn version_parts(version: &str) -> Vec<u64> {
+    version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
+}
+
+fn checksum(sql: &str) -> String {
+    use std::fmt::Write;
+    Sha256::digest(sql.as_bytes()).iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a String takes everything");
+        text
+    })
+}
+
+/// What the head of a schema change says of the programs that may use what it leaves.
+fn oldest_program(sql: &str) -> &str {
+    let line = sql.lines().find_map(|line| line.strip_prefix("-- oldest-program: "));
+    line.expect("every schema change names the oldest program that may use it")
+}
+
+/// Takes in what is meant for SQLite only.
+fn for_sqlite(sql: &str) -> String {
+    let mut out = String::with_capacity(sql.len());
+    let mut rest = sql;
+    while let Some((before, after)) = rest.split_once("/*sqlite:") {
+        let (only, after) = after.split_once("*/").expect("the comment ends");
+        out.push_str(before);
+        out.push_str(only);
+        rest = after;
+    }
+    out + rest
+}
+
+/// Makes PostgreSQL compare texts byte by byte, as SQLite does.
+fn for_postgres(sql: &str) -> String {
+    sql.replace(" TEXT", " TEXT COLLATE \"C\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::options::{DatabaseUrl, Role};
+    use crate::engine::sqlite::connection::open_reader;
+
+    fn applied(version: i64, checksum: &str, oldest: &str) -> Applied {
+        Applied {
+            version,
+            name: "some change".to_owned(),
+            checksum: checksum.to_owned(),
+            oldest_program: oldest.to_owned(),
+        }
+    }
+
+    #[test]
+    fn changes_are_numbered_without_a_gap_and_name_the_oldest_program() {
+        for (index, migration) in (1..).zip(MIGRATIONS) {
+            assert_eq!(migration.version, index);
+            assert!(!oldest_program(migration.sql).is_empty());
+        }
+    }
+
+    #[test]
+    fn an_unknown_change_is_refused_unless_this_program_may_use_it() {
+        let all = || MIGRATIONS.iter().map(|m| applied(m.version, &checksum(m.sql), "0.1.0"));
+        let newer = |oldest| all().chain([applied(99, "x", oldest)]).collect::<Vec<_>>();
+        assert_eq!(missing(&newer("0.1.0"), "0.1.0").unwrap().count(), 0);
+        assert!(matches!(missing(&newer("0.10.0"), "0.9.1").map(drop), Err(Error::Schema(_))));
+    }
+
+    fn migrate_file(path: &Path, options: &Options) {
+        let mut connection = Connection::open(path).unwrap();
+        connection.execute_batch("PRAGMA journal_mode=WAL").unwrap();
+        bring_up_to_date(&mut connection, options).unwrap();
+    }
+
+    #[test]
+    fn before_a_change_the_database_is_kept_as_it_was() {
+        let store = galley_testing::TestStore::sqlite();
+        let path = store.directory().join("a.db");
+        let (last, older) = MIGRATIONS.split_last().unwrap();
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        connection.execute_batch(CREATE_RECORD).unwrap();
+        for one in older {
+            connection.execute_batch(&for_sqlite(one.sql)).unwrap();
+            let record = (one.version, one.name, checksum(one.sql), "0.1.0", 0);
+            connection.execute(INSERT_RECORD, record).unwrap();
+        }
+        let sql =
+            "INSERT INTO workspaces (id, name, version, created_at_ms) VALUES ('a', 'b', 1, 1)";
+        connection.execute(sql, []).unwrap();
+        drop(connection);
+        let options = Options {
+            url: DatabaseUrl::Sqlite(path.clone()),
+            replica_url: None,
+            role: Role::Server,
+            program_version: "0.1.0",
+            now: galley_domain::Timestamp::from_ms(0),
+            connections: 1,
+            write_wait_max: std::time::Duration::from_secs(1),
+            statement_log: None,
+        };
+        let backup = path.with_file_name(format!("a-schema-{}.backup", last.version - 1));
+        for _ in 0..2 {
+            migrate_file(&path, &options);
+            file::check(&backup).unwrap();
+            let kept = open_reader(&backup).unwrap();
+            assert_eq!(state(&kept, "0.1.0").unwrap(), (last.version - 1, true));
+            let name =
+                kept.query_row("SELECT name FROM workspaces", [], |row| row.get::<_, String>(0));
+            assert_eq!(name.unwrap(), "b");
+            let now = open_reader(&path).unwrap();
+            assert_eq!(state(&now, "0.1.0").unwrap(), (last.version, false));
+        }
+        // Where there is nothing to lose, nothing is kept.
+        let new = store.directory().join("new.db");
+        migrate_file(&new, &options);
+        let files = std::fs::read_dir(store.directory()).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        assert_eq!(names.filter(|name| name.ends_with(".backup")).count(), 1);
+    }
+
+    #[test]
+    fn a_change_that_was_edited_later_is_refused() {
+        let edited = [applied(1, "another", "0.1.0")];
+        assert!(matches!(missing(&edited, "0.1.0").map(drop), Err(Error::Schema(_))));
+        assert_eq!(missing(&[], "0.1.0").unwrap().count(), MIGRATIONS.len());
+    }
+}

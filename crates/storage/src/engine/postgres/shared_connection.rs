@@ -1,0 +1,66 @@
+//! A connection that all who look up one row at a time share.
+//!
+//! Their statements go over it without waiting for one another's answers, so that the server does several of them in
+//! one turn, and nobody needs a free connection for so little.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{ClientWrapper, Pool};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use super::connect;
+use crate::engine::error::{Error, Result};
+
+/// How long to wait for it, where it has to be made first.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Default)]
+pub(super) struct Shared(Mutex<Option<InUse>>);
+
+#[derive(Debug)]
+struct InUse {
+    client: Arc<ClientWrapper>,
+    times: u64,
+}
+
+impl Shared {
+    /// The connection; another one beside those of `pool`, if there is none yet, or it broke.
+    pub(super) async fn get(&self, pool: &Pool) -> Result<Arc<ClientWrapper>> {
+        timeout(WAIT_MAX, self.get_in_time(pool)).await.map_err(|_| Error::Overloaded)?
+    }
+
+    async fn get_in_time(&self, pool: &Pool) -> Result<Arc<ClientWrapper>> {
+        let mut shared = self.0.lock().await;
+        if let Some(in_use) = &mut *shared
+            && !in_use.client.is_closed()
+        {
+            in_use.times += 1;
+            let client = Arc::clone(&in_use.client);
+            // For those who come later: nobody waits for it.
+            if in_use.times.is_power_of_two() {
+                let client = Arc::clone(&client);
+                tokio::spawn(async move { connect::plan_anew(&client).await });
+            }
+            return Ok(client);
+        }
+        if pool.is_closed() {
+            return Err(Error::Overloaded);
+        }
+        let client = Arc::new(connect::one_more(pool).await?);
+        *shared = Some(InUse { client: Arc::clone(&client), times: 0 });
+        Ok(client)
+    }
+
+    /// Makes another one for the next, if `client` still is the one that all share.
+    pub(super) async fn discard(&self, client: &Arc<ClientWrapper>) {
+        let mut shared = self.0.lock().await;
+        shared.take_if(|in_use| Arc::ptr_eq(&in_use.client, client));
+    }
+
+    /// Whoever still waits for an answer gets it.
+    pub(super) async fn close(&self) {
+        self.0.lock().await.take();
+    }
+}

@@ -1,0 +1,80 @@
+//! How connections to the SQLite file are set up.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::limits::LOG_LIMIT;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::engine::error::{Error, Result};
+
+/// How long a connection waits for another process that writes the same file.
+const BUSY_WAIT: Duration = Duration::from_secs(5);
+
+/// How many prepared statements a connection keeps.
+const STATEMENTS_MAX: usize = 256;
+
+/// Opens a connection that writes to a file that [`create_private`](super::files::create_private) created.
+pub(super) fn open_writer(path: &Path) -> Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY_WAIT)?;
+    let mode: String = connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(Error::Settings(format!(
+            "SQLite can't keep a write-ahead log beside {}: use a local disk",
+            path.display()
+        )));
+    }
+    // Savepoints keep what they may have to take back in memory; the cache holds what a group of writes
+    // touches, in KiB.
+    connection.execute_batch(&format!(
+        "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=0;
+         PRAGMA temp_store=MEMORY; PRAGMA cache_size=-16384; PRAGMA journal_size_limit={LOG_LIMIT};"
+    ))?;
+    keep_statements(&connection)?;
+    Ok(connection)
+}
+
+/// Opens a connection that can only read.
+pub(crate) fn open_reader(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_WAIT)?;
+    // The file may come from anywhere.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    keep_statements(&connection)?;
+    Ok(connection)
+}
+
+/// Leaves the files alone when the connection is closed: they are others' by now.
+pub(super) fn keep_off_files(connection: &Connection) {
+    let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+    if let Err(error) = set {
+        tracing::error!(%error, "a checkpoint may be made when the connection is closed");
+    }
+}
+
+/// Has statements planned once. Otherwise SQLite plans many of them anew for each set of parameters,
+/// which takes longer than to run them; what it would learn from the parameters is no use here, as the
+/// statistics that it plans by are fixed.
+fn keep_statements(connection: &Connection) -> Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
+}
+
+/// Says so when SQLite was built to count its memory, which makes readers wait for one another.
+pub(super) fn warn_of_memory_statistics(connection: &Connection) {
+    let counts = connection.query_row(
+        "SELECT NOT sqlite_compileoption_used('DEFAULT_MEMSTATUS=0')",
+        [],
+        |row| row.get::<_, bool>(0),
+    );
+    if counts.unwrap_or(true) {
+        tracing::warn!(
+            "SQLite was built with memory statistics, which slow concurrent reads: build in the \
+             repository, or with LIBSQLITE3_FLAGS=-DSQLITE_DEFAULT_MEMSTATUS=0"
+        );
+    }
+}

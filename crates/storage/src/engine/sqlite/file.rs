@@ -1,0 +1,136 @@
+//! SQLite files as a whole: written where nobody looks, and shown when they are done.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
+
+use super::connection;
+use super::files::{
+    INDEX, LOG, StagedLock, create_directory_of, resolved_place, sync_directory_of, with_end,
+};
+use crate::engine::error::{Cause, Error, Result};
+use crate::engine::progress::Progress;
+
+/// How many pages are copied between two looks at how far it is.
+const PAGES: i32 = 512;
+
+/// A file while it is written, beside its place. It goes away unless it is shown.
+#[derive(Debug)]
+pub(crate) struct Unseen {
+    path: PathBuf,
+    place: PathBuf,
+    lock: StagedLock,
+    shown: bool,
+}
+
+impl Unseen {
+    /// Opens a new file that is of no use before it is shown at its place. What somebody left there is overwritten.
+    pub(crate) fn open(place: &Path) -> Result<(Self, Connection)> {
+        // Beside the file that a link leads to: the database stays there.
+        let place = resolved_place(place)?;
+        let path = with_end(&place, ".unfinished");
+        let lock = StagedLock::take(&path, &place)?;
+        let unseen = Self { path, place, lock, shown: false };
+        let connection = Connection::open(&unseen.path)?;
+        connection.execute_batch(
+            "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA foreign_keys=OFF;
+             PRAGMA cache_size=-16384;",
+        )?;
+        Ok((unseen, connection))
+    }
+
+    /// Puts it at its place, synced.
+    pub(crate) fn show(&mut self) -> Result<()> {
+        // What an empty one at this place has left beside it is none of this one's.
+        for end in [LOG, INDEX] {
+            match std::fs::remove_file(with_end(&self.place, end)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(unavailable(error));
+                }
+                _ => {}
+            }
+        }
+        self.lock.sync()?;
+        std::fs::rename(&self.path, &self.place).map_err(unavailable)?;
+        self.shown = true;
+        sync_directory_of(&self.place)
+    }
+}
+
+impl Drop for Unseen {
+    fn drop(&mut self) {
+        if !self.shown {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Copies a SQLite file that others may be using, as it is at this moment. What is at the other path is
+/// replaced when that is done.
+pub(crate) fn back_up(from: &Path, to: &Path, progress: impl FnMut(Progress)) -> Result<()> {
+    let mut unseen = copy(&connection::open_reader(from)?, to, progress)?;
+    check(&unseen.path)?;
+    unseen.show()
+}
+
+/// Copies a database through a connection whose files were unlinked or replaced, as nothing else
+/// reaches them. Returns whether the copy is whole: a damaged one is kept, too, as there is no other.
+pub(super) fn rescue(source: &Connection, to: &Path) -> Result<bool> {
+    create_directory_of(to)?;
+    let copied = copy(source, to, |_| {});
+    // The connection is done with its snapshot, also for another try.
+    if !source.is_autocommit() {
+        source.execute_batch("ROLLBACK")?;
+    }
+    copied?.show()?;
+    Ok(check(to).is_ok())
+}
+
+/// Copies what `source` reads into a new file beside `to`.
+fn copy(source: &Connection, to: &Path, mut progress: impl FnMut(Progress)) -> Result<Unseen> {
+    // One moment for all of it: within a transaction nobody's writes make it begin again.
+    source.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
+    let (unseen, mut target) = Unseen::open(to)?;
+    let backup = Backup::new(source, &mut target)?;
+    loop {
+        match backup.step(PAGES)? {
+            StepResult::Done => break,
+            StepResult::More => {}
+            _ => std::thread::sleep(Duration::from_millis(10)),
+        }
+        let seen = backup.progress();
+        let count = |pages| u64::try_from(pages).unwrap_or(0);
+        let (all, left) = (count(seen.pagecount), count(seen.remaining));
+        progress(Progress { done: all.saturating_sub(left), all });
+    }
+    drop(backup);
+    // A file by itself, without others beside it.
+    let mode: String = target.query_row("PRAGMA journal_mode=DELETE", [], |row| row.get(0))?;
+    if mode != "delete" {
+        return Err(Error::corrupt("the copy stays in WAL mode"));
+    }
+    drop(target);
+    Ok(unseen)
+}
+
+/// Refuses a file that isn't a whole SQLite database.
+pub(crate) fn check(path: &Path) -> Result<()> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    let found: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    if found != "ok" {
+        let detail = found.lines().last().unwrap_or_default();
+        return Err(Error::corrupt(format!("the file is damaged: {detail}")));
+    }
+    if connection.prepare("PRAGMA foreign_key_check")?.exists([])? {
+        return Err(Error::corrupt("rows refer to others that are not there"));
+    }
+    Ok(())
+}
+
+fn unavailable(error: io::Error) -> Error {
+    Error::Unavailable(Cause::new(error))
+}

@@ -1,0 +1,33 @@
+//! One server for one SQLite file.
+//!
+//! The lock is the operating system's, on a file beside the database, so that it ends with the
+//! process however that ends.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::Path;
+
+use super::files::resolved_place;
+use crate::engine::error::{Cause, Error, Result};
+
+/// Held as long as this process serves the file.
+#[derive(Debug)]
+pub(crate) struct ServerLock {
+    _file: File,
+}
+
+impl ServerLock {
+    /// Takes the lock, or says who has it.
+    pub(crate) fn take(database: &Path) -> Result<Self> {
+        let path = resolved_place(database)?.with_extension("lock");
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path).map_err(|error| Error::Unavailable(Cause::new(error)))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(Error::Locked(database.display().to_string())),
+            Err(TryLockError::Error(error)) => Err(Error::Unavailable(Cause::new(error))),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! SQLite: one writer thread that commits in groups, readers that run where they are called.
+//!
+//! Every commit is synced (`synchronous=FULL`) before anybody is told of it. Checkpoints happen on
+//! a thread of their own, so that no write waits for one.
+
+mod checkpoint;
+mod commit_counter;
+pub(crate) mod connection;
+pub(crate) mod file;
+mod files;
+mod limits;
+mod lock;
+mod poll_once;
+mod readers;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use galley_domain::WorkspaceId;
+
+use crate::engine::change_tracking::{LastChange, Moment};
+use crate::engine::commit_signal::CommitSignal;
+use crate::engine::error::{Failure, Result};
+use crate::engine::migrate;
+use crate::engine::options::{Options, Role};
+use crate::engine::statement_log::StatementLog;
+use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::write_pressure::Pressure;
+use checkpoint::{Checkpointer, Gate};
+use commit_counter::Commits;
+pub(crate) use connection::open_reader;
+pub(crate) use file::{Unseen, back_up, check};
+use files::FileWatch;
+pub(crate) use lock::ServerLock;
+pub(crate) use poll_once::finish_at_once;
+use readers::Readers;
+use writer::Writer;
+
+/// An open SQLite file.
+#[derive(Debug)]
+pub(crate) struct Sqlite {
+    path: PathBuf,
+    readers: Arc<Readers>,
+    writer: Writer,
+    checkpointer: Checkpointer,
+    commits: Arc<Commits>,
+    watch: Arc<FileWatch>,
+    log: Option<Arc<StatementLog>>,
+    lock: Option<ServerLock>,
+}
+
+impl Sqlite {
+    pub(crate) fn open(
+        path: &Path,
+        options: &Options,
+        commit_signal: CommitSignal,
+    ) -> Result<Self> {
+        let lock = match options.role {
+            Role::Server => Some(ServerLock::take(path)?),
+            Role::Command => None,
+        };
+        files::create_private(path)?;
+        // SQLite keeps its other files beside the one that a link leads to.
+        let (given, path) = (path, &files::resolved(path)?);
+        if options.role == Role::Server {
+            files::warn_of_rescued(path);
+        }
+        let mut connection = connection::open_writer(path)?;
+        connection::warn_of_memory_statistics(&connection);
+        migrate::bring_up_to_date(&mut connection, options)?;
+        let watch = Arc::new(FileWatch::of(path, given)?);
+        let gate = Arc::new(Gate::default());
+        let checkpointer =
+            Checkpointer::start(path, Arc::clone(&gate), Arc::clone(&watch), options.now)?;
+        let commits = Arc::new(Commits::of(path));
+        let log = options.statement_log.clone();
+        Ok(Self {
+            path: path.to_owned(),
+            readers: Arc::new(Readers::new(
+                path,
+                Arc::clone(&watch),
+                options.connections,
+                log.clone(),
+            )),
+            writer: Writer::start(
+                connection,
+                Arc::clone(&commits),
+                gate,
+                Arc::clone(&watch),
+                checkpointer.signal(),
+                commit_signal,
+                options,
+            ),
+            checkpointer,
+            commits,
+            watch,
+            log,
+            lock,
+        })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Fails with [`crate::Error::Detached`] once a file of the database was unlinked or replaced.
+    pub(crate) fn check_files(&self) -> Result<()> {
+        self.watch.check()
+    }
+
+    /// The present, if it can be told without asking the database.
+    pub(crate) fn moment(&self) -> Option<Moment> {
+        self.commits.moment()
+    }
+
+    /// When `workspace` was last changed.
+    pub(crate) fn last_change(&self, workspace: WorkspaceId) -> LastChange {
+        self.commits.last_change(workspace)
+    }
+
+    /// Whether a server is at work on it, such as this one.
+    pub(crate) fn is_served(&self) -> bool {
+        self.lock.is_some() || ServerLock::take(&self.path).is_err()
+    }
+
+    /// Runs `operation` on this thread, within the time that an inline read may take.
+    pub(crate) fn read_inline<T, E, F>(&self, name: &'static str, operation: &F) -> Result<T, E>
+    where
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E>,
+    {
+        self.readers.run(name, readers::INLINE_TIME_MAX, operation)
+    }
+
+    /// Runs `operation` on a thread of its own, when one is free.
+    pub(crate) async fn read_on_thread<T, E, F>(
+        &self,
+        name: &'static str,
+        operation: F,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        Readers::run_on_thread(&self.readers, name, operation).await
+    }
+
+    pub(crate) async fn write<T, E, F>(
+        &self,
+        name: &'static str,
+        operation: F,
+        pressure: Option<Arc<Pressure>>,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        self.writer.write(name, operation, pressure, self.log.clone()).await
+    }
+
+    pub(crate) async fn close(&self) {
+        self.writer.close().await;
+        self.readers.close();
+        self.checkpointer.stop();
+    }
+}

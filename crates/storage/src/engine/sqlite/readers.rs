@@ -1,0 +1,235 @@
+//! Reading connections, and the threads for reads that take long.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use super::files::FileWatch;
+use super::{connection, poll_once};
+use crate::engine::admission_queue::{Limits, Waiters};
+use crate::engine::error::{Error, Failure, Result};
+use crate::engine::statement_log::StatementLog;
+use crate::engine::transaction::Tx;
+
+/// How long a read may keep the thread that serves requests.
+pub(super) const INLINE_TIME_MAX: Duration = Duration::from_millis(20);
+
+/// How long a read on a thread of its own may take.
+const THREAD_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How many reads wait for a thread.
+const WAIT: Limits = Limits { time: THREAD_TIME_MAX, crowd: 4_096, standing: 128 };
+
+/// How many steps of SQLite's machine pass between two looks at the clock.
+const STEPS_BETWEEN_LOOKS: i32 = 1_000;
+
+/// The connections that read.
+#[derive(Debug)]
+pub(super) struct Readers {
+    path: PathBuf,
+    watch: Arc<FileWatch>,
+    idle: Mutex<Vec<Reader>>,
+    threads: Arc<Semaphore>,
+    waiters: Waiters,
+    log: Option<Arc<StatementLog>>,
+}
+
+/// A connection whose statements are interrupted at its deadline.
+#[derive(Debug)]
+struct Reader {
+    connection: Connection,
+    deadline: Deadline,
+}
+
+impl Readers {
+    pub(super) fn new(
+        path: &Path,
+        watch: Arc<FileWatch>,
+        threads: usize,
+        log: Option<Arc<StatementLog>>,
+    ) -> Self {
+        let threads = Arc::new(Semaphore::new(threads.max(1)));
+        let waiters = Waiters::new(WAIT);
+        Self { path: path.to_owned(), watch, idle: Mutex::default(), threads, waiters, log }
+    }
+
+    /// Runs `operation` in one snapshot on this thread; past `time_max` it is [`Error::TimedOut`].
+    pub(super) fn run<T, E, F>(
+        &self,
+        name: &'static str,
+        time_max: Duration,
+        operation: &F,
+    ) -> Result<T, E>
+    where
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E>,
+    {
+        self.run_unless(name, time_max, operation, &Cancellation::default())
+    }
+
+    fn run_unless<T, E, F>(
+        &self,
+        name: &'static str,
+        time_max: Duration,
+        operation: &F,
+        cancellation: &Cancellation,
+    ) -> Result<T, E>
+    where
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E>,
+    {
+        let mut reader = self.take()?;
+        reader.deadline.set(time_max);
+        cancellation.watch(&reader.deadline);
+        begin(&reader.connection)?;
+        let result = {
+            let tx = Tx::sqlite(&mut reader.connection, self.log.as_deref());
+            poll_once::finish_at_once(name, operation(&tx))
+        };
+        cancellation.release();
+        reader.deadline.clear();
+        // A connection that can't leave its snapshot is dropped with it.
+        if end(&reader.connection).is_ok() {
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+        }
+        result
+    }
+
+    /// Runs `operation` on a blocking thread; few of them run at a time. It is interrupted when the
+    /// caller is dropped, and keeps its permit until it ends.
+    pub(super) async fn run_on_thread<T, E, F>(
+        readers: &Arc<Self>,
+        name: &'static str,
+        operation: F,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: Failure,
+        F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        let turn = readers.waiters.wait(Arc::clone(&readers.threads).acquire_owned()).await;
+        let permit = turn.and_then(std::result::Result::ok).ok_or(Error::Overloaded)?;
+        let readers = Arc::clone(readers);
+        let cancellation = Arc::new(Cancellation::default());
+        let _on_drop = CancelOnDrop(Arc::clone(&cancellation));
+        let run = move || {
+            let _permit = permit;
+            readers.run_unless(name, THREAD_TIME_MAX, &operation, &cancellation)
+        };
+        tokio::task::spawn_blocking(run).await.unwrap_or_else(|_| Err(Error::Panicked.into()))
+    }
+
+    /// Closes the idle connections.
+    pub(super) fn close(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn take(&self) -> Result<Reader> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if let Some(reader) = idle {
+            return Ok(reader);
+        }
+        self.watch.check()?;
+        let reader = Reader::open(&self.path)?;
+        // It reads the files that are there now, and no others.
+        self.watch.check()?;
+        Ok(reader)
+    }
+}
+
+impl Reader {
+    fn open(path: &Path) -> Result<Self> {
+        let mut connection = connection::open_reader(path)?;
+        let deadline = Deadline::default();
+        let watched = deadline.clone();
+        connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || watched.has_passed()))?;
+        Ok(Self { connection, deadline })
+    }
+}
+
+fn begin(connection: &Connection) -> Result<()> {
+    Ok(connection.prepare_cached("BEGIN")?.raw_execute().map(drop)?)
+}
+
+fn end(connection: &Connection) -> Result<()> {
+    Ok(connection.prepare_cached("COMMIT")?.raw_execute().map(drop)?)
+}
+
+/// A point in time that the connection's progress handler watches.
+#[derive(Debug, Clone, Default)]
+struct Deadline(Arc<AtomicU64>);
+
+impl Deadline {
+    fn set(&self, time_max: Duration) {
+        self.0.store(now_us() + micros(time_max), Ordering::Relaxed);
+    }
+
+    fn expire(&self) {
+        self.0.store(1, Ordering::Relaxed);
+    }
+
+    fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    fn has_passed(&self) -> bool {
+        let deadline = self.0.load(Ordering::Relaxed);
+        deadline != 0 && now_us() > deadline
+    }
+}
+
+/// The interruption of a read that runs on a thread.
+#[derive(Debug, Default)]
+struct Cancellation(Mutex<Running>);
+
+#[derive(Debug, Default)]
+struct Running {
+    is_cancelled: bool,
+    /// Of the connection that runs it. Another read has the connection afterwards.
+    deadline: Option<Deadline>,
+}
+
+impl Cancellation {
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watch(&self, deadline: &Deadline) {
+        let mut running = self.running();
+        if running.is_cancelled {
+            deadline.expire();
+        }
+        running.deadline = Some(deadline.clone());
+    }
+
+    fn release(&self) {
+        self.running().deadline = None;
+    }
+}
+
+/// Cancels when it is dropped; a read that has ended is not affected.
+struct CancelOnDrop(Arc<Cancellation>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        let mut running = self.0.running();
+        running.is_cancelled = true;
+        if let Some(deadline) = &running.deadline {
+            deadline.expire();
+        }
+    }
+}
+
+/// Microseconds on a clock that only goes forward.
+fn now_us() -> u64 {
+    static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
+    micros(START.elapsed()) + 1
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,349 @@
+//! What a transaction's closure works with: the few calls that both engines answer alike.
+//!
+//! Statements are written with numbered parameters (`?1`), which SQLite binds by number as they
+//! are; for PostgreSQL they become `$1`. Calls take `&self`, so that reads can be joined: on
+//! PostgreSQL joined reads share one round trip, on SQLite each is done at its first poll.
+
+use std::collections::BTreeSet;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use deadpool_postgres::ClientWrapper;
+use futures_util::future::try_join_all;
+use futures_util::{TryStreamExt, pin_mut};
+use galley_domain::WorkspaceId;
+use tokio_postgres::types::ToSql;
+
+use crate::engine::change_tracking::{Generation, Reach};
+use crate::engine::error::{Error, Result};
+use crate::engine::postgres::timeouts::within_timeout;
+use crate::engine::row::Row;
+use crate::engine::statement_log::StatementLog;
+use crate::engine::value::{Value, params};
+use crate::engine::write_pressure::Slice;
+
+/// A transaction that reads.
+#[derive(Debug)]
+pub struct Tx<'a> {
+    engine: Engine<'a>,
+    log: Option<&'a StatementLog>,
+    /// Whether rows that nobody wants any more are still to come.
+    has_rest: AtomicBool,
+}
+
+/// A transaction that reads and writes.
+#[derive(Debug)]
+pub struct WriteTx<'a> {
+    tx: Tx<'a>,
+    has_news: AtomicBool,
+    /// Of one in the background.
+    slice: Option<&'a Slice>,
+    reach: Mutex<Reach>,
+    /// The workspaces that have their next generation.
+    next: Mutex<BTreeSet<WorkspaceId>>,
+}
+
+#[derive(Debug)]
+enum Engine<'a> {
+    /// Behind a lock that is never contended, so that the transaction can be shared by joined calls.
+    Sqlite(Mutex<&'a mut rusqlite::Connection>),
+    Postgres(&'a ClientWrapper),
+}
+
+impl<'a> Tx<'a> {
+    pub(crate) fn sqlite(
+        connection: &'a mut rusqlite::Connection,
+        log: Option<&'a StatementLog>,
+    ) -> Self {
+        let engine = Engine::Sqlite(Mutex::new(connection));
+        Self { engine, log, has_rest: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn postgres(client: &'a ClientWrapper, log: Option<&'a StatementLog>) -> Self {
+        Self { engine: Engine::Postgres(client), log, has_rest: AtomicBool::new(false) }
+    }
+
+    /// Whether whoever uses the connection next would wait for what nobody wants.
+    pub(crate) fn has_rest(&self) -> bool {
+        self.has_rest.load(Ordering::Relaxed)
+    }
+
+    /// What `read` makes of each row of the result, in its order.
+    pub async fn query<T: Send>(
+        &self,
+        sql: &str,
+        params: &[Value<'_>],
+        read: impl FnMut(&Row<'_>) -> Result<T> + Send,
+    ) -> Result<Vec<T>> {
+        Ok(self.query_until(sql, params, read, |_| false).await?.0)
+    }
+
+    /// The same up to the row with which it is enough, and whether there are rows behind that.
+    pub(crate) async fn query_until<T: Send>(
+        &self,
+        sql: &str,
+        params: &[Value<'_>],
+        mut read: impl FnMut(&Row<'_>) -> Result<T> + Send,
+        mut is_enough: impl FnMut(&T) -> bool + Send,
+    ) -> Result<(Vec<T>, bool)> {
+        self.record(sql);
+        let mut enough = false;
+        match &self.engine {
+            Engine::Sqlite(connection) => {
+                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut statement = connection.prepare_cached(sql)?;
+                bind(&mut statement, params)?;
+                let mut rows = statement.raw_query();
+                let mut items = Vec::new();
+                while let Some(row) = rows.next()? {
+                    if enough {
+                        return Ok((items, true));
+                    }
+                    let item = read(&Row::sqlite(row))?;
+                    enough = is_enough(&item);
+                    items.push(item);
+                }
+                Ok((items, false))
+            }
+            Engine::Postgres(client) => {
+                let answer = async {
+                    let statement = client.prepare_cached(&for_postgres(sql)).await?;
+                    let rows = client.query_raw(&statement, as_postgres(params)).await?;
+                    pin_mut!(rows);
+                    let mut items = Vec::new();
+                    while let Some(row) = rows.try_next().await? {
+                        if enough {
+                            self.has_rest.store(true, Ordering::Relaxed);
+                            return Ok((items, true));
+                        }
+                        let item = read(&Row::postgres(&row));
+                        let item =
+                            item.inspect_err(|_| self.has_rest.store(true, Ordering::Relaxed))?;
+                        enough = is_enough(&item);
+                        items.push(item);
+                    }
+                    Ok((items, false))
+                };
+                within_timeout(answer).await
+            }
+        }
+    }
+
+    /// What `read` makes of the first row, if there is one.
+    pub async fn find<T: Send>(
+        &self,
+        sql: &str,
+        params: &[Value<'_>],
+        read: impl FnMut(&Row<'_>) -> Result<T> + Send,
+    ) -> Result<Option<T>> {
+        Ok(self.query(sql, params, read).await?.into_iter().next())
+    }
+
+    /// What `read` makes of the first row of a statement that always gives one.
+    pub async fn get<T: Send>(
+        &self,
+        sql: &str,
+        params: &[Value<'_>],
+        read: impl FnMut(&Row<'_>) -> Result<T> + Send,
+    ) -> Result<T> {
+        self.find(sql, params, read).await?.ok_or_else(|| Error::corrupt("a row is missing"))
+    }
+
+    /// Makes a statement known to the server, so that when it is run it is sent at once, and what is run with it, by
+    /// joined calls, after it.
+    pub(crate) async fn prepare(&self, sql: &str) -> Result<()> {
+        let Engine::Postgres(client) = &self.engine else { return Ok(()) };
+        within_timeout(async { Ok(client.prepare_cached(&for_postgres(sql)).await.map(drop)?) })
+            .await
+    }
+
+    /// Whether the statement gives a row.
+    pub async fn exists(&self, sql: &str, params: &[Value<'_>]) -> Result<bool> {
+        Ok(self.find(sql, params, |_| Ok(())).await?.is_some())
+    }
+
+    fn record(&self, sql: &str) {
+        if let Some(log) = self.log {
+            log.record(sql);
+        }
+    }
+
+    /// Whether other transactions write at the same time.
+    pub(crate) fn has_other_writers(&self) -> bool {
+        matches!(self.engine, Engine::Postgres(_))
+    }
+
+    /// What ends a SELECT that locks the rows it gives until the transaction ends. On SQLite
+    /// there is one writer, so that nothing needs a lock.
+    pub(crate) fn for_update(&self) -> &'static str {
+        match self.engine {
+            Engine::Sqlite(_) => "",
+            Engine::Postgres(_) => " FOR UPDATE",
+        }
+    }
+
+    /// What ends a SELECT that locks the rows it gives, and leaves out those that somebody else has
+    /// locked.
+    pub(crate) fn for_update_skip_locked(&self) -> &'static str {
+        match self.engine {
+            Engine::Sqlite(_) => "",
+            Engine::Postgres(_) => " FOR UPDATE SKIP LOCKED",
+        }
+    }
+
+    /// What ends a SELECT that locks the rows it gives, but not from those whose own rows refer to
+    /// them.
+    pub(crate) fn for_no_key_update(&self) -> &'static str {
+        match self.engine {
+            Engine::Sqlite(_) => "",
+            Engine::Postgres(_) => " FOR NO KEY UPDATE",
+        }
+    }
+
+    /// What ends a SELECT whose rows nobody else deletes until the transaction ends.
+    pub(crate) fn for_key_share(&self) -> &'static str {
+        match self.engine {
+            Engine::Sqlite(_) => "",
+            Engine::Postgres(_) => " FOR KEY SHARE",
+        }
+    }
+}
+
+impl<'a> Deref for WriteTx<'a> {
+    type Target = Tx<'a>;
+
+    fn deref(&self) -> &Tx<'a> {
+        &self.tx
+    }
+}
+
+impl<'a> WriteTx<'a> {
+    pub(crate) fn new(tx: Tx<'a>, slice: Option<&'a Slice>) -> Self {
+        Self {
+            tx,
+            has_news: AtomicBool::new(false),
+            slice,
+            reach: Mutex::default(),
+            next: Mutex::default(),
+        }
+    }
+
+    /// What it has changed.
+    pub(crate) fn reach(&self) -> Reach {
+        self.reach.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// To be called when the workspace was given its next generation.
+    pub(crate) fn has_next_generation(&self, workspace: WorkspaceId) {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner).insert(workspace);
+    }
+
+    /// Gives the workspaces that were changed their next generation, by which other programs see that they were. To
+    /// be called last.
+    pub(crate) async fn change_generations(&self) -> Result<()> {
+        const UPDATE: &str = "UPDATE workspace_sequences SET generation = ?1";
+        let reach = self.reach();
+        if reach.is_of_everything() {
+            return self.execute_unseen(UPDATE, params![Generation::next_number()]).await.map(drop);
+        }
+        let mut changed = reach.workspaces();
+        let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        changed.retain(|workspace| !next.contains(workspace));
+        for workspace in changed {
+            let sql = format!("{UPDATE} WHERE workspace_id = ?2");
+            self.execute_unseen(&sql, params![Generation::next_number(), workspace]).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether this transaction, which is in the background, keeps others from writing. What has
+    /// much to do then does the rest in another one.
+    pub fn is_in_the_way(&self) -> bool {
+        self.slice.is_some_and(Slice::is_over)
+    }
+
+    /// Whether this transaction, which is in the background, has to do with little at a time, as others
+    /// write.
+    pub fn is_crowded(&self) -> bool {
+        self.slice.is_some_and(Slice::is_short)
+    }
+
+    /// Once the transaction is committed, whoever waits for news ([`crate::Database::news`]) is told.
+    pub fn announce(&self) {
+        self.has_news.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_news(&self) -> bool {
+        self.has_news.load(Ordering::Relaxed)
+    }
+
+    /// Runs a statement that changes rows, and says how many.
+    pub async fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<u64> {
+        let count = self.run(sql, params, true).await?;
+        if count > 0 {
+            let mut reach = self.reach.lock().unwrap_or_else(PoisonError::into_inner);
+            reach.add_statement(sql, params);
+        }
+        Ok(count)
+    }
+
+    /// The same, for a change that no remembered answer shows ([`crate::Database::moment`]).
+    pub(crate) async fn execute_unseen(&self, sql: &str, params: &[Value<'_>]) -> Result<u64> {
+        self.run(sql, params, false).await
+    }
+
+    async fn run(&self, sql: &str, params: &[Value<'_>], is_tracked: bool) -> Result<u64> {
+        self.record(sql);
+        if let Some(log) = self.log {
+            log.record_change(sql, params, is_tracked);
+        }
+        match &self.engine {
+            Engine::Sqlite(connection) => {
+                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut statement = connection.prepare_cached(sql)?;
+                bind(&mut statement, params)?;
+                Ok(statement.raw_execute()? as u64)
+            }
+            Engine::Postgres(client) => {
+                let answer = async {
+                    let statement = client.prepare_cached(&for_postgres(sql)).await?;
+                    Ok(client.execute_raw(&statement, as_postgres(params)).await?)
+                };
+                within_timeout(answer).await
+            }
+        }
+    }
+
+    /// Runs one statement for each set of parameters, in one round trip where that saves any.
+    pub async fn execute_each(&self, sql: &str, params: &[Vec<Value<'_>>]) -> Result<()> {
+        self.execute_each_counting(sql, params).await.map(drop)
+    }
+
+    /// The same; says for each how many rows it changed.
+    pub async fn execute_each_counting(
+        &self,
+        sql: &str,
+        params: &[Vec<Value<'_>>],
+    ) -> Result<Vec<u64>> {
+        try_join_all(params.iter().map(|params| self.execute(sql, params))).await
+    }
+}
+
+fn bind(statement: &mut rusqlite::CachedStatement<'_>, params: &[Value<'_>]) -> Result<()> {
+    for (index, value) in params.iter().enumerate() {
+        statement.raw_bind_parameter(index + 1, value)?;
+    }
+    Ok(())
+}
+
+fn as_postgres<'p>(
+    params: &'p [Value<'p>],
+) -> impl ExactSizeIterator<Item = &'p (dyn ToSql + Sync)> + Send {
+    params.iter().map(|value| value as &(dyn ToSql + Sync))
+}
+
+/// No text of a statement holds a question mark but in front of a parameter's number.
+pub(crate) fn for_postgres(sql: &str) -> String {
+    sql.replace('?', "$")
+}

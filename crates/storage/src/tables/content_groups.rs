@@ -1,0 +1,279 @@
+//! Content groups, and for each of them the groups above it.
+//!
+//! `content_group_paths` holds, for every group, itself and its ancestors, so that a subtree is one
+//! index range. Whoever moves or deletes a group locks the workspace first
+//! ([`crate::tables::workspaces::lock`]).
+
+use std::collections::{HashMap, HashSet};
+
+use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
+use galley_domain::{ContentGroupId, Timestamp, WorkspaceId};
+
+use crate::engine::error::Result;
+use crate::engine::row::Row;
+use crate::engine::sql_list::in_list;
+use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::value::{Value, params};
+
+fn read(row: &Row<'_>) -> Result<ContentGroup> {
+    Ok(ContentGroup {
+        id: row.parse(0)?,
+        name: ContentGroupName::from_stored(row.text(1)?),
+        version: row.int(2)?,
+    })
+}
+
+/// Finds a group.
+pub async fn find(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: ContentGroupId,
+) -> Result<Option<ContentGroup>> {
+    let sql = "SELECT id, name, version FROM content_groups WHERE workspace_id = ?1 AND id = ?2";
+    tx.find(sql, params![workspace, id], read).await
+}
+
+/// The path to a group, itself included; empty if there is no such group.
+pub async fn path(tx: &Tx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> Result<GroupPath> {
+    let groups = tx
+        .query(
+            "SELECT ancestor_id FROM content_group_paths
+             WHERE workspace_id = ?1 AND group_id = ?2 ORDER BY depth DESC",
+            params![workspace, id],
+            |row| row.parse(0),
+        )
+        .await?;
+    Ok(GroupPath::new(groups))
+}
+
+/// Which of `ids` are groups of the workspace, and in the subtree of one of `within`, where given.
+pub async fn existing(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    ids: &[ContentGroupId],
+    within: Option<&[ContentGroupId]>,
+) -> Result<HashSet<ContentGroupId>> {
+    if ids.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let mut params = vec![Value::from(workspace)];
+    let filter = in_list("g.group_id", ids.iter().copied(), &mut params);
+    let within = match within {
+        Some(roots) => in_list("g.ancestor_id", roots.iter().copied(), &mut params),
+        None => String::new(),
+    };
+    let sql = format!(
+        "SELECT DISTINCT g.group_id FROM content_group_paths g
+         WHERE g.workspace_id = ?1{filter}{within}"
+    );
+    Ok(tx.query(&sql, &params, |row| row.parse(0)).await?.into_iter().collect())
+}
+
+/// Lists the groups directly under `parent` (`None`: the top level) in the order in which they were
+/// made, after `after` if given.
+pub async fn list_children(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    parent: Option<ContentGroupId>,
+    after: Option<&str>,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<ContentGroup>> {
+    let after = after.unwrap_or_default();
+    match parent {
+        Some(parent) => {
+            tx.query(
+                "SELECT id, name, version FROM content_groups
+                 WHERE workspace_id = ?1 AND parent_id = ?2 AND id > ?3
+                 ORDER BY id LIMIT ?4 OFFSET ?5",
+                params![workspace, parent, after, limit, offset],
+                read,
+            )
+            .await
+        }
+        None => {
+            tx.query(
+                "SELECT id, name, version FROM content_groups
+                 WHERE workspace_id = ?1 AND parent_id IS NULL AND id > ?2
+                 ORDER BY id LIMIT ?3 OFFSET ?4",
+                params![workspace, after, limit, offset],
+                read,
+            )
+            .await
+        }
+    }
+}
+
+/// Lists those of `ids` that exist, in the order in which they were made.
+pub async fn list_some(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    ids: &[ContentGroupId],
+    after: Option<&str>,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<ContentGroup>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut params =
+        vec![workspace.into(), after.unwrap_or_default().into(), limit.into(), offset.into()];
+    let filter = in_list("id", ids.iter().copied(), &mut params);
+    let sql = format!(
+        "SELECT id, name, version FROM content_groups
+         WHERE workspace_id = ?1 AND id > ?2{filter} ORDER BY id LIMIT ?3 OFFSET ?4"
+    );
+    tx.query(&sql, &params, read).await
+}
+
+/// The ids of the groups directly under each of `parents`, in the order in which they were made.
+pub async fn children_of(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    parents: &[ContentGroupId],
+) -> Result<HashMap<ContentGroupId, Vec<ContentGroupId>>> {
+    let mut children: HashMap<_, Vec<_>> = HashMap::new();
+    if parents.is_empty() {
+        return Ok(children);
+    }
+    let mut params = vec![Value::from(workspace)];
+    let filter = in_list("parent_id", parents.iter().copied(), &mut params);
+    let sql = format!(
+        "SELECT parent_id, id FROM content_groups WHERE workspace_id = ?1{filter} ORDER BY id"
+    );
+    let rows = tx.query(&sql, &params, |row| Ok((row.parse(0)?, row.parse(1)?))).await?;
+    for (parent, child) in rows {
+        children.entry(parent).or_default().push(child);
+    }
+    Ok(children)
+}
+
+/// Every group under one of `roots`, these included, with its parent, in the order in which they
+/// were made.
+pub async fn subtree(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    roots: &[ContentGroupId],
+) -> Result<Vec<(ContentGroup, Option<ContentGroupId>)>> {
+    if roots.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut params = vec![Value::from(workspace)];
+    let filter = in_list("p.ancestor_id", roots.iter().copied(), &mut params);
+    let sql = format!(
+        "SELECT DISTINCT g.id, g.name, g.version, g.parent_id
+         FROM content_group_paths p
+         JOIN content_groups g ON g.workspace_id = p.workspace_id AND g.id = p.group_id
+         WHERE p.workspace_id = ?1{filter} ORDER BY g.id"
+    );
+    tx.query(&sql, &params, |row| Ok((read(row)?, row.opt_parse(3)?))).await
+}
+
+/// How many levels there are below a group.
+pub async fn height(tx: &Tx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> Result<usize> {
+    let height = tx
+        .get(
+            "SELECT MAX(depth) FROM content_group_paths WHERE workspace_id = ?1 AND ancestor_id = ?2",
+            params![workspace, id],
+            |row| row.opt_int(0),
+        )
+        .await?;
+    Ok(usize::try_from(height.unwrap_or(0)).unwrap_or(0))
+}
+
+/// Keeps a new group under the last group of `parents`, or at the top.
+pub async fn insert(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    group: &ContentGroup,
+    parents: &GroupPath,
+    now: Timestamp,
+) -> Result<()> {
+    let parent = parents.groups().last().copied();
+    tx.execute(
+        "INSERT INTO content_groups (workspace_id, id, parent_id, name, version, created_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![workspace, group.id, parent, group.name.as_str(), group.version, now],
+    )
+    .await?;
+    let own = [group.id];
+    let path = own.iter().chain(parents.groups().iter().rev());
+    let rows: Vec<Vec<Value<'_>>> = path
+        .zip(0_i64..)
+        .map(|(ancestor, depth)| params![workspace, group.id, *ancestor, depth].to_vec())
+        .collect();
+    tx.execute_each(
+        "INSERT INTO content_group_paths (workspace_id, group_id, ancestor_id, depth)
+         VALUES (?1, ?2, ?3, ?4)",
+        &rows,
+    )
+    .await
+}
+
+/// Keeps a changed name and version.
+pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, group: &ContentGroup) -> Result<()> {
+    tx.execute(
+        "UPDATE content_groups SET name = ?3, version = ?4 WHERE workspace_id = ?1 AND id = ?2",
+        params![workspace, group.id, group.name.as_str(), group.version],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Puts a group, with all that is under it, under another parent (`None`: the top).
+///
+/// The new parent must not lie in the subtree itself.
+pub async fn move_under(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: ContentGroupId,
+    parent: Option<ContentGroupId>,
+) -> Result<()> {
+    tx.execute(
+        "UPDATE content_groups SET parent_id = ?3 WHERE workspace_id = ?1 AND id = ?2",
+        params![workspace, id, parent],
+    )
+    .await?;
+    tx.execute(
+        "DELETE FROM content_group_paths WHERE workspace_id = ?1
+         AND group_id IN (SELECT s.group_id FROM content_group_paths s
+            WHERE s.workspace_id = ?1 AND s.ancestor_id = ?2)
+         AND ancestor_id IN (SELECT a.ancestor_id FROM content_group_paths a
+            WHERE a.workspace_id = ?1 AND a.group_id = ?2 AND a.depth > 0)",
+        params![workspace, id],
+    )
+    .await?;
+    let Some(parent) = parent else { return Ok(()) };
+    tx.execute(
+        "INSERT INTO content_group_paths (workspace_id, group_id, ancestor_id, depth)
+         SELECT s.workspace_id, s.group_id, a.ancestor_id, s.depth + a.depth + 1
+         FROM content_group_paths s
+         JOIN content_group_paths a ON a.workspace_id = s.workspace_id AND a.group_id = ?3
+         WHERE s.workspace_id = ?1 AND s.ancestor_id = ?2",
+        params![workspace, id, parent],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Deletes a group that holds nothing.
+pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> Result<()> {
+    let sql = "DELETE FROM content_group_paths WHERE workspace_id = ?1 AND group_id = ?2";
+    tx.execute(sql, params![workspace, id]).await?;
+    let sql = "DELETE FROM content_groups WHERE workspace_id = ?1 AND id = ?2";
+    tx.execute(sql, params![workspace, id]).await?;
+    Ok(())
+}
+
+/// Whether a group holds other groups or pieces.
+pub async fn holds_anything(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: ContentGroupId,
+) -> Result<bool> {
+    let groups = "SELECT 1 FROM content_groups WHERE workspace_id = ?1 AND parent_id = ?2 LIMIT 1";
+    let pieces = "SELECT 1 FROM content_pieces
+        WHERE workspace_id = ?1 AND content_group_id = ?2 LIMIT 1";
+    Ok(tx.exists(groups, params![workspace, id]).await?
+        || tx.exists(pieces, params![workspace, id]).await?)
+}

@@ -1,0 +1,173 @@
+//! What pieces say otherwise in a variant: a row for a piece's fields, one for its content, and rows
+//! by which tags and members find them. They are read with their piece
+//! ([`crate::tables::content_pieces`], [`crate::tables::content_piece_list`]), and deleted by the database with it.
+
+use galley_domain::content_piece::{CustomData, Description, Slug, Title};
+use galley_domain::text::{ShortText, WebReference};
+use galley_domain::variant::ContentPieceOverrides;
+use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
+
+use crate::engine::error::Result;
+use crate::engine::row::Row;
+use crate::engine::sql_list::comma_separated;
+use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::value::{Value, params};
+
+/// The columns that [`read`] reads, of the table `v`.
+pub(crate) const COLUMNS: &str = "v.date_ms, v.title, v.description, v.slug, v.cover_url, \
+    v.cover_alt, v.cover_width, v.canonical_link, v.filename, v.custom_data, v.tag_ids, \
+    v.member_ids";
+
+/// Reads overrides from the column `first` on; where there is no row, nothing is overridden.
+pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<ContentPieceOverrides> {
+    let text = |column| row.opt_text(first + column);
+    Ok(ContentPieceOverrides {
+        date: row.opt_time(first)?,
+        title: text(1)?.map(Title::from_stored),
+        description: text(2)?.map(Description::from_stored),
+        slug: text(3)?.map(Slug::from_stored),
+        cover_url: text(4)?.map(WebReference::from_stored),
+        cover_alt: text(5)?.map(ShortText::from_stored),
+        cover_width: text(6)?.map(ShortText::from_stored),
+        canonical_link: text(7)?.map(WebReference::from_stored),
+        filename: text(8)?.map(ShortText::from_stored),
+        custom_data: text(9)?.map(CustomData::from_stored),
+        tags: row.opt_parse_list(first + 10)?,
+        members: row.opt_parse_list(first + 11)?,
+    })
+}
+
+/// Finds what a piece says otherwise in a variant.
+pub async fn find(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    piece: ContentPieceId,
+    variant: VariantId,
+) -> Result<Option<ContentPieceOverrides>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM content_piece_variants v
+         WHERE v.workspace_id = ?1 AND v.content_piece_id = ?2 AND v.variant_id = ?3"
+    );
+    tx.find(&sql, params![workspace, piece, variant], |row| read(row, 0)).await
+}
+
+/// What a piece says otherwise in one variant, and its own content there, the JSON text of the tree.
+pub type Override = (VariantId, ContentPieceOverrides, Option<String>);
+
+/// What a piece says otherwise in whatever variant, in the order of their ids.
+pub async fn of_piece(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    piece: ContentPieceId,
+) -> Result<Vec<Override>> {
+    // A variant may override fields, content, or both.
+    let sql = format!(
+        "SELECT i.variant_id, vc.tree, {COLUMNS} FROM (
+            SELECT variant_id FROM content_piece_variants
+            WHERE workspace_id = ?1 AND content_piece_id = ?2
+            UNION SELECT variant_id FROM content_piece_variant_contents
+            WHERE workspace_id = ?1 AND content_piece_id = ?2) i
+         LEFT JOIN content_piece_variants v ON v.workspace_id = ?1
+            AND v.content_piece_id = ?2 AND v.variant_id = i.variant_id
+         LEFT JOIN content_piece_variant_contents vc ON vc.workspace_id = ?1
+            AND vc.content_piece_id = ?2 AND vc.variant_id = i.variant_id
+         ORDER BY i.variant_id"
+    );
+    let read = |row: &Row<'_>| Ok((row.parse(0)?, read(row, 2)?, row.opt_owned(1)?));
+    tx.query(&sql, params![workspace, piece], read).await
+}
+
+/// Keeps what a piece says otherwise in a variant, in place of what it said before.
+pub async fn update(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    piece: ContentPieceId,
+    variant: VariantId,
+    overrides: &ContentPieceOverrides,
+) -> Result<()> {
+    let key = params![workspace, piece, variant];
+    // The rows of tags and members go with it.
+    let sql = "DELETE FROM content_piece_variants
+         WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
+    tx.execute(sql, key).await?;
+    if *overrides == ContentPieceOverrides::default() {
+        return Ok(());
+    }
+    let mut params = key.to_vec();
+    push_columns(overrides, &mut params);
+    tx.execute(
+        "INSERT INTO content_piece_variants (workspace_id, content_piece_id, variant_id, date_ms,
+            title, description, slug, cover_url, cover_alt, cover_width, canonical_link, filename,
+            custom_data, tag_ids, member_ids)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        &params,
+    )
+    .await?;
+    let tags = overrides.tags.iter().flatten();
+    let rows: Vec<_> = tags.map(|&tag| with(key, tag)).collect();
+    let sql = "INSERT INTO content_piece_variant_tags
+            (workspace_id, content_piece_id, variant_id, tag_id) VALUES (?1, ?2, ?3, ?4)";
+    tx.execute_each(sql, &rows).await?;
+    let members = overrides.members.iter().flatten();
+    let rows: Vec<_> = members.map(|&member| with(key, member)).collect();
+    let sql = "INSERT INTO content_piece_variant_members
+            (workspace_id, content_piece_id, variant_id, member_id) VALUES (?1, ?2, ?3, ?4)";
+    tx.execute_each(sql, &rows).await
+}
+
+/// A row's key and one more column.
+fn with<'v>(key: &[Value<'v>], last: impl Into<Value<'v>>) -> Vec<Value<'v>> {
+    key.iter().cloned().chain([last.into()]).collect()
+}
+
+/// In the order of [`COLUMNS`].
+fn push_columns<'o>(overrides: &'o ContentPieceOverrides, params: &mut Vec<Value<'o>>) {
+    params.extend([
+        Value::from(overrides.date),
+        Value::from(overrides.title.as_ref().map(Title::as_str)),
+        Value::from(overrides.description.as_ref().map(Description::as_str)),
+        Value::from(overrides.slug.as_ref().map(Slug::as_str)),
+        Value::from(overrides.cover_url.as_ref().map(WebReference::as_str)),
+        Value::from(overrides.cover_alt.as_ref().map(ShortText::as_str)),
+        Value::from(overrides.cover_width.as_ref().map(ShortText::as_str)),
+        Value::from(overrides.canonical_link.as_ref().map(WebReference::as_str)),
+        Value::from(overrides.filename.as_ref().map(ShortText::as_str)),
+        Value::from(overrides.custom_data.as_ref().map(CustomData::as_str)),
+        Value::from(overrides.tags.as_deref().map(comma_separated)),
+        Value::from(overrides.members.as_deref().map(comma_separated)),
+    ]);
+}
+
+/// Keeps a variant's own content, the JSON text of the tree; says whether it differs from what the
+/// variant showed before, its own or the piece's.
+pub async fn update_content(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    piece: ContentPieceId,
+    variant: VariantId,
+    tree: &str,
+) -> Result<bool> {
+    // Compared within the statement, so that no tree has to be read for it.
+    let sql = "INSERT INTO content_piece_variant_contents
+            (workspace_id, content_piece_id, variant_id, tree)
+         SELECT c.workspace_id, c.content_piece_id, CAST(?3 AS TEXT), CAST(?4 AS TEXT)
+         FROM content_piece_contents c
+         LEFT JOIN content_piece_variant_contents vc ON vc.workspace_id = c.workspace_id
+            AND vc.content_piece_id = c.content_piece_id AND vc.variant_id = ?3
+         WHERE c.workspace_id = ?1 AND c.content_piece_id = ?2 AND COALESCE(vc.tree, c.tree) <> ?4
+         ON CONFLICT (workspace_id, content_piece_id, variant_id)
+            DO UPDATE SET tree = excluded.tree";
+    Ok(tx.execute(sql, params![workspace, piece, variant, tree]).await? > 0)
+}
+
+/// Takes a variant's own content away, so that the piece's shows; says whether there was any.
+pub async fn delete_content(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    piece: ContentPieceId,
+    variant: VariantId,
+) -> Result<bool> {
+    let sql = "DELETE FROM content_piece_variant_contents
+         WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
+    Ok(tx.execute(sql, params![workspace, piece, variant]).await? > 0)
+}

@@ -1,0 +1,513 @@
+//! Content pieces: one row each, their content in a table beside it, and rows by which tags and
+//! members find them. Lists are in [`crate::tables::content_piece_list`], places in [`crate::tables::ordering`], what
+//! pieces say otherwise in a variant in [`crate::tables::content_piece_variants`].
+
+use futures_util::future::try_join;
+use galley_domain::content_piece::{
+    ContentPiece, ContentPieceFields, CustomData, Description, Slug, Title,
+};
+use galley_domain::text::{ShortText, WebReference};
+use galley_domain::{
+    ContentGroupId, ContentPieceId, OrderKey, TagId, VariantId, WorkspaceId, WorkspaceMemberId,
+};
+
+use crate::engine::error::{Error, Result};
+use crate::engine::row::Row;
+use crate::engine::sql_list::{comma_separated, in_list};
+use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::value::{Value, params};
+use crate::tables::content_piece_variants;
+
+macro_rules! columns {
+    ($custom_data:literal) => {
+        concat!(
+            "p.id, p.content_group_id, p.order_key, p.version, p.created_at_ms, p.updated_at_ms, \
+             p.date_ms, p.title, p.description, p.slug, p.cover_url, p.cover_alt, p.cover_width, \
+             p.canonical_link, p.filename, ",
+            $custom_data,
+            ", p.tag_ids, p.member_ids, p.placed_at_ms"
+        )
+    };
+}
+
+/// The columns that [`read`] reads, of the table `p`.
+pub(crate) const COLUMNS: &str = columns!(
+    "(SELECT x.custom_data FROM content_piece_custom_data x \
+        WHERE x.workspace_id = p.workspace_id AND x.content_piece_id = p.id)"
+);
+
+/// The same without custom data, which may be large.
+pub(crate) const COLUMNS_WITHOUT_CUSTOM_DATA: &str = columns!("NULL");
+
+/// The first column after those.
+const COLUMNS_END: usize = 19;
+
+pub(crate) fn read(row: &Row<'_>) -> Result<ContentPiece> {
+    let owned = |column| Ok::<_, Error>(row.opt_text(column)?.map(ToOwned::to_owned));
+    Ok(ContentPiece {
+        id: row.parse(0)?,
+        content_group_id: row.parse(1)?,
+        order: OrderKey::from_stored(row.text(2)?),
+        placed_at: row.time(18)?,
+        version: row.int(3)?,
+        created_at: row.time(4)?,
+        updated_at: row.time(5)?,
+        fields: ContentPieceFields {
+            date: row.opt_time(6)?,
+            title: Title::from_stored(row.text(7)?),
+            description: owned(8)?.map(Description::from_stored),
+            slug: Slug::from_stored(row.text(9)?),
+            cover_url: owned(10)?.map(WebReference::from_stored),
+            cover_alt: owned(11)?.map(ShortText::from_stored),
+            cover_width: owned(12)?.map(ShortText::from_stored),
+            canonical_link: owned(13)?.map(WebReference::from_stored),
+            filename: owned(14)?.map(ShortText::from_stored),
+            custom_data: owned(15)?.map(CustomData::from_stored),
+            tags: row.parse_list(16)?,
+            members: row.parse_list(17)?,
+        },
+    })
+}
+
+/// Finds a piece.
+pub async fn find(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: ContentPieceId,
+) -> Result<Option<ContentPiece>> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM content_pieces p WHERE p.workspace_id = ?1 AND p.id = ?2");
+    tx.find(&sql, params![workspace, id], read).await
+}
+
+/// Finds a piece to change it: nobody else does until this transaction ends.
+pub async fn find_to_change(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: ContentPieceId,
+) -> Result<Option<ContentPiece>> {
+    if !tx.has_other_writers() {
+        return find(tx, workspace, id).await;
+    }
+    // The lock is a statement of its own: one that waits for it would read what stands beside the
+    // row as it was before. Both are sent together.
+    let lock = format!(
+        "SELECT 1 FROM content_pieces WHERE workspace_id = ?1 AND id = ?2{}",
+        tx.for_update()
+    );
+    tx.prepare(&lock).await?;
+    let key = params![workspace, id];
+    let (_, found) = try_join(tx.exists(&lock, key), find(tx, workspace, id)).await?;
+    Ok(found)
+}
+
+/// How pieces are read: as they are in a variant, or in themselves, and with their content or not.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct View {
+    /// The variant, whose overrides stand for what the piece says itself.
+    pub variant: Option<VariantId>,
+    /// With their content.
+    pub content: bool,
+}
+
+/// A piece as it was asked for, with its content as the JSON text of the tree.
+pub type Viewed = (ContentPiece, Option<String>);
+
+/// About how many bytes it takes.
+pub fn size((piece, tree): &Viewed) -> usize {
+    let custom_data = piece.fields.custom_data.as_ref().map_or(0, |text| text.as_str().len());
+    row_size(piece) + custom_data + tree.as_ref().map_or(0, String::len)
+}
+
+/// About how many bytes its row takes, which has neither content nor custom data.
+fn row_size(piece: &ContentPiece) -> usize {
+    /// Of all that is short.
+    const REST: usize = 1_024;
+    REST + piece.fields.description.as_ref().map_or(0, |text| text.as_str().len())
+}
+
+/// The most bytes that are written when a piece gets another key: its row, and its event, with all
+/// that the piece names.
+pub(crate) fn spread_size(piece: &ContentPiece) -> usize {
+    /// Ids, times, names of members, and numbers.
+    const REST: usize = 1_024;
+    /// A label of 255 characters, and a profile with its avatar, each as JSON.
+    const TAG: usize = 1_280;
+    const MEMBER: usize = 4_096;
+    let fields = &piece.fields;
+    let texts = [
+        fields.description.as_ref().map(Description::as_str),
+        fields.cover_url.as_ref().map(WebReference::as_str),
+        fields.cover_alt.as_ref().map(ShortText::as_str),
+        fields.cover_width.as_ref().map(ShortText::as_str),
+        fields.canonical_link.as_ref().map(WebReference::as_str),
+        fields.filename.as_ref().map(ShortText::as_str),
+        Some(fields.title.as_str()),
+        Some(fields.slug.as_str()),
+    ];
+    let texts: usize = texts.into_iter().flatten().map(str::len).sum();
+    // JSON escapes quotes and line breaks by two bytes.
+    REST + 3 * texts + fields.tags.len() * TAG + fields.members.len() * MEMBER
+}
+
+impl View {
+    /// `SELECT … FROM …`, of which [`View::read`] reads the rows: the pieces are `p`, their overrides
+    /// in the variant `v`.
+    pub(crate) fn select(self, params: &mut Vec<Value<'_>>) -> String {
+        let (tree, content) = if self.content { (", c.tree", CONTENT_JOIN) } else { ("", "") };
+        let Some(variant) = self.variant else {
+            return format!("SELECT {COLUMNS}{tree} FROM content_pieces p{content}");
+        };
+        params.push(variant.into());
+        let variant = params.len();
+        let join = |table: &str, alias: &str| {
+            format!(
+                " LEFT JOIN {table} {alias} ON {alias}.workspace_id = p.workspace_id
+                    AND {alias}.content_piece_id = p.id AND {alias}.variant_id = ?{variant}"
+            )
+        };
+        let overrides = join("content_piece_variants", "v");
+        let (tree, own_content) = if self.content {
+            (", COALESCE(vc.tree, c.tree)", join("content_piece_variant_contents", "vc"))
+        } else {
+            ("", String::new())
+        };
+        format!(
+            "SELECT {COLUMNS}{tree}, {} FROM content_pieces p{content}{overrides}{own_content}",
+            content_piece_variants::COLUMNS
+        )
+    }
+
+    pub(crate) fn read(self, row: &Row<'_>) -> Result<Viewed> {
+        let piece = read(row)?;
+        let tree = if self.content { Some(row.text(COLUMNS_END)?.to_owned()) } else { None };
+        if self.variant.is_none() {
+            return Ok((piece, tree));
+        }
+        let first = COLUMNS_END + usize::from(self.content);
+        Ok((piece.overridden(content_piece_variants::read(row, first)?), tree))
+    }
+}
+
+/// Brings in the content of each piece.
+const CONTENT_JOIN: &str = " JOIN content_piece_contents c \
+    ON c.workspace_id = p.workspace_id AND c.content_piece_id = p.id";
+
+/// Finds a piece as a reader sees it, and only in the subtree of one of `within`, in one statement.
+pub async fn find_visible(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: ContentPieceId,
+    within: Option<&[ContentGroupId]>,
+    view: View,
+) -> Result<Option<Viewed>> {
+    let mut params = vec![Value::from(workspace), Value::from(id)];
+    let select = view.select(&mut params);
+    let filter = within.map_or_else(String::new, |roots| under_filter(roots, &mut params));
+    let sql = format!("{select} WHERE p.workspace_id = ?1 AND p.id = ?2{filter}");
+    tx.find(&sql, &params, |row| view.read(row)).await
+}
+
+/// The condition that the piece is in the subtree of one of `roots`.
+pub(crate) fn under_filter(roots: &[ContentGroupId], params: &mut Vec<Value<'_>>) -> String {
+    let list = in_list("g.ancestor_id", roots.iter().copied(), params);
+    format!(
+        " AND p.content_group_id IN (SELECT g.group_id FROM content_group_paths g
+            WHERE g.workspace_id = ?1{list})"
+    )
+}
+
+/// Keeps a new piece and its content, the JSON text of the tree.
+pub async fn insert(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    piece: &ContentPiece,
+    tree: &str,
+) -> Result<()> {
+    let mut params = vec![Value::from(workspace), Value::from(piece.id)];
+    push_columns(piece, &mut params);
+    params.push(Value::from(piece.created_at));
+    tx.execute(
+        "INSERT INTO content_pieces (workspace_id, id, content_group_id, order_key, version,
+            updated_at_ms, date_ms, title, description, slug, cover_url, cover_alt, cover_width,
+            canonical_link, filename, tag_ids, member_ids, placed_at_ms, created_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+            ?19)",
+        &params,
+    )
+    .await?;
+    tx.execute(
+        "INSERT INTO content_piece_contents (workspace_id, content_piece_id, tree)
+         VALUES (?1, ?2, ?3)",
+        params![workspace, piece.id, tree],
+    )
+    .await?;
+    if piece.fields.custom_data.is_some() {
+        update_custom_data(tx, workspace, piece).await?;
+    }
+    insert_tags(tx, workspace, piece).await?;
+    insert_members(tx, workspace, piece).await
+}
+
+/// Keeps a piece's custom data as it is now.
+async fn update_custom_data(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    piece: &ContentPiece,
+) -> Result<()> {
+    let sql = match piece.fields.custom_data {
+        Some(_) => {
+            "INSERT INTO content_piece_custom_data (workspace_id, content_piece_id, custom_data)
+             VALUES (?1, ?2, ?3)
+             ON CONFLICT (workspace_id, content_piece_id)
+                DO UPDATE SET custom_data = excluded.custom_data"
+        }
+        None => {
+            "DELETE FROM content_piece_custom_data
+             WHERE workspace_id = ?1 AND content_piece_id = ?2"
+        }
+    };
+    let mut params = vec![Value::from(workspace), Value::from(piece.id)];
+    params.extend(piece.fields.custom_data.as_ref().map(|text| Value::from(text.as_str())));
+    tx.execute(sql, &params).await.map(drop)
+}
+
+/// Keeps a changed piece. `before` is what the database holds of it.
+pub async fn update(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    before: &ContentPiece,
+    piece: &ContentPiece,
+) -> Result<()> {
+    let (mut was, mut is) = (Vec::new(), Vec::new());
+    push_columns(before, &mut was);
+    push_columns(piece, &mut is);
+    let mut params = vec![Value::from(workspace), Value::from(piece.id)];
+    let mut changes = Vec::new();
+    for ((column, was), is) in CHANGING.into_iter().zip(was).zip(is) {
+        if was != is || !INDEXED.contains(&column) {
+            params.push(is);
+            changes.push(format!("{column} = ?{}", params.len()));
+        }
+    }
+    let changes = changes.join(", ");
+    let sql = format!("UPDATE content_pieces SET {changes} WHERE workspace_id = ?1 AND id = ?2");
+    tx.execute(&sql, &params).await?;
+    if before.fields.custom_data != piece.fields.custom_data {
+        update_custom_data(tx, workspace, piece).await?;
+    }
+    if before.fields.tags != piece.fields.tags || before.order != piece.order {
+        delete_tags(tx, workspace, before).await?;
+        insert_tags(tx, workspace, piece).await?;
+    }
+    if before.fields.members != piece.fields.members {
+        delete_members(tx, workspace, before).await?;
+        insert_members(tx, workspace, piece).await?;
+    }
+    Ok(())
+}
+
+/// Keeps changed content; says whether it differs from what was there.
+pub async fn update_content(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: ContentPieceId,
+    tree: &str,
+) -> Result<bool> {
+    let sql = "UPDATE content_piece_contents SET tree = ?3
+        WHERE workspace_id = ?1 AND content_piece_id = ?2 AND tree <> ?3";
+    Ok(tx.execute(sql, params![workspace, id, tree]).await? > 0)
+}
+
+/// Takes a tag off every piece, and every variant of one, and raises these pieces' versions.
+pub(crate) async fn remove_tag(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TagId) -> Result<()> {
+    remove_item(tx, workspace, "tag", id.into()).await
+}
+
+/// Takes a member off every piece, and every variant of one, and raises these pieces' versions.
+pub async fn remove_member(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: WorkspaceMemberId,
+) -> Result<()> {
+    remove_item(tx, workspace, "member", id.into()).await
+}
+
+/// Takes a `tag` or `member` out of every list. A variant's list that becomes empty stays one of its
+/// own.
+async fn remove_item(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    what: &str,
+    id: Value<'_>,
+) -> Result<()> {
+    let params = &[Value::from(workspace), id];
+    let without = format!(
+        "{what}_ids = trim(replace(',' || {what}_ids || ',', ',' || CAST(?2 AS TEXT) || ',', ','), ',')"
+    );
+    let of_pieces = format!("content_piece_{what}s WHERE workspace_id = ?1 AND {what}_id = ?2");
+    let of_variants =
+        format!("content_piece_variant_{what}s WHERE workspace_id = ?1 AND {what}_id = ?2");
+    // The pieces first, all of them: this is what keeps others off their variants.
+    let sql = format!(
+        "UPDATE content_pieces SET version = version + 1, {without}
+         WHERE workspace_id = ?1 AND id IN (
+            SELECT content_piece_id FROM {of_pieces}
+            UNION ALL SELECT content_piece_id FROM {of_variants})"
+    );
+    tx.execute(&sql, params).await?;
+    let sql = format!(
+        "UPDATE content_piece_variants SET {without}
+         WHERE workspace_id = ?1 AND (content_piece_id, variant_id) IN (
+            SELECT content_piece_id, variant_id FROM {of_variants})"
+    );
+    tx.execute(&sql, params).await?;
+    tx.execute(&format!("DELETE FROM {of_pieces}"), params).await?;
+    tx.execute(&format!("DELETE FROM {of_variants}"), params).await?;
+    Ok(())
+}
+
+/// Deletes a piece and all that belongs to it; what it says in variants goes by itself.
+pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
+    delete_tags(tx, workspace, piece).await?;
+    delete_members(tx, workspace, piece).await?;
+    let sql =
+        "DELETE FROM content_piece_contents WHERE workspace_id = ?1 AND content_piece_id = ?2";
+    tx.execute(sql, params![workspace, piece.id]).await?;
+    let sql = "DELETE FROM content_pieces WHERE workspace_id = ?1 AND id = ?2";
+    tx.execute(sql, params![workspace, piece.id]).await?;
+    Ok(())
+}
+
+/// The first pieces directly in a group, by `order`, to delete them: nobody moves them elsewhere
+/// until this transaction ends.
+pub async fn in_group_to_delete(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    group: ContentGroupId,
+    limit: i64,
+) -> Result<Vec<ContentPiece>> {
+    let lock = format!(
+        "SELECT id FROM content_pieces WHERE workspace_id = ?1 AND content_group_id = ?2
+         ORDER BY order_key LIMIT ?3{}",
+        tx.for_update()
+    );
+    let read_id = |row: &Row<'_>| row.parse::<ContentPieceId>(0);
+    let ids = tx.query(&lock, params![workspace, group, limit], read_id).await?;
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut params = vec![Value::from(workspace)];
+    let listed = in_list("p.id", ids.iter().copied(), &mut params);
+    let sql = format!(
+        "SELECT {COLUMNS} FROM content_pieces p WHERE p.workspace_id = ?1{listed}
+         ORDER BY p.order_key"
+    );
+    tx.query(&sql, &params, read).await
+}
+
+/// Whether a group holds more pieces than `count`, with the groups under it.
+pub async fn are_more_than(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    group: ContentGroupId,
+    count: i64,
+) -> Result<bool> {
+    tx.exists(
+        "SELECT 1 FROM content_pieces p WHERE p.workspace_id = ?1 AND p.content_group_id IN (
+            SELECT g.group_id FROM content_group_paths g
+            WHERE g.workspace_id = ?1 AND g.ancestor_id = ?2)
+         LIMIT 1 OFFSET ?3",
+        params![workspace, group, count],
+    )
+    .await
+}
+
+/// The columns that may change, in the order of [`push_columns`].
+const CHANGING: [&str; 16] = [
+    "content_group_id",
+    "order_key",
+    "version",
+    "updated_at_ms",
+    "date_ms",
+    "title",
+    "description",
+    "slug",
+    "cover_url",
+    "cover_alt",
+    "cover_width",
+    "canonical_link",
+    "filename",
+    "tag_ids",
+    "member_ids",
+    "placed_at_ms",
+];
+
+/// Those of them that are named only where they change, as SQLite writes the indexes of all columns that a statement
+/// names. The others stand in every update, so that there are few statements to prepare.
+const INDEXED: [&str; 5] = ["content_group_id", "order_key", "date_ms", "title", "slug"];
+
+/// The values of [`CHANGING`].
+fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
+    let fields = &piece.fields;
+    params.extend([
+        Value::from(piece.content_group_id),
+        Value::from(&piece.order),
+        Value::from(piece.version),
+        Value::from(piece.updated_at),
+        Value::from(fields.date),
+        Value::from(fields.title.as_str()),
+        Value::from(fields.description.as_ref().map(Description::as_str)),
+        Value::from(fields.slug.as_str()),
+        Value::from(fields.cover_url.as_ref().map(WebReference::as_str)),
+        Value::from(fields.cover_alt.as_ref().map(ShortText::as_str)),
+        Value::from(fields.cover_width.as_ref().map(ShortText::as_str)),
+        Value::from(fields.canonical_link.as_ref().map(WebReference::as_str)),
+        Value::from(fields.filename.as_ref().map(ShortText::as_str)),
+        Value::from(comma_separated(&fields.tags)),
+        Value::from(comma_separated(&fields.members)),
+        Value::from(piece.placed_at),
+    ]);
+}
+
+async fn insert_tags(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
+    let sql = "INSERT INTO content_piece_tags (workspace_id, tag_id, order_key, content_piece_id)
+         VALUES (?1, ?2, ?3, ?4)";
+    tx.execute_each(sql, &tag_rows(workspace, piece)).await
+}
+
+async fn delete_tags(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
+    let sql = "DELETE FROM content_piece_tags WHERE workspace_id = ?1 AND tag_id = ?2
+         AND order_key = ?3 AND content_piece_id = ?4";
+    tx.execute_each(sql, &tag_rows(workspace, piece)).await
+}
+
+fn tag_rows(workspace: WorkspaceId, piece: &ContentPiece) -> Vec<Vec<Value<'_>>> {
+    let row = |tag: &_| params![workspace, *tag, &piece.order, piece.id].to_vec();
+    piece.fields.tags.iter().map(row).collect()
+}
+
+async fn insert_members(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    piece: &ContentPiece,
+) -> Result<()> {
+    let sql = "INSERT INTO content_piece_members (workspace_id, member_id, content_piece_id)
+         VALUES (?1, ?2, ?3)";
+    tx.execute_each(sql, &member_rows(workspace, piece)).await
+}
+
+async fn delete_members(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    piece: &ContentPiece,
+) -> Result<()> {
+    let sql = "DELETE FROM content_piece_members WHERE workspace_id = ?1 AND member_id = ?2
+         AND content_piece_id = ?3";
+    tx.execute_each(sql, &member_rows(workspace, piece)).await
+}
+
+fn member_rows(workspace: WorkspaceId, piece: &ContentPiece) -> Vec<Vec<Value<'_>>> {
+    let row = |member: &_| params![workspace, *member, piece.id].to_vec();
+    piece.fields.members.iter().map(row).collect()
+}

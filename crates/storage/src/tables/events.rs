@@ -1,0 +1,465 @@
+//! The record of what happened: one row for each change of a resource, in its transaction.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
+
+use futures_util::future::{try_join, try_join3};
+use galley_domain::content_group::GroupPath;
+use galley_domain::event::{EventType, Occurrence, Window};
+use galley_domain::{ContentGroupId, ContentPieceId, EventId, Timestamp, WorkspaceId};
+
+use crate::engine::error::{Error, Result};
+use crate::engine::row::Row;
+use crate::engine::sql_list::{comma_separated, in_list};
+use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::value::{Value, params};
+use crate::tables::content_groups;
+
+/// An event to keep.
+#[derive(Debug, Clone)]
+pub struct NewEvent {
+    /// Which one.
+    pub id: EventId,
+    /// What happened, and where.
+    pub occurrence: Occurrence,
+    /// The resource as JSON, just after the change, or just before its removal.
+    pub data: String,
+    /// How it was before, where it moved from one group to another.
+    pub data_before: Option<String>,
+    /// The piece whose custom data `data` leaves out, and its version. Readers get the custom data for
+    /// as long as the piece has this version: another one may be in another group.
+    pub custom_data_of: Option<(ContentPieceId, i64)>,
+}
+
+/// An event as the whole workspace sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Its number: the workspace's events are counted in the order of their commits.
+    pub sequence: i64,
+    /// Which one.
+    pub id: EventId,
+    /// Its type.
+    pub event_type: String,
+    /// When it happened.
+    pub created_at: Timestamp,
+    /// The resource as JSON.
+    pub data: String,
+}
+
+/// Numbers and keeps events, in their order, each with the webhooks that it matches.
+///
+/// To be called last in a transaction: from here on every other change of the workspace waits for
+/// the number.
+pub async fn append(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    events: &[NewEvent],
+    now: Timestamp,
+) -> Result<()> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    // From here to the commit all others who write in the workspace wait, so that things are asked for together; but in
+    // this order: what there is by now is known only when nobody else can change it.
+    let (lock, last) = (lock_statement(tx), last_statement());
+    tx.prepare(&lock).await?;
+    tx.prepare(&last).await?;
+    let locked = async {
+        if !tx.has_other_writers() {
+            return Ok(());
+        }
+        tx.exists(&lock, params![workspace]).await.map(drop)
+    };
+    let workspace_only = params![workspace];
+    let last = tx.get(&last, workspace_only, |row| row.int(0));
+    let moved = Box::pin(moved_groups(tx, workspace, events));
+    let ((), last, moved) = try_join3(locked, last, moved).await?;
+    // The last event's id says that something has changed.
+    tx.has_next_generation(workspace);
+    let numbered: Vec<Numbered<'_>> = events
+        .iter()
+        .zip(last + 1..)
+        .map(|(event, sequence)| {
+            let occurrence = where_it_is_now(&event.occurrence, &moved);
+            Numbered { sequence, event, occurrence }
+        })
+        .collect();
+    let rows: Vec<Vec<Value<'_>>> =
+        numbered.iter().map(|event| parameters(workspace, event, now)).collect();
+    let inserted = tx.execute_each(
+        "INSERT INTO events (workspace_id, sequence, id, type, created_at_ms, path_before,
+            path_after, data, data_before, custom_data_of, custom_data_version)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        &rows,
+    );
+    let ((), watchers) = try_join(inserted, watchers(tx, workspace, &numbered)).await?;
+    keep_matches(tx, workspace, &numbered, &watchers).await?;
+    tx.announce();
+    Ok(())
+}
+
+/// Keeps others from numbering events of the workspace. The row itself is left as it is: with a counter in it there would
+/// be as many dead versions of it as events since the oldest transaction began, whosever that is, and each event would
+/// wade through them.
+fn lock_statement(tx: &WriteTx<'_>) -> String {
+    let lock = tx.for_no_key_update();
+    format!("SELECT 1 FROM workspace_sequences WHERE workspace_id = ?1{lock}")
+}
+
+/// The number of the last event, which is never forgotten; or, where an older program did that, the one that it kept in
+/// `workspace_sequences s`.
+pub(crate) const LAST: &str = "COALESCE((SELECT e.sequence FROM events e WHERE e.workspace_id = ?1
+    ORDER BY e.sequence DESC LIMIT 1), s.last_sequence)";
+
+fn last_statement() -> String {
+    format!("SELECT {LAST} FROM workspace_sequences s WHERE s.workspace_id = ?1")
+}
+
+/// An event with its number, and its places as they are by now.
+struct Numbered<'e> {
+    sequence: i64,
+    event: &'e NewEvent,
+    occurrence: Occurrence,
+}
+
+/// Where the groups of pieces are by now. A group may have been moved after the piece's path was
+/// read, and its event have a lower number; from here on no other has.
+async fn moved_groups(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    events: &[NewEvent],
+) -> Result<HashMap<ContentGroupId, GroupPath>> {
+    let mut found = HashMap::new();
+    if !tx.has_other_writers() {
+        return Ok(found);
+    }
+    for event in events.iter().filter(|event| event.occurrence.is_of_piece()) {
+        let occurrence = &event.occurrence;
+        for path in [occurrence.path_before(), occurrence.path_after()].into_iter().flatten() {
+            let Some(&group) = path.groups().last() else { continue };
+            if let Entry::Vacant(place) = found.entry(group) {
+                place.insert(content_groups::path(tx, workspace, group).await?);
+            }
+        }
+    }
+    // What is deleted in this transaction was where it was.
+    found.retain(|_, path| !path.groups().is_empty());
+    Ok(found)
+}
+
+fn where_it_is_now(
+    occurrence: &Occurrence,
+    moved: &HashMap<ContentGroupId, GroupPath>,
+) -> Occurrence {
+    if !occurrence.is_of_piece() || moved.is_empty() {
+        return occurrence.clone();
+    }
+    occurrence.clone().relocated(|path| {
+        let now = path.groups().last().and_then(|group| moved.get(group)).cloned();
+        now.unwrap_or(path)
+    })
+}
+
+fn parameters<'e>(
+    workspace: WorkspaceId,
+    numbered: &'e Numbered<'_>,
+    now: Timestamp,
+) -> Vec<Value<'e>> {
+    let Numbered { sequence, event, occurrence } = numbered;
+    let seen = occurrence.seen_through(Window::Workspace);
+    let event_type = seen.map(EventType::as_str).expect("the workspace sees every event");
+    let path = |path: Option<&GroupPath>| path.map(|path| comma_separated(path.groups()));
+    params![
+        workspace,
+        *sequence,
+        event.id,
+        event_type,
+        now,
+        path(occurrence.path_before()),
+        path(occurrence.path_after()),
+        &event.data,
+        event.data_before.as_deref(),
+        event.custom_data_of.map(|(piece, _)| piece),
+        event.custom_data_of.map(|(_, version)| version)
+    ]
+    .to_vec()
+}
+
+/// A webhook that may watch for an event.
+struct Watcher {
+    id: String,
+    event: EventType,
+    group: Option<ContentGroupId>,
+}
+
+/// Events one after the other that the same webhooks match.
+struct Run<'e> {
+    id: EventId,
+    event_type: EventType,
+    webhook_ids: Vec<&'e Watcher>,
+    first_sequence: i64,
+    last_sequence: i64,
+}
+
+/// Keeps which webhooks match the events, as the webhooks are now.
+async fn keep_matches(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    events: &[Numbered<'_>],
+    watchers: &[Watcher],
+) -> Result<()> {
+    if watchers.is_empty() {
+        return Ok(());
+    }
+    let mut runs: Vec<Run<'_>> = Vec::new();
+    // Those that the event before could be added to.
+    let mut open = 0;
+    for Numbered { sequence, event, occurrence } in events {
+        let begin = runs.len();
+        for &event_type in occurrence.types() {
+            let sees = |watcher: &&Watcher| {
+                let group = watcher.group.as_slice();
+                let window =
+                    if group.is_empty() { Window::Workspace } else { Window::Groups(group) };
+                watcher.event == event_type && occurrence.seen_through(window) == Some(event_type)
+            };
+            let webhook_ids: Vec<&Watcher> = watchers.iter().filter(sees).collect();
+            if webhook_ids.is_empty() {
+                continue;
+            }
+            let same = runs[open..begin].iter_mut().find(|run| {
+                run.event_type == event_type
+                    && run.last_sequence == sequence - 1
+                    && run
+                        .webhook_ids
+                        .iter()
+                        .map(|one| &one.id)
+                        .eq(webhook_ids.iter().map(|one| &one.id))
+            });
+            match same {
+                Some(run) => run.last_sequence = *sequence,
+                None => runs.push(Run {
+                    id: event.id,
+                    event_type,
+                    webhook_ids,
+                    first_sequence: *sequence,
+                    last_sequence: *sequence,
+                }),
+            }
+        }
+        let still = |run: &Run<'_>| run.last_sequence == *sequence;
+        open = runs.iter().position(still).unwrap_or(runs.len());
+    }
+    let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
+    for run in &runs {
+        for (part, watchers) in (0_i64..).zip(run.webhook_ids.chunks(MATCHES_MAX)) {
+            let ids: Vec<_> = watchers.iter().map(|watcher| watcher.id.as_str()).collect();
+            let row = params![
+                run.id,
+                run.event_type.as_str(),
+                part,
+                workspace,
+                run.first_sequence,
+                run.last_sequence,
+                ids.join(",")
+            ];
+            rows.push(row.to_vec());
+        }
+    }
+    tx.execute_each(
+        "INSERT INTO event_matches (id, event_type, part, workspace_id, first_sequence,
+            last_sequence, webhook_ids)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        &rows,
+    )
+    .await
+}
+
+/// How many webhooks stand in one row.
+const MATCHES_MAX: usize = 64;
+
+/// From so many groups on, webhooks aren't looked for by group.
+const GROUPS_MAX: usize = 200;
+
+/// The webhooks that may match one of the events, in the order of their ids.
+async fn watchers(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    events: &[Numbered<'_>],
+) -> Result<Vec<Watcher>> {
+    let occurrences = || events.iter().map(|event| &event.occurrence);
+    let types: BTreeSet<&str> = occurrences()
+        .flat_map(|occurrence| occurrence.types().iter().map(|event| event.as_str()))
+        .collect();
+    let paths = occurrences().flat_map(|one| [one.path_before(), one.path_after()]).flatten();
+    let groups: BTreeSet<ContentGroupId> =
+        paths.flat_map(GroupPath::groups).take(16 * GROUPS_MAX).copied().collect();
+    let mut params = vec![Value::from(workspace)];
+    let of_types = in_list("h.event", types.iter().copied(), &mut params);
+    let on_groups = if groups.is_empty() || groups.len() > GROUPS_MAX {
+        String::new()
+    } else {
+        let listed = in_list("h.content_group_id", groups.iter().copied(), &mut params);
+        let listed = listed.trim_start_matches(" AND ");
+        format!(" AND (h.content_group_id IS NULL OR {listed})")
+    };
+    let sql = format!(
+        "SELECT h.id, h.event, h.content_group_id FROM webhooks h
+         WHERE h.workspace_id = ?1{of_types}{on_groups} ORDER BY h.id"
+    );
+    tx.query(&sql, &params, |row| {
+        Ok(Watcher {
+            id: row.text(0)?.to_owned(),
+            event: row.text(1)?.parse().map_err(Error::corrupt)?,
+            group: row.opt_parse(2)?,
+        })
+    })
+    .await
+}
+
+/// An event with what says who sees it, and as what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedEvent {
+    /// The event as the whole workspace sees it.
+    pub event: Event,
+    /// What happened, and where.
+    pub occurrence: Occurrence,
+    /// How the resource was before it moved from one group to another.
+    pub data_before: Option<String>,
+}
+
+/// How many events are read whatever their size: a page as it is by default.
+const UNSIZED_MAX: i64 = 32;
+
+/// As [`list`], with where the events happened; of many up to the one with which they have so many bytes. Says whether that
+/// may have left out some.
+pub async fn list_placed(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    after: i64,
+    limit: i64,
+    bytes: usize,
+) -> Result<(Vec<PlacedEvent>, bool)> {
+    let sized = async {
+        let sql = format!(
+            "SELECT e.sequence, CAST(octet_length(e.data) + COALESCE(octet_length(e.data_before), 0)
+                + COALESCE(octet_length({CUSTOM_DATA}), 0) AS BIGINT)
+             FROM events e WHERE e.workspace_id = ?1 AND e.sequence > ?2
+             ORDER BY e.sequence LIMIT ?3"
+        );
+        let size = |row: &Row<'_>| Ok((row.int(0)?, usize::try_from(row.int(1)?).unwrap_or(0)));
+        let sizes = tx.query(&sql, params![workspace, after, limit], size).await?;
+        let (mut last, mut read_bytes) = (after, 0);
+        for (sequence, size) in sizes {
+            if read_bytes >= bytes {
+                break;
+            }
+            (last, read_bytes) = (sequence, read_bytes + size);
+        }
+        Ok::<_, Error>((last, read_bytes >= bytes))
+    };
+    // What is left out is not even sent by the database.
+    let (last, is_much) = if limit > UNSIZED_MAX { sized.await? } else { (i64::MAX, false) };
+    if last == after {
+        return Ok((Vec::new(), false));
+    }
+    let found = tx
+        .query(
+            &format!(
+                "SELECT e.sequence, e.id, e.type, e.created_at_ms, e.data, {CUSTOM_DATA}, e.path_before, e.path_after, e.data_before FROM events e
+                 WHERE e.workspace_id = ?1 AND e.sequence > ?2 AND e.sequence <= ?4
+                 ORDER BY e.sequence LIMIT ?3"
+            ),
+            params![workspace, after, limit, last],
+            |row| {
+                let event = read(row)?;
+                let path = |column| Ok::<_, Error>(row.opt_parse_list(column)?.map(GroupPath::new));
+                let event_type = event.event_type.parse().map_err(Error::corrupt)?;
+                let occurrence = Occurrence::of(event_type, path(6)?, path(7)?);
+                Ok(PlacedEvent {
+                    event,
+                    occurrence: occurrence
+                        .ok_or_else(|| Error::corrupt("an event without its place"))?,
+                    data_before: row.opt_owned(8)?,
+                })
+            },
+        )
+        .await?;
+    Ok((found, is_much))
+}
+
+/// The numbers of the first event that is kept, if any is, and of the last one that there was.
+pub async fn bounds(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<(Option<i64>, i64)> {
+    let sql = format!(
+        "SELECT (SELECT sequence FROM events WHERE workspace_id = ?1 ORDER BY sequence LIMIT 1), {LAST}
+         FROM workspace_sequences s WHERE s.workspace_id = ?1"
+    );
+    tx.get(&sql, params![workspace], |row| Ok((row.opt_int(0)?, row.int(1)?))).await
+}
+
+/// Forgets events of before `before`, at most so many, but for the last one; says how many.
+pub async fn forget(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    before: Timestamp,
+    limit: i64,
+) -> Result<u64> {
+    // In the order of their numbers, so that there is never a gap between those that are kept.
+    tx.execute(
+        "DELETE FROM events WHERE workspace_id = ?1 AND sequence < (
+            SELECT COALESCE(
+                (SELECT sequence FROM (SELECT sequence, created_at_ms FROM events
+                    WHERE workspace_id = ?1 ORDER BY sequence LIMIT ?3) AS first
+                 WHERE created_at_ms >= ?2 ORDER BY sequence LIMIT 1),
+                (SELECT MAX(sequence) + 1 FROM (SELECT sequence FROM events
+                    WHERE workspace_id = ?1 ORDER BY sequence LIMIT ?3) AS slice),
+                0))
+            AND sequence < (SELECT MAX(sequence) FROM events WHERE workspace_id = ?1)",
+        params![workspace, before, limit],
+    )
+    .await
+}
+
+fn read(row: &Row<'_>) -> Result<Event> {
+    Ok(Event {
+        sequence: row.int(0)?,
+        id: row.parse(1)?,
+        event_type: row.text(2)?.to_owned(),
+        created_at: row.time(3)?,
+        data: with_custom_data(row.text(4)?, row.opt_text(5)?),
+    })
+}
+
+/// The custom data that `data` of the event `e` leaves out.
+pub(crate) const CUSTOM_DATA: &str = "(SELECT x.custom_data FROM content_piece_custom_data x
+    JOIN content_pieces p ON p.workspace_id = x.workspace_id AND p.id = x.content_piece_id
+    WHERE x.workspace_id = e.workspace_id AND x.content_piece_id = e.custom_data_of
+        AND p.version = e.custom_data_version)";
+
+/// Fills in the custom data that an event's data leaves out.
+///
+/// In JSON text a member's name in unescaped quotes is part of no string, so that the first one is
+/// the member itself.
+pub(crate) fn with_custom_data(data: &str, custom_data: Option<&str>) -> String {
+    let Some(custom_data) = custom_data else { return data.to_owned() };
+    let value = serde_json::Value::from(custom_data);
+    data.replacen("\"customData\":null", &format!("\"customData\":{value}"), 1)
+}
+
+/// Lists the events after the one with number `after`, the oldest first.
+pub async fn list(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<Event>> {
+    tx.query(
+        &format!(
+            "SELECT e.sequence, e.id, e.type, e.created_at_ms, e.data, {CUSTOM_DATA} FROM events e WHERE e.workspace_id = ?1 AND e.sequence > ?2
+             ORDER BY e.sequence LIMIT ?3"
+        ),
+        params![workspace, after, limit],
+        read,
+    )
+    .await
+}

@@ -1,0 +1,90 @@
+//! The first answers to requests that carried a key of their own, kept in the transactions of the
+//! changes that they made.
+
+use galley_domain::{Timestamp, TokenId, WorkspaceId};
+
+use crate::engine::error::Result;
+use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::value::params;
+
+/// What was kept of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// A fingerprint of what was asked for.
+    pub request_hash: Vec<u8>,
+    /// What was answered, if it can be told again.
+    pub answer: Option<String>,
+}
+
+/// Takes a key for this transaction's request, unless it was used after `since`.
+///
+/// On PostgreSQL this waits for another transaction that takes the same key at the same time.
+pub async fn claim(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    token: TokenId,
+    key: &str,
+    request_hash: &[u8; 32],
+    now: Timestamp,
+    since: Timestamp,
+) -> Result<bool> {
+    tx.execute(
+        "DELETE FROM idempotency_keys
+         WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3 AND created_at_ms <= ?4",
+        params![workspace, token, key, since],
+    )
+    .await?;
+    let inserted = tx
+        .execute(
+            "INSERT INTO idempotency_keys (workspace_id, token_id, key, request_hash,
+                created_at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+            params![workspace, token, key, request_hash.as_slice(), now],
+        )
+        .await?;
+    Ok(inserted > 0)
+}
+
+/// What was kept of the request that took the key.
+pub async fn find(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    token: TokenId,
+    key: &str,
+) -> Result<Option<Kept>> {
+    tx.find(
+        "SELECT request_hash, answer FROM idempotency_keys
+         WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3",
+        params![workspace, token, key],
+        |row| Ok(Kept { request_hash: row.bytes(0)?, answer: row.opt_owned(1)? }),
+    )
+    .await
+}
+
+/// Keeps what is answered to the request that took the key.
+pub async fn answer(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    token: TokenId,
+    key: &str,
+    answer: &str,
+) -> Result<()> {
+    tx.execute(
+        "UPDATE idempotency_keys SET answer = ?4
+         WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3",
+        params![workspace, token, key, answer],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Forgets up to `limit` keys of before `before`; says how many.
+pub async fn forget(tx: &WriteTx<'_>, before: Timestamp, limit: i64) -> Result<u64> {
+    tx.execute(
+        "DELETE FROM idempotency_keys WHERE (workspace_id, token_id, key) IN (
+            SELECT workspace_id, token_id, key FROM idempotency_keys
+            WHERE created_at_ms <= ?1 ORDER BY created_at_ms LIMIT ?2)",
+        params![before, limit],
+    )
+    .await
+}

@@ -1,0 +1,89 @@
+//! The sources that pieces were imported from, as hashes: by them an import tells what has changed since
+//! the one before.
+
+use galley_domain::import_source::{ImportSource, SourceHash};
+use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
+
+use crate::engine::error::Result;
+use crate::engine::sql_list::in_list;
+use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::value::{Value, params};
+
+/// The source of a piece, or of a piece in a variant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceOf {
+    /// The piece.
+    pub piece: ContentPieceId,
+    /// The variant; `None` for the piece itself.
+    pub variant: Option<VariantId>,
+    /// Its source.
+    pub source: ImportSource,
+}
+
+/// Lists the sources of some pieces, by piece and variant.
+pub async fn list(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    pieces: &[ContentPieceId],
+) -> Result<Vec<SourceOf>> {
+    if pieces.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut params = vec![Value::from(workspace)];
+    let listed = in_list("s.content_piece_id", pieces.iter().copied(), &mut params);
+    let sql = format!(
+        "SELECT s.content_piece_id, '' AS variant_id, s.source_hash, s.imported_hash
+         FROM content_piece_sources s WHERE s.workspace_id = ?1{listed}
+         UNION ALL
+         SELECT s.content_piece_id, s.variant_id, s.source_hash, s.imported_hash
+         FROM content_piece_variant_sources s WHERE s.workspace_id = ?1{listed}
+         ORDER BY content_piece_id, variant_id"
+    );
+    tx.query(&sql, &params, |row| {
+        // Both engines sort an empty text first.
+        let variant = match row.text(1)? {
+            "" => None,
+            _ => Some(row.parse(1)?),
+        };
+        Ok(SourceOf {
+            piece: row.parse(0)?,
+            variant,
+            source: ImportSource {
+                source_hash: SourceHash::from_stored(row.text(2)?),
+                imported_hash: SourceHash::from_stored(row.text(3)?),
+            },
+        })
+    })
+    .await
+}
+
+/// Keeps the source of a piece, or of a piece in a variant, in place of the one before.
+pub async fn save(tx: &WriteTx<'_>, workspace: WorkspaceId, of: &SourceOf) -> Result<()> {
+    let ImportSource { source_hash, imported_hash } = &of.source;
+    let (source, imported) = (source_hash.as_str(), imported_hash.as_str());
+    match of.variant {
+        None => {
+            tx.execute(
+                "INSERT INTO content_piece_sources
+                    (workspace_id, content_piece_id, source_hash, imported_hash)
+                 VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (workspace_id, content_piece_id) DO UPDATE
+                    SET source_hash = excluded.source_hash, imported_hash = excluded.imported_hash",
+                params![workspace, of.piece, source, imported],
+            )
+            .await?;
+        }
+        Some(variant) => {
+            tx.execute(
+                "INSERT INTO content_piece_variant_sources
+                    (workspace_id, content_piece_id, variant_id, source_hash, imported_hash)
+                 VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT (workspace_id, content_piece_id, variant_id) DO UPDATE
+                    SET source_hash = excluded.source_hash, imported_hash = excluded.imported_hash",
+                params![workspace, of.piece, variant, source, imported],
+            )
+            .await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! The codes of invites. Their text is not kept, only its SHA-256.
+
+use galley_domain::{RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
+
+use crate::engine::error::Result;
+use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::value::params;
+
+/// An invite, as its code's hash leads to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Invite {
+    /// Where to.
+    pub workspace: WorkspaceId,
+    /// The member whom it is for.
+    pub member: WorkspaceMemberId,
+    /// Who invites; unknown of invites that were made before this was kept.
+    pub inviter: Option<UserId>,
+    /// Until when the code works.
+    pub expires_at: Timestamp,
+    /// When it was used, or became void.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// Keeps a new invite by its code's hash.
+pub async fn insert(
+    tx: &WriteTx<'_>,
+    hash: &[u8; 32],
+    invite: &Invite,
+    now: Timestamp,
+) -> Result<()> {
+    tx.execute(
+        "INSERT INTO invites (code_hash, workspace_id, member_id, inviter_id, created_at_ms,
+            expires_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            hash.as_slice(),
+            invite.workspace,
+            invite.member,
+            invite.inviter,
+            now,
+            invite.expires_at
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Finds the invite whose code has this hash, in whichever workspace: the code is all that who was invited
+/// has.
+pub async fn find(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Invite>> {
+    tx.find(
+        "SELECT workspace_id, member_id, inviter_id, expires_at_ms, ended_at_ms FROM invites
+         WHERE code_hash = ?1",
+        params![hash.as_slice()],
+        |row| {
+            Ok(Invite {
+                workspace: row.parse(0)?,
+                member: row.parse(1)?,
+                inviter: row.opt_parse(2)?,
+                expires_at: row.time(3)?,
+                ended_at: row.opt_time(4)?,
+            })
+        },
+    )
+    .await
+}
+
+/// Whether the member has a code that still works.
+pub async fn is_open(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    member: WorkspaceMemberId,
+    now: Timestamp,
+) -> Result<bool> {
+    tx.exists(
+        "SELECT 1 FROM invites WHERE workspace_id = ?1 AND member_id = ?2 AND expires_at_ms > ?3
+            AND ended_at_ms IS NULL LIMIT 1",
+        params![workspace, member, now],
+    )
+    .await
+}
+
+/// The members to be whom somebody has invited since `since`, and who have not accepted.
+pub async fn list_open_of(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    inviter: UserId,
+    since: Timestamp,
+) -> Result<Vec<WorkspaceMemberId>> {
+    tx.query(
+        "SELECT member_id FROM invites WHERE workspace_id = ?1 AND created_at_ms > ?2
+            AND inviter_id = ?3 AND ended_at_ms IS NULL ORDER BY created_at_ms",
+        params![workspace, since, inviter],
+        |row| row.parse(0),
+    )
+    .await
+}
+
+/// The members to be whom those with a role have invited since `since`, and who have not accepted.
+pub async fn list_open_of_role(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    role: RoleId,
+    since: Timestamp,
+) -> Result<Vec<WorkspaceMemberId>> {
+    tx.query(
+        "SELECT i.member_id FROM invites i
+            JOIN workspace_members m ON m.workspace_id = ?1 AND m.user_id = i.inviter_id
+         WHERE i.workspace_id = ?1 AND i.created_at_ms > ?2 AND i.ended_at_ms IS NULL
+            AND m.role_id = ?3 ORDER BY i.created_at_ms",
+        params![workspace, since, role],
+        |row| row.parse(0),
+    )
+    .await
+}
+
+/// Makes all of a member's codes void.
+pub async fn end(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    member: WorkspaceMemberId,
+    now: Timestamp,
+) -> Result<()> {
+    tx.execute(
+        "UPDATE invites SET ended_at_ms = ?3
+         WHERE workspace_id = ?1 AND member_id = ?2 AND ended_at_ms IS NULL",
+        params![workspace, member, now],
+    )
+    .await?;
+    Ok(())
+}
+
+/// When the workspace's `nth` latest invite since `since` was made, if there were so many.
+pub async fn nth_latest(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    since: Timestamp,
+    nth: i64,
+) -> Result<Option<Timestamp>> {
+    tx.find(
+        "SELECT created_at_ms FROM invites WHERE workspace_id = ?1 AND created_at_ms > ?2
+         ORDER BY created_at_ms DESC LIMIT 1 OFFSET ?3",
+        params![workspace, since, nth - 1],
+        |row| row.time(0),
+    )
+    .await
+}

@@ -1,0 +1,287 @@
+//! Members of a workspace, and invites that are not accepted yet.
+//!
+//! Whoever changes who is a member, or with which role, locks the workspace first
+//! ([`crate::tables::workspaces::lock`]).
+
+use galley_domain::people::EmailAddress;
+use galley_domain::role::Role;
+use galley_domain::workspace::Workspace;
+use galley_domain::{RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
+
+use crate::engine::error::Result;
+use crate::engine::row::Row;
+use crate::engine::sql_list::in_list_or_all;
+use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::value::{Value, params};
+use crate::tables::roles;
+use crate::tables::users::{self, User};
+use crate::tables::workspaces;
+
+/// A member, or somebody who is invited to be one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Which member.
+    pub id: WorkspaceMemberId,
+    /// The user, if the invite is accepted.
+    pub user: Option<User>,
+    /// The role.
+    pub role: RoleId,
+    /// The address that an invite went to.
+    pub invited_email: Option<String>,
+    /// The name that an invite gave.
+    pub invited_name: Option<String>,
+    /// Raised by every change.
+    pub version: i64,
+}
+
+/// A member as a piece shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberProfile {
+    /// Which member.
+    pub id: WorkspaceMemberId,
+    /// The user, if the invite is accepted.
+    pub user: Option<User>,
+}
+
+/// A user's membership in a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Membership {
+    /// Which member.
+    pub id: WorkspaceMemberId,
+    /// The workspace.
+    pub workspace: Workspace,
+    /// The role.
+    pub role: Role,
+}
+
+const COLUMNS: &str = "m.id, m.role_id, m.invited_email, m.invited_name, m.version";
+
+/// Where a user's columns start after those.
+const USER: usize = 5;
+
+fn read(row: &Row<'_>) -> Result<Member> {
+    Ok(Member {
+        id: row.parse(0)?,
+        role: row.parse(1)?,
+        invited_email: row.opt_owned(2)?,
+        invited_name: row.opt_owned(3)?,
+        version: row.int(4)?,
+        user: users::read(row, USER)?,
+    })
+}
+
+fn select(condition: &str) -> String {
+    format!(
+        "SELECT {COLUMNS}, {} FROM workspace_members m LEFT JOIN users u ON u.id = m.user_id
+         WHERE m.workspace_id = ?1 AND {condition}",
+        users::COLUMNS
+    )
+}
+
+/// Keeps a new member.
+pub async fn insert(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    member: &Member,
+    now: Timestamp,
+) -> Result<()> {
+    tx.execute(
+        "INSERT INTO workspace_members (workspace_id, id, user_id, role_id, invited_email,
+            invited_email_key, invited_name, version, created_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            workspace,
+            member.id,
+            member.user.as_ref().map(|user| user.id),
+            member.role,
+            member.invited_email.as_deref(),
+            member.invited_email.as_deref().map(|email| EmailAddress::from_stored(email).key()),
+            member.invited_name.as_deref(),
+            member.version,
+            now
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Keeps a changed role, name and version.
+pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, member: &Member) -> Result<()> {
+    tx.execute(
+        "UPDATE workspace_members SET role_id = ?3, invited_email = ?4, invited_name = ?5,
+            version = ?6
+         WHERE workspace_id = ?1 AND id = ?2",
+        params![
+            workspace,
+            member.id,
+            member.role,
+            member.invited_email.as_deref(),
+            member.invited_name.as_deref(),
+            member.version
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Makes a user of somebody who was invited.
+pub async fn join(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: WorkspaceMemberId,
+    user: UserId,
+    version: i64,
+) -> Result<()> {
+    tx.execute(
+        "UPDATE workspace_members SET user_id = ?3, version = ?4
+         WHERE workspace_id = ?1 AND id = ?2",
+        params![workspace, id, user, version],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Deletes a member whom no piece lists any more.
+pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WorkspaceMemberId) -> Result<()> {
+    let sql = "DELETE FROM workspace_members WHERE workspace_id = ?1 AND id = ?2";
+    tx.execute(sql, params![workspace, id]).await?;
+    Ok(())
+}
+
+/// Finds a member.
+pub async fn find(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: WorkspaceMemberId,
+) -> Result<Option<Member>> {
+    tx.find(&select("m.id = ?2"), params![workspace, id], read).await
+}
+
+/// Finds the member who is this user.
+pub async fn find_by_user(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    user: UserId,
+) -> Result<Option<Member>> {
+    tx.find(&select("m.user_id = ?2"), params![workspace, user], read).await
+}
+
+/// Finds the invite to this address that is not accepted yet.
+pub async fn find_pending(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    email: &EmailAddress,
+) -> Result<Option<Member>> {
+    let sql = select("m.invited_email_key = ?2 AND m.user_id IS NULL");
+    tx.find(&sql, params![workspace, email.key()], read).await
+}
+
+/// Lists members in the order in which they were made, after `after` if given.
+pub async fn list(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    after: Option<&str>,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<Member>> {
+    let sql = select("m.id > ?2 ORDER BY m.id LIMIT ?3 OFFSET ?4");
+    tx.query(&sql, params![workspace, after.unwrap_or_default(), limit, offset], read).await
+}
+
+/// Lists a user's memberships in all workspaces, by workspace, after the workspace `after` if
+/// given.
+pub async fn of_user(
+    tx: &Tx<'_>,
+    user: UserId,
+    after: Option<&str>,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<Membership>> {
+    let sql = format!(
+        "SELECT m.id, {}, {} FROM workspace_members m
+         JOIN workspaces w ON w.id = m.workspace_id
+         JOIN roles r ON r.workspace_id = m.workspace_id AND r.id = m.role_id
+         WHERE m.user_id = ?1 AND m.workspace_id > ?2
+         ORDER BY m.workspace_id LIMIT ?3 OFFSET ?4",
+        workspaces::COLUMNS,
+        roles::COLUMNS
+    );
+    tx.query(&sql, params![user, after.unwrap_or_default(), limit, offset], |row| {
+        Ok(Membership {
+            id: row.parse(0)?,
+            workspace: workspaces::read(row, 1)?,
+            role: roles::read(row, 11)?,
+        })
+    })
+    .await
+}
+
+/// Those of `ids` that are members of the workspace, in no particular order, and perhaps others.
+pub async fn profiles(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    ids: &[WorkspaceMemberId],
+) -> Result<Vec<MemberProfile>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut params = vec![Value::from(workspace)];
+    let filter = in_list_or_all("m.id", ids.iter().copied(), &mut params);
+    let sql = format!(
+        "SELECT m.id, {} FROM workspace_members m LEFT JOIN users u ON u.id = m.user_id
+         WHERE m.workspace_id = ?1{filter}",
+        users::COLUMNS
+    );
+    tx.query(&sql, &params, |row| {
+        Ok(MemberProfile { id: row.parse(0)?, user: users::read(row, 1)? })
+    })
+    .await
+}
+
+/// The oldest Admin of a workspace, for whom the operator makes tokens when nobody else is named.
+pub async fn find_first_admin(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+) -> Result<Option<(WorkspaceMemberId, UserId)>> {
+    tx.find(
+        "SELECT m.id, m.user_id FROM workspace_members m
+         JOIN roles r ON r.workspace_id = m.workspace_id AND r.id = m.role_id
+         WHERE m.workspace_id = ?1 AND m.user_id IS NOT NULL AND r.base_type = 'admin'
+         ORDER BY m.id LIMIT 1",
+        params![workspace],
+        |row| Ok((row.parse(0)?, row.parse(1)?)),
+    )
+    .await
+}
+
+/// The Admins of a workspace and their addresses; of very many, some.
+pub async fn list_admin_addresses(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+) -> Result<Vec<(WorkspaceMemberId, String)>> {
+    tx.query(
+        "SELECT m.id, u.email FROM roles r
+         JOIN workspace_members m ON m.workspace_id = r.workspace_id AND m.role_id = r.id
+         JOIN users u ON u.id = m.user_id
+         WHERE r.workspace_id = ?1 AND r.base_type = 'admin' LIMIT 1000",
+        params![workspace],
+        |row| Ok((row.parse(0)?, row.text(1)?.to_owned())),
+    )
+    .await
+}
+
+/// Whether somebody else than `id` is an Admin, and not only invited to be one.
+pub async fn has_other_admin(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: WorkspaceMemberId,
+) -> Result<bool> {
+    tx.exists(
+        "SELECT 1 FROM roles r
+         JOIN workspace_members m ON m.workspace_id = r.workspace_id AND m.role_id = r.id
+         WHERE r.workspace_id = ?1 AND r.base_type = 'admin' AND m.user_id IS NOT NULL
+            AND m.id <> ?2 LIMIT 1",
+        params![workspace, id],
+    )
+    .await
+}

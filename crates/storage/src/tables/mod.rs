@@ -1,0 +1,23 @@
+//! The SQL of each resource: plain functions over a transaction, the workspace first.
+
+pub mod content_groups;
+pub mod content_piece_list;
+pub mod content_piece_variants;
+pub mod content_pieces;
+pub mod events;
+pub mod idempotency;
+pub mod import_sources;
+pub mod installation;
+pub mod invites;
+pub mod mails;
+pub mod members;
+pub mod order_spread_rows;
+pub mod ordering;
+pub mod roles;
+pub mod tags;
+pub mod tokens;
+pub mod users;
+pub mod variants;
+pub(crate) mod webhook_queue_rows;
+pub mod webhooks;
+pub mod workspaces;

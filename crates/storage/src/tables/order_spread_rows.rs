@@ -1,0 +1,24 @@
+//! Rows of long order keys, which are waiting to be spread out.
+
+use galley_domain::{OrderKey, WorkspaceId};
+
+use crate::engine::error::Result;
+use crate::engine::transaction::WriteTx;
+use crate::engine::value::params;
+
+/// Longer keys are spread out in the background, in bytes.
+const SPREAD_FROM: usize = 64;
+
+/// Notes a long key, so that the pieces around it are spread out.
+pub async fn note_if_long(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    order: &OrderKey,
+) -> Result<()> {
+    if order.as_str().len() <= SPREAD_FROM {
+        return Ok(());
+    }
+    let sql = "INSERT INTO order_spreads (workspace_id, around) VALUES (?1, ?2)
+        ON CONFLICT (workspace_id) DO UPDATE SET next_around = excluded.around";
+    tx.execute(sql, params![workspace, order]).await.map(drop)
+}

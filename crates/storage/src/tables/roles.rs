@@ -1,0 +1,105 @@
+//! Roles: named sets of permissions.
+
+use galley_domain::role::{BaseType, Role, RoleName};
+use galley_domain::text::ShortText;
+use galley_domain::{RoleId, Timestamp, WorkspaceId};
+
+use crate::engine::error::Result;
+use crate::engine::row::Row;
+use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::value::params;
+
+/// The columns of a role that [`read`] reads, of the table `r`.
+pub(crate) const COLUMNS: &str =
+    "r.id, r.name, r.description, r.permissions, r.base_type, r.version";
+
+/// Reads a role whose columns start at `first`.
+pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<Role> {
+    Ok(Role {
+        id: row.parse(first)?,
+        name: RoleName::from_stored(row.text(first + 1)?),
+        description: row.opt_owned(first + 2)?.map(ShortText::from_stored),
+        permissions: row.parse(first + 3)?,
+        base_type: row.opt_parse(first + 4)?,
+        version: row.int(first + 5)?,
+    })
+}
+
+/// Finds a role.
+pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: RoleId) -> Result<Option<Role>> {
+    let sql = format!("SELECT {COLUMNS} FROM roles r WHERE r.workspace_id = ?1 AND r.id = ?2");
+    tx.find(&sql, params![workspace, id], |row| read(row, 0)).await
+}
+
+/// Lists roles in the order in which they were made, after `after` if given.
+pub async fn list(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    after: Option<&str>,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<Role>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM roles r WHERE r.workspace_id = ?1 AND r.id > ?2
+         ORDER BY r.id LIMIT ?3 OFFSET ?4"
+    );
+    let params = params![workspace, after.unwrap_or_default(), limit, offset];
+    tx.query(&sql, params, |row| read(row, 0)).await
+}
+
+/// Keeps a new role.
+pub async fn insert(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    role: &Role,
+    now: Timestamp,
+) -> Result<()> {
+    tx.execute(
+        "INSERT INTO roles (workspace_id, id, name, description, permissions, base_type, version,
+            created_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            workspace,
+            role.id,
+            role.name.as_str(),
+            role.description.as_ref().map(ShortText::as_str),
+            role.permissions,
+            role.base_type.map(BaseType::as_str),
+            role.version,
+            now
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Keeps a changed role.
+pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, role: &Role) -> Result<()> {
+    tx.execute(
+        "UPDATE roles SET name = ?3, description = ?4, permissions = ?5, version = ?6
+         WHERE workspace_id = ?1 AND id = ?2",
+        params![
+            workspace,
+            role.id,
+            role.name.as_str(),
+            role.description.as_ref().map(ShortText::as_str),
+            role.permissions,
+            role.version
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Whether a member or an invite has the role.
+pub async fn is_in_use(tx: &Tx<'_>, workspace: WorkspaceId, id: RoleId) -> Result<bool> {
+    let sql = "SELECT 1 FROM workspace_members WHERE workspace_id = ?1 AND role_id = ?2 LIMIT 1";
+    tx.exists(sql, params![workspace, id]).await
+}
+
+/// Deletes a role that is not in use.
+pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: RoleId) -> Result<()> {
+    let sql = "DELETE FROM roles WHERE workspace_id = ?1 AND id = ?2";
+    tx.execute(sql, params![workspace, id]).await?;
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Tags.
+
+use galley_domain::tag::{Tag, TagLabel};
+use galley_domain::{TagId, Timestamp, WorkspaceId};
+
+use crate::engine::error::{Error, Result};
+use crate::engine::row::Row;
+use crate::engine::sql_list::in_list_or_all;
+use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::value::{Value, params};
+use crate::tables::content_pieces;
+
+fn read(row: &Row<'_>) -> Result<Tag> {
+    Ok(Tag {
+        id: row.parse(0)?,
+        label: TagLabel::from_stored(row.text(1)?),
+        color: row.text(2)?.parse().map_err(Error::corrupt)?,
+        version: row.int(3)?,
+    })
+}
+
+/// Finds a tag.
+pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: TagId) -> Result<Option<Tag>> {
+    let sql = "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND id = ?2";
+    tx.find(sql, params![workspace, id], read).await
+}
+
+/// Finds a tag to change it: nobody else does until this transaction ends.
+pub async fn find_to_change(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: TagId,
+) -> Result<Option<Tag>> {
+    let sql = format!(
+        "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND id = ?2{}",
+        tx.for_update()
+    );
+    tx.find(&sql, params![workspace, id], read).await
+}
+
+/// Those of `ids` that are tags of the workspace, in no particular order, and perhaps others.
+pub async fn find_all(tx: &Tx<'_>, workspace: WorkspaceId, ids: &[TagId]) -> Result<Vec<Tag>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut params = vec![Value::from(workspace)];
+    let filter = in_list_or_all("id", ids.iter().copied(), &mut params);
+    let sql = format!("SELECT id, label, color, version FROM tags WHERE workspace_id = ?1{filter}");
+    tx.query(&sql, &params, read).await
+}
+
+/// Lists tags in the order in which they were made, after `after` if given.
+pub async fn list(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    after: Option<&str>,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<Tag>> {
+    tx.query(
+        "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND id > ?2
+         ORDER BY id LIMIT ?3 OFFSET ?4",
+        params![workspace, after.unwrap_or_default(), limit, offset],
+        read,
+    )
+    .await
+}
+
+/// Finds the oldest tag with this label.
+pub async fn find_by_label(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    label: &TagLabel,
+) -> Result<Option<Tag>> {
+    tx.find(
+        "SELECT id, label, color, version FROM tags WHERE workspace_id = ?1 AND label = ?2
+         ORDER BY id LIMIT 1",
+        params![workspace, label.as_str()],
+        read,
+    )
+    .await
+}
+
+/// Keeps a new tag.
+pub async fn insert(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    tag: &Tag,
+    now: Timestamp,
+) -> Result<()> {
+    tx.execute(
+        "INSERT INTO tags (workspace_id, id, label, color, version, created_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![workspace, tag.id, tag.label.as_str(), tag.color.as_str(), tag.version, now],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Keeps a changed tag.
+pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, tag: &Tag) -> Result<()> {
+    tx.execute(
+        "UPDATE tags SET label = ?3, color = ?4, version = ?5 WHERE workspace_id = ?1 AND id = ?2",
+        params![workspace, tag.id, tag.label.as_str(), tag.color.as_str(), tag.version],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Deletes a tag and takes it off every piece, and every variant of one; says whether there was one.
+pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TagId) -> Result<bool> {
+    content_pieces::remove_tag(tx, workspace, id).await?;
+    let sql = "DELETE FROM tags WHERE workspace_id = ?1 AND id = ?2";
+    Ok(tx.execute(sql, params![workspace, id]).await? > 0)
+}

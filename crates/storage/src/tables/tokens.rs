@@ -1,0 +1,303 @@
+//! Access tokens. Their text is not kept, only its SHA-256.
+
+use galley_domain::access_token::{ExtensionName, TokenName};
+use galley_domain::role::BaseType;
+use galley_domain::text::ShortText;
+use galley_domain::{
+    ContentGroupId, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId, WorkspaceMemberId,
+};
+
+use crate::engine::change_tracking::Generation;
+use crate::engine::error::Result;
+use crate::engine::row::Row;
+use crate::engine::sql_list::comma_separated;
+use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::value::params;
+
+/// What a token says about a request that carries it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Authentication {
+    /// The token.
+    pub token: TokenId,
+    /// The workspace that it is for.
+    pub workspace: WorkspaceId,
+    /// Whose it is.
+    pub user: UserId,
+    /// That user's membership.
+    pub member: WorkspaceMemberId,
+    /// What that member's role is at its base.
+    pub base_type: Option<BaseType>,
+    /// What the role allows.
+    pub role_permissions: PermissionSet,
+    /// What both the token and its user's role allow.
+    pub permissions: PermissionSet,
+    /// The groups to whose subtrees its view of content is limited.
+    pub content_groups: Option<Vec<ContentGroupId>>,
+    /// The extension that it belongs to.
+    pub extension: Option<String>,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+    /// When it was last used, by the record.
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl Authentication {
+    /// Whether it may all that its user may, and sees all.
+    pub fn is_unlimited(&self) -> bool {
+        self.permissions == self.role_permissions
+            && self.content_groups.is_none()
+            && self.extension.is_none()
+    }
+}
+
+/// A token, its text aside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// Which one.
+    pub id: TokenId,
+    /// Whose it is.
+    pub user: UserId,
+    /// What people call it.
+    pub name: TokenName,
+    /// One sentence for people.
+    pub description: Option<ShortText>,
+    /// What it allows at the most; its user's role bounds that.
+    pub permissions: PermissionSet,
+    /// The groups to whose subtrees its view of content is limited.
+    pub content_groups: Option<Vec<ContentGroupId>>,
+    /// The extension that it belongs to.
+    pub extension: Option<ExtensionName>,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<Timestamp>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Raised by every change.
+    pub version: i64,
+}
+
+/// A token as the operator lists it.
+#[derive(Debug, Clone)]
+pub struct TokenSummary {
+    /// The token.
+    pub token: Token,
+    /// Its user's short name.
+    pub username: String,
+}
+
+const COLUMNS: &str = "t.id, t.user_id, t.name, t.description, t.permissions, \
+    t.content_group_ids, t.extension, t.expires_at_ms, t.last_used_at_ms, t.created_at_ms, \
+    t.version";
+
+fn read(row: &Row<'_>) -> Result<Token> {
+    Ok(Token {
+        id: row.parse(0)?,
+        user: row.parse(1)?,
+        name: TokenName::from_stored(row.text(2)?),
+        description: row.opt_owned(3)?.map(ShortText::from_stored),
+        permissions: row.parse(4)?,
+        content_groups: row.opt_parse_list(5)?,
+        extension: row.opt_owned(6)?.map(ExtensionName::from_stored),
+        expires_at: row.opt_time(7)?,
+        last_used_at: row.opt_time(8)?,
+        created_at: row.time(9)?,
+        version: row.int(10)?,
+    })
+}
+
+const AUTHENTICATION: &str = "t.id, t.workspace_id, t.user_id, m.id, r.base_type, r.permissions, \
+    t.permissions, t.content_group_ids, t.extension, t.expires_at_ms, t.last_used_at_ms";
+
+const OF_TOKEN: &str = "FROM tokens t
+    JOIN workspace_members m ON m.workspace_id = t.workspace_id AND m.user_id = t.user_id
+    JOIN roles r ON r.workspace_id = m.workspace_id AND r.id = m.role_id";
+
+fn read_authentication(row: &Row<'_>) -> Result<Authentication> {
+    let role_permissions: PermissionSet = row.parse(5)?;
+    Ok(Authentication {
+        token: row.parse(0)?,
+        workspace: row.parse(1)?,
+        user: row.parse(2)?,
+        member: row.parse(3)?,
+        base_type: row.opt_parse(4)?,
+        role_permissions,
+        permissions: role_permissions.meet(row.parse(6)?),
+        content_groups: row.opt_parse_list(7)?,
+        extension: row.opt_owned(8)?,
+        expires_at: row.opt_time(9)?,
+        last_used_at: row.opt_time(10)?,
+    })
+}
+
+/// Finds the token with this hash, whose user is still a member, whether or not it has expired.
+pub async fn find_by_hash(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Authentication>> {
+    let sql = format!("SELECT {AUTHENTICATION} {OF_TOKEN} WHERE t.hash = ?1");
+    tx.find(&sql, params![hash.as_slice()], read_authentication).await
+}
+
+/// When the database's server started: another one than before has it at another time.
+const SERVER: &str = "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint";
+
+/// The same, with the generation of its workspace: what is read after this is no older than that.
+pub async fn find_by_hash_with_generation(
+    tx: &Tx<'_>,
+    hash: &[u8; 32],
+) -> Result<Option<(Authentication, Generation)>> {
+    let server = if tx.has_other_writers() { SERVER } else { "0" };
+    let sql = format!(
+        "SELECT {AUTHENTICATION}, {server}, s.generation,
+            (SELECT e.id FROM events e WHERE e.workspace_id = t.workspace_id
+                ORDER BY e.sequence DESC LIMIT 1)
+         {OF_TOKEN}
+         JOIN workspace_sequences s ON s.workspace_id = t.workspace_id
+         WHERE t.hash = ?1"
+    );
+    let read = |row: &Row<'_>| {
+        let generation = Generation::of(row.int(11)?, row.int(12)?, row.opt_parse(13)?);
+        Ok((read_authentication(row)?, generation))
+    };
+    tx.find(&sql, params![hash.as_slice()], read).await
+}
+
+/// What a token says by now about a request that carries it, if its user is still a member.
+pub async fn find_authentication(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: TokenId,
+) -> Result<Option<Authentication>> {
+    let sql = format!("SELECT {AUTHENTICATION} {OF_TOKEN} WHERE t.workspace_id = ?1 AND t.id = ?2");
+    tx.find(&sql, params![workspace, id], read_authentication).await
+}
+
+/// Finds a token.
+pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: TokenId) -> Result<Option<Token>> {
+    let sql = format!("SELECT {COLUMNS} FROM tokens t WHERE t.workspace_id = ?1 AND t.id = ?2");
+    tx.find(&sql, params![workspace, id], read).await
+}
+
+/// Lists the tokens of a user, or of everybody, in the order in which they were made, after
+/// `after` if given.
+pub async fn list(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    user: Option<UserId>,
+    after: Option<&str>,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<Token>> {
+    let after = after.unwrap_or_default();
+    match user {
+        Some(user) => {
+            let sql = format!(
+                "SELECT {COLUMNS} FROM tokens t
+                 WHERE t.workspace_id = ?1 AND t.user_id = ?2 AND t.id > ?3
+                 ORDER BY t.id LIMIT ?4 OFFSET ?5"
+            );
+            tx.query(&sql, params![workspace, user, after, limit, offset], read).await
+        }
+        None => {
+            let sql = format!(
+                "SELECT {COLUMNS} FROM tokens t WHERE t.workspace_id = ?1 AND t.id > ?2
+                 ORDER BY t.id LIMIT ?3 OFFSET ?4"
+            );
+            tx.query(&sql, params![workspace, after, limit, offset], read).await
+        }
+    }
+}
+
+/// Keeps a new token, by the SHA-256 of its text.
+pub async fn insert(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    token: &Token,
+    hash: &[u8; 32],
+) -> Result<()> {
+    tx.execute(
+        "INSERT INTO tokens (workspace_id, id, user_id, hash, name, description, permissions,
+            content_group_ids, extension, expires_at_ms, created_at_ms, version)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        params![
+            workspace,
+            token.id,
+            token.user,
+            hash.as_slice(),
+            token.name.as_str(),
+            token.description.as_ref().map(ShortText::as_str),
+            token.permissions,
+            token.content_groups.as_deref().map(comma_separated),
+            token.extension.as_ref().map(ExtensionName::as_str),
+            token.expires_at,
+            token.created_at,
+            token.version
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Keeps a changed token.
+pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, token: &Token) -> Result<()> {
+    tx.execute(
+        "UPDATE tokens SET name = ?3, description = ?4, permissions = ?5, content_group_ids = ?6,
+            extension = ?7, expires_at_ms = ?8, version = ?9
+         WHERE workspace_id = ?1 AND id = ?2",
+        params![
+            workspace,
+            token.id,
+            token.name.as_str(),
+            token.description.as_ref().map(ShortText::as_str),
+            token.permissions,
+            token.content_groups.as_deref().map(comma_separated),
+            token.extension.as_ref().map(ExtensionName::as_str),
+            token.expires_at,
+            token.version
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Notes that a token was used, unless a later use is noted.
+pub async fn touch(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: TokenId,
+    now: Timestamp,
+) -> Result<()> {
+    tx.execute_unseen(
+        "UPDATE tokens SET last_used_at_ms = ?3 WHERE workspace_id = ?1 AND id = ?2
+            AND COALESCE(last_used_at_ms, 0) < ?3",
+        params![workspace, id, now],
+    )
+    .await?;
+    Ok(())
+}
+
+/// The workspace's tokens with their users, the oldest first.
+pub async fn list_for_operator(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Vec<TokenSummary>> {
+    let sql = format!(
+        "SELECT {COLUMNS}, u.username FROM tokens t JOIN users u ON u.id = t.user_id
+         WHERE t.workspace_id = ?1 ORDER BY t.id"
+    );
+    tx.query(&sql, params![workspace], |row| {
+        Ok(TokenSummary { token: read(row)?, username: row.text(11)?.to_owned() })
+    })
+    .await
+}
+
+/// Deletes a token; says whether there was one.
+pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TokenId) -> Result<bool> {
+    let sql = "DELETE FROM tokens WHERE workspace_id = ?1 AND id = ?2";
+    // Streams end with their tokens.
+    tx.announce();
+    Ok(tx.execute(sql, params![workspace, id]).await? > 0)
+}
+
+/// Deletes all of a user's tokens of a workspace.
+pub async fn delete_of_user(tx: &WriteTx<'_>, workspace: WorkspaceId, user: UserId) -> Result<()> {
+    let sql = "DELETE FROM tokens WHERE workspace_id = ?1 AND user_id = ?2";
+    tx.announce();
+    tx.execute(sql, params![workspace, user]).await?;
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! Users of the installation. One user may be a member of several workspaces.
+
+use galley_domain::people::{EmailAddress, Username};
+use galley_domain::{Timestamp, UserId};
+
+use crate::engine::error::Result;
+use crate::engine::row::Row;
+use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::value::params;
+
+/// A user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    /// Which one.
+    pub id: UserId,
+    /// The e-mail address, as given.
+    pub email: String,
+    /// The short name, unique in the installation whatever its case.
+    pub username: String,
+    /// The name that people read.
+    pub full_name: String,
+    /// Where the picture is.
+    pub avatar: Option<String>,
+    /// Raised by every change.
+    pub version: i64,
+}
+
+/// The columns of a user that [`read`] reads, of the table `u`.
+pub(crate) const COLUMNS: &str = "u.id, u.email, u.username, u.full_name, u.avatar, u.version";
+
+/// Reads a user whose columns start at `first`, if there is one.
+pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<Option<User>> {
+    let Some(id) = row.opt_parse(first)? else { return Ok(None) };
+    Ok(Some(User {
+        id,
+        email: row.text(first + 1)?.to_owned(),
+        username: row.text(first + 2)?.to_owned(),
+        full_name: row.text(first + 3)?.to_owned(),
+        avatar: row.opt_owned(first + 4)?,
+        version: row.int(first + 5)?,
+    }))
+}
+
+/// Finds a user.
+pub async fn find(tx: &Tx<'_>, id: UserId) -> Result<Option<User>> {
+    let sql = format!("SELECT {COLUMNS} FROM users u WHERE u.id = ?1");
+    Ok(tx.find(&sql, params![id], |row| read(row, 0)).await?.flatten())
+}
+
+/// Finds a user to change it: nobody else does, or makes it a member of anything, until this transaction ends. A new
+/// workspace would otherwise not be told that its member has changed.
+pub async fn find_to_change(tx: &WriteTx<'_>, id: UserId) -> Result<Option<User>> {
+    let sql = format!("SELECT {COLUMNS} FROM users u WHERE u.id = ?1{}", tx.for_update());
+    Ok(tx.find(&sql, params![id], |row| read(row, 0)).await?.flatten())
+}
+
+/// Finds the user with this address.
+pub async fn find_by_email(tx: &Tx<'_>, email: &EmailAddress) -> Result<Option<User>> {
+    let sql = format!("SELECT {COLUMNS} FROM users u WHERE u.email_key = ?1");
+    Ok(tx.find(&sql, params![email.key()], |row| read(row, 0)).await?.flatten())
+}
+
+/// Whether somebody has this username.
+pub async fn has_username(tx: &Tx<'_>, username: &Username) -> Result<bool> {
+    let key = username.key();
+    tx.exists("SELECT 1 FROM users WHERE username_key = ?1", params![key]).await
+}
+
+/// Keeps a new user.
+pub async fn insert(tx: &WriteTx<'_>, user: &User, now: Timestamp) -> Result<()> {
+    tx.execute(
+        "INSERT INTO users (id, email, email_key, username, username_key, full_name, avatar,
+            version, created_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            user.id,
+            &user.email,
+            EmailAddress::from_stored(user.email.as_str()).key(),
+            &user.username,
+            Username::from_stored(user.username.as_str()).key(),
+            &user.full_name,
+            user.avatar.as_deref(),
+            user.version,
+            now
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Keeps a changed profile.
+pub async fn update(tx: &WriteTx<'_>, user: &User) -> Result<()> {
+    tx.execute(
+        "UPDATE users SET username = ?2, username_key = ?3, full_name = ?4, avatar = ?5,
+            version = ?6
+         WHERE id = ?1",
+        params![
+            user.id,
+            &user.username,
+            Username::from_stored(user.username.as_str()).key(),
+            &user.full_name,
+            user.avatar.as_deref(),
+            user.version
+        ],
+    )
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! Variants. What pieces say otherwise in them is in [`crate::tables::content_piece_variants`].
+
+use galley_domain::text::ShortText;
+use galley_domain::variant::{Variant, VariantKey, VariantLabel, VariantName};
+use galley_domain::{Timestamp, VariantId, WorkspaceId};
+
+use crate::engine::error::Result;
+use crate::engine::row::Row;
+use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::value::{Value, params};
+
+const COLUMNS: &str = "id, key, label, description, version";
+
+fn read(row: &Row<'_>) -> Result<Variant> {
+    Ok(Variant {
+        id: row.parse(0)?,
+        key: VariantKey::from_stored(row.text(1)?),
+        label: VariantLabel::from_stored(row.text(2)?),
+        description: row.opt_text(3)?.map(ShortText::from_stored),
+        version: row.int(4)?,
+    })
+}
+
+/// Finds a variant.
+pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: VariantId) -> Result<Option<Variant>> {
+    find_named(tx, workspace, &VariantName::Id(id)).await
+}
+
+/// Finds a variant by its id or key.
+pub async fn find_named(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    name: &VariantName,
+) -> Result<Option<Variant>> {
+    find_locked(tx, workspace, name, "").await
+}
+
+/// Finds a variant by its id or key to change what a piece says in it: nobody else deletes it until
+/// this transaction ends. Whoever changes a piece as well comes here first, so that it never waits
+/// for somebody who deletes the variant and waits for the piece.
+pub async fn find_named_to_override(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    name: &VariantName,
+) -> Result<Option<Variant>> {
+    find_locked(tx, workspace, name, tx.for_key_share()).await
+}
+
+async fn find_locked(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    name: &VariantName,
+    lock: &str,
+) -> Result<Option<Variant>> {
+    let (column, value) = match name {
+        VariantName::Id(id) => ("id", Value::from(*id)),
+        VariantName::Key(key) => ("key", Value::from(key.as_str())),
+    };
+    let sql =
+        format!("SELECT {COLUMNS} FROM variants WHERE workspace_id = ?1 AND {column} = ?2{lock}");
+    tx.find(&sql, &[Value::from(workspace), value], read).await
+}
+
+/// Finds a variant to change it: nobody else does, nor changes what a piece says in it, until this
+/// transaction ends.
+pub async fn find_to_change(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: VariantId,
+) -> Result<Option<Variant>> {
+    find_locked(tx, workspace, &VariantName::Id(id), tx.for_update()).await
+}
+
+/// Lists variants in the order in which they were made, after `after` if given.
+pub async fn list(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    after: Option<&str>,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<Variant>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM variants WHERE workspace_id = ?1 AND id > ?2
+         ORDER BY id LIMIT ?3 OFFSET ?4"
+    );
+    tx.query(&sql, params![workspace, after.unwrap_or_default(), limit, offset], read).await
+}
+
+/// Keeps a new variant.
+pub async fn insert(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    variant: &Variant,
+    now: Timestamp,
+) -> Result<()> {
+    let mut params = columns(workspace, variant);
+    params.push(now.into());
+    tx.execute(
+        "INSERT INTO variants (workspace_id, id, key, label, description, version, created_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        &params,
+    )
+    .await?;
+    Ok(())
+}
+
+/// Keeps a changed variant.
+pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, variant: &Variant) -> Result<()> {
+    tx.execute(
+        "UPDATE variants SET key = ?3, label = ?4, description = ?5, version = ?6
+         WHERE workspace_id = ?1 AND id = ?2",
+        &columns(workspace, variant),
+    )
+    .await?;
+    Ok(())
+}
+
+fn columns(workspace: WorkspaceId, variant: &Variant) -> Vec<Value<'_>> {
+    let description = variant.description.as_ref().map(ShortText::as_str);
+    let (key, label) = (variant.key.as_str(), variant.label.as_str());
+    params![workspace, variant.id, key, label, description, variant.version].to_vec()
+}
+
+/// Deletes a variant with all overrides in it, and raises the version of every piece that had one;
+/// says whether there was one. Whoever calls has it from [`find_to_change`].
+pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: VariantId) -> Result<bool> {
+    tx.execute(
+        "UPDATE content_pieces SET version = version + 1
+         WHERE workspace_id = ?1 AND id IN (
+            SELECT content_piece_id FROM content_piece_variants
+            WHERE workspace_id = ?1 AND variant_id = ?2
+            UNION ALL
+            SELECT content_piece_id FROM content_piece_variant_contents
+            WHERE workspace_id = ?1 AND variant_id = ?2)",
+        params![workspace, id],
+    )
+    .await?;
+    let sql = "DELETE FROM variants WHERE workspace_id = ?1 AND id = ?2";
+    Ok(tx.execute(sql, params![workspace, id]).await? > 0)
+}

@@ -1,0 +1,24 @@
+//! The queue of each webhook: a row that the delivery queue locks and updates.
+
+use galley_domain::delivery::Health;
+use galley_domain::{WebhookId, WorkspaceId};
+
+use crate::engine::error::Result;
+use crate::engine::transaction::WriteTx;
+use crate::engine::value::params;
+
+/// Inserts the queue of a new webhook.
+pub(crate) async fn insert(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    webhook: WebhookId,
+) -> Result<()> {
+    let health = Health::default();
+    tx.execute(
+        "INSERT INTO webhook_queues (workspace_id, webhook_id, failures, slots, pending, leased_from)
+         VALUES (?1, ?2, ?3, ?4, 0, NULL)",
+        params![workspace, webhook, i64::from(health.failures), i64::from(health.slots)],
+    )
+    .await?;
+    Ok(())
+}

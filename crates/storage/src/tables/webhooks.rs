@@ -1,0 +1,318 @@
+//! Webhooks. Their secrets are encrypted by whoever keeps them here.
+
+use std::collections::BTreeMap;
+
+use galley_domain::text::ShortText;
+use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
+use galley_domain::{ContentGroupId, Timestamp, WebhookId, WorkspaceId};
+
+use crate::engine::error::{Error, Result};
+use crate::engine::row::Row;
+use crate::engine::sql_list::in_list;
+use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::value::{Value, params};
+use crate::tables::webhook_queue_rows;
+
+const COLUMNS: &str = "h.id, h.url, h.name, h.description, h.event, h.content_group_id, \
+    h.extension, h.enabled, h.disabled_reason, h.failing_since_ms, h.version, h.dropped";
+
+/// On members' events a group has no effect.
+const WATCHES_ITS_GROUP: &str = "h.event NOT IN ('memberInvited', 'memberAdded', 'memberRemoved')";
+
+/// What has come to a webhook is sent: also to one whose group was deleted, which nothing new comes
+/// to.
+pub(crate) const SENDS: &str = "(h.enabled OR COALESCE(h.disabled_reason, '') = 'group_deleted')";
+
+fn read(row: &Row<'_>) -> Result<Webhook> {
+    Ok(Webhook {
+        id: row.parse(0)?,
+        url: WebhookUrl::from_stored(row.text(1)?),
+        name: WebhookName::from_stored(row.text(2)?),
+        description: row.opt_owned(3)?.map(ShortText::from_stored),
+        event: row.text(4)?.parse().map_err(Error::corrupt)?,
+        content_group_id: row.opt_parse(5)?,
+        extension: row.opt_owned(6)?,
+        enabled: row.bool(7)?,
+        disabled_reason: row.opt_parse(8)?,
+        failing_since: row.opt_time(9)?,
+        version: row.int(10)?,
+        dropped: row.int(11)?,
+    })
+}
+
+/// Only webhooks on groups in the subtree of one of `within`.
+pub(crate) fn within_filter(
+    within: Option<&[ContentGroupId]>,
+    params: &mut Vec<Value<'_>>,
+) -> String {
+    let Some(roots) = within else { return String::new() };
+    let list = in_list("g.ancestor_id", roots.iter().copied(), params);
+    format!(
+        " AND {WATCHES_ITS_GROUP} AND h.content_group_id IN (
+            SELECT g.group_id FROM content_group_paths g WHERE g.workspace_id = ?1{list})"
+    )
+}
+
+/// Finds a webhook, if it is on a group in the subtree of one of `within`, where given.
+pub async fn find(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: WebhookId,
+    within: Option<&[ContentGroupId]>,
+) -> Result<Option<Webhook>> {
+    let mut params = vec![Value::from(workspace), Value::from(id)];
+    let filter = within_filter(within, &mut params);
+    let sql =
+        format!("SELECT {COLUMNS} FROM webhooks h WHERE h.workspace_id = ?1 AND h.id = ?2{filter}");
+    tx.find(&sql, &params, read).await
+}
+
+/// Which webhooks a list has.
+#[derive(Debug, Clone, Copy)]
+pub struct ListQuery<'a> {
+    /// Those of any extension, or of this one.
+    pub extension: Option<Option<&'a str>>,
+    /// Only what is on groups in the subtree of one of these; `None`: everything.
+    pub within: Option<&'a [ContentGroupId]>,
+    /// After this id.
+    pub after: Option<&'a str>,
+    /// At most so many.
+    pub limit: i64,
+    /// Without the first so many.
+    pub offset: i64,
+}
+
+/// Lists webhooks in the order in which they were made.
+pub async fn list(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    query: &ListQuery<'_>,
+) -> Result<Vec<Webhook>> {
+    let mut params = vec![
+        Value::from(workspace),
+        query.after.unwrap_or_default().into(),
+        query.limit.into(),
+        query.offset.into(),
+    ];
+    let mut filter = within_filter(query.within, &mut params);
+    match query.extension {
+        Some(Some(extension)) => {
+            params.push(extension.into());
+            filter.push_str(&format!(" AND h.extension = ?{}", params.len()));
+        }
+        Some(None) => filter.push_str(" AND h.extension IS NOT NULL"),
+        None => {}
+    }
+    let sql = format!(
+        "SELECT {COLUMNS} FROM webhooks h WHERE h.workspace_id = ?1 AND h.id > ?2{filter}
+         ORDER BY h.id LIMIT ?3 OFFSET ?4"
+    );
+    tx.query(&sql, &params, read).await
+}
+
+/// Keeps a new webhook with its encrypted secret.
+pub async fn insert(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    webhook: &Webhook,
+    sealed_secret: Option<&[u8]>,
+    now: Timestamp,
+) -> Result<()> {
+    let mut params = vec![Value::from(workspace), Value::from(webhook.id)];
+    push_columns(webhook, &mut params);
+    params.extend([
+        Value::from(webhook.extension.as_deref()),
+        Value::from(sealed_secret),
+        Value::from(now),
+    ]);
+    tx.execute(
+        "INSERT INTO webhooks (workspace_id, id, url, name, description, event, content_group_id,
+            enabled, disabled_reason, failing_since_ms, version, extension, sealed_secret,
+            created_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        &params,
+    )
+    .await?;
+    webhook_queue_rows::insert(tx, workspace, webhook.id).await
+}
+
+/// Keeps a changed webhook.
+pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, webhook: &Webhook) -> Result<()> {
+    let mut params = vec![Value::from(workspace), Value::from(webhook.id)];
+    push_columns(webhook, &mut params);
+    tx.execute(
+        "UPDATE webhooks SET url = ?3, name = ?4, description = ?5, event = ?6,
+            content_group_id = ?7, enabled = ?8, disabled_reason = ?9, failing_since_ms = ?10,
+            version = ?11
+         WHERE workspace_id = ?1 AND id = ?2",
+        &params,
+    )
+    .await?;
+    Ok(())
+}
+
+fn push_columns<'w>(webhook: &'w Webhook, params: &mut Vec<Value<'w>>) {
+    params.extend([
+        Value::from(webhook.url.as_str()),
+        Value::from(webhook.name.as_str()),
+        Value::from(webhook.description.as_ref().map(ShortText::as_str)),
+        Value::from(webhook.event.as_str()),
+        Value::from(webhook.content_group_id),
+        Value::from(webhook.enabled),
+        Value::from(webhook.disabled_reason.map(DisabledReason::as_str)),
+        Value::from(webhook.failing_since),
+        Value::from(webhook.version),
+    ]);
+}
+
+/// A webhook's encrypted secret, if it has one.
+pub async fn find_sealed_secret(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: WebhookId,
+) -> Result<Option<Vec<u8>>> {
+    let sql = "SELECT sealed_secret FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
+    let found = tx.find(sql, params![workspace, id], |row| row.opt_bytes(0)).await?;
+    Ok(found.flatten())
+}
+
+/// Disables the webhooks that watch a group that is deleted.
+pub async fn disable_on_group(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    group: ContentGroupId,
+) -> Result<()> {
+    tx.execute(
+        &format!(
+            "UPDATE webhooks AS h SET enabled = ?3, disabled_reason = ?4, version = version + 1
+         WHERE workspace_id = ?1 AND content_group_id = ?2 AND enabled AND {WATCHES_ITS_GROUP}"
+        ),
+        params![workspace, group, false, DisabledReason::GroupDeleted.as_str()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Where a webhook's events are sent to.
+pub(crate) struct Target {
+    pub(crate) url: String,
+    pub(crate) sends: bool,
+    pub(crate) sealed_secret: Option<Vec<u8>>,
+}
+
+pub(crate) async fn find_to_send(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    id: WebhookId,
+) -> Result<Option<Target>> {
+    let sql = format!(
+        "SELECT h.url, {SENDS}, h.sealed_secret FROM webhooks h
+         WHERE h.workspace_id = ?1 AND h.id = ?2"
+    );
+    tx.find(&sql, params![workspace, id], |row| {
+        Ok(Target {
+            url: row.text(0)?.to_owned(),
+            sends: row.bool(1)?,
+            sealed_secret: row.opt_bytes(2)?,
+        })
+    })
+    .await
+}
+
+/// Those of `ids` that there are, and whether anything is sent to them.
+pub(crate) async fn which_send(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    ids: &[WebhookId],
+) -> Result<BTreeMap<WebhookId, bool>> {
+    let mut params = vec![Value::from(workspace)];
+    let listed = in_list("h.id", ids.iter().copied(), &mut params);
+    let sql = format!("SELECT h.id, {SENDS} FROM webhooks h WHERE h.workspace_id = ?1{listed}");
+    let found = tx.query(&sql, &params, |row| Ok((row.parse(0)?, row.bool(1)?))).await?;
+    Ok(found.into_iter().collect())
+}
+
+/// Counts deliveries that a webhook lost.
+pub(crate) async fn count_dropped(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: WebhookId,
+    count: i64,
+) -> Result<()> {
+    tx.execute(
+        "UPDATE webhooks SET dropped = dropped + ?3, version = version + 1
+         WHERE workspace_id = ?1 AND id = ?2",
+        params![workspace, id, count],
+    )
+    .await?;
+    Ok(())
+}
+
+/// A webhook in trouble: which one, its name, why it is disabled, and since when it has failed.
+pub type Troubled = (WebhookId, String, Option<DisabledReason>, Option<Timestamp>);
+
+/// The first webhooks of all workspaces that fail, or were disabled because they did.
+pub async fn list_troubled(tx: &Tx<'_>, limit: i64) -> Result<Vec<Troubled>> {
+    tx.query(
+        "SELECT id, name, disabled_reason, failing_since_ms FROM webhooks
+         WHERE failing_since_ms IS NOT NULL OR disabled_reason IN ('gone', 'failing')
+         ORDER BY id LIMIT ?1",
+        params![limit],
+        |row| Ok((row.parse(0)?, row.text(1)?.to_owned(), row.opt_parse(2)?, row.opt_time(3)?)),
+    )
+    .await
+}
+
+/// Notes that a webhook's events come through.
+pub async fn note_success(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WebhookId) -> Result<()> {
+    tx.execute(
+        "UPDATE webhooks SET failing_since_ms = NULL, version = version + 1
+         WHERE workspace_id = ?1 AND id = ?2 AND failing_since_ms IS NOT NULL",
+        params![workspace, id],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Notes that a webhook's events don't come through; says since when not.
+pub async fn note_failure(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: WebhookId,
+    now: Timestamp,
+) -> Result<Option<Timestamp>> {
+    tx.execute(
+        "UPDATE webhooks SET failing_since_ms = ?3, version = version + 1
+         WHERE workspace_id = ?1 AND id = ?2 AND failing_since_ms IS NULL",
+        params![workspace, id, now],
+    )
+    .await?;
+    let sql = "SELECT failing_since_ms FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
+    Ok(tx.find(sql, params![workspace, id], |row| row.opt_time(0)).await?.flatten())
+}
+
+/// Disables a webhook that anything is sent to; says whether it was one.
+pub async fn disable(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    id: WebhookId,
+    reason: DisabledReason,
+) -> Result<bool> {
+    let changed = tx
+        .execute(
+            &format!(
+                "UPDATE webhooks AS h SET enabled = ?3, disabled_reason = ?4, version = version + 1
+                 WHERE workspace_id = ?1 AND id = ?2 AND {SENDS}"
+            ),
+            params![workspace, id, false, reason.as_str()],
+        )
+        .await?;
+    Ok(changed > 0)
+}
+
+/// Deletes a webhook.
+pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WebhookId) -> Result<()> {
+    let sql = "DELETE FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
+    tx.execute(sql, params![workspace, id]).await?;
+    Ok(())
+}

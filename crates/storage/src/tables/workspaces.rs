@@ -1,0 +1,104 @@
+//! Workspaces.
+
+use galley_domain::text::{ShortText, WebReference};
+use galley_domain::workspace::{Billing, Workspace, WorkspaceName};
+use galley_domain::{Timestamp, WorkspaceId};
+
+use crate::engine::error::Result;
+use crate::engine::row::Row;
+use crate::engine::transaction::{Tx, WriteTx};
+use crate::engine::value::params;
+
+/// The columns of a workspace that [`read`] reads, of the table `w`.
+pub(crate) const COLUMNS: &str = "w.id, w.name, w.description, w.logo, w.customer_id, \
+    w.subscription_status, w.subscription_plan, w.subscription_data, \
+    w.subscription_expires_at_ms, w.version";
+
+/// Reads a workspace whose columns start at `first`.
+pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<Workspace> {
+    Ok(Workspace {
+        id: row.parse(first)?,
+        name: WorkspaceName::from_stored(row.text(first + 1)?),
+        description: row.opt_owned(first + 2)?.map(ShortText::from_stored),
+        logo: row.opt_owned(first + 3)?.map(WebReference::from_stored),
+        billing: Billing {
+            customer_id: row.opt_owned(first + 4)?,
+            subscription_status: row.opt_owned(first + 5)?,
+            subscription_plan: row.opt_owned(first + 6)?,
+            subscription_data: row.opt_owned(first + 7)?,
+            subscription_expires_at: row.opt_time(first + 8)?,
+        },
+        version: row.int(first + 9)?,
+    })
+}
+
+/// Keeps a new workspace, and starts the count of its events.
+pub async fn insert(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    name: &str,
+    now: Timestamp,
+) -> Result<()> {
+    tx.execute(
+        "INSERT INTO workspaces (id, name, version, created_at_ms) VALUES (?1, ?2, 1, ?3)",
+        params![workspace, name, now],
+    )
+    .await?;
+    tx.execute(
+        "INSERT INTO workspace_sequences (workspace_id, last_sequence) VALUES (?1, 0)",
+        params![workspace],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Finds a workspace.
+pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Option<Workspace>> {
+    let sql = format!("SELECT {COLUMNS} FROM workspaces w WHERE w.id = ?1");
+    tx.find(&sql, params![workspace], |row| read(row, 0)).await
+}
+
+/// Keeps a changed workspace.
+pub async fn update(tx: &WriteTx<'_>, workspace: &Workspace) -> Result<()> {
+    let billing = &workspace.billing;
+    tx.execute(
+        "UPDATE workspaces SET name = ?2, description = ?3, logo = ?4, customer_id = ?5,
+            subscription_status = ?6, subscription_plan = ?7, subscription_data = ?8,
+            subscription_expires_at_ms = ?9, version = ?10
+         WHERE id = ?1",
+        params![
+            workspace.id,
+            workspace.name.as_str(),
+            workspace.description.as_ref().map(ShortText::as_str),
+            workspace.logo.as_ref().map(WebReference::as_str),
+            billing.customer_id.as_deref(),
+            billing.subscription_status.as_deref(),
+            billing.subscription_plan.as_deref(),
+            billing.subscription_data.as_deref(),
+            billing.subscription_expires_at,
+            workspace.version
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Whether the database has any workspace.
+pub async fn any(tx: &Tx<'_>) -> Result<bool> {
+    tx.exists("SELECT 1 FROM workspaces LIMIT 1", &[]).await
+}
+
+/// The id and name of every workspace, the oldest first.
+pub async fn list(tx: &Tx<'_>) -> Result<Vec<(WorkspaceId, String)>> {
+    let sql = "SELECT id, name FROM workspaces ORDER BY id";
+    tx.query(sql, &[], |row| Ok((row.parse(0)?, row.text(1)?.to_owned()))).await
+}
+
+/// Holds off other changes of the kind that could cross, such as two moves of groups that would
+/// make a circle, until this transaction ends.
+pub async fn lock(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
+    // Every row of the workspace refers to it: writers of these must not wait, and those who
+    // come here with such a row in hand must not wait for one another.
+    let sql = format!("SELECT 1 FROM workspaces WHERE id = ?1{}", tx.for_no_key_update());
+    tx.exists(&sql, params![workspace]).await.map(drop)
+}
