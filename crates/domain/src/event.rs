@@ -1,8 +1,7 @@
 //! Changes of resources as events, as seen in the scope of a subscription.
 //!
-//! A change of one resource is one event. Its type depends on the scope. For a piece moved between
-//! two groups, the event is a removal in the first, an addition in the second, and an update in the
-//! workspace.
+//! A change of one resource is one event. Its type depends on the scope. A move of a piece between
+//! two groups is a removal in the first, an addition in the second, and an update in the workspace.
 
 use crate::content_group::GroupPath;
 use crate::id::ContentGroupId;

@@ -157,7 +157,7 @@ fn room_for(count: u32) -> u32 {
 }
 
 /// Returns the shortest prefix under which at least `needed` group values lie strictly between the
-/// two keys, with the values just below and just above them.
+/// two keys, and the bounds of these values, exclusive.
 fn room(before: Option<&OrderKey>, after: Option<&OrderKey>, needed: u32) -> (String, u32, u32) {
     let mut prefix = String::new();
     let mut after = after;
