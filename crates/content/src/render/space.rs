@@ -1,7 +1,7 @@
 //! Checks if a textblock's white space survives a round trip through HTML.
 //!
-//! It does unless it would collapse. Such white space is rare (it is created by a `pre` around a
-//! block, or by an editor), and the block then needs a style that preserves it.
+//! It does unless it would collapse. A block with collapsible white space needs a style that
+//! preserves it. This is rare, as only a `pre` around the block or an editor creates it.
 
 use crate::node::Kind;
 use crate::tree::Tree;
