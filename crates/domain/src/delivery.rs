@@ -198,7 +198,7 @@ macro_rules! statuses {
 }
 
 statuses! {
-    /// It waits for its first or next attempt.
+    /// Its first or next attempt is due now or later.
     Pending = "pending",
     /// The receiver accepted it.
     Delivered = "delivered",

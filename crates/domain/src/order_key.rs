@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    /// A deterministic generator, so that every run creates the same keys.
+    /// Generates numbers deterministically, so that every run creates the same keys.
     fn next(random: &mut u32) -> u32 {
         *random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         *random >> 8

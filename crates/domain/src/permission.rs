@@ -16,7 +16,7 @@ macro_rules! resources {
             /// Every resource, in the order in which permissions are listed.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The resource's name in a permission's text.
+            /// Returns the resource's name in a permission's text.
             pub const fn as_str(self) -> &'static str {
                 match self {$(Self::$name => $text,)*}
             }

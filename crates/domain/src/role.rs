@@ -41,9 +41,9 @@ impl Role {
 /// The base type of a role that can't be changed or deleted, or that clients may rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BaseType {
-    /// Has every permission, and can be neither changed nor deleted.
+    /// A role with every permission, which can be neither changed nor deleted.
     Admin,
-    /// Reads the content and settings of a workspace.
+    /// A role that reads the content and settings of a workspace.
     Viewer,
 }
 
