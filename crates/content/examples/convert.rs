@@ -1,11 +1,12 @@
-//! Reads HTML from standard input and writes its tree, or HTML, Markdown or plain text made of it:
+//! Converts HTML from standard input to its tree as JSON, or by way of the tree to HTML, Markdown
+//! or plain text:
 //!
 //! ```sh
 //! echo '<p>Hello <b>world</b>' | cargo run --example convert -- markdown
 //! ```
 //!
-//! With `lines` each line is a document of its own, a JSON string of HTML; trees come out, a line
-//! each, or `null` for a document that is refused.
+//! With `lines`, each line is a separate document, as a JSON string of HTML. The output is one tree
+//! per line, or `null` for a rejected document.
 
 use std::io::{BufRead, Error, Read, Write, stdin, stdout};
 

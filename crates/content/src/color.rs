@@ -1,8 +1,8 @@
-//! CSS colours as far as a highlight may have one: a name, `#hex`, `rgb()` or `hsl()`.
+//! The CSS colours that a highlight may have: a name, `#hex`, `rgb()` or `hsl()`.
 
-/// The colour as browsers write it back, or `None` if it is no such colour.
+/// Returns the colour as browsers serialise it, or `None` if it is no such colour.
 ///
-/// Names are put in lower case, everything else becomes `rgb(…)` or `rgba(…)`.
+/// Names become lower case, and everything else becomes `rgb(…)` or `rgba(…)`.
 pub(crate) fn canonical(color: &str) -> Option<String> {
     let color = color.trim().to_ascii_lowercase();
     if color.len() > COLOR_LEN_MAX {
@@ -21,7 +21,7 @@ pub(crate) fn is_color(color: &str) -> bool {
     canonical(color).is_some()
 }
 
-/// Far above any colour with all its digits, and far below what is a burden.
+/// The limit on bytes of a colour. Colours with all their digits are far shorter.
 const COLOR_LEN_MAX: usize = 100;
 
 fn from_hex(hex: &str) -> Option<[u8; 4]> {
@@ -65,7 +65,7 @@ fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|_| plain)
 }
 
-/// A colour channel of `rgb()`: 0 to 255, or a percentage.
+/// Parses a colour channel of `rgb()`: 0 to 255, or a percentage.
 fn channel(text: &str) -> Option<u8> {
     match text.strip_suffix('%') {
         Some(percent) => number(percent).map(|percent| to_byte(percent / 100.0)),
@@ -73,7 +73,7 @@ fn channel(text: &str) -> Option<u8> {
     }
 }
 
-/// Opacity: 0 to 1, or a percentage.
+/// Parses an opacity: 0 to 1, or a percentage.
 fn fraction(text: &str) -> Option<f64> {
     let value = match text.strip_suffix('%') {
         Some(percent) => number(percent)? / 100.0,
@@ -97,7 +97,7 @@ fn degrees(text: &str) -> Option<f64> {
     number(text)
 }
 
-/// CSS Color 4, section 7.1.
+/// Converts HSL to RGB (CSS Color 4, section 7.1).
 fn rgb_of_hsl(hue: f64, saturation: f64, lightness: f64) -> [u8; 3] {
     let reach = saturation * lightness.min(1.0 - lightness);
     [0.0, 8.0, 4.0].map(|offset| {
@@ -115,15 +115,15 @@ fn write_rgb(r: u8, g: u8, b: u8, alpha: f64) -> String {
     if alpha >= 1.0 {
         return format!("rgb({r}, {g}, {b})");
     }
-    // Two decimals where they are enough to say which of 256 steps is meant (CSS Color 4, 15.2).
+    // Two decimals, if they identify one of the 256 steps (CSS Color 4, 15.2).
     let short = (alpha * 100.0).round() / 100.0;
     let same = to_byte(short) == to_byte(alpha);
     let alpha = if same { short } else { (alpha * 1000.0).round() / 1000.0 };
     format!("rgba({r}, {g}, {b}, {alpha})")
 }
 
-/// The named colours of CSS Color 4, section 6.1, and the two keywords that need no context to be
-/// harmless.
+/// The named colours of CSS Color 4, section 6.1, and the two keywords that are safe in any
+/// context.
 const NAMES: &str = "
 aliceblue antiquewhite aqua aquamarine azure beige bisque black blanchedalmond blue blueviolet
 brown burlywood cadetblue chartreuse chocolate coral cornflowerblue cornsilk crimson cyan darkblue

@@ -1,4 +1,4 @@
-//! Conversions of a tree: from HTML, Markdown and JSON, and to these and plain text.
+//! Conversions of a tree: from HTML, Markdown and JSON, and to these formats and plain text.
 
 use std::fmt;
 
@@ -10,14 +10,17 @@ use crate::tree::Tree;
 use crate::{json, parse, render};
 
 impl Tree {
-    /// Reads HTML, whatever its state: everything the schema lacks is unwrapped or dropped, and
-    /// nothing unsafe gets through.
+    /// Parses HTML, valid or not. Everything outside of the schema is unwrapped or dropped, and
+    /// everything unsafe is removed.
     pub fn from_html(html: &str, limits: &Limits) -> Result<Self, ContentError> {
         parse::tree_from_html(html, limits)
     }
 
-    /// Reads HTML as [`Tree::from_html`] does, and tells what of it the tree lacks, in the order in
-    /// which it first comes: at most 500 different losses, each with how often and where first.
+    /// Parses HTML as [`Tree::from_html`] does, and returns conversion warnings for everything that
+    /// the tree lacks.
+    ///
+    /// The warnings are in the order of their first occurrence. There are at most 500 different
+    /// ones, each with its count and the place of its first occurrence.
     ///
     /// ```
     /// use galley_content::{Effect, Limits, Tree};
@@ -36,13 +39,13 @@ impl Tree {
         parse::tree_and_losses(html, limits)
     }
 
-    /// Reads GitHub-flavoured Markdown. HTML in it is read like any other.
+    /// Parses GitHub-flavoured Markdown. HTML in it is parsed like any other.
     pub fn from_markdown(markdown: &str, limits: &Limits) -> Result<Self, ContentError> {
         Self::from_html(&markdown_to_html(markdown), limits)
     }
 
-    /// Reads Markdown as [`Tree::from_markdown`] does, and tells what of the HTML that it stands for
-    /// the tree lacks; places are those in that HTML.
+    /// Parses Markdown as [`Tree::from_markdown`] does, and returns conversion warnings for the
+    /// HTML that it is converted to. Places are positions in that HTML.
     pub fn from_markdown_with_losses(
         markdown: &str,
         limits: &Limits,
@@ -50,59 +53,61 @@ impl Tree {
         Self::from_html_with_losses(&markdown_to_html(markdown), limits)
     }
 
-    /// Reads a stored tree back, checking it against the schema and for safety.
+    /// Parses a stored tree, and rejects it if it violates the schema or isn't safe to render.
     pub fn from_json(json: &str) -> Result<Self, ContentError> {
         json::read(json)
     }
 
-    /// Writes the tree as compact JSON, keys in the order type, attrs, content, marks, text.
+    /// Serialises the tree as compact JSON, with keys in the order type, attrs, content, marks,
+    /// text.
     ///
-    /// A tree 100 levels deep is some 200 levels of JSON, which is more than some readers take
-    /// unless told to (`serde_json` stops at 128).
+    /// A tree 100 levels deep has some 200 levels of JSON. Some JSON parsers reject that by default
+    /// (`serde_json` has a limit of 128).
     pub fn to_json(&self) -> String {
         json::write(self)
     }
 
-    /// Writes the tree as [`Tree::to_json`] does, unless that would take more than `max` bytes: a
-    /// long address is written again with each text of its link.
+    /// Serialises the tree as [`Tree::to_json`] does, or returns `None` beyond `max` bytes. The
+    /// JSON may be large, as it repeats a link's URL with each text of the link.
     pub fn to_json_within(&self, max: usize) -> Option<String> {
         json::write_within(self, max)
     }
 
-    /// Renders HTML as TipTap does, without white space of its own.
+    /// Renders HTML as TipTap does, without additional white space.
     pub fn to_html(&self) -> String {
         render::html(self)
     }
 
-    /// Renders GitHub-flavoured Markdown, with inline HTML for what Markdown can't say.
+    /// Renders GitHub-flavoured Markdown, with inline HTML for content that Markdown lacks.
     pub fn to_markdown(&self) -> String {
         self.to_markdown_within(usize::MAX).unwrap_or_default()
     }
 
-    /// Renders Markdown as [`Tree::to_markdown`] does, unless that would take more than `max` bytes: each line begins with what
-    /// the quotes around it want there, which may make many times what the tree has.
+    /// Renders Markdown as [`Tree::to_markdown`] does, or returns `None` beyond `max` bytes. The
+    /// Markdown may be many times larger than the tree, as each line repeats the prefixes of the
+    /// quotes around it.
     pub fn to_markdown_within(&self, max: usize) -> Option<String> {
         render::markdown(self, max)
     }
 
-    /// Renders plain text: blocks separated by a blank line, list items and table rows by a
+    /// Renders plain text. Blocks are separated by a blank line, list items and table rows by a
     /// newline.
     pub fn to_text(&self) -> String {
         render::text(self)
     }
 }
 
-/// Two trees are equal if they are the same document.
+/// Two trees are equal if they represent the same document.
 impl PartialEq for Tree {
     fn eq(&self, other: &Self) -> bool {
-        // The tables may hold the same values in a different order.
+        // The tables may contain the same values in a different order.
         self.to_json() == other.to_json()
     }
 }
 
 impl Eq for Tree {}
 
-/// Shows the JSON.
+/// Prints the JSON.
 impl fmt::Debug for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Tree({})", self.to_json())

@@ -1,15 +1,16 @@
-//! Why a document is refused.
+//! The reasons for rejecting a document.
 
-/// A document that can't become, or isn't, a content tree.
+/// The error for a document that can't become, or isn't, a content tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ContentError {
     /// Blocks nest deeper than [`Limits`](crate::Limits) allows, in the source or in the tree.
     #[error("content is nested too deeply")]
     TooDeep,
-    /// Reading the source would take far more nodes or steps than its length justifies.
+    /// Parsing would create far more nodes or take far more steps than the source's length
+    /// justifies.
     #[error("content is too complex to read")]
     TooComplex,
-    /// Stored JSON that is no document of the schema, or holds a value that is not safe to render.
+    /// Stored JSON that violates the schema, or has a value that is not safe to render.
     #[error("not a valid content tree: {0}")]
     InvalidTree(String),
 }

@@ -1,12 +1,12 @@
-//! Rich text as a tree: HTML and Markdown in, and the document JSON of TipTap and ProseMirror; and
-//! from the tree HTML, Markdown and plain text.
+//! Rich text as a tree: from HTML, Markdown and the document JSON of TipTap and ProseMirror, and to
+//! these formats and plain text.
 //!
-//! The tree opens as it is in every TipTap editor. What is made of HTML follows ProseMirror's own
-//! parser; what is not in the schema never comes out, nor does an address, colour or size that isn't
-//! safe to render.
+//! The tree's JSON opens unchanged in every TipTap editor. The conversion from HTML follows
+//! ProseMirror's own parser. Its output never contains elements outside of the schema, nor URLs,
+//! colours or sizes that aren't safe to render.
 //!
-//! Nothing here stores, fetches or knows of users: a pure library, used by the server for what comes
-//! in and by the command line for import and export.
+//! This pure library stores and fetches nothing, and has no concept of users. The server uses it
+//! for incoming content, and the command line for import and export.
 //!
 //! ```
 //! use galley_content::{Limits, Tree};

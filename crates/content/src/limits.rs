@@ -1,20 +1,21 @@
-//! How large and how deep a document may be.
+//! The limits on the size and depth of a document.
 //!
-//! The length of the input is not bounded here: whoever receives it knows what it may weigh.
+//! They don't include the length of the input, which the caller limits.
 
-/// Bounds on what is read. The defaults are far above what people write and far below what hurts.
+/// Limits on parsing. The defaults are far above ordinary documents and far below harmful ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Block-level elements nested in the source. Inline elements don't count.
+    /// The limit on nested block-level elements in the source. Inline elements don't count.
     pub blocks_deep: usize,
-    /// Levels below the document in the tree; a text in a paragraph is on the second.
+    /// The limit on levels below the document in the tree. A text in a paragraph is on the second.
     pub tree_depth: usize,
-    /// Bytes of input for each element, text and comment that the HTML standard makes of it, above
-    /// the first 100,000. Ordinary documents have twenty or more.
+    /// The minimum bytes of input per DOM node (element, text or comment), beyond the first 100,000
+    /// nodes. Ordinary documents have twenty or more.
     pub bytes_per_dom_node: usize,
-    /// Looks at open elements per byte of input. Only inputs made for it take more than a few.
+    /// The limit on inspections of open elements per byte of input. Only malicious inputs need more
+    /// than a few.
     pub parser_steps_per_byte: usize,
-    /// Attributes on one element, as comparing them with one another takes quadratic time.
+    /// The limit on attributes of one element, as html5ever compares them in quadratic time.
     pub attributes_per_element: usize,
 }
 
@@ -30,9 +31,9 @@ impl Default for Limits {
     }
 }
 
-/// The most columns a cell may span (HTML Standard, section 4.9.11). Every column is rendered, so
-/// without a bound a short attribute would make a page of any size.
+/// The limit on columns that a cell may span (HTML Standard, section 4.9.11). Every column is
+/// rendered, so a short attribute could otherwise create a page of any size.
 pub(crate) const COLSPAN_MAX: u16 = 1_000;
 
-/// The most rows a cell may span.
+/// The limit on rows that a cell may span.
 pub(crate) const ROWSPAN_MAX: u16 = 65_534;

@@ -1,33 +1,33 @@
-//! What a document says in HTML and its tree can't.
+//! Conversion warnings: content of an HTML document that its tree lacks.
 
-/// An element, an attribute or a property of a style that the tree lacks.
+/// A conversion warning for an element, an attribute or a property of a style that the tree lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
-    /// The name of the element, or `#text` for text that isn't in one of its own.
+    /// The name of the element, or `#text` for a text node.
     pub element: String,
-    /// The name of the element's attribute, where that is what is lost.
+    /// The name of the lost attribute, if the loss is an attribute.
     pub attribute: Option<String>,
-    /// The name of the property, where the attribute is an inline style.
+    /// The name of the lost property, if the attribute is an inline style.
     pub property: Option<String>,
-    /// What becomes of it.
+    /// The effect on the lost content.
     pub effect: Effect,
-    /// How many there are.
+    /// The number of occurrences.
     pub count: u64,
-    /// Where the first one is.
+    /// The place of the first occurrence.
     pub first: Place,
 }
 
-/// What becomes of what is lost.
+/// The effect of a conversion on content that the tree lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// It is left out; of an element, with all that is in it.
+    /// It is removed. An element is removed with its descendants.
     Dropped,
-    /// The element is left out, and what is in it stays.
+    /// The element is removed, and its children stay.
     Unwrapped,
 }
 
 impl Effect {
-    /// Its name: `dropped` or `unwrapped`.
+    /// Returns the effect's name: `dropped` or `unwrapped`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Dropped => "dropped",
@@ -39,9 +39,9 @@ impl Effect {
 /// A place in HTML.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The line where the element's start tag ends, from 1.
+    /// The line on which the element's start tag ends, from 1.
     pub line: u64,
-    /// The way to the element, as a CSS selector below `body`: `ul:nth-child(2) > li:nth-child(1)`.
-    /// Of a long way the beginning is left out.
+    /// The path to the element, as a CSS selector below `body`: `ul:nth-child(2) >
+    /// li:nth-child(1)`. The beginning of a long path is omitted.
     pub path: String,
 }

@@ -1,17 +1,19 @@
-//! Markdown in: GitHub's flavour of it, as HTML.
+//! The conversion of GitHub-flavoured Markdown to HTML.
 //!
-//! Two things differ from how Markdown is usually written as HTML, as the tree has them so: code ends
-//! without the line end that a fence needs, and an image by itself is in no paragraph.
+//! The output differs in two ways from usual HTML of Markdown, to match the tree. Code ends without
+//! the line end that a fence requires, and an image alone has no paragraph.
 //!
-//! HTML in the Markdown is passed through. What comes out is not safe to show; it is for the HTML
-//! parser of this crate, which sees to that.
+//! HTML in the Markdown is passed through. The output is not safe to display. It is input for this
+//! crate's HTML parser, which makes it safe.
 
 use comrak::nodes::{ListType, Node, NodeList, NodeValue};
 use comrak::{Arena, Options, create_formatter, parse_document};
 
-/// Converts GitHub-flavoured Markdown to HTML: CommonMark with tables, strikethrough, task lists, footnotes
-/// and bare addresses as links. Raw HTML is left as it is. Footnotes become superscript numbers and a list
-/// at the end, as the tree has no anchors for links between them.
+/// Converts GitHub-flavoured Markdown to HTML: CommonMark with tables, strikethrough, task lists,
+/// footnotes and bare addresses as links.
+///
+/// Raw HTML is passed through. Footnotes become superscript numbers and a list at the end, as the
+/// tree has no anchors for links between them.
 pub fn markdown_to_html(markdown: &str) -> String {
     let options = options();
     let arena = Arena::new();
@@ -40,7 +42,7 @@ fn options() -> Options<'static> {
     options
 }
 
-// Task lists get the attributes by which TipTap knows them, instead of checkboxes in the text.
+// Task lists get the attributes that TipTap requires, instead of checkboxes in the text.
 create_formatter!(Formatter, {
     NodeValue::List(ref list) => |context, node, entering| {
         use std::fmt::Write as _;
@@ -52,7 +54,7 @@ create_formatter!(Formatter, {
     NodeValue::Paragraph => |context, node, entering| {
         use std::fmt::Write as _;
         if is_of_footnote(node) {
-            // Without the link back, which the default adds.
+            // The default would add a link back to the reference.
             context.write_str(if entering { "<p>" } else { "</p>\n" })?;
         } else if !is_image_alone(node) {
             return comrak::html::format_node_default(context, node, entering);
@@ -67,7 +69,7 @@ create_formatter!(Formatter, {
     },
     NodeValue::FootnoteDefinition(_) => |context, node, entering| {
         use std::fmt::Write as _;
-        // They stand at the end of the document, in the order of their numbers.
+        // comrak places footnotes at the end of the document, in the order of their numbers.
         if entering {
             let is_first = node.previous_sibling().is_none_or(|before| !is_footnote(before));
             context.write_str(if is_first { "<ol>\n<li>\n" } else { "<li>\n" })?;
@@ -87,7 +89,7 @@ create_formatter!(Formatter, {
             (true, true) => {
                 writeln!(context, "<li data-type=\"taskItem\" data-checked=\"{checked}\"><div>")?;
             }
-            // In a list of another kind the box is no more than text.
+            // In an ordinary list, the box becomes text.
             (true, false) => context.write_str(if checked { "<li>[x] " } else { "<li>[ ] " })?,
             (false, true) => context.write_str("</div></li>\n")?,
             (false, false) => context.write_str("</li>\n")?,
@@ -103,7 +105,7 @@ fn is_of_footnote(node: Node<'_>) -> bool {
     node.parent().is_some_and(is_footnote)
 }
 
-/// Whether a paragraph holds an image, perhaps in a link, or several, and nothing else.
+/// Returns true if a paragraph contains only images, possibly in links.
 fn is_image_alone(paragraph: Node<'_>) -> bool {
     let mut found = false;
     paragraph.children().all(|child| match child.data().value {
@@ -123,7 +125,8 @@ fn is_image_alone(paragraph: Node<'_>) -> bool {
     }) && found
 }
 
-/// Whether the list is one of tasks and nothing else, which is all the schema knows.
+/// Returns true if the list is a bullet list of tasks only, as the schema has no other list of
+/// tasks.
 fn is_task_list(node: Node<'_>, list: &NodeList) -> bool {
     let is_task = |item: Node<'_>| matches!(item.data().value, NodeValue::TaskItem(_));
     list.is_task_list && list.list_type == ListType::Bullet && node.children().all(is_task)

@@ -1,6 +1,7 @@
-//! Inline formatting: which marks a text carries, and in which order they stand.
+//! Inline formatting: the marks of a text, and their order.
 //!
-//! A set holds each kind of mark at most once; adding a link or highlight replaces the one before.
+//! A set contains each kind of mark at most once. Adding a link or highlight replaces the earlier
+//! one.
 
 use crate::value::Value;
 
@@ -24,11 +25,11 @@ pub(crate) struct Marks {
     pub(crate) highlight: Option<ColorId>,
 }
 
-/// The place of a link in the tree's table.
+/// The index of a link in the tree's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct LinkId(pub(crate) u32);
 
-/// The place of a highlight colour in the tree's table.
+/// The index of a highlight colour in the tree's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ColorId(pub(crate) u32);
 
@@ -59,7 +60,7 @@ impl Marks {
         self == Self::default()
     }
 
-    /// The marks in the schema's order, outermost first.
+    /// Returns the marks in the schema's order, outermost first.
     pub(crate) fn iter(self) -> impl Iterator<Item = Mark> {
         let flag = move |flag| self.has(flag).then_some(Mark::Flag(flag));
         [
@@ -89,7 +90,7 @@ impl Flag {
         Self::Superscript,
     ];
 
-    /// The name in the JSON.
+    /// Returns the name in the JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Bold => "bold",
@@ -102,7 +103,7 @@ impl Flag {
         }
     }
 
-    /// The element in HTML.
+    /// Returns the element in HTML.
     pub(crate) fn element(self) -> &'static str {
         match self {
             Self::Bold => "strong",
@@ -116,11 +117,11 @@ impl Flag {
     }
 }
 
-/// Where a link leads, and what its author wrote besides.
+/// The URL of a link, and its optional attributes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Link {
     pub(crate) href: Box<str>,
-    /// Boxed, as nearly all links have none of it.
+    /// Boxed, as nearly all links have no optional attributes.
     pub(crate) rest: Option<Box<LinkRest>>,
 }
 
@@ -139,7 +140,7 @@ impl Link {
         Self { href, rest }
     }
 
-    /// The optional attributes in the schema's order.
+    /// Returns the optional attributes in the schema's order.
     pub(crate) fn rest(&self) -> [(&'static str, Option<&Value>); 4] {
         let rest = self.rest.as_deref();
         [

@@ -1,19 +1,19 @@
 //! One node of the tree: its kind and attributes.
 //!
-//! Nodes stand in document order in one list, each knowing where its descendants end. So neither
-//! walking nor dropping a tree recurses, and a node is twenty bytes.
+//! The nodes are one list in document order, and each stores the end of its descendants. So
+//! traversing and dropping a tree don't recurse, and a node takes twenty bytes.
 
 use crate::schema::NodeType;
 use crate::value::Value;
 
-/// A node, and the index behind its last descendant.
+/// A node, and the index after its last descendant.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Node {
     pub(crate) kind: Kind,
     pub(crate) end: u32,
 }
 
-/// What a node is. Attributes that don't fit are indexes into the tree's tables.
+/// The kind of a node. Large attributes are indexes into the tree's tables.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     Doc,
@@ -36,23 +36,23 @@ pub(crate) enum Kind {
     Text { start: u32, end: u32, marks: MarksId },
 }
 
-/// The place of an ordered list's attributes in the tree's table.
+/// The index of an ordered list's attributes in the tree's table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ListId(pub(crate) u32);
 
-/// The place of a code block's language in the tree's table.
+/// The index of a code block's language in the tree's table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LanguageId(pub(crate) u32);
 
-/// The place of an image's attributes in the tree's table.
+/// The index of an image's attributes in the tree's table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ImageId(pub(crate) u32);
 
-/// The place of a table cell's attributes in the tree's table.
+/// The index of a table cell's attributes in the tree's table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CellId(pub(crate) u32);
 
-/// The place of a set of marks in the tree's table.
+/// The index of a set of marks in the tree's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MarksId(pub(crate) u32);
 
@@ -105,7 +105,7 @@ pub(crate) struct ImageAttrs {
 }
 
 impl ImageAttrs {
-    /// All attributes in the schema's order.
+    /// Returns all attributes in the schema's order.
     pub(crate) fn all(&self) -> [(&'static str, Option<&Value>); 5] {
         [
             ("src", self.src.as_ref()),
@@ -120,11 +120,12 @@ impl ImageAttrs {
 /// The attributes of a table cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CellAttrs {
-    /// 1 to 1,000.
+    /// From 1 to 1,000.
     pub(crate) colspan: u16,
-    /// 0 to 65,534; 0 is "to the end of the table".
+    /// From 0 to 65,534. 0 spans all remaining rows of the table.
     pub(crate) rowspan: u16,
-    /// At most as many widths as columns, in pixels; a width that couldn't be read is `None`.
+    /// Column widths in pixels, at most one per spanned column. `None` is a width that couldn't be
+    /// parsed.
     pub(crate) colwidth: Option<Box<[Option<i64>]>>,
     pub(crate) align: Option<Align>,
 }
@@ -135,7 +136,7 @@ impl Default for CellAttrs {
     }
 }
 
-/// How a cell's text is aligned.
+/// The text alignment of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,

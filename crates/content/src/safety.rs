@@ -1,30 +1,31 @@
-//! What must never come out, whatever went in: the rules for addresses, sizes and names.
+//! The safety rules for URLs, sizes and names in any output.
 //!
-//! Both the HTML parser and the reader of stored trees go through here. Colours are `color`'s.
+//! Both the HTML parser and the parser of stored trees apply them. `color` has the rules for
+//! colours.
 
 use crate::value::Value;
 
 const LINK_SCHEMES: [&str; 7] = ["http", "https", "ftp", "ftps", "mailto", "tel", "sms"];
 const IMAGE_SCHEMES: [&str; 2] = ["http", "https"];
 
-/// The longest name of a code block's language, in characters.
+/// The limit on characters of a code block's language.
 const LANGUAGE_CHARS_MAX: usize = 50;
 
-/// Whether a link may lead there: a relative reference or one of the known schemes.
+/// Returns true if a link may have this URL: a relative reference, or one of the allowed schemes.
 pub(crate) fn is_safe_href(href: &str) -> bool {
     !href.is_empty() && has_scheme_of(href, &LINK_SCHEMES)
 }
 
-/// Whether an image may be loaded from there: a relative reference, `http` or `https`.
+/// Returns true if an image may have this URL: a relative reference, `http` or `https`.
 pub(crate) fn is_safe_image_src(src: &str) -> bool {
     has_scheme_of(src, &IMAGE_SCHEMES)
 }
 
-/// Whether the reference is relative or has one of the schemes.
+/// Returns true if the reference is relative or has one of the schemes.
 ///
 /// Browsers drop control characters and white space before the scheme, and tabs and newlines within
-/// it (URL Standard, section 4.4). Some viewers drop more, so all invisible space goes here before
-/// the scheme is looked for: `java\nscript:` and `\u{1}javascript:` are both `javascript:`.
+/// it (URL Standard, section 4.4). Some viewers drop more, so all invisible characters are removed
+/// here before the scheme is read: `java\nscript:` and `\u{1}javascript:` are both `javascript:`.
 fn has_scheme_of(reference: &str, schemes: &[&str]) -> bool {
     let mut scheme = String::new();
     for c in reference.chars().filter(|c| !is_ignorable(*c)) {
@@ -45,7 +46,7 @@ fn is_ignorable(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fffd}')
 }
 
-/// Whether a code block's language can stand in a class attribute and in a fence.
+/// Returns true if a code block's language is valid in a class attribute and in a code fence.
 pub(crate) fn is_safe_language(language: &str) -> bool {
     let allowed = |c: char| {
         !c.is_whitespace() && !c.is_control() && !matches!(c, '"' | '\'' | '`' | '<' | '>')
@@ -55,7 +56,7 @@ pub(crate) fn is_safe_language(language: &str) -> bool {
         && language.chars().all(allowed)
 }
 
-/// Whether the value can be a width or height: a number or a percentage.
+/// Returns true if the value is a valid width or height: a number or a percentage.
 pub(crate) fn is_safe_length(value: &Value) -> bool {
     match value {
         Value::Number(_) => true,

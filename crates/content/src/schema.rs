@@ -1,13 +1,13 @@
-//! Which node may stand where: the content expressions of the schema and what follows from them.
+//! The schema: the content expressions of each node type, and the wrappings that follow from them.
 //!
-//! Attributes are `node`'s, marks are `marks`'s, and how HTML is fitted into the schema is
-//! `parse::context`'s. Every content expression here has at most two states (before and after the
-//! first child), so a state is the `bool` "a child has been seen".
+//! `node` has the attributes, `marks` the marks, and `parse::context` fits HTML into the schema.
+//! Every content expression here has at most two states (before and after the first child), so a
+//! state is the `bool` `started`.
 
 use std::collections::VecDeque;
 use std::sync::LazyLock;
 
-/// The kinds of node.
+/// The node types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NodeType {
     Doc,
@@ -30,7 +30,7 @@ pub(crate) enum NodeType {
     Text,
 }
 
-/// What a node holds.
+/// The content expression of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     /// `block+`
@@ -49,11 +49,11 @@ pub(crate) enum Content {
     Rows,
     /// `(tableCell | tableHeader)*`
     Cells,
-    /// A leaf.
+    /// Nothing, for a leaf.
     Nothing,
 }
 
-/// The block group, in the order in which a place for a node is searched.
+/// The block group, in the order in which wrappings are searched.
 const BLOCKS: [NodeType; 10] = [
     NodeType::Paragraph,
     NodeType::Blockquote,
@@ -89,7 +89,7 @@ impl NodeType {
         Self::Text,
     ];
 
-    /// The name in the JSON.
+    /// Returns the name in the JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Doc => "doc",
@@ -139,24 +139,27 @@ impl NodeType {
         matches!(self, Self::HardBreak | Self::Text)
     }
 
-    /// Whether text stands directly in this node.
+    /// Returns true if text is a direct child of this node.
     pub(crate) fn is_textblock(self) -> bool {
         matches!(self.content(), Content::Inline | Content::Text)
     }
 
-    /// Whether the inline children may carry marks.
+    /// Returns true if the inline children may have marks.
     pub(crate) fn allows_marks(self) -> bool {
         self.content() == Content::Inline
     }
 
-    /// What has to be put into this node if nothing else is.
+    /// Returns the required child of a node that has no other.
     pub(crate) fn filler(self) -> Option<NodeType> {
         let content = self.content();
         if content.may_end(false) { None } else { content.next(false).first().copied() }
     }
 
-    /// The nodes to open, outermost first, so that `target` can stand in this node; empty if it
-    /// fits as it is, `None` if no nesting makes it fit. The shortest way, and the first of those.
+    /// Returns the nodes to open, outermost first, so that `target` can be a descendant of this
+    /// node.
+    ///
+    /// The result is empty if it fits directly, and `None` if no nesting makes it fit. It is the
+    /// first of the shortest nestings.
     pub(crate) fn find_wrapping(self, started: bool, target: NodeType) -> Option<&'static [Self]> {
         static TABLE: LazyLock<Vec<Option<Box<[NodeType]>>>> = LazyLock::new(all_wrappings);
         let types = NodeType::ALL.len();
@@ -166,7 +169,7 @@ impl NodeType {
 }
 
 impl Content {
-    /// The node types that may come next.
+    /// Returns the node types that may be the next child.
     pub(crate) fn next(self, started: bool) -> &'static [NodeType] {
         match self {
             Self::Blocks => &BLOCKS,
@@ -186,7 +189,7 @@ impl Content {
         self.next(started).contains(&child)
     }
 
-    /// Whether the node is complete here.
+    /// Returns true if the node may end in this state.
     pub(crate) fn may_end(self, started: bool) -> bool {
         started || matches!(self, Self::Inline | Self::Text | Self::Cells | Self::Nothing)
     }
@@ -204,7 +207,7 @@ fn all_wrappings() -> Vec<Option<Box<[NodeType]>>> {
     table
 }
 
-/// Breadth-first, as the shortest nesting is wanted.
+/// Searches breadth-first, which finds a shortest nesting.
 fn search_wrapping(content: Content, started: bool, target: NodeType) -> Option<Box<[NodeType]>> {
     let mut seen = Vec::new();
     let mut queue = VecDeque::from([(content, started, Vec::new())]);

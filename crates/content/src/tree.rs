@@ -1,7 +1,7 @@
-//! The document tree itself, and how it is put together.
+//! The document tree and its construction.
 //!
-//! `TreeBuilder` appends nodes in document order and knows nothing of the schema: its callers
-//! (`parse::context` and `json`) see to it that what they append is valid.
+//! `TreeBuilder` appends nodes in document order, independently of the schema. Its callers
+//! (`parse::context` and `json`) ensure that the nodes are valid.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,8 +12,8 @@ use crate::node::{
     CellAttrs, CellId, ImageAttrs, ImageId, Kind, LanguageId, ListAttrs, ListId, MarksId, Node,
 };
 
-/// A document: the content of a piece as a TipTap tree, always valid against the schema and safe
-/// to render.
+/// A document: the content of a piece as a TipTap tree, always valid against the schema and safe to
+/// render.
 #[derive(Clone)]
 pub struct Tree {
     nodes: Vec<Node>,
@@ -39,14 +39,14 @@ impl Tree {
     }
 }
 
-/// A part of a document by which it refers to something, or may be referred to.
+/// A part of a document that contains a reference, or that others may refer to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part<'t> {
     /// The text of a heading.
     Heading(String),
-    /// The address of a link.
+    /// The URL of a link.
     Link(&'t str),
-    /// The address of an image.
+    /// The URL of an image.
     Image(String),
     /// A text outside of code.
     Text(&'t str),
@@ -90,7 +90,7 @@ impl Tree {
         }
     }
 
-    /// Returns whether a text is that of a code block, which has no other child.
+    /// Returns true if a text is that of a code block, which has no other child.
     fn is_in_code_block(&self, text: usize) -> bool {
         text > 0 && matches!(self.kind(text - 1), Kind::CodeBlock(_))
     }
@@ -105,7 +105,7 @@ impl Tree {
         self.nodes[node].kind
     }
 
-    /// The index behind the last descendant.
+    /// Returns the index after the last descendant.
     pub(crate) fn end(&self, node: usize) -> usize {
         self.nodes[node].end as usize
     }
@@ -148,25 +148,25 @@ impl Tree {
         &self.cells[id.0 as usize]
     }
 
-    /// Walks the tree in document order.
+    /// Traverses the tree in document order.
     pub(crate) fn walk(&self) -> Walk<'_> {
         self.walk_from(0)
     }
 
-    /// Walks one node and what is in it.
+    /// Traverses one node with its descendants.
     pub(crate) fn walk_from(&self, node: usize) -> Walk<'_> {
         Walk { tree: self, next: node, end: self.end(node), open: Vec::new() }
     }
 }
 
-/// A step of a walk.
+/// A step of a traversal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {
     Enter(usize),
     Leave(usize),
 }
 
-/// Iterates over the nodes, entering and leaving each of them, leaves included.
+/// An iterator that enters and leaves each node, including leaves.
 pub(crate) struct Walk<'a> {
     tree: &'a Tree,
     next: usize,
@@ -193,7 +193,7 @@ impl Iterator for Walk<'_> {
     }
 }
 
-/// Puts a tree together, node by node in document order.
+/// A builder that appends nodes in document order.
 pub(crate) struct TreeBuilder {
     tree: Tree,
     marks: HashMap<Marks, MarksId>,
@@ -223,13 +223,13 @@ impl TreeBuilder {
         }
     }
 
-    /// Makes room for nodes and text, so that the tables needn't be copied as they grow.
+    /// Reserves capacity for nodes and text, so that the tables needn't be copied as they grow.
     pub(crate) fn reserve(&mut self, nodes: usize, text_len: usize) {
         self.tree.nodes.reserve_exact(nodes);
         self.tree.text.reserve_exact(text_len);
     }
 
-    /// Appends a node that is to get children; `close` says when it has them all.
+    /// Appends a node that may have children. `close` marks their end.
     pub(crate) fn open(&mut self, kind: Kind) -> usize {
         self.tree.nodes.push(Node { kind, end: 0 });
         self.tree.nodes.len() - 1
@@ -244,7 +244,7 @@ impl TreeBuilder {
         self.close(node);
     }
 
-    /// Appends text, to the text before it if `join` is set and the marks are the same.
+    /// Appends text. It extends the text before it if `join` is set and the marks are the same.
     pub(crate) fn text(&mut self, text: &str, marks: MarksId, join: bool) {
         let start = index(self.tree.text.len());
         self.tree.text.push_str(text);
@@ -260,17 +260,18 @@ impl TreeBuilder {
         }
     }
 
-    /// The length of all text so far.
+    /// Returns the length of all text so far.
     pub(crate) fn text_len(&self) -> usize {
         self.tree.text.len()
     }
 
-    /// The text from `from` on, which must lie in the last text node.
+    /// Returns the text from `from` on, which must be in the last text node.
     pub(crate) fn text_from(&self, from: usize) -> &str {
         &self.tree.text[from..]
     }
 
-    /// Cuts the last node, a text, so that all text is `len` long; drops it when nothing is left.
+    /// Truncates the last node, a text, so that all text has length `len`. Removes it if it is
+    /// empty then.
     pub(crate) fn truncate_text(&mut self, len: usize) {
         self.tree.text.truncate(len);
         if let Some(Node { kind: Kind::Text { start, end, .. }, .. }) = self.tree.nodes.last_mut() {
@@ -314,7 +315,7 @@ impl TreeBuilder {
     }
 
     pub(crate) fn finish(mut self) -> Tree {
-        // Giving back little isn't worth a copy of all.
+        // Shrinking copies the table, so it must free at least half of it.
         if self.tree.nodes.len() < self.tree.nodes.capacity() / 2 {
             self.tree.nodes.shrink_to_fit();
         }
@@ -325,7 +326,7 @@ impl TreeBuilder {
     }
 }
 
-/// Returns the place of a value in its table, adding it if it is new.
+/// Returns the index of a value in its table, and adds a new value.
 fn intern<K: Hash + Eq + Clone>(seen: &mut HashMap<K, u32>, table: &mut Vec<K>, value: K) -> u32 {
     *seen.entry(value).or_insert_with_key(|value| {
         table.push(value.clone());
@@ -333,7 +334,7 @@ fn intern<K: Hash + Eq + Clone>(seen: &mut HashMap<K, u32>, table: &mut Vec<K>, 
     })
 }
 
-/// Appends a value unless it is the same as the last one, as most cells and lists are.
+/// Appends a value unless it equals the last one, as most cells and lists do.
 fn push_or_last<T: PartialEq>(table: &mut Vec<T>, value: T) -> u32 {
     if table.last() != Some(&value) {
         table.push(value);
@@ -341,7 +342,7 @@ fn push_or_last<T: PartialEq>(table: &mut Vec<T>, value: T) -> u32 {
     index(table.len() - 1)
 }
 
-/// Trees are indexed by 32 bits: the limits on what a request may weigh are far below that.
+/// Converts an index to 32 bits. The limit on request size is far below their range.
 fn index(at: usize) -> u32 {
     u32::try_from(at).expect("a document is smaller than 4 GiB")
 }

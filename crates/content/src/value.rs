@@ -1,9 +1,9 @@
-//! The values of free attributes: what TipTap reads from `title="2019"` is a number.
+//! The values of untyped attributes. TipTap parses `title="2019"` as a number.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// A string, number or truth value. Numbers are finite and print without an exponent.
+/// A string, number or boolean. Numbers are finite and print without an exponent.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     Text(Box<str>),
@@ -12,11 +12,10 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// Reads an attribute as TipTap does: decimal numbers, `true` and `false` are taken as such.
+    /// Parses an attribute as TipTap does, with decimal numbers, `true` and `false` as such.
     ///
-    /// A number that would print differently from how a browser's script prints it (from 1e21, or
-    /// tiny fractions, where an exponent comes in) stays text, since it wouldn't survive a round
-    /// trip.
+    /// A number that JavaScript would print with an exponent (from 1e21, or tiny fractions) stays
+    /// text, as it wouldn't survive a round trip.
     pub(crate) fn from_attribute(text: &str) -> Self {
         match text {
             "true" => Self::Bool(true),
@@ -28,7 +27,7 @@ impl Value {
         }
     }
 
-    /// The number as such, if scripts print it without an exponent.
+    /// Parses a number, if JavaScript prints it without an exponent.
     pub(crate) fn from_number(text: &str) -> Option<Self> {
         let number: f64 = text.parse().ok()?;
         Self::from_f64(number)
@@ -37,12 +36,12 @@ impl Value {
     pub(crate) fn from_f64(number: f64) -> Option<Self> {
         let size = number.abs();
         let plain = size == 0.0 || (1e-6..1e21).contains(&size);
-        // Adding zero turns -0 into 0, which is how JSON prints it.
+        // Adding zero turns -0 into 0, as JSON prints it.
         plain.then_some(Self::Number(number + 0.0))
     }
 }
 
-/// `[+-]? (digits? '.')? digits`
+/// Returns true for `[+-]? (digits? '.')? digits`.
 fn is_decimal(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (whole, digits) = unsigned.rsplit_once('.').unwrap_or(("", unsigned));

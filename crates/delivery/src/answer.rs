@@ -1,4 +1,5 @@
-//! What is read of an answer, and what is kept of it.
+//! The receiver's response: reading a bounded part of its body, masking the secret, and
+//! `Retry-After`.
 
 use std::time::Duration;
 
@@ -11,16 +12,16 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use url::form_urlencoded::byte_serialize;
 
-/// How much of an answer is read.
+/// The limit on bytes read of a response body.
 const READ_MAX: usize = 16 * 1024;
 
-/// How much of it is kept, in bytes.
+/// The limit on bytes stored of a response body.
 const KEPT_MAX: usize = 4 * 1024;
 
-/// What stands for a secret.
+/// The text that replaces a secret.
 const MASK: &str = "***";
 
-/// Reads a body into `read`, as far as it is read at all; says whether that was all of it.
+/// Reads a body into `read`, up to the limit. Returns true if the body ended before the limit.
 pub(crate) async fn read_into(mut body: Incoming, read: &mut Vec<u8>) -> bool {
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else { return false };
@@ -34,7 +35,7 @@ pub(crate) async fn read_into(mut body: Incoming, read: &mut Vec<u8>) -> bool {
     true
 }
 
-/// The beginning of an answer as text, without the secret.
+/// Returns the beginning of a response body as text, with the secret masked.
 pub(crate) fn kept(read: &[u8], secret: Option<&WebhookSecret>) -> String {
     let mut text = String::from_utf8_lossy(read).into_owned();
     if let Some(secret) = secret.filter(|_| !text.is_empty()) {
@@ -42,7 +43,7 @@ pub(crate) fn kept(read: &[u8], secret: Option<&WebhookSecret>) -> String {
         for form in &forms {
             text = text.replace(form, MASK);
         }
-        // An answer may end in the middle of it.
+        // The part that was read may end in the middle of the secret.
         let begun = forms.iter().filter_map(|form| begun_at(&text, form)).min();
         if let Some(begun) = begun {
             text.truncate(begun);
@@ -53,10 +54,10 @@ pub(crate) fn kept(read: &[u8], secret: Option<&WebhookSecret>) -> String {
     text
 }
 
-/// So much of a secret's beginning at the end of an answer is masked, too.
+/// The shortest beginning of a secret that is masked at the end of a response.
 const BEGUN_MIN: usize = 4;
 
-/// Where `text` ends in the beginning of `form`.
+/// Returns the position at which `text` ends in a beginning of `form`.
 fn begun_at(text: &str, form: &str) -> Option<usize> {
     let lengths = (BEGUN_MIN..form.len()).rev().filter(|&length| form.is_char_boundary(length));
     lengths
@@ -65,7 +66,7 @@ fn begun_at(text: &str, form: &str) -> Option<usize> {
         .map(|part| text.len() - part.len())
 }
 
-/// The ways in which a receiver would write the secret.
+/// Returns the encodings in which a receiver may echo the secret.
 fn forms(secret: &WebhookSecret) -> Vec<String> {
     let (text, key) = (secret.reveal(), secret.key());
     let hex = key.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
@@ -81,7 +82,7 @@ fn forms(secret: &WebhookSecret) -> Vec<String> {
     let mut forms = Vec::new();
     for one in plain {
         if one.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-            // Nobody would write it otherwise.
+            // No encoding changes alphanumeric ASCII.
             forms.push(one);
             continue;
         }
@@ -100,13 +101,14 @@ fn forms(secret: &WebhookSecret) -> Vec<String> {
         forms.extend([quoted.replace('/', "\\/"), quoted, one]);
     }
     forms.retain(|form| form.len() >= BEGUN_MIN || form == text);
-    // The longest first, as one may hold another.
+    // Longest first, as one form may contain another.
     forms.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
     forms.dedup();
     forms
 }
 
-/// As JSON writers have it that keep to ASCII, and those that escape what means something in HTML.
+/// Returns the JSON string escaped to ASCII, with the characters escaped that are special in HTML.
+/// Several JSON libraries write strings like this.
 fn as_ascii(text: &str, hexadecimal: fn(u16) -> String) -> String {
     text.chars().fold(String::new(), |mut out, c| {
         if c.is_ascii() && !matches!(c, '+' | '&' | '<' | '>' | '\'') {
@@ -118,8 +120,9 @@ fn as_ascii(text: &str, hexadecimal: fn(u16) -> String) -> String {
     })
 }
 
-/// How long the receiver asks to be left alone: in seconds, or until a date. A number too large to be
-/// one is very long.
+/// Returns the delay that the `Retry-After` header requests, as seconds or as a date.
+///
+/// A number of seconds beyond the range of `u64` is the longest delay.
 pub(crate) fn retry_after(headers: &HeaderMap, now: i64) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,4 +1,4 @@
-//! What is sent, and what comes of it.
+//! The request of a delivery attempt, and its result.
 
 use std::time::Duration;
 
@@ -6,39 +6,39 @@ use bytes::Bytes;
 use galley_domain::delivery::Outcome;
 use galley_domain::webhook::WebhookSecret;
 
-/// An attempt to make.
+/// The request of an attempt.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Where to.
+    /// The receiver's URL.
     pub url: String,
     /// The event's identifier.
     pub id: String,
     /// The time of the attempt in Unix seconds.
     pub timestamp: i64,
-    /// What is sent.
+    /// The request body.
     pub body: Bytes,
-    /// What signs it.
+    /// The secret that signs the request.
     pub secret: Option<WebhookSecret>,
 }
 
-/// What came of an attempt.
+/// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// How long it took.
+    /// The time that the attempt took.
     pub duration: Duration,
-    /// The status of the answer, if there was one.
+    /// The status of the response, if there was one.
     pub status: Option<u16>,
-    /// What went wrong, if there was none.
+    /// The error, if there was no response.
     pub error: Option<AttemptError>,
-    /// The beginning of the answer, with the secret masked. Nothing is kept of an answer from an
+    /// The beginning of the response body, with the secret masked. No body is stored from an
     /// address that is allowed by exception.
     pub answer: Option<String>,
-    /// How long the receiver asked to be left alone.
+    /// The delay that the receiver requested by `Retry-After`.
     pub retry_after: Option<Duration>,
 }
 
 impl Attempt {
-    /// What it means for the delivery.
+    /// Returns the outcome of the attempt for its delivery.
     pub fn outcome(&self) -> Outcome {
         match self.status {
             Some(status) => Outcome::of_status(status, self.retry_after),
@@ -46,55 +46,55 @@ impl Attempt {
         }
     }
 
-    /// An attempt that ended before anything was sent.
+    /// Creates the result of an attempt that got no response.
     pub fn failed(error: AttemptError, duration: Duration) -> Self {
         Self { duration, status: None, error: Some(error), answer: None, retry_after: None }
     }
 }
 
-/// Why there was no answer. What it says shows nothing of the network that the service is in.
+/// The reason for a missing response. Its text reveals nothing of the network of the service.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AttemptError {
-    /// The address is none that may be called.
+    /// The address policy rejects the address.
     #[error(
         "nothing is sent there: {0}; the setting webhooks-allow (GALLEY_WEBHOOKS_ALLOW) names \
          networks that may be called all the same"
     )]
     AddressRefused(String),
-    /// The name leads nowhere.
+    /// The host name has no address.
     #[error("the name of the receiver could not be resolved")]
     NameNotResolved,
-    /// Nothing listens there, or nothing can be reached.
+    /// No address of the receiver accepts connections, or none is reachable.
     #[error("no connection could be made")]
     ConnectFailed,
-    /// Connecting took too long.
+    /// The connection timed out.
     #[error("no connection was made in time")]
     ConnectTimedOut,
-    /// There is no trust in who answers, or no TLS at all.
+    /// The certificate is not trusted, or the receiver doesn't support TLS.
     #[error("no secure connection could be made: {0}")]
     TlsFailed(String),
-    /// No answer came in time.
+    /// The response timed out.
     #[error("no answer came in time")]
     TimedOut,
-    /// The connection ended before there was an answer.
+    /// The connection closed before the response.
     #[error("the connection was closed without an answer")]
     ConnectionLost,
-    /// What came is no answer in HTTP.
+    /// The response is not valid HTTP.
     #[error("the answer is not valid HTTP")]
     BadAnswer,
-    /// The webhook's secret can't be decrypted, and nothing is sent unsigned for that.
+    /// The webhook's secret can't be decrypted. The request isn't sent, as it would be unsigned.
     #[error("the webhook's secret can't be decrypted with this key")]
     SecretUnreadable,
-    /// The event was forgotten before it could be sent.
+    /// The event was deleted before it could be sent.
     #[error("the event is too old to be sent")]
     EventForgotten,
-    /// The address of the webhook can't be used.
+    /// The URL of the webhook can't be used.
     #[error("the address of the webhook is not valid")]
     InvalidUrl,
 }
 
 impl AttemptError {
-    /// Its name in the interface.
+    /// Returns the error's code in the API.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::AddressRefused(_) => "address_refused",

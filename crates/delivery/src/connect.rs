@@ -1,4 +1,4 @@
-//! From a URL to a connection with an address that was looked at.
+//! Resolves a URL's host, checks its addresses against the policy, and connects to one of them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use url::{Host, Url};
 use crate::attempt::AttemptError;
 use crate::resolve::Resolve;
 
-/// How much of an answer's head is read.
+/// The limit on bytes of a response's status line and headers.
 const HEAD_MAX: usize = 64 * 1024;
 
-/// How long one of several addresses may take until the next one is tried.
+/// The timeout for one of several addresses, before the next one is tried.
 const ADDRESS_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// How many addresses of a name are tried.
+/// The limit on addresses of a name that are tried.
 const ADDRESSES_MAX: usize = 4;
 
-/// Where a URL leads.
+/// The host, port and scheme of a URL.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Target {
     pub(crate) host: Host,
@@ -38,15 +38,15 @@ pub(crate) struct Target {
     pub(crate) is_tls: bool,
 }
 
-/// The addresses of a target, all of which may be called.
+/// The addresses of a target, all of them allowed by the policy.
 #[derive(Debug, Clone)]
 pub(crate) struct Checked {
     pub(crate) addresses: Vec<SocketAddr>,
-    /// Whether one of them may be called by exception only.
+    /// True if one of them is allowed by exception only.
     pub(crate) is_exception: bool,
 }
 
-/// A connection, ended when this is dropped.
+/// A connection, closed on drop.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) sender: SendRequest<Full<Bytes>>,
@@ -71,8 +71,8 @@ impl Target {
         Some(Self { host, port: url.port_or_known_default()?, is_tls })
     }
 
-    /// Finds the addresses, and refuses them all if one of them must not be called: which of them
-    /// is connected to may be somebody else's choice.
+    /// Resolves the addresses, and rejects all of them if the policy rejects one. Otherwise the
+    /// owner of the name could choose the address that is connected to.
     pub(crate) async fn check(
         &self,
         resolver: &dyn Resolve,
@@ -93,7 +93,8 @@ impl Target {
             match policy.check(address) {
                 Ok(verdict) => is_exception |= verdict == Verdict::Exception,
                 Err(refused) => {
-                    // Where a name leads is not told: it may be one of the operator's own network.
+                    // The error omits the address of a name, which may be one of the operator's own
+                    // network.
                     return Err(AttemptError::AddressRefused(match &self.host {
                         Host::Domain(name) => {
                             format!("{name} leads to an address that is not called")
@@ -108,7 +109,7 @@ impl Target {
         Ok(Checked { addresses, is_exception })
     }
 
-    /// Connects to one of the addresses.
+    /// Connects to the first address that accepts the connection.
     pub(crate) async fn connect(
         &self,
         checked: &Checked,
@@ -118,7 +119,7 @@ impl Target {
         for (at, &address) in checked.addresses.iter().enumerate() {
             let is_last = at + 1 == checked.addresses.len();
             let connecting = TcpStream::connect(address);
-            // The last one has all the time that is left.
+            // The last address gets all of the remaining time.
             let connected = if is_last {
                 connecting.await.map_err(|_| AttemptError::ConnectFailed)
             } else {
@@ -141,7 +142,8 @@ impl Target {
         address: SocketAddr,
         tls: &Arc<ClientConfig>,
     ) -> Result<Connection, AttemptError> {
-        // What is sent is sent whole; without this its end would wait for an acknowledgement.
+        // Each request is written at once. With Nagle's algorithm its last segment would wait for
+        // an acknowledgement.
         let _ = stream.set_nodelay(true);
         if !self.is_tls {
             return speak_http(stream, address).await;
@@ -159,7 +161,8 @@ impl Target {
     }
 }
 
-/// What is wrong with somebody's TLS, of which nothing is theirs to choose.
+/// Returns the cause of a TLS error as one of a few fixed texts, as the receiver could choose parts
+/// of the error's own text.
 fn why(error: &std::io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
@@ -191,13 +194,13 @@ where
     let (sender, connection) =
         builder.handshake(TokioIo::new(stream)).await.map_err(|_| AttemptError::ConnectionLost)?;
     let task = tokio::spawn(async move {
-        // How it ends is told to whoever sends on it.
+        // An error is reported to the task that sends on this connection.
         let _ = connection.await;
     });
     Ok(Connection { sender, address, task })
 }
 
-/// What is spoken over TLS is HTTP/1.1.
+/// Returns the TLS configuration, which negotiates HTTP/1.1.
 pub(crate) fn tls() -> Arc<ClientConfig> {
     let mut config = galley_tls::client();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];

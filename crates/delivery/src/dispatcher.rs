@@ -1,40 +1,41 @@
-//! Which delivery is attempted next: a state machine without a clock, a network or a store.
+//! The schedule of delivery attempts: a state machine without a clock, a network or a store.
 //!
-//! Whoever drives it tells it what happened ([`Dispatcher::news`], [`Dispatcher::answered`],
-//! [`Dispatcher::attempted`]) and does what [`Dispatcher::next`] says. It asks the store for
-//! deliveries and tells it what came of them, both at once and never twice at a time: what ends
-//! while the store is busy goes with the next time. An attempt counts as under way until what came of
-//! it is kept: so no more of them can be repeated because a program was killed than may be under way.
+//! The caller reports events ([`Dispatcher::news`], [`Dispatcher::answered`],
+//! [`Dispatcher::attempted`]) and performs the actions that [`Dispatcher::next`] returns. One
+//! request to the store records results and claims deliveries, and only one request is under way at
+//! a time. A result that arrives while the store is busy is recorded by the next request. An
+//! attempt counts as under way until its result is stored. So the number of attempts that a killed
+//! program repeats is at most the limit on attempts under way.
 //!
-//! Each webhook has a line of its own, and lines take turns. Receivers that are failing have their
-//! share of the attempts under way and no more, so that those which are well always find some left.
+//! Each webhook has a queue of its own, and the queues are served round-robin. Attempts to failing
+//! receivers have a limit of their own, so that attempts to healthy receivers always find capacity.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use galley_domain::{Timestamp, WebhookId};
 
-/// How much is done at the same time.
+/// The limits on concurrent work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Attempts under way.
+    /// The limit on attempts under way.
     pub attempts_max: usize,
-    /// Of these, to receivers that are failing.
+    /// The limit on attempts under way to failing receivers.
     pub failing_attempts_max: usize,
-    /// Deliveries at hand, under way or waiting for their turn.
+    /// The limit on claimed deliveries to healthy receivers, under way or queued.
     pub held_max: usize,
-    /// Of these, to receivers that are failing.
+    /// The limit on claimed deliveries to failing receivers.
     pub failing_held_max: usize,
-    /// Attempts that are begun at a time, so that requests get their turn in between.
+    /// The limit on attempts that one call begins, so that requests are served in between.
     pub begun_max: usize,
-    /// When to ask the store at the latest, though nobody said that there was something.
+    /// The longest interval between requests to the store without a commit signal.
     pub poll: Duration,
-    /// While most attempts are still under way, results are gathered until none has come for so long, so
-    /// that one commit keeps many.
+    /// The interval without a new result after which results are recorded. Until then they are
+    /// batched while most attempts are under way, so that one commit stores many.
     pub gather_pause: Duration,
-    /// How long they are gathered at the most.
+    /// The limit on the time for which results are batched.
     pub gather_max: Duration,
-    /// How long before the end of its lease a delivery may still be begun.
+    /// The shortest remaining lease with which a delivery may be begun.
     pub lease_margin: Duration,
 }
 
@@ -54,69 +55,70 @@ impl Default for Limits {
     }
 }
 
-/// A delivery at hand.
+/// A claimed delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job<T> {
-    /// The webhook whose line it is in.
+    /// The webhook in whose queue it is.
     pub webhook: WebhookId,
-    /// How many attempts of the webhook may be under way.
+    /// The limit on concurrent attempts of the webhook.
     pub slots: usize,
-    /// Whether its receiver was failing when it was taken.
+    /// True if its receiver was failing when it was claimed.
     pub is_failing: bool,
-    /// When its lease ends.
+    /// The end of its lease.
     pub until: Timestamp,
-    /// What is sent.
+    /// The delivery's data for the attempt.
     pub payload: T,
 }
 
-/// What is asked of the store.
+/// A request to the store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask<R> {
-    /// What came of attempts, to be kept.
+    /// The results of attempts to record.
     pub settle: Vec<R>,
-    /// How many deliveries there is room for.
+    /// The limit on deliveries to claim for healthy receivers.
     pub max: usize,
-    /// How many of receivers that are failing.
+    /// The limit on deliveries to claim for failing receivers.
     pub failing_max: usize,
 }
 
-/// What is to be done.
+/// An action for the caller to perform.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action<T, R> {
-    /// Make an attempt, and say [`Dispatcher::attempted`] when it is over.
+    /// An attempt to make. The caller calls [`Dispatcher::attempted`] at its end.
     Attempt(Job<T>),
-    /// Ask the store, and say [`Dispatcher::answered`] or [`Dispatcher::not_answered`].
+    /// A request to the store. The caller then calls [`Dispatcher::answered`] or
+    /// [`Dispatcher::not_answered`].
     Ask(Ask<R>),
-    /// Give back what won't be attempted.
+    /// Claimed deliveries to release, as they won't be attempted.
     GiveBack(Vec<T>),
 }
 
-/// The state of all lines.
+/// The state of all webhook queues.
 #[derive(Debug)]
 pub struct Dispatcher<T, R> {
     limits: Limits,
     lines: HashMap<WebhookId, Line<T>>,
-    /// The lines that have something to begin, in their turn.
+    /// The webhooks with a delivery to begin, in round-robin order.
     turns: VecDeque<WebhookId>,
     under_way: Count,
     held: Count,
-    /// What came of attempts, and whose they were; to be kept.
+    /// The results to record, with the webhooks of their attempts.
     settled: Vec<(Whose, R)>,
-    /// Until when they are gathered if no other comes.
+    /// The time to record results if no other arrives before.
     settle_at: Timestamp,
-    /// Until when they are gathered at the most.
+    /// The latest time to record results.
     settle_at_last: Timestamp,
-    /// Whose results are being kept.
+    /// The webhooks whose results are being recorded.
     settling: Vec<Whose>,
     is_asking: bool,
     has_news: bool,
     ask_at: Timestamp,
-    /// After the store failed, it is left alone until then.
+    /// The end of the back-off after a failure of the store.
     not_before: Timestamp,
     is_stopping: bool,
 }
 
-/// An attempt's webhook, and whether its receiver was failing.
+/// An attempt's webhook, and true if its receiver was failing.
 type Whose = (WebhookId, bool);
 
 #[derive(Debug)]
@@ -126,7 +128,7 @@ struct Line<T> {
     has_turn: bool,
 }
 
-/// How many there are, and how many of these are to receivers that are failing.
+/// A count of deliveries, and the part of it for failing receivers.
 #[derive(Debug, Default, Clone, Copy)]
 struct Count {
     all: usize,
@@ -146,7 +148,7 @@ impl Count {
 }
 
 impl<T, R> Dispatcher<T, R> {
-    /// A dispatcher with nothing at hand, which asks at once.
+    /// Creates a dispatcher without deliveries, whose first action is a request to the store.
     pub fn new(limits: Limits, now: Timestamp) -> Self {
         Self {
             limits,
@@ -166,13 +168,15 @@ impl<T, R> Dispatcher<T, R> {
         }
     }
 
-    /// Something was committed that may have to be sent.
+    /// Notes a commit that may have created deliveries.
     pub fn news(&mut self) {
         self.has_news = true;
     }
 
-    /// The store handed out these; `left` is what it has not kept yet of what it was given, with its
-    /// webhooks, and `more` says that it has more than it looked at.
+    /// Processes a response of the store.
+    ///
+    /// `jobs` are the claimed deliveries, and `left` the results not recorded yet, with their
+    /// webhooks. `more` is true if the store has deliveries that it didn't scan.
     pub fn answered(
         &mut self,
         jobs: Vec<Job<T>>,
@@ -184,7 +188,7 @@ impl<T, R> Dispatcher<T, R> {
         let mut settling = std::mem::take(&mut self.settling);
         let newer = std::mem::take(&mut self.settled);
         for (webhook, result) in left {
-            // Of one webhook's results it doesn't matter which one is whose.
+            // The results of one webhook are interchangeable here.
             let Some(place) = settling.iter().position(|(whose, _)| *whose == webhook) else {
                 continue;
             };
@@ -209,7 +213,7 @@ impl<T, R> Dispatcher<T, R> {
         }
     }
 
-    /// The store could not be asked; what was to be kept still is.
+    /// Notes that a request to the store failed. Its results stay queued for the next request.
     pub fn not_answered(&mut self, ask: Ask<R>, now: Timestamp) {
         self.is_asking = false;
         let kept_before = std::mem::take(&mut self.settling).into_iter().zip(ask.settle);
@@ -219,7 +223,7 @@ impl<T, R> Dispatcher<T, R> {
         self.not_before = after(now, self.limits.poll);
     }
 
-    /// An attempt is over; `result` is to be kept.
+    /// Notes the end of an attempt, whose `result` is to be recorded.
     pub fn attempted(&mut self, webhook: WebhookId, is_failing: bool, result: R, now: Timestamp) {
         if self.settled.is_empty() {
             self.settle_at_last = after(now, self.limits.gather_max);
@@ -228,12 +232,12 @@ impl<T, R> Dispatcher<T, R> {
         self.settled.push(((webhook, is_failing), result));
     }
 
-    /// An attempt was abandoned: nothing came of it that is to be kept.
+    /// Notes that an attempt was abandoned, without a result to record.
     pub fn abandoned(&mut self, webhook: WebhookId, is_failing: bool) {
         self.is_over(webhook, is_failing);
     }
 
-    /// What came of an attempt is kept.
+    /// Removes an attempt from the counts, once its result is stored or it was abandoned.
     fn is_over(&mut self, webhook: WebhookId, is_failing: bool) {
         self.under_way.remove(is_failing);
         self.held.remove(is_failing);
@@ -246,22 +250,24 @@ impl<T, R> Dispatcher<T, R> {
         self.give_turn(webhook);
     }
 
-    /// From now on nothing new is begun.
+    /// Stops the dispatcher: it begins no further attempts.
     pub fn stop(&mut self) {
         self.is_stopping = true;
     }
 
-    /// Whether all that was begun before [`Dispatcher::stop`] is over and kept.
+    /// Returns true if all attempts begun before [`Dispatcher::stop`] have ended and their results
+    /// are stored.
     pub fn has_stopped(&self) -> bool {
         self.is_stopping && self.under_way.all == 0 && !self.is_asking
     }
 
-    /// How many attempts are under way, or were and are not kept yet.
+    /// Returns the number of attempts under way, including the ones whose results are not stored
+    /// yet.
     pub fn under_way(&self) -> usize {
         self.under_way.all
     }
 
-    /// Whether [`Dispatcher::next`] has left something that it may begin at once.
+    /// Returns true if the last [`Dispatcher::next`] left an attempt that may begin at once.
     pub fn has_more_to_begin(&self) -> bool {
         let has_room = self.under_way.all < self.limits.attempts_max;
         let may_begin = |webhook: &WebhookId| {
@@ -276,13 +282,15 @@ impl<T, R> Dispatcher<T, R> {
         !self.is_stopping && has_room && self.turns.iter().any(may_begin)
     }
 
-    /// When to call [`Dispatcher::next`] at the latest, though nothing happens.
+    /// Returns the latest time for the next call of [`Dispatcher::next`] without another event.
+    ///
+    /// While a request to the store is under way, there is none.
     pub fn wake_at(&self) -> Option<Timestamp> {
         let settle_at = if self.settled.is_empty() { self.ask_at } else { self.settle_at };
         (!self.is_asking).then_some(self.ask_at.min(settle_at).max(self.not_before))
     }
 
-    /// What is to be done now.
+    /// Returns the actions to perform now.
     pub fn next(&mut self, now: Timestamp) -> Vec<Action<T, R>> {
         let mut actions = Vec::new();
         let mut given_back = Vec::new();
@@ -302,12 +310,13 @@ impl<T, R> Dispatcher<T, R> {
                 continue;
             }
             if line.under_way >= job.slots {
-                // The end of an attempt gives it another turn.
+                // The webhook is queued again when one of its attempts ends.
                 continue;
             }
             let Some(job) = line.waiting.pop_front() else { continue };
             if after(now, self.limits.lease_margin) > job.until {
-                // Its lease might end before the attempt does, and somebody else begin another.
+                // Its lease might end before the attempt does, and another node could begin a
+                // second attempt.
                 self.held.remove(job.is_failing);
                 given_back.push(job.payload);
             } else {
@@ -327,7 +336,8 @@ impl<T, R> Dispatcher<T, R> {
         actions
     }
 
-    /// Puts a line at the end of those that wait for their turn; says whether it needed one.
+    /// Appends a webhook to the round-robin order. Returns true if it was not in it and has
+    /// deliveries to begin.
     fn give_turn(&mut self, webhook: WebhookId) -> bool {
         let Some(line) = self.lines.get_mut(&webhook) else { return false };
         let needs_one = !line.has_turn && !line.waiting.is_empty();
@@ -338,7 +348,7 @@ impl<T, R> Dispatcher<T, R> {
         needs_one
     }
 
-    /// Takes all that waits out of the lines.
+    /// Removes all queued deliveries from the webhook queues.
     fn give_up(&mut self) -> Vec<T> {
         let mut left = Vec::new();
         for line in self.lines.values_mut() {

@@ -1,11 +1,13 @@
-//! Calling webhooks.
+//! The client that calls webhooks, and the schedule of its attempts.
 //!
-//! [`Sender`] makes one attempt: it finds out where a name leads, refuses what is inside of
-//! somebody's network, connects to the address that it has looked at and to no other, signs what it
-//! sends after [Standard Webhooks](https://www.standardwebhooks.com), and reads a little of the
-//! answer, all within one deadline. [`Dispatcher`] says which delivery is attempted next, so that no
-//! receiver waits for another; it is a plain state machine without a clock, a network or a store.
-//! Deliveries are kept by `galley-storage`, and `galley-server` brings the three together.
+//! [`Sender`] makes one attempt within one deadline. It resolves the host name, rejects addresses
+//! of internal networks, and connects only to an address that it has checked. It signs the request
+//! after [Standard Webhooks](https://www.standardwebhooks.com), and reads a bounded part of the
+//! response.
+//!
+//! [`Dispatcher`] selects the delivery that is attempted next, so that a slow receiver doesn't
+//! delay others. It is a plain state machine without a clock, a network or a store.
+//! `galley-storage` stores deliveries, and `galley-server` connects the three.
 
 mod answer;
 mod attempt;

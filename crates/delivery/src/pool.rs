@@ -1,4 +1,4 @@
-//! Connections that wait to be used again.
+//! The pool of idle connections to receivers.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -9,14 +9,14 @@ use tokio::time::Instant;
 
 use crate::connect::{Checked, Connection, Target};
 
-/// How long a connection may wait.
+/// The timeout of idle connections.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// How many may wait for the same receiver, and all together.
+/// The limits on idle connections to one target, and in total.
 const IDLE_PER_TARGET_MAX: usize = 8;
 const IDLE_MAX: usize = 512;
 
-/// Idle connections, by where they lead: the name as well as the address that it had.
+/// The idle connections, by their target and the address that its name had.
 #[derive(Debug, Default)]
 pub(crate) struct Pool(Mutex<Idle>);
 
@@ -27,7 +27,7 @@ struct Idle {
 }
 
 impl Pool {
-    /// A connection to one of the addresses that were just looked at.
+    /// Removes and returns an idle connection to one of the addresses just checked.
     pub(crate) fn take(&self, target: &Target, checked: &Checked) -> Option<Connection> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = &mut *idle;
@@ -46,7 +46,7 @@ impl Pool {
         None
     }
 
-    /// Keeps a connection whose answer was read to its end.
+    /// Adds a connection whose last response was read to its end. A full pool closes it.
     pub(crate) fn put(&self, target: &Target, connection: Connection) {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -64,7 +64,7 @@ impl Pool {
         }
     }
 
-    /// Ends connections that have waited too long.
+    /// Closes connections that have exceeded the idle timeout.
     pub(crate) fn tidy(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).forget(Instant::now());
     }

@@ -1,4 +1,4 @@
-//! Where a name leads.
+//! The resolution of host names.
 
 use std::fmt::Debug;
 use std::io;
@@ -8,17 +8,16 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-/// A resolution under way.
+/// A pending resolution.
 pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Finds the addresses of a name.
+/// A resolver of host names.
 pub trait Resolve: Debug + Send + Sync {
-    /// All addresses of `name`.
+    /// Returns all addresses of `name`.
     fn resolve(&self, name: String) -> Resolving;
 }
 
-/// How many names are resolved at the same time: each holds a thread, however long its server
-/// takes.
+/// The limit on concurrent resolutions, as each occupies a thread until its name server responds.
 const RESOLVING_MAX: usize = 64;
 
 /// The system's resolver.
@@ -36,8 +35,8 @@ impl Resolve for SystemResolver {
         let permits = Arc::clone(&self.0);
         Box::pin(async move {
             let permit = permits.acquire_owned().await.map_err(io::Error::other)?;
-            // A task of its own: it keeps its permit until the thread is free, also when nobody
-            // waits for it any more.
+            // A separate task holds the permit until the thread is free, even if the caller has
+            // been cancelled.
             let found = tokio::spawn(async move {
                 let found = tokio::net::lookup_host((name, 0)).await;
                 drop(permit);

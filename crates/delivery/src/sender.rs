@@ -1,4 +1,4 @@
-//! One attempt, from the name to the answer.
+//! One delivery attempt, from resolving the name to reading the response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,14 +20,14 @@ use crate::pool::Pool;
 use crate::resolve::Resolve;
 use crate::signature::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign};
 
-/// How long an attempt may take.
+/// The timeouts of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderLimits {
-    /// From the name to the end of the answer.
+    /// The timeout of the whole attempt, from resolving the name to the end of the response.
     pub total: Duration,
-    /// Of that, until there is a connection.
+    /// The part of it for resolving and connecting.
     pub connect: Duration,
-    /// Of that, for what comes after the answer's head: by then it is known what came of it.
+    /// The part of it for the response body, as the status alone decides the outcome.
     pub body: Duration,
 }
 
@@ -41,8 +41,8 @@ impl Default for SenderLimits {
     }
 }
 
-/// Makes attempts. It keeps connections to use them again, follows no redirects, and heeds no
-/// settings for proxies.
+/// The HTTP client that makes attempts. It pools connections, follows no redirects and ignores
+/// proxy settings.
 #[derive(Debug)]
 pub struct Sender {
     resolver: Arc<dyn Resolve>,
@@ -53,7 +53,7 @@ pub struct Sender {
     pool: Pool,
 }
 
-/// An answer's head, and where it came from.
+/// A response whose headers were read, with its connection and target.
 struct Head {
     response: http::Response<Incoming>,
     connection: Connection,
@@ -62,7 +62,8 @@ struct Head {
 }
 
 impl Sender {
-    /// A sender that calls what `policy` allows, and calls itself `Galley-Webhooks/<version>`.
+    /// Creates a sender that calls addresses allowed by `policy`, as the user agent
+    /// `Galley-Webhooks/<version>`.
     pub fn new(
         resolver: Arc<dyn Resolve>,
         policy: AddressPolicy,
@@ -74,12 +75,12 @@ impl Sender {
         Self { resolver, policy, limits, user_agent, tls: tls(), pool: Pool::default() }
     }
 
-    /// How long an attempt takes at the most.
+    /// Returns the timeout of an attempt.
     pub fn time_max(&self) -> Duration {
         self.limits.total
     }
 
-    /// Ends connections that nobody has used for a while.
+    /// Closes connections that have exceeded the idle timeout.
     pub fn tidy(&self) {
         self.pool.tidy();
     }
@@ -97,7 +98,7 @@ impl Sender {
         let retry_after = answer::retry_after(&parts.headers, request.timestamp);
         let mut read = Vec::new();
         let until = deadline.min(Instant::now() + self.limits.body);
-        // Whatever is up with the rest of the answer: what came of the attempt is known.
+        // The status decides the outcome of the attempt, so an error in the body is ignored.
         let whole = timeout_at(until, answer::read_into(body, &mut read)).await.unwrap_or(false);
         if whole {
             self.pool.put(&head.target, head.connection);
@@ -125,14 +126,15 @@ impl Sender {
             let message = self.message(&url, request)?;
             match connection.sender.try_send_request(message).await {
                 Ok(response) => return Ok(Head { response, connection, target, is_exception }),
-                // The receiver closed it while the request was on its way: that is no answer, and
-                // events come with an identifier to be recognised by.
+                // The receiver closed the pooled connection before it responded, so the request is
+                // sent again on a new one. The event's identifier lets the receiver discard a
+                // duplicate.
                 Err(error) if error.error().is_closed() || is_lost(error.error()) => {}
                 Err(error) => return Err(failure(error.error())),
             }
         }
         let left = connect_until.saturating_duration_since(Instant::now());
-        // Boxed, as what a handshake takes would be carried along by every attempt.
+        // Boxed, as the state of a TLS handshake would enlarge the future of every attempt.
         let mut connection = Box::pin(self.connect(&target, &checked, left)).await?;
         let message = self.message(&url, request)?;
         let sent = connection.sender.try_send_request(message).await;

@@ -13,10 +13,10 @@ pub const TIMESTAMP_HEADER: &str = "webhook-timestamp";
 /// The header with the signature.
 pub const SIGNATURE_HEADER: &str = "webhook-signature";
 
-/// What a signature of this kind starts with.
+/// The prefix of signatures of this version.
 const VERSION: &str = "v1,";
 
-/// The signature of a message: `v1,` and the base 64 of the HMAC.
+/// Returns the signature of a message: `v1,` and the HMAC in base 64.
 pub fn sign(key: &[u8], id: &str, timestamp: i64, body: &[u8]) -> String {
     let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key));
     context.update(signed_head(id, timestamp).as_bytes());
@@ -24,8 +24,8 @@ pub fn sign(key: &[u8], id: &str, timestamp: i64, body: &[u8]) -> String {
     format!("{VERSION}{}", STANDARD.encode(context.sign()))
 }
 
-/// Whether one of the signatures, which are separated by spaces, is that of the message. It takes as
-/// long for a wrong one as for a right one.
+/// Returns true if one of the signatures, which are separated by spaces, is valid for the message.
+/// Each comparison takes constant time.
 pub fn is_signed(key: &[u8], id: &str, timestamp: i64, body: &[u8], signatures: &str) -> bool {
     let mut message = signed_head(id, timestamp).into_bytes();
     message.extend_from_slice(body);
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn it_is_the_one_that_the_standard_gives() {
-        // The example of the standard's own libraries.
+        // The example of the standard's reference libraries.
         let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let (id, time, body) =
             ("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);

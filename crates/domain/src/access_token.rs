@@ -1,15 +1,15 @@
-//! The text of an access token.
+//! The format of access tokens.
 //!
-//! `galley_`, 43 characters of base 62 that hold 256 random bits, and a CRC-32 of these in six
-//! more, so that a secret scanner knows a token when it sees one and a mistyped one is refused
-//! without a look-up. A store keeps a hash of the text only.
+//! A token is `galley_`, 43 characters of base 62 that encode 256 random bits, and a CRC-32 in six
+//! more. The prefix lets secret scanners recognise tokens. The checksum lets a mistyped one be
+//! rejected without a look-up. The store keeps only a hash of the token.
 
 use std::fmt;
 
 use crate::text::line_of_text;
 
 line_of_text! {
-    /// What people call a token: 1 to 255 characters without control characters.
+    /// A token's name for people: 1 to 255 characters without control characters.
     TokenName(1..=255)
 }
 
@@ -19,7 +19,7 @@ line_of_text! {
     ExtensionName(1..=100)
 }
 
-/// The most groups to which a token's view of content is limited.
+/// The limit on the groups to which a token's view of content is restricted.
 pub const GROUPS_MAX: usize = 100;
 
 const PREFIX: &str = "galley_";
@@ -27,17 +27,17 @@ const SECRET_DIGITS: usize = 43;
 const CHECKSUM_DIGITS: usize = 6;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// A well-formed access token. `Debug` doesn't show it.
+/// A well-formed access token. `Debug` omits it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AccessToken(String);
 
-/// A text that is no access token.
+/// The error for a text that is no access token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an access token")]
 pub struct MalformedAccessToken;
 
 impl AccessToken {
-    /// The token that holds these random bits.
+    /// Creates the token that encodes these random bits.
     pub fn from_random(bits: [u8; 32]) -> Self {
         let mut text = String::with_capacity(PREFIX.len() + SECRET_DIGITS + CHECKSUM_DIGITS);
         text.push_str(PREFIX);
@@ -47,7 +47,7 @@ impl AccessToken {
         Self(text)
     }
 
-    /// Takes a text that has the shape of a token and the right checksum.
+    /// Parses a token, and checks its format and checksum.
     pub fn parse(text: &str) -> Result<Self, MalformedAccessToken> {
         let secret = text.strip_prefix(PREFIX).ok_or(MalformedAccessToken)?;
         let digits = secret.bytes().all(|digit| digit.is_ascii_alphanumeric());
@@ -58,7 +58,7 @@ impl AccessToken {
         if checksum(signed) == sum { Ok(Self(text.to_owned())) } else { Err(MalformedAccessToken) }
     }
 
-    /// The token itself: shown once, to whom it was made for.
+    /// Returns the token itself, which is shown once, at its creation.
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -1,30 +1,31 @@
-//! Which addresses webhooks may call: none inside of somebody's network, unless the operator says so.
+//! The addresses that webhooks may call: public ones, and exceptions that the operator configures.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub use ipnet::IpNet;
 
-/// What the operator allows beside public addresses.
+/// The policy for addresses, with the operator's exceptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AddressPolicy {
-    /// Networks that may be called whatever they are.
+    /// Networks that may be called although they are not public.
     pub allowed: Vec<IpNet>,
-    /// Whether the machine itself may be called, to try things out.
+    /// True if loopback addresses may be called, for tests on one machine.
     pub allows_loopback: bool,
 }
 
-/// An address that must not be called.
+/// The error for an address that must not be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{address} is {kind}")]
 pub struct AddressRefused {
     /// The address.
     pub address: IpAddr,
-    /// What is wrong with it.
+    /// The kind of the address, as words for the error.
     pub kind: &'static str,
 }
 
 impl AddressPolicy {
-    /// Refuses what must not be called; says of what may be called whether that is an exception.
+    /// Rejects an address that must not be called. Otherwise returns whether it is public or an
+    /// exception.
     pub fn check(&self, address: IpAddr) -> Result<Verdict, AddressRefused> {
         let Some(kind) = special(address) else { return Ok(Verdict::Public) };
         let inner = embedded(address).unwrap_or(address);
@@ -34,16 +35,16 @@ impl AddressPolicy {
     }
 }
 
-/// Why an address may be called.
+/// The reason why an address may be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Everybody can reach it.
+    /// The address is globally reachable.
     Public,
     /// The operator allows it.
     Exception,
 }
 
-/// What is special about an address that is not public.
+/// Returns the kind of an address that is not public, or `None` for a public one.
 fn special(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(v4) => special_v4(v4),
@@ -56,7 +57,8 @@ fn special(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// After IANA's registry of special addresses: everything that is not globally reachable.
+/// Classifies by IANA's registry of special-purpose addresses: everything that is not globally
+/// reachable.
 fn special_v4(address: Ipv4Addr) -> Option<&'static str> {
     let [a, b, c, d] = address.octets();
     match (a, b, c) {
@@ -66,7 +68,7 @@ fn special_v4(address: Ipv4Addr) -> Option<&'static str> {
         (100, 64..=127, _) => Some("an address shared behind a carrier's gateway"),
         (169, 254, _) => Some("a link-local address"),
         (192, 0, 0) => Some("an address kept for protocols"),
-        // Public by its number, and Azure's platform to each machine there.
+        // A public address, at which Azure serves its platform to each virtual machine.
         (168, 63, 129) if d == 16 => Some("a cloud platform's address"),
         (192, 0, 2) | (198, 51, 100) | (203, 0, 113) => Some("an address for documentation"),
         (192, 88, 99) => Some("a relay's address"),
@@ -94,8 +96,8 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
     }
 }
 
-/// The IPv4 address that an IPv6 address holds, in any of the forms by which a gateway or the system
-/// would come to call it.
+/// Returns the IPv4 address that an IPv6 address embeds, in any form that a gateway or the
+/// operating system translates.
 fn embedded(address: IpAddr) -> Option<IpAddr> {
     let IpAddr::V6(v6) = address else { return None };
     let [high, low] = match v6.segments() {
@@ -110,7 +112,7 @@ fn embedded(address: IpAddr) -> Option<IpAddr> {
         | [_, _, _, _, 0 | 0x0200, 0x5efe, high, low]
         // 6to4.
         | [0x2002, high, low, ..] => [high, low],
-        // Teredo keeps it inverted.
+        // Teredo stores it inverted.
         [0x2001, 0, _, _, _, _, high, low] => [!high, !low],
         _ => return None,
     };

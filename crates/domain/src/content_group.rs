@@ -10,40 +10,40 @@ line_of_text! {
     ContentGroupName(1..=255)
 }
 
-/// How many levels of groups there may be.
+/// The limit on levels of groups.
 pub const DEPTH_MAX: usize = 32;
 
-/// The most pieces that one recursive deletion takes with it.
+/// The limit on pieces that one recursive deletion deletes.
 pub const RECURSIVE_DELETE_MAX: i64 = 10_000;
 
 /// A content group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContentGroup {
-    /// Which one.
+    /// The identifier.
     pub id: ContentGroupId,
-    /// What people call it.
+    /// The name for people.
     pub name: ContentGroupName,
-    /// Raised by every change.
+    /// The version, incremented by every change.
     pub version: i64,
 }
 
-/// Where something stands: the ids of its groups, from the root down.
+/// The position of a group or piece in the forest: the ids of its groups, from the root down.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
 pub struct GroupPath(Vec<ContentGroupId>);
 
 impl GroupPath {
-    /// The path along `groups`, from the root down.
+    /// Creates the path along `groups`, from the root down.
     pub fn new(groups: Vec<ContentGroupId>) -> Self {
         Self(groups)
     }
 
-    /// The groups, from the root down.
+    /// Returns the groups, from the root down.
     pub fn groups(&self) -> &[ContentGroupId] {
         &self.0
     }
 
-    /// The path of what stands in `group` at the end of this path.
+    /// Returns this path extended by `group`.
     #[must_use]
     pub fn child(&self, group: ContentGroupId) -> Self {
         let mut groups = self.0.clone();
@@ -51,7 +51,7 @@ impl GroupPath {
         Self(groups)
     }
 
-    /// Whether it runs through `group`.
+    /// Returns true if the path contains `group`.
     pub fn contains(&self, group: ContentGroupId) -> bool {
         self.0.contains(&group)
     }

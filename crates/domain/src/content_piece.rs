@@ -1,17 +1,17 @@
-//! Content pieces: what they hold, what makes it valid, and what a change does to them.
+//! Content pieces: their fields, the rules of valid fields, and the effect of an update.
 
 use crate::id::{ContentGroupId, ContentPieceId, TagId, WorkspaceMemberId};
 use crate::order_key::OrderKey;
 use crate::text::{Invalid, ShortText, WebReference, check_length, checked_text};
 use crate::time::Timestamp;
 
-/// The most tags, and the most members, that one piece has.
+/// The limit on tags, and on members, of one piece.
 pub const REFERENCES_MAX: usize = 100;
 
-/// The most bytes of a description.
+/// The limit on bytes of a description.
 pub const DESCRIPTION_MAX: usize = 64 * 1024;
 
-/// The most bytes of custom data.
+/// The limit on bytes of custom data.
 pub const CUSTOM_DATA_MAX: usize = 256 * 1024;
 
 checked_text! {
@@ -20,8 +20,8 @@ checked_text! {
 }
 
 checked_text! {
-    /// The piece's name in URLs: 1 to 512 characters, no white space or control characters; kept
-    /// as given, and not unique.
+    /// The piece's name in URLs: 1 to 512 characters, no white space or control characters. It is
+    /// stored as given and need not be unique.
     Slug, |text| {
         check_length(text, 1, 512)?;
         if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
@@ -35,7 +35,7 @@ checked_text! {
 }
 
 checked_text! {
-    /// A description in HTML, to 64 KiB. Whoever makes one has it sanitised first.
+    /// A description in HTML, to 64 KiB. The caller sanitises the HTML before.
     Description, |text| {
         if text.len() > DESCRIPTION_MAX {
             return Err(Invalid::too_long(DESCRIPTION_MAX, "bytes"));
@@ -45,7 +45,7 @@ checked_text! {
 }
 
 checked_text! {
-    /// A JSON text of the client's own, to 256 KiB, kept byte for byte.
+    /// A JSON text of the client, to 256 KiB, stored byte for byte.
     CustomData, |text| {
         if text.len() > CUSTOM_DATA_MAX {
             return Err(Invalid::too_long(CUSTOM_DATA_MAX, "bytes"));
@@ -56,58 +56,59 @@ checked_text! {
     }
 }
 
-/// What a piece says about itself, its content aside.
+/// The fields of a piece, without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContentPieceFields {
-    /// A date of the author's choosing.
+    /// A date chosen by the author.
     pub date: Option<Timestamp>,
-    /// Its title.
+    /// The title.
     pub title: Title,
-    /// Its description, in HTML.
+    /// The description, in HTML.
     pub description: Option<Description>,
-    /// Its name in URLs.
+    /// The name in URLs.
     pub slug: Slug,
-    /// Where its cover image is.
+    /// The URL of the cover image.
     pub cover_url: Option<WebReference>,
-    /// What the cover image shows.
+    /// The alternative text of the cover image.
     pub cover_alt: Option<ShortText>,
-    /// How wide the cover image is to be.
+    /// The display width of the cover image.
     pub cover_width: Option<ShortText>,
-    /// The address under which it counts as published.
+    /// The canonical URL of the published piece.
     pub canonical_link: Option<WebReference>,
-    /// The name of the file that it comes from or goes to.
+    /// The name of the file that the piece was imported from or is exported to.
     pub filename: Option<ShortText>,
-    /// JSON data of the client's own.
+    /// JSON data of the client.
     pub custom_data: Option<CustomData>,
-    /// Its tags, in the order given, none twice.
+    /// The tags, in the given order, without duplicates.
     pub tags: Vec<TagId>,
-    /// The members who work on it, in the order given, none twice.
+    /// The members who work on it, in the given order, without duplicates.
     pub members: Vec<WorkspaceMemberId>,
 }
 
-/// A content piece, its content aside.
+/// A content piece, without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContentPiece {
-    /// Which one.
+    /// The identifier.
     pub id: ContentPieceId,
-    /// The group that it is directly in.
+    /// The group that directly contains it.
     pub content_group_id: ContentGroupId,
-    /// Its place in the list.
+    /// The position in the list.
     pub order: OrderKey,
-    /// When it was put there.
+    /// The time when it got this position.
     pub placed_at: Timestamp,
-    /// What it says about itself.
+    /// The fields.
     pub fields: ContentPieceFields,
-    /// Raised by every change.
+    /// The version, incremented by every change.
     pub version: i64,
-    /// When it was made.
+    /// The time of its creation.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// The time of its last change.
     pub updated_at: Timestamp,
 }
 
-/// What an update sets: `None` stays as it is. `Some(None)` clears what a piece may do without, and
-/// takes any override of a variant away.
+/// The change that an update makes to the fields. `None` leaves a field unchanged.
+///
+/// `Some(None)` clears an optional field. In a variant, it removes the override of any field.
 #[derive(Debug, Clone, Default)]
 #[expect(missing_docs, reason = "the fields are those of `ContentPieceFields`")]
 pub struct ContentPieceChange {
@@ -126,8 +127,8 @@ pub struct ContentPieceChange {
 }
 
 impl ContentPieceFields {
-    /// These fields with `change` made to them. What a piece can't do without stays, where the change
-    /// has nothing for it.
+    /// Returns these fields with `change` applied. A required field that the change would clear
+    /// stays unchanged.
     #[must_use]
     pub fn changed(&self, change: ContentPieceChange) -> Self {
         let old = self.clone();
@@ -148,7 +149,7 @@ impl ContentPieceFields {
     }
 }
 
-/// Drops repeats, keeping the first of each.
+/// Removes duplicates, and keeps the first of each.
 pub fn without_repeats<T: Copy + Eq + std::hash::Hash>(items: Vec<T>) -> Vec<T> {
     let mut seen = std::collections::HashSet::with_capacity(items.len());
     items.into_iter().filter(|item| seen.insert(*item)).collect()

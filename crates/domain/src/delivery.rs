@@ -1,16 +1,17 @@
-//! Deliveries: when an event is sent to a webhook, and again, and when not any more.
+//! Deliveries of events to webhooks: the schedule of attempts, and the circuit breaker of each
+//! webhook.
 //!
-//! An *event* is matched with the *webhooks* that watch for it; each pair is a *delivery*. Every
-//! time it is sent is an *attempt*, and what came of it an *outcome*. [`next_step`] says what a
-//! delivery does after an attempt; [`Health`] says how much a webhook is sent at a time, so that a
-//! receiver that fails is asked now and then and not hammered.
+//! An *event* is matched with the *webhooks* that subscribe to it, and each pair is a *delivery*.
+//! Each request that sends it is an *attempt*, and the attempt's result an *outcome*. [`next_step`]
+//! returns the next step of a delivery after an attempt. [`Health`] limits the concurrent attempts
+//! of a webhook, so that a failing receiver gets few requests.
 
 use std::time::Duration;
 
 use crate::text::Invalid;
 use crate::time::Timestamp;
 
-/// How long after each attempt the next one comes.
+/// The back-off after each attempt.
 const PAUSES: [Duration; 9] = [
     Duration::from_secs(5),
     Duration::from_mins(5),
@@ -23,40 +24,42 @@ const PAUSES: [Duration; 9] = [
     Duration::from_hours(24),
 ];
 
-/// How often a delivery is attempted.
+/// The limit on attempts of a delivery.
 pub const ATTEMPTS_MAX: u32 = 10;
 
-/// The latest that a receiver can ask to be called again.
+/// The limit on the delay that a receiver can request by `Retry-After`.
 const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
 
-/// By which part of itself a pause is longer at the most, so that not all come back at once.
+/// The limit on the random part that lengthens a back-off, as a fraction of it. It spreads
+/// deliveries that failed at the same time.
 const JITTER: f64 = 0.1;
 
-/// For how long a webhook may fail until it is disabled.
+/// The time for which all attempts of a webhook may fail before it is disabled.
 pub const FAILING_MAX: Duration = Duration::from_hours(5 * 24);
 
-/// How long deliveries and events are kept.
+/// The retention of deliveries and events.
 pub const KEPT: Duration = Duration::from_hours(30 * 24);
 
-/// How many deliveries a disabled webhook keeps.
+/// The limit on deliveries that a disabled webhook keeps.
 pub const HELD_MAX: i64 = 100_000;
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The receiver took it.
+    /// The receiver accepted the event.
     Taken,
-    /// The receiver wants nothing of it ever again.
+    /// The receiver responded that it is gone for good (410).
     Gone,
-    /// It did not come through, or the receiver refused it.
+    /// The receiver rejected the event, or there was no response.
     Failed {
-        /// How long the receiver asked to be left alone.
+        /// The delay that the receiver requested.
         retry_after: Option<Duration>,
     },
 }
 
 impl Outcome {
-    /// What an answer with this status means. Redirects are not followed, so they are failures.
+    /// Returns the outcome of a response with this status. Redirects are not followed, so they are
+    /// failures.
     pub fn of_status(status: u16, retry_after: Option<Duration>) -> Self {
         match status {
             200..=299 => Self::Taken,
@@ -67,23 +70,24 @@ impl Outcome {
     }
 }
 
-/// What a delivery does next.
+/// The next step of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing: it is delivered.
+    /// None: it is delivered.
     Delivered,
-    /// It is attempted again, then or later.
+    /// The next attempt, at this time or later.
     Retry(Timestamp),
-    /// Nothing: it has failed for good.
+    /// None: it has failed for good.
     Failed,
 }
 
-/// What a delivery does after its attempt with number `attempt`, from 1, ended `now`. `random` is
-/// from 0 up to 1.
+/// Returns the next step of a delivery after attempt number `attempt`, from 1, which ended `now`.
+///
+/// `random` is from 0 up to 1.
 pub fn next_step(attempt: u32, outcome: Outcome, now: Timestamp, random: f64) -> Step {
     let retry_after = match outcome {
         Outcome::Taken => return Step::Delivered,
-        // Its webhook is disabled; should somebody enable it, it is sent again.
+        // Its webhook gets disabled. If it is enabled again, the event is sent again.
         Outcome::Gone => return Step::Retry(now),
         Outcome::Failed { retry_after } => retry_after.unwrap_or_default().min(RETRY_AFTER_MAX),
     };
@@ -98,33 +102,33 @@ fn longer(pause: Duration, random: f64) -> Duration {
     pause.mul_f64(1.0 + JITTER * random.clamp(0.0, 1.0))
 }
 
-/// Rounded up: never early.
+/// Returns the end of a pause, rounded up so that it is never early.
 fn later(now: Timestamp, pause: Duration) -> Timestamp {
     let ms = i64::try_from(pause.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX);
     Timestamp::from_ms(now.ms().saturating_add(ms))
 }
 
-/// How a webhook's receiver has been doing.
+/// The state of a webhook's circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Health {
-    /// How many attempts have failed since the last one that did not.
+    /// The number of consecutive failed attempts.
     pub failures: u32,
-    /// How many attempts may be under way at the same time.
+    /// The limit on concurrent attempts.
     pub slots: u32,
-    /// Until when nothing is sent.
+    /// The time until which the circuit breaker is open, so that no attempts are made.
     pub open_until: Option<Timestamp>,
 }
 
-/// The most attempts of one webhook that are under way at the same time.
+/// The limit on concurrent attempts of one webhook.
 pub const SLOTS_MAX: u32 = 8;
 
-/// How many attempts a receiver that nothing is known of gets at the same time.
+/// The initial limit on concurrent attempts of a webhook.
 const SLOTS_FIRST: u32 = 2;
 
-/// After how many failures in a row a receiver is left alone for a while.
+/// The number of consecutive failures that opens the circuit breaker.
 const FAILURES_MAX: u32 = 5;
 
-/// How long it is left alone at first, and at the most.
+/// The first and the longest time for which the circuit breaker stays open.
 const REST_FIRST: Duration = Duration::from_secs(10);
 const REST_MAX: Duration = Duration::from_mins(10);
 
@@ -135,7 +139,7 @@ impl Default for Health {
 }
 
 impl Health {
-    /// How it is after an attempt.
+    /// Returns the state after an attempt.
     pub fn after(self, outcome: Outcome, now: Timestamp, random: f64) -> Self {
         if outcome == Outcome::Taken {
             let slots = self.slots.saturating_mul(2).clamp(1, SLOTS_MAX);
@@ -149,12 +153,12 @@ impl Health {
         Self { failures, slots: 1, open_until: rest.max(self.open_until) }
     }
 
-    /// Whether nothing is sent now.
+    /// Returns true if the circuit breaker is open now.
     pub fn is_open(self, now: Timestamp) -> bool {
         self.open_until.is_some_and(|until| until > now)
     }
 
-    /// Whether the last attempt failed.
+    /// Returns true if the last attempt failed.
     pub fn is_failing(self) -> bool {
         self.failures > 0
     }
@@ -162,15 +166,15 @@ impl Health {
 
 macro_rules! statuses {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// How far a delivery has come.
+        /// The status of a delivery.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Status {$($(#[$doc])* $name,)*}
 
         impl Status {
-            /// Every one.
+            /// Every status.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// Its name in the interface.
+            /// Returns the status's name in the API.
             pub const fn as_str(self) -> &'static str {
                 match self {$(Self::$name => $text,)*}
             }
@@ -194,32 +198,32 @@ macro_rules! statuses {
 }
 
 statuses! {
-    /// It is still to be sent, or sent again.
+    /// Its first or next attempt is due now or later.
     Pending = "pending",
-    /// The receiver took it.
+    /// The receiver accepted it.
     Delivered = "delivered",
-    /// It was attempted as often as it may be.
+    /// Its last permitted attempt failed.
     Failed = "failed",
-    /// It is to be sent when its webhook is enabled.
+    /// It is paused until its webhook is enabled.
     Held = "held",
 }
 
-/// What a delivery waits in line with: a receiver gets new events while others come again.
+/// The lane of a delivery in its webhook's queue. With lanes, retries don't delay new events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// Samples that somebody asked for; they are sent whatever is up with the webhook.
+    /// Samples that a client requested. They are sent in any state of the webhook.
     Test,
-    /// What has not been attempted yet.
+    /// Deliveries before their first attempt.
     Fresh,
-    /// What is attempted again.
+    /// Deliveries after a failed attempt.
     Retry,
 }
 
 impl Lane {
-    /// Every one, the first first.
+    /// Every lane, in the order of priority.
     pub const ALL: [Self; 3] = [Self::Test, Self::Fresh, Self::Retry];
 
-    /// Its number.
+    /// Returns the lane's number.
     pub const fn number(self) -> i64 {
         match self {
             Self::Test => 0,

@@ -1,8 +1,7 @@
-//! What happened, and what of it somebody sees who watches a part of the workspace.
+//! Changes of resources as events, as seen in the scope of a subscription.
 //!
-//! A change of one resource is one event. Its type depends on the window through which it is
-//! seen: a piece moved from one group to another was removed for whoever watches the first, added
-//! for whoever watches the second, and updated for the workspace.
+//! A change of one resource is one event. Its type depends on the scope. A move of a piece between
+//! two groups is a removal in the first, an addition in the second, and an update in the workspace.
 
 use crate::content_group::GroupPath;
 use crate::id::ContentGroupId;
@@ -11,7 +10,7 @@ use crate::text::Invalid;
 
 macro_rules! event_types {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// The type of an event, as clients know it.
+        /// The type of an event in the API.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum EventType {$($(#[$doc])* $name,)*}
 
@@ -19,7 +18,7 @@ macro_rules! event_types {
             /// Every type.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// Its name in the interface.
+            /// Returns the type's name in the API.
             pub const fn as_str(self) -> &'static str {
                 match self {$(Self::$name => $text,)*}
             }
@@ -41,28 +40,28 @@ macro_rules! event_types {
 }
 
 event_types! {
-    /// A piece was changed within the window.
+    /// A piece was changed within the scope.
     ContentPieceUpdated = "contentPieceUpdated",
-    /// A piece was made in, or moved into, the window.
+    /// A piece was created in, or moved into, the scope.
     ContentPieceAdded = "contentPieceAdded",
-    /// A piece was deleted from, or moved out of, the window.
+    /// A piece was deleted from, or moved out of, the scope.
     ContentPieceRemoved = "contentPieceRemoved",
-    /// A group was made.
+    /// A group was created.
     ContentGroupAdded = "contentGroupAdded",
     /// A group was deleted.
     ContentGroupRemoved = "contentGroupRemoved",
     /// A group was moved under another parent.
     ContentGroupMoved = "contentGroupMoved",
-    /// An invite was made.
+    /// An invite was created.
     MemberInvited = "memberInvited",
-    /// An invite was accepted, or a member added by the operator.
+    /// An invite was accepted, or the operator added a member.
     MemberAdded = "memberAdded",
     /// A member or an invite was removed.
     MemberRemoved = "memberRemoved",
 }
 
 impl EventType {
-    /// What such an event is about.
+    /// Returns the resource of such an event.
     pub const fn resource(self) -> Resource {
         match self {
             Self::ContentPieceUpdated | Self::ContentPieceAdded | Self::ContentPieceRemoved => {
@@ -77,18 +76,18 @@ impl EventType {
         }
     }
 
-    /// What somebody must be allowed to see who is told of it.
+    /// Returns the permission that a subscriber needs to receive such an event.
     pub const fn permission(self) -> Permission {
         Permission::read(self.resource())
     }
 }
 
-/// The part of a workspace that somebody watches.
+/// The scope of a subscription: a part of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window<'g> {
-    /// All of it.
+    /// The whole workspace.
     Workspace,
-    /// Some groups and all groups under them.
+    /// Some groups with all groups under them.
     Groups(&'g [ContentGroupId]),
 }
 
@@ -101,42 +100,42 @@ impl Window<'_> {
     }
 }
 
-/// A change of one resource. A path is that of the groups which hold a piece, or of a group
-/// including itself.
+/// A change of one resource. The path of a piece lists the groups that contain it, and the path of
+/// a group includes the group itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Occurrence {
-    /// A piece is there now, in the last group of the path.
+    /// A piece was created in the last group of the path.
     PieceAdded(GroupPath),
-    /// A piece changed in itself or moved.
+    /// A piece was changed or moved.
     PieceUpdated {
-        /// Where it was.
+        /// The path before the change.
         before: GroupPath,
-        /// Where it is.
+        /// The path after the change.
         after: GroupPath,
     },
-    /// A piece is gone.
+    /// A piece was deleted.
     PieceRemoved(GroupPath),
-    /// A group is there now.
+    /// A group was created.
     GroupAdded(GroupPath),
-    /// A group has another parent now.
+    /// A group was moved under another parent.
     GroupMoved {
-        /// Where it was.
+        /// The path before the move.
         before: GroupPath,
-        /// Where it is.
+        /// The path after the move.
         after: GroupPath,
     },
-    /// A group is gone.
+    /// A group was deleted.
     GroupRemoved(GroupPath),
-    /// An invite was made.
+    /// An invite was created.
     MemberInvited,
-    /// A member is there now.
+    /// A member was added.
     MemberAdded,
-    /// A member or an invite is gone.
+    /// A member or an invite was removed.
     MemberRemoved,
 }
 
 impl Occurrence {
-    /// What `window` sees of it.
+    /// Returns the type of the event as seen in `window`, or `None` if it is outside of it.
     pub fn seen_through(&self, window: Window<'_>) -> Option<EventType> {
         use EventType as T;
         let seen = |path, event_type| window.holds(path).then_some(event_type);
@@ -156,14 +155,14 @@ impl Occurrence {
             Self::GroupMoved { before, after } => {
                 (window.holds(before) || window.holds(after)).then_some(T::ContentGroupMoved)
             }
-            // Members are of the workspace, whatever part of it somebody watches.
+            // Members belong to the workspace, so every scope includes them.
             Self::MemberInvited => Some(T::MemberInvited),
             Self::MemberAdded => Some(T::MemberAdded),
             Self::MemberRemoved => Some(T::MemberRemoved),
         }
     }
 
-    /// Where the resource was, if it was there.
+    /// Returns the path before the change, unless the resource was created by it.
     pub fn path_before(&self) -> Option<&GroupPath> {
         match self {
             Self::PieceAdded(_)
@@ -178,7 +177,7 @@ impl Occurrence {
         }
     }
 
-    /// The same with the paths that `path` gives for those it has.
+    /// Returns the change with each of its paths replaced by `path`.
     #[must_use]
     pub fn relocated(self, path: impl Fn(GroupPath) -> GroupPath) -> Self {
         match self {
@@ -196,8 +195,8 @@ impl Occurrence {
         }
     }
 
-    /// What happened by an event of this type, as the workspace sees it, between these places. Without
-    /// the places that it needs it is nothing.
+    /// Returns the change that an event of this type, as seen in the workspace, made between these
+    /// paths. Returns `None` if a required path is missing.
     pub fn of(
         event: EventType,
         before: Option<GroupPath>,
@@ -216,7 +215,7 @@ impl Occurrence {
         })
     }
 
-    /// Every type of event that somebody may see in it.
+    /// Returns every type that this change can have, depending on the scope.
     pub fn types(&self) -> &'static [EventType] {
         use EventType as T;
         match self {
@@ -235,12 +234,12 @@ impl Occurrence {
         }
     }
 
-    /// Whether it is of a piece.
+    /// Returns true if a piece changed.
     pub fn is_of_piece(&self) -> bool {
         matches!(self, Self::PieceAdded(_) | Self::PieceUpdated { .. } | Self::PieceRemoved(_))
     }
 
-    /// Where the resource is, if it is there.
+    /// Returns the path after the change, unless the resource was deleted by it.
     pub fn path_after(&self) -> Option<&GroupPath> {
         match self {
             Self::PieceRemoved(_)

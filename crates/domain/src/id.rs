@@ -1,9 +1,9 @@
 //! Identifiers: a type prefix, `_`, and a time-ordered 128-bit value in lower-case Crockford
 //! base 32.
 //!
-//! The value has the layout of a ULID: 48 bits of Unix milliseconds, then 80 bits that are random
-//! at first and counted up within a millisecond, so that one generator's identifiers sort in the
-//! order in which they were made. Clients treat them as opaque.
+//! The value has the layout of a ULID: 48 bits of Unix milliseconds, then 80 bits. These are random
+//! at first and incremented within a millisecond. So one generator's identifiers sort in the order
+//! of their creation. Clients treat them as opaque.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,30 +13,31 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Crockford's alphabet, lower case: no `i`, `l`, `o` or `u`.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// How many base-32 digits hold 128 bits.
+/// The number of base-32 digits that encode 128 bits.
 const DIGITS: usize = 26;
 
 const RANDOM_BITS: u32 = 80;
 
-/// A text that is not an identifier of the expected kind.
+/// The error for a text that is not an identifier of the expected kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an identifier of this kind")]
 pub struct MalformedId;
 
-/// Makes the 128-bit values of identifiers, each greater than the one before.
+/// A generator of the 128-bit values of identifiers. Each value is greater than the last one.
 #[derive(Debug, Default)]
 pub struct IdSequence {
     last: u128,
 }
 
 impl IdSequence {
-    /// The next value for the time `now_ms`; `random` fills the bits below the time when the
-    /// millisecond is new.
+    /// Returns the next value for the time `now_ms`. In a new millisecond, `random` sets the bits
+    /// below the time.
     ///
-    /// When the clock stands still or went back, the last value is counted up instead.
+    /// If the clock hasn't advanced or was set back, the last value is incremented instead.
     pub fn next(&mut self, now_ms: i64, random: u128) -> u128 {
         let time = u128::from(now_ms.max(0).unsigned_abs()) & ((1 << 48) - 1);
-        // The top random bit stays clear, so that counting up has room within a millisecond.
+        // The top random bit is clear, so that increments within a millisecond don't overflow into
+        // the time.
         let fresh = (time << RANDOM_BITS) | (random & ((1 << (RANDOM_BITS - 1)) - 1));
         self.last =
             if fresh >> RANDOM_BITS > self.last >> RANDOM_BITS { fresh } else { self.last + 1 };
@@ -44,7 +45,7 @@ impl IdSequence {
     }
 }
 
-/// The most bytes of an identifier's text.
+/// The limit on bytes of an identifier's text.
 const TEXT_MAX: usize = 40;
 
 /// Writes an identifier's text.
@@ -61,7 +62,7 @@ fn encode<'t>(value: u128, prefix: &str, text: &'t mut [u8; TEXT_MAX]) -> &'t st
 
 fn decode(text: &str, prefix: &str) -> Result<u128, MalformedId> {
     let digits = text.strip_prefix(prefix).ok_or(MalformedId)?.as_bytes();
-    // 26 digits hold 130 bits: the first one may use only three of its five.
+    // 26 digits encode 130 bits, so the first digit may use only three of its five bits.
     if digits.len() != DIGITS || digits[0] > b'7' {
         return Err(MalformedId);
     }
@@ -71,10 +72,10 @@ fn decode(text: &str, prefix: &str) -> Result<u128, MalformedId> {
     })
 }
 
-/// What isn't in the alphabet.
+/// The value of a byte that isn't in the alphabet.
 const NO_DIGIT: u8 = u8::MAX;
 
-/// What each byte is worth as a digit.
+/// The value of each byte as a digit.
 const VALUES: [u8; 256] = {
     let mut values = [NO_DIGIT; 256];
     let mut position = 0;
@@ -94,15 +95,15 @@ macro_rules! identifiers {
         pub struct $name(u128);
 
         impl $name {
-            /// What every identifier of this kind starts with.
+            /// The prefix of every identifier of this kind.
             pub const PREFIX: &'static str = concat!($prefix, "_");
 
-            /// The identifier with this value, as made by an [`IdSequence`].
+            /// Creates an identifier with this value, which an [`IdSequence`] generates.
             pub const fn new(value: u128) -> Self {
                 Self(value)
             }
 
-            /// The identifier that sorts as one that was made so much earlier.
+            /// Returns an identifier that sorts as if it were created earlier by `time`.
             #[must_use]
             pub const fn earlier(self, time: std::time::Duration) -> Self {
                 Self(self.0.saturating_sub(time.as_millis() << RANDOM_BITS))
@@ -157,13 +158,13 @@ identifiers! {
     ContentPieceId = "cp";
     /// Identifies an event.
     EventId = "evt";
-    /// Identifies an access token (it is not the token).
+    /// Identifies an access token. It is not the token itself.
     TokenId = "tok";
     /// Identifies a webhook.
     WebhookId = "wh";
     /// Identifies the delivery of an event to a webhook.
     DeliveryId = "dlv";
-    /// Identifies a mail that is to be sent.
+    /// Identifies a mail in the queue.
     MailId = "mail";
 }
 

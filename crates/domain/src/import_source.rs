@@ -1,9 +1,10 @@
-//! The source that a piece was imported from, as an import notes it.
+//! The source that a piece was imported from, as an import records it.
 
 use crate::text::{Invalid, check_length, checked_text};
 
 checked_text! {
-    /// A hash: 1 to 128 letters, digits and characters of base 64. Its algorithm is the importer's.
+    /// A hash: 1 to 128 letters, digits and characters of base 64. The importer chooses the
+    /// algorithm.
     SourceHash, |text| {
         check_length(text, 1, 128)?;
         if text.chars().all(|c| c.is_ascii_alphanumeric() || "+/=_:-".contains(c)) {

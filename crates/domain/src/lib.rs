@@ -1,9 +1,11 @@
-//! What is true about workspaces and their content.
+//! The domain of workspaces and their content.
 //!
-//! Pure types and rules: identifiers, times, permissions, the order of pieces, what a valid title
-//! is, what a change does to a piece and which event tells of it. No I/O, no SQL, no HTTP, no
-//! clock and no randomness: whoever calls hands those in. `galley-storage` keeps these types,
-//! `galley-server` speaks them over HTTP; nothing here knows of either.
+//! Pure types and rules: identifiers, times, permissions, the order of pieces, validation of
+//! fields, the effect of changes on a piece, and the events of changes.
+//!
+//! This crate has no I/O, no SQL, no HTTP, no clock and no randomness: the caller passes times and
+//! random values. `galley-storage` stores these types, and `galley-server` exposes them over HTTP.
+//! This crate depends on neither.
 
 pub mod access_token;
 pub mod address_policy;

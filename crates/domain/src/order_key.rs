@@ -1,10 +1,11 @@
 //! Fractional indexes: texts whose bytewise order is the order of a list.
 //!
 //! A key is a fraction in base 62⁵, written as groups of five digits (`0-9A-Za-z`), without a last
-//! group of zeros. Between any two keys there is room for more, and nothing else moves. New keys
-//! step away from the neighbour that was put there last by a small random step: appending, or
-//! inserting again and again after one piece, then uses a group up in millions of inserts rather
-//! than in thirty halvings, and writers who choose at the same time seldom choose the same.
+//! group of zeros. Between any two keys there are always others, so an insert moves no other item.
+//!
+//! A new key lies a small random step from the neighbour that was inserted last. Appending, or
+//! inserting repeatedly after one piece, then uses up a group in millions of inserts rather than in
+//! thirty halvings. Concurrent writers seldom choose the same key.
 
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
@@ -13,32 +14,31 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// How many digits one group has.
+/// The number of digits in a group.
 const GROUP: usize = 5;
 
-/// How many values one group has: 62⁵.
+/// The number of values of a group: 62⁵.
 const BASE: u32 = 916_132_832;
 
-/// The greatest step away from a neighbour.
+/// The limit on the step from a neighbour.
 const STEP_MAX: u32 = 256;
 
-/// A key's place in a list.
+/// An item's position in a list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct OrderKey(String);
 
-/// A text that is not an order key.
+/// The error for a text that is not an order key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an order key")]
 pub struct MalformedOrderKey;
 
-/// Which of the two neighbours is the one that the next insert will find elsewhere: the one put
-/// there last.
+/// The neighbour that was inserted last, and that the next insert will find replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moving {
-    /// The neighbour before, as when every insert goes after the one just made.
+    /// The neighbour before, as when each insert goes after the item just inserted.
     Before,
-    /// The neighbour after, as when every insert goes after the same piece.
+    /// The neighbour after, as when each insert goes after the same piece.
     After,
 }
 
@@ -52,7 +52,7 @@ impl OrderKey {
     /// The most bytes of a key. An insert that needs a longer one is rejected.
     pub const LENGTH_MAX: usize = 255;
 
-    /// Reads a key as a client sends it.
+    /// Parses a key that a client sends.
     pub fn parse(text: &str) -> Result<Self, MalformedOrderKey> {
         let is_short = text.len() <= Self::LENGTH_MAX;
         let whole_groups = !text.is_empty() && text.len().is_multiple_of(GROUP);
@@ -65,18 +65,19 @@ impl OrderKey {
         }
     }
 
-    /// What a database holds was a key when it was written.
+    /// Creates a key from the database without a check, as it was checked when it was written.
     pub fn from_stored(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The key's text.
+    /// Returns the key's text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// A key after `before` and before `after`, where `None` is the list's start or end; `random`
-    /// chooses the step. `before` must be smaller than `after`.
+    /// Returns a key after `before` and before `after`, where `None` is the list's start or end.
+    ///
+    /// `random` selects the step. `before` must be smaller than `after`.
     pub fn between(
         before: Option<&Self>,
         after: Option<&Self>,
@@ -94,13 +95,13 @@ impl OrderKey {
         Self(key)
     }
 
-    /// `count` keys between `before` and `after`, evenly spaced, in ascending order.
+    /// Returns `count` keys between `before` and `after`, evenly spaced, in ascending order.
     pub fn spread(before: Option<&Self>, after: Option<&Self>, count: u32) -> Vec<Self> {
         Self::spread_part(before, after, 1..=count, count)
     }
 
-    /// The keys with these numbers of `count` keys that are evenly spaced between `before` and
-    /// `after`. The first one has the number 1.
+    /// Returns the keys with these numbers of `count` keys that are evenly spaced between `before`
+    /// and `after`. Numbers start at 1.
     pub fn spread_part(
         before: Option<&Self>,
         after: Option<&Self>,
@@ -119,12 +120,13 @@ impl OrderKey {
             .collect()
     }
 
-    /// The length of the keys that [`OrderKey::spread`] returns.
+    /// Returns the length of the keys that [`OrderKey::spread`] returns.
     pub fn spread_length(before: Option<&Self>, after: Option<&Self>, count: u32) -> usize {
         room(before, after, room_for(count)).0.len() + GROUP
     }
 
-    /// The key at a fraction of the way from `before` to `after`; `part` is at most `whole`.
+    /// Returns the key at a fraction of the distance from `before` to `after`. `part` is at most
+    /// `whole`.
     pub fn at_fraction(before: Option<&Self>, after: Option<&Self>, part: u32, whole: u32) -> Self {
         let (mut key, low, high) = room(before, after, room_for(0));
         let width = u64::from(high - low);
@@ -133,27 +135,29 @@ impl OrderKey {
         Self(key)
     }
 
-    /// The gap between two neighbours. Of two gaps the greater one takes more keys before they grow.
+    /// Returns the gap between two neighbours. The greater of two gaps takes more keys before keys
+    /// grow longer.
     pub fn gap(before: Option<&Self>, after: Option<&Self>) -> Gap {
         let (prefix, low, high) = room(before, after, 1);
         Gap { depth: Reverse(prefix.len()), width: high - low }
     }
 }
 
-/// The room between two keys, by how close to the first group it begins and then by its width.
+/// The free range between two keys. A range in an earlier group is greater than one in a later
+/// group; in the same group, the wider range is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gap {
     depth: Reverse<usize>,
     width: u32,
 }
 
-/// Returns the number of free values that `count` evenly spaced keys need to have gaps beside them.
+/// Returns the number of free values that `count` evenly spaced keys need to keep gaps beside them.
 fn room_for(count: u32) -> u32 {
     count.saturating_add(1).saturating_mul(STEP_MAX).min(BASE / 2)
 }
 
-/// The shortest prefix under which at least `needed` group values lie strictly between the two
-/// keys, with the values just outside of them.
+/// Returns the shortest prefix under which at least `needed` group values lie strictly between the
+/// two keys, and the bounds of these values, exclusive.
 fn room(before: Option<&OrderKey>, after: Option<&OrderKey>, needed: u32) -> (String, u32, u32) {
     let mut prefix = String::new();
     let mut after = after;
@@ -165,14 +169,14 @@ fn room(before: Option<&OrderKey>, after: Option<&OrderKey>, needed: u32) -> (St
         }
         push_group(&mut prefix, low);
         if high > low {
-            // What follows under this prefix is smaller than `after` whatever its next groups are.
+            // Any key under this prefix is smaller than `after`.
             after = None;
         }
     }
     unreachable!("beyond both keys every group is free")
 }
 
-/// The group's value; zero beyond the key's end.
+/// Returns the group's value, or zero beyond the key's end.
 fn group_at(key: &str, index: usize) -> u32 {
     let Some(digits) = key.as_bytes().get(index * GROUP..(index + 1) * GROUP) else { return 0 };
     digits.iter().fold(0, |value, digit| {
@@ -199,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    /// A small generator, so that every run makes the same keys.
+    /// Generates numbers deterministically, so that every run creates the same keys.
     fn next(random: &mut u32) -> u32 {
         *random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         *random >> 8

@@ -1,4 +1,4 @@
-//! What users and members are called.
+//! Names and e-mail addresses of users and members.
 
 use caseless::Caseless;
 use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
@@ -7,8 +7,10 @@ use unicode_normalization::UnicodeNormalization;
 use crate::text::{Invalid, check_length, check_no_control_characters, checked_text};
 
 checked_text! {
-    /// An e-mail address, kept as given. Two are the same if they differ in the case of ASCII letters
-    /// only, or in how an international domain is spelled.
+    /// An e-mail address, stored as given.
+    ///
+    /// Two addresses are equal if they differ only in the case of ASCII letters or in the spelling
+    /// of an international domain.
     EmailAddress, |text| {
         check_length(text, 1, 254)?;
         let options = email_address::Options::default()
@@ -18,7 +20,7 @@ checked_text! {
         let parts = email_address::EmailAddress::parse_with_options(text, options)
             .ok()
             .and_then(|_| text.rsplit_once('@'))
-            // What mail programs would decode to something else.
+            // Mail programs would decode such a local part to something else.
             .filter(|(local_part, _)| !local_part.contains("=?"))
             .filter(|(_, domain)| ascii_domain(domain).is_some());
         parts.map(drop).ok_or_else(|| {
@@ -32,13 +34,13 @@ checked_text! {
 }
 
 impl EmailAddress {
-    /// The form by which addresses are compared. A mailbox whose name differs in more than the case of ASCII
-    /// letters may be somebody else's.
+    /// Returns the normalised address for comparisons. Other letters keep their case, as such
+    /// addresses may be different mailboxes.
     pub fn key(&self) -> String {
         self.with_ascii_domain().to_ascii_lowercase()
     }
 
-    /// The address as mail servers know it: an international domain in Punycode.
+    /// Returns the address for mail servers, with an international domain in Punycode.
     pub fn with_ascii_domain(&self) -> String {
         let parts = self.as_str().rsplit_once('@');
         let ascii =
@@ -50,7 +52,7 @@ impl EmailAddress {
     }
 }
 
-/// The name of a host as DNS knows it.
+/// Returns the ASCII form of a host name, as DNS uses it, or `None` if it is not valid.
 fn ascii_domain(domain: &str) -> Option<String> {
     let found = Uts46::new().to_ascii(
         domain.as_bytes(),
@@ -66,8 +68,8 @@ fn ascii_domain(domain: &str) -> Option<String> {
 }
 
 checked_text! {
-    /// A user's short name, unique in the installation whatever its case and however Unicode spells it: 1 to 64
-    /// characters, no white space or control characters.
+    /// A user's short name, unique in the installation regardless of case and Unicode spelling: 1
+    /// to 64 characters, no white space or control characters.
     Username, |text| {
         check_length(text, 1, 64)?;
         if text.chars().any(is_hidden) {
@@ -80,9 +82,10 @@ checked_text! {
     }
 }
 
-/// What doesn't show, or turns around what does: two names must not look the same by it.
+/// Returns true for invisible characters and for ones that change the text direction. Two names
+/// must not look the same because of them.
 fn is_hidden(c: char) -> bool {
-    // Unicode's Default_Ignorable_Code_Point, an empty Braille pattern, and marks of annotations.
+    // Unicode's Default_Ignorable_Code_Point, the empty Braille pattern, and annotation marks.
     let ignorable = matches!(
         c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
@@ -94,14 +97,14 @@ fn is_hidden(c: char) -> bool {
 }
 
 impl Username {
-    /// The form by which usernames are compared: Unicode's compatibility caseless matching.
+    /// Returns the normalised name for comparisons: Unicode's compatibility caseless matching.
     pub fn key(&self) -> String {
         let folded = self.as_str().nfd().default_case_fold();
         folded.nfkd().default_case_fold().nfkd().collect()
     }
 
-    /// What somebody with this address may be called: what stands before the `@`, and the number
-    /// after it from 2 on.
+    /// Derives a username from an address: the part before the `@`, and `number` as a suffix from 2
+    /// on.
     pub fn from_email(email: &EmailAddress, number: u32) -> Self {
         let local_part = email.as_str().split('@').next().unwrap_or_default();
         let suffix = if number < 2 { String::new() } else { format!("-{number}") };
@@ -112,8 +115,8 @@ impl Username {
 }
 
 checked_text! {
-    /// A name that people read: 1 to 255 characters without control characters or such as turn the text's
-    /// direction, of which one at least shows.
+    /// A name for people: 1 to 255 characters, one of them visible, without control characters or
+    /// ones that change the text direction.
     FullName, |text| {
         check_length(text, 1, 255)?;
         check_no_control_characters(text)?;

@@ -1,14 +1,14 @@
-//! What a role or token may do: one vocabulary, `<what>:read` and `<what>:write`.
+//! Permissions of roles and tokens, in one vocabulary: `<resource>:read` and `<resource>:write`.
 //!
-//! Write includes read. What a request may do is the meet of its token's permissions and its
-//! user's role.
+//! Write includes read. A request has the intersection of its token's permissions and its user's
+//! role.
 
 use std::fmt;
 use std::str::FromStr;
 
 macro_rules! resources {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// What a permission is about.
+        /// The resource of a permission.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Resource {$($(#[$doc])* $name,)*}
 
@@ -16,7 +16,7 @@ macro_rules! resources {
             /// Every resource, in the order in which permissions are listed.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The resource's name in a permission's text.
+            /// Returns the resource's name in a permission's text.
             pub const fn as_str(self) -> &'static str {
                 match self {$(Self::$name => $text,)*}
             }
@@ -50,24 +50,24 @@ resources! {
 /// The right to read, or to read and write, one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Permission {
-    /// What it is about.
+    /// The resource.
     pub resource: Resource,
-    /// Whether it allows changes as well.
+    /// True if it allows changes as well.
     pub write: bool,
 }
 
 impl Permission {
-    /// The right to read `resource`.
+    /// Returns the right to read `resource`.
     pub const fn read(resource: Resource) -> Self {
         Self { resource, write: false }
     }
 
-    /// The right to read and write `resource`.
+    /// Returns the right to read and write `resource`.
     pub const fn write(resource: Resource) -> Self {
         Self { resource, write: true }
     }
 
-    /// Its own bit and those of what it includes.
+    /// Returns its own bit and those of the permissions that it includes.
     const fn bits(self) -> u32 {
         let read = 1 << (self.resource as u32 * 2);
         if self.write { read | (read << 1) } else { read }
@@ -80,7 +80,7 @@ impl fmt::Display for Permission {
     }
 }
 
-/// A text that names no permission.
+/// The error for a text that names no permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a permission")]
 pub struct UnknownPermission;
@@ -105,25 +105,25 @@ impl FromStr for Permission {
 pub struct PermissionSet(u32);
 
 impl PermissionSet {
-    /// Everything.
+    /// All permissions.
     pub const ALL: Self = Self((1 << (Resource::ALL.len() * 2)) - 1);
 
-    /// Whether `permission` is in it.
+    /// Returns true if `permission` is in the set.
     pub const fn allows(self, permission: Permission) -> bool {
         self.0 & permission.bits() == permission.bits()
     }
 
-    /// What both sets allow.
+    /// Returns the intersection of both sets.
     pub const fn meet(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Whether `other` allows nothing that this set does not.
+    /// Returns true if this set contains all permissions of `other`.
     pub const fn includes(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The permissions that describe the set, without those that another of them includes.
+    /// Returns the permissions that describe the set, without those that another one includes.
     pub fn iter(self) -> impl Iterator<Item = Permission> {
         Resource::ALL.iter().filter_map(move |&resource| {
             [Permission::write(resource), Permission::read(resource)]
@@ -139,7 +139,7 @@ impl FromIterator<Permission> for PermissionSet {
     }
 }
 
-/// The stored form: the describing permissions, separated by spaces.
+/// Writes the stored form: the describing permissions, separated by spaces.
 impl fmt::Display for PermissionSet {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, permission) in self.iter().enumerate() {

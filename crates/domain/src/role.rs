@@ -1,4 +1,4 @@
-//! Roles: named sets of permissions, and those that every workspace starts with.
+//! Roles: named sets of permissions, and the built-in roles of every workspace.
 
 use crate::id::RoleId;
 use crate::permission::{Permission, PermissionSet, Resource};
@@ -12,43 +12,43 @@ line_of_text! {
 /// A role of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Role {
-    /// Which one.
+    /// The identifier.
     pub id: RoleId,
-    /// Its name.
+    /// The name.
     pub name: RoleName,
-    /// One sentence for people.
+    /// A description for people.
     pub description: Option<ShortText>,
-    /// What it allows.
+    /// The permissions that it grants.
     pub permissions: PermissionSet,
-    /// What it is at its base, if anything.
+    /// The base type, if it has one.
     pub base_type: Option<BaseType>,
-    /// Raised by every change.
+    /// The version, incremented by every change.
     pub version: i64,
 }
 
 impl Role {
-    /// Whether it holds every permission and stays as it is.
+    /// Returns true if it is the admin role, which has every permission and can't be changed.
     pub fn is_admin(&self) -> bool {
         self.base_type == Some(BaseType::Admin)
     }
 
-    /// Whether it holds all that another one does.
+    /// Returns true if it grants all permissions of another role.
     pub fn includes(&self, other: &Self) -> bool {
         self.is_admin() || (!other.is_admin() && self.permissions.includes(other.permissions))
     }
 }
 
-/// What a role that cannot be changed or deleted, or that clients may rely on, is at its base.
+/// The base type of a role that can't be changed or deleted, or that clients may rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BaseType {
-    /// Holds every permission; it can be neither changed nor deleted.
+    /// A role with every permission, which can be neither changed nor deleted.
     Admin,
-    /// Reads what a workspace shows.
+    /// A role that reads the content and settings of a workspace.
     Viewer,
 }
 
 impl BaseType {
-    /// Its name in the interface and in the database.
+    /// Returns the type's name in the API and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Admin => "admin",
@@ -69,20 +69,20 @@ impl std::str::FromStr for BaseType {
     }
 }
 
-/// A role that every workspace starts with.
+/// A role that every workspace has from its creation.
 #[derive(Debug, Clone, Copy)]
 pub struct BuiltinRole {
-    /// Its name, unique in the workspace.
+    /// The name, unique in the workspace.
     pub name: &'static str,
-    /// One sentence for people.
+    /// A description for people.
     pub description: &'static str,
-    /// What it is at its base, if anything.
+    /// The base type, if it has one.
     pub base_type: Option<BaseType>,
-    /// What it allows.
+    /// The permissions that it grants.
     pub permissions: PermissionSet,
 }
 
-/// Admin, Editor and Viewer, in this order.
+/// Returns the built-in roles: Admin, Editor and Viewer, in this order.
 pub fn builtin_roles() -> [BuiltinRole; 3] {
     use Resource::{
         ContentGroups, ContentPieces, Profile, Roles, Tags, Variants, Workspace,

@@ -16,10 +16,10 @@ macro_rules! colors {
         pub enum Color {#[default] $($name,)*}
 
         impl Color {
-            /// Every color's name.
+            /// The names of all colors.
             pub const NAMES: &'static [&'static str] = &[$($text,)*];
 
-            /// Its name.
+            /// Returns the color's name.
             pub const fn as_str(self) -> &'static str {
                 match self {$(Self::$name => $text,)*}
             }
@@ -59,19 +59,19 @@ colors! {
 }
 
 line_of_text! {
-    /// What a tag says: 1 to 255 characters without control characters.
+    /// A tag's label: 1 to 255 characters without control characters.
     TagLabel(1..=255)
 }
 
 /// A tag of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag {
-    /// Which one.
+    /// The identifier.
     pub id: TagId,
-    /// What it says. Labels need not be unique.
+    /// The label. Labels need not be unique.
     pub label: TagLabel,
-    /// How it looks.
+    /// The color.
     pub color: Color,
-    /// Raised by every change.
+    /// The version, incremented by every change.
     pub version: i64,
 }

@@ -1,33 +1,33 @@
-//! Texts with rules: what makes one valid is checked once, when it comes in.
+//! Validated texts: the rules of each type are checked once, at parsing.
 
 use std::fmt;
 
-/// Why a value was refused: a stable code, and a message that reads on after the field's name
-/// (`must not be empty`).
+/// The reason for the rejection of a value: a stable code, and a message that continues the field's
+/// name (`must not be empty`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Invalid {
-    /// For programs.
+    /// The code, for programs.
     pub code: &'static str,
-    /// For people.
+    /// The message, for people.
     pub message: String,
 }
 
 impl Invalid {
-    /// A refusal with this code and message.
+    /// Creates a rejection with this code and message.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 
-    /// A text over its greatest length.
+    /// Creates the rejection of a text over the limit on its length.
     pub fn too_long(max: usize, unit: &str) -> Self {
         Self::new("too_long", format!("must have at most {max} {unit}"))
     }
 }
 
-/// Refuses a text of fewer or more characters than `min` to `max`.
+/// Rejects a text with fewer characters than `min` or more than `max`.
 pub fn check_length(text: &str, min: usize, max: usize) -> Result<(), Invalid> {
-    // A character is one byte or more, so that most texts need no count.
+    // A character has at least one byte, so most texts need no count of characters.
     if text.len() > max && text.chars().count() > max {
         return Err(Invalid::too_long(max, "characters"));
     }
@@ -59,7 +59,7 @@ macro_rules! checked_text {
         }
 
         impl $name {
-            /// Takes `text` if it keeps the rules of this type.
+            /// Parses `text`, and rejects it if it breaks the rules of this type.
             pub fn parse(text: impl Into<String>) -> Result<Self, $crate::text::Invalid> {
                 let text = text.into();
                 let check: fn(&str) -> Result<(), $crate::text::Invalid> = $check;
@@ -68,12 +68,13 @@ macro_rules! checked_text {
                 Ok(Self(text))
             }
 
-            /// What a database holds passed the check when it was written.
+            /// Creates a value from the database without a check, as it was checked when it was
+            /// written.
             pub fn from_stored(text: impl Into<String>) -> Self {
                 Self(text.into())
             }
 
-            /// The text.
+            /// Returns the text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -88,7 +89,7 @@ macro_rules! checked_text {
 }
 pub(crate) use checked_text;
 
-/// Declares a string type for names and the like: a length and no control characters.
+/// Declares a string type for one line of text: a range of lengths, and no control characters.
 macro_rules! line_of_text {
     ($(#[$doc:meta])* $name:ident($min:literal..=$max:literal)) => {
         $crate::text::checked_text! {
@@ -101,7 +102,7 @@ macro_rules! line_of_text {
 }
 pub(crate) use line_of_text;
 
-/// Refuses a NUL, which one of the databases can't keep and no text has a use for.
+/// Rejects NUL, which PostgreSQL can't store in a text.
 pub fn check_no_nul(text: &str) -> Result<(), Invalid> {
     if text.contains('\0') {
         return Err(Invalid::new("invalid_string", "must not contain NUL"));
@@ -109,7 +110,7 @@ pub fn check_no_nul(text: &str) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Refuses control characters, which no name on a line has a use for.
+/// Rejects control characters.
 pub fn check_no_control_characters(text: &str) -> Result<(), Invalid> {
     if text.chars().any(char::is_control) {
         return Err(Invalid::new("invalid_string", "must not contain control characters"));
@@ -132,7 +133,8 @@ checked_text! {
 }
 
 fn is_web_reference(text: &str) -> bool {
-    // The URL standard strips these in odd places; a reference that needs it is a mistake or a trick.
+    // URL parsers strip these characters. A reference with them is a mistake or an attempt to evade
+    // checks.
     if text.contains(|c: char| c.is_control()) || text.trim() != text {
         return false;
     }

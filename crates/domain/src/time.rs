@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
 
-/// No offset is as long.
+/// The length of a day. Every offset is shorter.
 const DAY_SECONDS: u32 = 24 * 60 * 60;
 
 /// A point in time as milliseconds since the Unix epoch, written as RFC 3339 in UTC with
@@ -18,24 +18,24 @@ const DAY_SECONDS: u32 = 24 * 60 * 60;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// A text that is not a date or a date-time that ISO 8601 writers commonly make.
+/// The error for a text that is no date or date-time in the common ISO 8601 forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an ISO 8601 date or date-time")]
 pub struct MalformedTime;
 
 impl Timestamp {
-    /// The point `ms` milliseconds after the Unix epoch.
+    /// Returns the point `ms` milliseconds after the Unix epoch.
     pub const fn from_ms(ms: i64) -> Self {
         Self(ms)
     }
 
-    /// Milliseconds since the Unix epoch.
+    /// Returns the milliseconds since the Unix epoch.
     pub const fn ms(self) -> i64 {
         self.0
     }
 
-    /// Reads a date, or a date-time with or without seconds, fraction and offset (`Z`, `+01:00`,
-    /// `+0100`; none means UTC). A fraction finer than milliseconds is cut off.
+    /// Parses a date, or a date-time with or without seconds, fraction and offset (`Z`, `+01:00`,
+    /// `+0100`; none means UTC). Digits beyond milliseconds are truncated.
     pub fn parse_iso8601(text: &str) -> Result<Self, MalformedTime> {
         let pieces = Pieces::parse(text).map_err(|_| MalformedTime)?;
         if pieces.time_zone_annotation().is_some() || pieces.date().year() < 0 {
@@ -49,17 +49,18 @@ impl Timestamp {
         let utc = local.checked_sub(SignedDuration::from_secs(i64::from(offset)));
         let utc = utc.ok().filter(|utc| utc.year() >= 0).ok_or(MalformedTime)?;
         let ms = utc.duration_since(EPOCH).as_millis();
-        // Rounded down, so that a fraction is cut off before the epoch, too.
+        // Rounded down, so that a fraction is also truncated before the epoch.
         let ms = ms - i128::from(utc < EPOCH && utc.subsec_nanosecond() % 1_000_000 != 0);
         i64::try_from(ms).map(Self).map_err(|_| MalformedTime)
     }
 }
 
-/// The bytes of `2024-05-06T07:08:09.123Z`.
+/// The length of `2024-05-06T07:08:09.123Z` in bytes.
 const TEXT_LENGTH: usize = 24;
 
 impl Timestamp {
-    /// The text of a time in the years 0 to 9999, by hand: lists are full of times.
+    /// Writes a time in the years 0 to 9999. Formats the digits itself, for speed, as lists contain
+    /// many times.
     fn write(self, text: &mut [u8; TEXT_LENGTH]) -> Option<&str> {
         let utc = EPOCH.checked_add(SignedDuration::from_millis(self.0)).ok()?;
         let year = u16::try_from(utc.year()).ok()?;

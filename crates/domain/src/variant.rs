@@ -1,5 +1,5 @@
-//! Variants: in which forms of itself a workspace's pieces come, such as languages, and what a piece
-//! says otherwise in one of them.
+//! Variants: alternative forms of a workspace's pieces, such as languages, and the fields that a
+//! piece overrides in one of them.
 
 use std::str::FromStr;
 
@@ -29,24 +29,24 @@ line_of_text! {
 /// A variant of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variant {
-    /// Which one.
+    /// The identifier.
     pub id: VariantId,
-    /// What programs call it. Unique in the workspace.
+    /// The name for programs, unique in the workspace.
     pub key: VariantKey,
-    /// What people call it.
+    /// The name for people.
     pub label: VariantLabel,
-    /// What it is for.
+    /// The purpose, for people.
     pub description: Option<ShortText>,
-    /// Raised by every change.
+    /// The version, incremented by every change.
     pub version: i64,
 }
 
-/// What a client calls a variant. No text is both: a key is shorter than any id.
+/// A client's reference to a variant. It is unambiguous, as a key is shorter than any id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VariantName {
-    /// By its id.
+    /// The variant's id.
     Id(VariantId),
-    /// By its key.
+    /// The variant's key.
     Key(VariantKey),
 }
 
@@ -58,7 +58,8 @@ impl FromStr for VariantName {
     }
 }
 
-/// What a piece says otherwise in a variant, its content aside: `None` falls back to the piece.
+/// The fields that a piece overrides in a variant, without its content. `None` falls back to the
+/// piece.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of `ContentPieceFields`")]
 pub struct ContentPieceOverrides {
@@ -77,8 +78,10 @@ pub struct ContentPieceOverrides {
 }
 
 impl ContentPieceOverrides {
-    /// These overrides of `piece` with `change` made to them: null takes one away, and a value that
-    /// shows already changes nothing, so that what a client read can be sent back whole.
+    /// Returns these overrides of `piece` with `change` applied.
+    ///
+    /// `Some(None)` removes an override. A value equal to the effective one changes nothing, so
+    /// that a client can send back a complete piece that it read.
     #[must_use]
     pub fn changed(self, piece: &ContentPieceFields, change: ContentPieceChange) -> Self {
         Self {
@@ -115,7 +118,7 @@ fn replaced<T: PartialEq>(
 }
 
 impl ContentPieceFields {
-    /// These fields as they are in a variant.
+    /// Returns these fields with the overrides of a variant applied.
     #[must_use]
     pub fn overridden(self, by: ContentPieceOverrides) -> Self {
         Self {
@@ -136,7 +139,7 @@ impl ContentPieceFields {
 }
 
 impl ContentPiece {
-    /// This piece as it is in a variant.
+    /// Returns this piece with the overrides of a variant applied.
     #[must_use]
     pub fn overridden(self, by: ContentPieceOverrides) -> Self {
         Self { fields: self.fields.overridden(by), ..self }
@@ -196,7 +199,7 @@ mod tests {
         assert_eq!(none.clone().changed(&piece, whole(piece.clone())), none);
         let some = ContentPieceOverrides {
             title: Some(Title::parse("Titel").unwrap()),
-            // Alike by now, as the piece itself was changed after it.
+            // Equal by now, as the piece itself was changed after the override.
             slug: Some(piece.slug.clone()),
             tags: Some(Vec::new()),
             ..none

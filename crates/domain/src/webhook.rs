@@ -1,4 +1,5 @@
-//! Webhooks: where events are sent to, which ones, and signed by what.
+//! Webhooks: the URL that events are sent to, the subscribed events, and the secret that signs
+//! them.
 
 use std::fmt;
 
@@ -38,18 +39,18 @@ checked_text! {
     }
 }
 
-/// How many bytes the base 64 of a `whsec_` secret holds.
+/// The range of bytes that the base 64 of a `whsec_` secret encodes.
 const KEY_BYTES: std::ops::RangeInclusive<usize> = 16..=64;
 
 const KEY_PREFIX: &str = "whsec_";
 
-/// What signs a webhook's payloads: 1 to 255 bytes, or `whsec_` and the base 64 of 16 to 64. `Debug`
-/// doesn't show it.
+/// The secret that signs a webhook's requests: 1 to 255 bytes, or `whsec_` and the base 64 of 16 to
+/// 64. `Debug` omits it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookSecret(String);
 
 impl WebhookSecret {
-    /// Takes `text` if it keeps the rules of this type.
+    /// Parses `text`, and rejects it if it breaks the rules of this type.
     pub fn parse(text: impl Into<String>) -> Result<Self, Invalid> {
         let text = text.into();
         crate::text::check_no_nul(&text)?;
@@ -69,12 +70,12 @@ impl WebhookSecret {
         Ok(secret)
     }
 
-    /// The text as it was given.
+    /// Returns the text as it was given.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// The key of the signatures: the secret's bytes, or what its base 64 holds.
+    /// Returns the signing key: the secret's bytes, or the bytes that its base 64 encodes.
     pub fn key(&self) -> Vec<u8> {
         self.encoded().unwrap_or_else(|| self.0.as_bytes().to_vec())
     }
@@ -90,30 +91,31 @@ impl fmt::Debug for WebhookSecret {
     }
 }
 
-/// A webhook, its secret aside.
+/// A webhook, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
-    /// Which one.
+    /// The identifier.
     pub id: WebhookId,
-    /// Where events are sent to.
+    /// The URL that events are sent to.
     pub url: WebhookUrl,
-    /// What people call it.
+    /// The name for people.
     pub name: WebhookName,
-    /// One sentence for people.
+    /// A description for people.
     pub description: Option<ShortText>,
-    /// What is sent.
+    /// The type of the events that are sent.
     pub event: EventType,
-    /// The group that is watched, with all groups under it.
+    /// The group that limits the scope, with all groups under it.
     pub content_group_id: Option<ContentGroupId>,
-    /// The extension whose token made it.
+    /// The extension whose token created it.
     pub extension: Option<String>,
-    /// Whether anything is sent.
+    /// True if events are sent.
     pub enabled: bool,
-    /// Why nothing is.
+    /// The reason why it is disabled.
     pub disabled_reason: Option<DisabledReason>,
-    /// Since when nothing has come through.
+    /// The time since which all attempts have failed.
     pub failing_since: Option<Timestamp>,
-    /// How many deliveries it lost while it was disabled, as there were too many or they were too old.
+    /// The number of deliveries that were deleted while it was disabled, due to their limit or
+    /// their age.
     pub dropped: i64,
     /// Raised by every change.
     pub version: i64,
@@ -121,7 +123,7 @@ pub struct Webhook {
 
 macro_rules! disabled_reasons {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// Why a webhook sends nothing.
+        /// The reason why a webhook is disabled.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum DisabledReason {$($(#[$doc])* $name,)*}
 
@@ -129,7 +131,7 @@ macro_rules! disabled_reasons {
             /// Every reason.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// Its name in the interface.
+            /// Returns the reason's name in the API.
             pub const fn as_str(self) -> &'static str {
                 match self {$(Self::$name => $text,)*}
             }
@@ -149,13 +151,13 @@ macro_rules! disabled_reasons {
 }
 
 disabled_reasons! {
-    /// Somebody switched it off.
+    /// A client disabled it.
     Requested = "requested",
-    /// The group that it watched was deleted.
+    /// The group that limits its scope was deleted.
     GroupDeleted = "group_deleted",
-    /// Its receiver answered 410.
+    /// The receiver responded with 410 Gone.
     Gone = "gone",
-    /// For five days nothing came through.
+    /// All attempts have failed for five days.
     Failing = "failing",
 }
 

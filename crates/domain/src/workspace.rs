@@ -1,4 +1,4 @@
-//! A workspace, and what the operator says about its billing.
+//! A workspace, and its billing data from the operator.
 
 use crate::id::WorkspaceId;
 use crate::text::{ShortText, WebReference, line_of_text};
@@ -12,21 +12,21 @@ line_of_text! {
 /// A workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workspace {
-    /// Which one.
+    /// The identifier.
     pub id: WorkspaceId,
-    /// What people call it.
+    /// The name for people.
     pub name: WorkspaceName,
-    /// One sentence for people.
+    /// A description for people.
     pub description: Option<ShortText>,
-    /// Where its logo is.
+    /// The URL of the logo.
     pub logo: Option<WebReference>,
-    /// What the operator says about its billing.
+    /// The billing data.
     pub billing: Billing,
-    /// Raised by every change.
+    /// The version, incremented by every change.
     pub version: i64,
 }
 
-/// A workspace's subscription, as the operator keeps it here for clients to show.
+/// A workspace's subscription. The operator stores it here for clients to show.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Billing {
     /// The payment provider's identifier of the customer.
@@ -37,6 +37,6 @@ pub struct Billing {
     pub subscription_plan: Option<String>,
     /// The payment provider's own data, a JSON text.
     pub subscription_data: Option<String>,
-    /// When the billing cycle ends.
+    /// The end of the billing cycle.
     pub subscription_expires_at: Option<Timestamp>,
 }

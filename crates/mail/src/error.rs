@@ -1,17 +1,17 @@
-//! Errors of settings and of attempts.
+//! Errors of mail settings and of attempts to send.
 
-/// A setting that can't work.
+/// The error for a setting that can't work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidSetting(pub(crate) String);
 
-/// Why a mail was not sent.
+/// The reason why a mail was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotSent {
-    /// The server will not take it, now or later.
+    /// A permanent rejection of this mail. A retry fails as well.
     #[error("{0}")]
     Refused(String),
-    /// Perhaps later.
+    /// A failure that may be temporary. A retry may succeed.
     #[error("{0}")]
     Failed(String),
 }

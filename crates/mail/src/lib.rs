@@ -1,6 +1,6 @@
-//! Mails: what goes into one, and how it leaves the house, over SMTP or into a directory.
+//! Mails: their content, and their transport over SMTP or into a directory.
 //!
-//! One attempt, and what came of it. When to try again is not known here.
+//! This crate makes one attempt and returns its result. The caller schedules retries.
 
 mod error;
 mod message;
@@ -15,17 +15,18 @@ pub use message::{Mail, Sender};
 pub use outbox::Outbox;
 pub use smtp::Smtp;
 
-/// How mails leave.
+/// The transport for mails.
 #[derive(Debug)]
 pub enum Mailer {
-    /// By a mail server.
+    /// An SMTP server.
     Smtp(Smtp),
-    /// Into files.
+    /// A directory of mail files.
     Outbox(Outbox),
 }
 
 impl Mailer {
-    /// Makes one attempt to send a mail; says where it is if it is in a file.
+    /// Makes one attempt to send a mail. Returns the path of its file if the transport writes
+    /// files.
     pub async fn send(&self, mail: &Mail) -> Result<Option<PathBuf>, NotSent> {
         match self {
             Self::Smtp(smtp) => smtp.send(mail).await.map(|()| None),

@@ -1,4 +1,4 @@
-//! A mail as it is sent: MIME with a text and an HTML form of the same.
+//! The MIME message of a mail, with its content as plain text and as HTML.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,12 +11,12 @@ use lettre::{Address, Message};
 
 use crate::error::{InvalidSetting, NotSent};
 
-/// Who mails come from.
+/// The address in the `From` header of mails.
 #[derive(Debug, Clone)]
 pub struct Sender(Mailbox);
 
 impl Sender {
-    /// `Galley <galley@example.org>`, or the address alone.
+    /// Parses `Galley <galley@example.org>`, or the address alone.
     pub fn parse(text: &str) -> Result<Self, InvalidSetting> {
         let mailbox = text.parse::<Mailbox>().ok().filter(|_| !text.contains(['\r', '\n']));
         mailbox.map(Self).ok_or_else(|| {
@@ -25,45 +25,46 @@ impl Sender {
         })
     }
 
-    /// The address.
+    /// Returns the address.
     pub(crate) fn address(&self) -> &Address {
         &self.0.email
     }
 
-    /// The domain of the address.
+    /// Returns the domain of the address.
     pub(crate) fn domain(&self) -> &str {
         self.0.email.domain()
     }
 }
 
-/// A mail.
+/// A mail to one recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail {
-    /// The same at each attempt, so that who gets it twice can see that.
+    /// The identifier, which is the same at each attempt, so that a recipient can recognise a
+    /// duplicate.
     pub id: String,
-    /// The address that it goes to.
+    /// The recipient's address.
     pub to: String,
-    /// What it is about.
+    /// The subject.
     pub subject: String,
-    /// What it says.
+    /// The body as plain text.
     pub text: String,
-    /// The same as HTML.
+    /// The body as HTML, with the same content.
     pub html: String,
-    /// When it was written, in milliseconds since 1970.
+    /// The time when the mail was written, in milliseconds since 1970.
     pub written_at_ms: i64,
 }
 
 impl Mail {
-    /// The mail in MIME.
+    /// Returns the mail as a MIME message, or rejects it if it can't be one.
     pub(crate) fn to_message(&self, from: &Sender) -> Result<Message, NotSent> {
         let refused = |what: &str| NotSent::Refused(format!("the mail can't be written: {what}"));
         let to: Address = self.to.parse().map_err(|_| refused("its address"))?;
-        // Not read out of the header again, where a quoted local part would be lost.
+        // The envelope is set here, as parsing it from the header would lose a quoted local part.
         let envelope = Envelope::new(Some(from.0.email.clone()), vec![to.clone()]);
         let envelope = envelope.map_err(|error| refused(&error.to_string()))?;
         let written = Duration::from_millis(u64::try_from(self.written_at_ms).unwrap_or_default());
         let date: SystemTime = UNIX_EPOCH + written;
-        // RFC 3834: nobody's holidays are to answer it.
+        // RFC 3834: prevents automatic replies, such as out-of-office messages.
         let automatic = HeaderValue::new(
             HeaderName::new_from_ascii_str("Auto-Submitted"),
             "auto-generated".to_owned(),
@@ -81,13 +82,14 @@ impl Mail {
     }
 }
 
-/// The header, in which nothing looks as if it were encoded already (RFC 2047).
+/// Returns the `Subject` header. A subject that contains `=?` is encoded, as mail programs would
+/// otherwise decode it (RFC 2047).
 fn subject(text: &str) -> HeaderValue {
     let name = HeaderName::new_from_ascii_str("Subject");
     if !text.contains("=?") {
         return HeaderValue::new(name, text.to_owned());
     }
-    // Whole characters in each word, and words of at most 75 characters.
+    // Each encoded word holds whole characters and is at most 75 characters long.
     let mut words = vec![String::new()];
     for c in text.chars() {
         let last = words.last().map_or(0, String::len);
@@ -137,7 +139,7 @@ mod tests {
             assert!(lines.contains(&"Date: Thu, 20 Nov 2025 09:30:00 +0000"), "{text}");
             assert!(lines.contains(&"Message-ID: <mail_1@example.org>"), "{text}");
         }
-        // What looks encoded is no more what it says.
+        // A subject that looks encoded is encoded again, so that it decodes to the original text.
         let odd = Mail {
             subject: format!("=?utf-8?q?hi?= {}", "\u{e9}".repeat(60)),
             ..mail("a@example.org")

@@ -1,4 +1,4 @@
-//! A directory for mails where there is no mail server.
+//! A directory that stores mails as files, for servers without a mail server.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::error::NotSent;
 use crate::message::{Mail, Sender};
 
-/// Keeps mails as files that a mail program opens. Only their owner reads them.
+/// The directory for mails. Each is a file that mail programs open and that only its owner can
+/// read.
 #[derive(Debug)]
 pub struct Outbox {
     directory: PathBuf,
@@ -15,12 +16,13 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// An outbox in this directory, which is made for the first mail.
+    /// Creates an outbox in this directory. The directory is created with the first mail.
     pub fn new(directory: PathBuf, from: Sender) -> Self {
         Self { directory, from }
     }
 
-    /// Writes the mail down; the same one again takes the place of the first.
+    /// Writes the mail to a file and returns its path. A mail with the same identifier is
+    /// overwritten.
     pub(crate) fn keep(&self, mail: &Mail) -> Result<PathBuf, NotSent> {
         let bytes = mail.to_message(&self.from)?.formatted();
         let path = self.directory.join(format!("{}.eml", mail.id));
@@ -35,9 +37,10 @@ impl Outbox {
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut directory, 0o700);
         directory.recursive(true).create(&self.directory)?;
-        // Under another name until it is whole.
+        // The file has a temporary name until it is complete.
         let unfinished = path.with_extension("part");
-        // What stands there is of a program that was killed, or leads elsewhere: it is not written into.
+        // Deletes the file of a program that was killed, or a symbolic link, instead of writing
+        // into it.
         let _ = fs::remove_file(&unfinished);
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);

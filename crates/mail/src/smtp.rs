@@ -1,4 +1,4 @@
-//! A mail server, as its URL describes it.
+//! The SMTP client for a mail server that a URL describes.
 
 use std::time::Duration;
 use std::{fmt, io};
@@ -16,32 +16,32 @@ use crate::error::{InvalidSetting, NotSent};
 use crate::message::{Mail as WrittenMail, Sender};
 use crate::stream;
 
-/// How long connecting may take.
+/// The timeout for connecting.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// How long an attempt may take.
+/// The timeout for an attempt to send.
 const ATTEMPT_TIME_MAX: Duration = Duration::from_secs(90);
 
-/// How long a look at the server may take, for which somebody waits.
+/// The timeout for a check of the server, whose caller waits for the result.
 const CHECK_TIME_MAX: Duration = Duration::from_secs(20);
 
-/// How much of what a server says is told.
+/// The limit on characters of a server's message in an error.
 const TOLD_MAX: usize = 300;
 
-/// When the connection is encrypted.
+/// The encryption of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encryption {
-    /// From the start.
+    /// TLS from the start.
     Implicit,
-    /// By STARTTLS, or there is no attempt.
+    /// STARTTLS. An attempt fails if the server lacks it.
     Required,
-    /// By STARTTLS where the server has it.
+    /// STARTTLS if the server supports it.
     Opportunistic,
-    /// Never.
+    /// No encryption.
     None,
 }
 
-/// A mail server.
+/// An SMTP client for one mail server.
 pub struct Smtp {
     host: String,
     port: u16,
@@ -51,7 +51,7 @@ pub struct Smtp {
     from: Sender,
 }
 
-/// Doesn't show the password.
+/// Omits the password.
 impl fmt::Debug for Smtp {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let encryption = match self.encryption {
@@ -65,10 +65,13 @@ impl fmt::Debug for Smtp {
 }
 
 impl Smtp {
-    /// `smtps://user:password@host:465`, or `smtp://…:587`, which is encrypted by STARTTLS: always with a
-    /// password, else where the server has it. `?tls=required`, `opportunistic` or `none` says otherwise.
+    /// Parses the URL of a mail server: `smtps://user:password@host:465`, or `smtp://…:587`, which
+    /// uses STARTTLS.
+    ///
+    /// With a password, `smtp` requires STARTTLS; otherwise it uses STARTTLS if the server supports
+    /// it. `?tls=required`, `opportunistic` or `none` overrides this.
     pub fn parse(text: &str, from: Sender) -> Result<Self, InvalidSetting> {
-        // The text may hold a password, and is not told.
+        // The text may contain a password, so errors don't quote it.
         let invalid = |what: &str| InvalidSetting(what.to_owned());
         let url = Url::parse(text)
             .map_err(|_| invalid("it is no URL such as smtps://user:password@mail.example.org"))?;
@@ -120,7 +123,8 @@ impl Smtp {
         Ok(Self { host, port, encryption, credentials, hello, from })
     }
 
-    /// Connects, encrypts, logs in and says who mails come from, and sends nothing.
+    /// Checks the server: connects, encrypts, logs in and sends the `MAIL FROM` command, but no
+    /// mail.
     pub async fn check(&self) -> Result<(), NotSent> {
         in_time(CHECK_TIME_MAX, async {
             let mut connection = self.connect().await?;
@@ -132,20 +136,20 @@ impl Smtp {
         .await
     }
 
-    /// Makes one attempt.
+    /// Makes one attempt to send the mail.
     pub(crate) async fn send(&self, mail: &WrittenMail) -> Result<(), NotSent> {
         let message = mail.to_message(&self.from)?;
         in_time(ATTEMPT_TIME_MAX, async {
             let mut connection = self.connect().await?;
             hand_over(&mut connection, &message).await?;
-            // It is sent, whatever comes now.
+            // The server has accepted the mail, so the result of `QUIT` doesn't matter.
             let _ = connection.quit().await;
             Ok(())
         })
         .await
     }
 
-    /// Whatever is wrong here is not the mail's fault.
+    /// Connects, encrypts and logs in. Errors here are no rejections of the mail.
     async fn connect(&self) -> Result<AsyncSmtpConnection, NotSent> {
         let failed = |error: SmtpError| NotSent::Failed(told(&error));
         let from_start = self.encryption == Encryption::Implicit;
@@ -176,7 +180,7 @@ impl Smtp {
     }
 }
 
-/// Undoes the percent-encoding of a part of the URL.
+/// Decodes the percent-encoding of a part of the URL.
 fn decoded(part: &str) -> Result<String, InvalidSetting> {
     let escapes = part.split('%').skip(1);
     let is_escape = |text: &str| {
@@ -189,8 +193,10 @@ fn decoded(part: &str) -> Result<String, InvalidSetting> {
     }
 }
 
-/// Has the server take a mail. What it says of the address or of the text counts against the mail; anything
-/// else may be different later, such as that it wants a password.
+/// Transmits a mail to the server.
+///
+/// A permanent error about an address or the content rejects the mail. Any other error, such as
+/// missing authentication, may be temporary.
 async fn hand_over(connection: &mut AsyncSmtpConnection, message: &Message) -> Result<(), NotSent> {
     let envelope = message.envelope();
     let mut parameters = Vec::new();
@@ -225,8 +231,8 @@ async fn hand_over(connection: &mut AsyncSmtpConnection, message: &Message) -> R
     Ok(())
 }
 
-/// Whether the server says for good that there is no such mailbox. Of its policies (RFC 3463: X.7) somebody may
-/// let go.
+/// Returns true if the server reports permanently that the mailbox doesn't exist. A policy
+/// rejection (RFC 3463: X.7) doesn't count, as an administrator may lift it.
 fn is_about_address(error: &SmtpError) -> bool {
     let code = error.status().map(u16::from);
     matches!(code, Some(550..=553 | 556)) && !told(error).contains(": 5.7.")
@@ -240,7 +246,7 @@ async fn in_time<T>(
     tokio::time::timeout(time_max, attempt).await.unwrap_or_else(|_| Err(late()))
 }
 
-/// The error with its causes, in one line for terminals and logs.
+/// Returns the error with its causes on one line, for terminals and logs.
 fn told(error: &SmtpError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -255,7 +261,8 @@ fn told(error: &SmtpError) -> String {
     printable(&text)
 }
 
-/// What a server said, without what would do more to a terminal than to stand there.
+/// Returns a server's message with control characters and invisible characters escaped, so that it
+/// can't manipulate a terminal.
 fn printable(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars().take(TOLD_MAX) {

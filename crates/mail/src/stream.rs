@@ -1,4 +1,4 @@
-//! The connection to a mail server, which may be anybody until its certificate was seen.
+//! The connection to a mail server, which is untrusted until its certificate is verified.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,22 +13,23 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// The most that a server says before it is our turn: certificates, or the longest answer.
+/// The limit on bytes that a server may send between two writes of the client: certificates, or the
+/// longest response.
 const ANSWER_MAX: usize = 256 * 1024;
 
-/// A connection on which the other side doesn't talk for ever.
+/// A connection that fails when the server sends without end.
 #[derive(Debug)]
 struct Bounded {
     stream: TcpStream,
-    /// What came since we last said something.
+    /// The bytes received since the client last wrote.
     came: usize,
 }
 
-/// One that is encrypted from its start.
+/// A connection that is encrypted from its start.
 #[derive(Debug)]
 struct Encrypted(TlsStream<Bounded>);
 
-/// Connects; encrypted from the start, or not yet.
+/// Connects to the server, with TLS from the start if `encrypted`.
 pub(crate) async fn connect(
     host: &str,
     port: u16,

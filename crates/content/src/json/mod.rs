@@ -1,4 +1,4 @@
-//! The JSON of a tree: `write` makes it, `read` checks and takes it back.
+//! The JSON of a tree: `write` serialises, `read` parses and validates.
 
 mod read;
 mod write;

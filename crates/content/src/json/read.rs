@@ -1,7 +1,7 @@
-//! Reads a stored tree, refusing what the schema doesn't allow or what isn't safe to render.
+//! Parses a stored tree, and rejects it if it violates the schema or isn't safe to render.
 //!
-//! Missing attributes get their defaults, so that trees stored before an attribute was added are
-//! still read. Nothing is repaired: a tree that isn't valid was not written by this crate.
+//! Missing attributes get their defaults, so that trees stored before an attribute was added still
+//! parse. Nothing is repaired, as a tree that isn't valid was not written by this crate.
 
 use serde_json::{Map, Value as Json};
 
@@ -16,7 +16,7 @@ use crate::{color, safety};
 
 pub(crate) fn read(json: &str) -> Result<Tree, ContentError> {
     let depth_max = Limits::default().tree_depth;
-    // A level of the tree is two of JSON; marks and their attributes take a few more.
+    // Each level of the tree has two levels of JSON. Marks and their attributes add a few.
     if nesting(json) > depth_max * 2 + 6 {
         return Err(ContentError::TooDeep);
     }
@@ -30,7 +30,7 @@ pub(crate) fn read(json: &str) -> Result<Tree, ContentError> {
     Ok(reader.builder.finish())
 }
 
-/// How deep brackets nest outside of strings.
+/// Returns the nesting depth of brackets outside of strings.
 fn nesting(json: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut in_string = false;
@@ -54,7 +54,7 @@ fn nesting(json: &str) -> usize {
 
 fn parse(json: &str) -> Result<Json, ContentError> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    // Its own limit is lower than what a tree may have; `nesting` has seen to ours.
+    // The deserializer's own limit is lower than the permitted depth, which `nesting` has checked.
     deserializer.disable_recursion_limit();
     let mut documents = deserializer.into_iter::<Json>();
     match (documents.next(), documents.next()) {
@@ -81,7 +81,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads a node and what is in it. This recurses, as deep as `depth_max` at most.
+    /// Reads a node and its descendants. The recursion is at most `depth_max` deep.
     fn node(
         &mut self,
         node: &Map<String, Json>,

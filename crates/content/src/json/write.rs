@@ -1,4 +1,4 @@
-//! Writes a tree as the document JSON of ProseMirror, compact, with keys in a fixed order.
+//! Serialises a tree as ProseMirror's document JSON, compact, with keys in a fixed order.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ pub(crate) fn write(tree: &Tree) -> String {
     write_within(tree, usize::MAX).unwrap_or_default()
 }
 
-/// Writes a tree whose JSON has at most `max` bytes: marks are written with each text that has them,
-/// and may be far larger there than in the HTML.
+/// Serialises a tree, or returns `None` if its JSON exceeds `max` bytes. Marks are repeated with
+/// each of their texts, so the JSON may be far larger than the HTML.
 pub(crate) fn write_within(tree: &Tree, max: usize) -> Option<String> {
-    // Most of the JSON is text and what stands around each node.
+    // An estimate, as most of the JSON is text and the keys of each node.
     let mut writer = Writer { tree, json: String::with_capacity(tree.nodes().len() * 48) };
     let mut first = true;
     for step in tree.walk() {
@@ -43,7 +43,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Begins a node; says whether the next node would be the first of its parent.
+    /// Begins a node. Returns true, as the next node would be the first of its parent.
     fn enter(&mut self, node: usize) -> bool {
         let kind = self.tree.kind(node);
         self.json.push_str("{\"type\":\"");

@@ -1,11 +1,12 @@
-//! Finds every node its place in the tree: what is open, what has to be opened around a node or
-//! closed before it, and what white space is left of a text.
+//! Inserts nodes into the tree: finds the open node for each, opens the wrappers that it needs,
+//! closes nodes before it, and collapses white space.
 //!
-//! This follows ProseMirror's DOM parser step for step, since its behaviour at the edges is what
-//! "equal to TipTap" means. `rules` decides what an element is, `walk` the order of things.
+//! This follows ProseMirror's DOM parser step by step, as equality with TipTap includes its
+//! behaviour in edge cases. `rules` decides the meaning of an element, and `walk` the order of
+//! insertions.
 //!
-//! Open nodes form a stack. Those above `top` are closed in effect but not yet finished: whoever
-//! adds the next node finishes them, or steps back into one of them.
+//! Open nodes form a stack. Nodes above `top` are logically closed but not finished yet. The next
+//! insertion finishes them, or makes one of them current again.
 
 use super::whitespace;
 use crate::error::ContentError;
@@ -15,14 +16,14 @@ use crate::node::{CellAttrs, Kind};
 use crate::schema::NodeType;
 use crate::tree::{Tree, TreeBuilder};
 
-/// A tree in the making.
+/// A tree under construction.
 pub(crate) struct Context {
     pub(crate) builder: TreeBuilder,
     stack: Vec<Open>,
     top: usize,
     opened: u32,
     tree_depth: usize,
-    /// Whether an element around says that white space is to be kept.
+    /// True if an enclosing element preserves white space.
     pub(crate) keeps_space: bool,
 }
 
@@ -32,27 +33,27 @@ struct Open {
     id: u32,
     node: usize,
     node_type: NodeType,
-    /// Whether a child has been matched against the content expression.
+    /// True if a child has been matched against the content expression.
     started: bool,
     has_children: bool,
-    /// Where the last text begins, if the last child is one.
+    /// The start of the last text, if the last child is one.
     last_text: Option<usize>,
-    /// Whether an element stands for this node, rather than the need to wrap something.
+    /// True if an element caused this node. False for a wrapper that the schema required.
     solid: bool,
     space: Space,
 }
 
-/// What happens to white space in a node.
+/// The handling of white space in a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Space {
     Collapsed,
-    /// Kept, line ends as spaces or line breaks.
+    /// Preserved, but line ends become spaces or line breaks.
     Kept,
-    /// Kept as it is.
+    /// Preserved as it is.
     Verbatim,
 }
 
-/// An open node, to be recognised later.
+/// A reference to an open node, which detects that the node was closed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OpenNode {
     place: usize,
@@ -83,7 +84,7 @@ impl Context {
         }
     }
 
-    /// Closes everything and returns the tree.
+    /// Closes all nodes and returns the tree.
     pub(crate) fn finish(mut self) -> Result<Tree, ContentError> {
         self.top = 0;
         self.finish_closed()?;
@@ -95,7 +96,7 @@ impl Context {
         OpenNode { place: self.top, id: self.stack[self.top].id }
     }
 
-    /// Whether what comes next may have marks: not in a code block.
+    /// Returns true if the next node may have marks, which a code block forbids.
     pub(crate) fn takes_marks(&self) -> bool {
         self.stack[self.top].node_type != NodeType::CodeBlock
     }
@@ -104,7 +105,7 @@ impl Context {
         self.stack[self.top].node_type.is_textblock()
     }
 
-    /// Steps out of a textblock that has something in it, as an unknown block element does.
+    /// Closes a non-empty textblock, as an unknown block element does.
     pub(crate) fn leave_textblock(&mut self) {
         let top = &self.stack[self.top];
         if self.top > 0 && top.has_children && top.node_type.is_textblock() {
@@ -112,7 +113,7 @@ impl Context {
         }
     }
 
-    /// Goes back to an open node; says whether it was still open.
+    /// Makes an open node current again. Returns true if it was still open.
     pub(crate) fn go_back(&mut self, to: OpenNode) -> bool {
         let found = to.place <= self.top && self.stack[to.place].id == to.id;
         if self.keeps_space {
@@ -129,14 +130,14 @@ impl Context {
         found
     }
 
-    /// Goes back to an open node and closes it.
+    /// Closes an open node, and the nodes inside of it.
     pub(crate) fn close(&mut self, node: OpenNode) {
         if self.go_back(node) {
             self.top -= 1;
         }
     }
 
-    /// Opens the node of an element; `None` if no place is found for it.
+    /// Opens the node of an element. Returns `None` if the schema allows it nowhere.
     pub(crate) fn enter(&mut self, kind: Kind) -> Result<Option<OpenNode>, ContentError> {
         if !self.find_place(kind.node_type(), false)? {
             return Ok(None);
@@ -145,7 +146,7 @@ impl Context {
         Ok(Some(self.top()))
     }
 
-    /// Inserts a leaf; says whether a place was found for it.
+    /// Inserts a leaf. Returns false if the schema allows it nowhere.
     ///
     /// A cautious search doesn't leave the node of an element.
     pub(crate) fn insert_leaf(
@@ -166,7 +167,8 @@ impl Context {
         Ok(true)
     }
 
-    /// Adds the text of a text node. `after_break` says that an element `br` stands right before.
+    /// Adds the text of a text node. `after_break` is true if the preceding sibling is a `br`
+    /// element.
     pub(crate) fn add_text(
         &mut self,
         text: &str,
@@ -193,7 +195,8 @@ impl Context {
         }
     }
 
-    /// Whether a space would be the first thing in its block or line, or the second space in a row.
+    /// Returns true if a space would be the first character of its block or line, or follow another
+    /// space.
     fn drops_space(&self, after_break: bool) -> bool {
         let top = &self.stack[self.top];
         let nothing_closed = self.top == self.stack.len() - 1;
@@ -205,7 +208,8 @@ impl Context {
                     .is_some_and(|from| whitespace::ends_with_space(self.builder.text_from(from))))
     }
 
-    /// Adds text whose white space is kept, with line breaks for its line ends where they fit.
+    /// Adds text with preserved white space. Line ends become line breaks where the schema allows
+    /// them.
     fn add_kept_text(&mut self, text: &str, marks: Marks) -> Result<(), ContentError> {
         let text = whitespace::with_line_feeds(text);
         let top = &self.stack[self.top];
@@ -239,7 +243,7 @@ impl Context {
 }
 
 impl Context {
-    /// Finds a place for a leaf and makes it the end of the innermost open node.
+    /// Finds the node for a leaf, and prepares its insertion at the end of the innermost open node.
     fn make_room(&mut self, leaf: NodeType, cautious: bool) -> Result<bool, ContentError> {
         if !self.find_place(leaf, cautious)? {
             return Ok(false);
@@ -252,8 +256,10 @@ impl Context {
         Ok(true)
     }
 
-    /// Goes to the open node in which the new one can stand with the least around it, and opens
-    /// that. Leaving the node of an element costs as much as two nodes around.
+    /// Makes the open node current that can contain `target` with the fewest wrappers, and opens
+    /// the wrappers.
+    ///
+    /// Leaving the node of an element costs as much as two wrappers.
     fn find_place(&mut self, target: NodeType, cautious: bool) -> Result<bool, ContentError> {
         let mut best: Option<(&'static [NodeType], usize)> = None;
         let mut penalty = 0;
@@ -306,7 +312,7 @@ impl Context {
         Ok(())
     }
 
-    /// Finishes the nodes that are closed in effect.
+    /// Finishes the nodes that are logically closed.
     fn finish_closed(&mut self) -> Result<(), ContentError> {
         while self.stack.len() - 1 > self.top {
             self.finish_last()?;
@@ -318,8 +324,8 @@ impl Context {
         Ok(())
     }
 
-    /// Takes the innermost node off the stack: cuts white space at its end and puts in what the
-    /// schema requires of it.
+    /// Pops the innermost node: trims white space at its end, and adds children that the schema
+    /// requires.
     fn finish_last(&mut self) -> Result<(), ContentError> {
         let depth = self.stack.len();
         let Some(open) = self.stack.pop() else { return Ok(()) };
@@ -338,7 +344,7 @@ impl Context {
         Ok(())
     }
 
-    /// Appends a node with what is required in it.
+    /// Appends a node with its required children.
     fn fill(&mut self, filler: NodeType, depth: usize) -> Result<(), ContentError> {
         self.check_depth(depth)?;
         let kind = self.default_kind(filler);
@@ -354,7 +360,7 @@ impl Context {
         if depth > self.tree_depth { Err(ContentError::TooDeep) } else { Ok(()) }
     }
 
-    /// A node with the default attributes.
+    /// Returns a node with the default attributes.
     fn default_kind(&mut self, node_type: NodeType) -> Kind {
         match node_type {
             NodeType::BulletList => Kind::BulletList,
@@ -364,7 +370,7 @@ impl Context {
             NodeType::Table => Kind::Table,
             NodeType::TableRow => Kind::TableRow,
             NodeType::TableCell => Kind::TableCell(self.builder.cell(CellAttrs::default())),
-            // Nothing else is ever opened around a node or filled in.
+            // No other type is a wrapper or a required child.
             _ => Kind::Paragraph,
         }
     }

@@ -1,8 +1,8 @@
 //! The parsed HTML, as a table of nodes that refer to one another by index.
 //!
-//! It keeps what the conversion asks for and nothing else: elements with the attributes of
-//! `Attribute`, texts, and the places of comments. Names are kept once each. A node takes 32 bytes
-//! besides its text and attributes, as an input may consist of little but elements.
+//! It stores only data that the conversion needs: elements with the attributes of `Attribute`,
+//! texts, and the positions of comments. Each name is stored once. A node takes 32 bytes besides
+//! its text and attributes, as an input may consist almost only of elements.
 
 use std::collections::HashMap;
 
@@ -11,18 +11,18 @@ use html5ever::{QualName, local_name, ns};
 
 use super::tag::Tag;
 
-/// A node of the document.
+/// The index of a node in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(u32);
 
-/// "No node" and "no attributes".
+/// The index for "no node" and "no attributes".
 const NONE: u32 = u32::MAX;
 
-/// How many nodes stand in a block, and how many the first one has room for at first.
+/// The number of nodes per block, and the initial capacity of the first block.
 const BLOCK: usize = 4096;
 const FIRST_BLOCK: usize = 256;
 
-/// How many names are looked through before a table is asked.
+/// The number of names that are searched before the hash table is.
 const COMMON_NAMES: usize = 24;
 
 #[derive(Debug)]
@@ -32,11 +32,11 @@ struct DomNode {
     next: u32,
     first: u32,
     last: u32,
-    /// The name of an element.
+    /// The index of an element's name.
     name: u32,
-    /// The text or the attributes.
+    /// The index of the text or attributes.
     payload: u32,
-    /// How many formatting elements with attributes this one is in, itself included.
+    /// The number of formatting elements with attributes around this node, including itself.
     formatting: u16,
     sort_and_blocks: SortAndBlocks,
 }
@@ -45,14 +45,14 @@ struct DomNode {
 enum Sort {
     Document,
     Element,
-    /// A formatting element with attributes, be they known or not.
+    /// A formatting element with attributes, known or unknown.
     Formatting,
     Text,
     Comment,
 }
 
-/// What sort of node it is, and how many block-level elements it is in, itself included. In two bytes, as
-/// there may be half a million of them.
+/// The sort of a node, and the number of block-level elements around it, including itself. Packed
+/// into two bytes, as a document may have half a million nodes.
 #[derive(Debug, Clone, Copy)]
 struct SortAndBlocks(u16);
 
@@ -87,7 +87,7 @@ impl DomNode {
 
 macro_rules! attributes {
     ($($name:ident = $text:literal,)*) => {
-        /// The attributes that mean something here.
+        /// The attributes that the conversion reads.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Attribute {$($name,)*}
 
@@ -102,7 +102,7 @@ macro_rules! attributes {
                 }
             }
 
-            /// Its name in HTML.
+            /// Returns the attribute's name in HTML.
             pub(crate) const fn name(self) -> &'static str {
                 match self {$(Self::$name => $text,)*}
             }
@@ -140,10 +140,10 @@ fn other_names(attributes: &[html5ever::Attribute]) -> Box<[String]> {
 
 type Attributes = Box<[(Attribute, StrTendril)]>;
 
-/// A document.
+/// A parsed document.
 #[derive(Debug)]
 pub(crate) struct Dom {
-    /// In blocks, as a growing table would be copied, and for a moment be there twice.
+    /// In blocks, as a growing vector would be copied and for that time use twice the memory.
     nodes: Vec<Vec<DomNode>>,
     len: usize,
     content_nodes: usize,
@@ -152,17 +152,19 @@ pub(crate) struct Dom {
     name_places: HashMap<QualName, u32>,
     texts: Vec<StrTendril>,
     attributes: Vec<Attributes>,
-    /// Where elements come from, and what else they had, where somebody wants to know.
+    /// The lines and unknown attributes of elements, if the caller needs them for conversion
+    /// warnings.
     origins: Option<Box<Origins>>,
 }
 
-/// In the order in which the elements were made, which is that of their numbers.
+/// The lines and unknown attributes of elements, in the order of the elements' creation and so of
+/// their indexes.
 #[derive(Debug)]
 struct Origins {
     line: u32,
     /// The first element of each line.
     lines: Vec<(NodeId, u32)>,
-    /// The names of the attributes that mean nothing, of elements that have such.
+    /// The names of unknown attributes, for elements that have any.
     others: Vec<(NodeId, Box<[String]>)>,
 }
 
@@ -196,13 +198,13 @@ impl Dom {
         dom
     }
 
-    /// A document that remembers where its elements come from.
+    /// Creates a document that stores the lines and unknown attributes of its elements.
     pub(crate) fn with_origins() -> Self {
         let origins = Origins { line: 1, lines: Vec::new(), others: Vec::new() };
         Self { origins: Some(Box::new(origins)), ..Self::new() }
     }
 
-    /// Says in which line of the HTML what comes next is.
+    /// Sets the line of the HTML for elements created from now on.
     pub(crate) fn set_line(&mut self, line: u64) {
         if let Some(origins) = &mut self.origins {
             origins.line = u32::try_from(line).unwrap_or(u32::MAX);
@@ -213,18 +215,18 @@ impl Dom {
         self.len
     }
 
-    /// How many texts there are, and elements that may become a node of the tree.
+    /// Returns the number of texts, and of elements that may become a node of the tree.
     pub(crate) fn content_nodes(&self) -> usize {
         self.content_nodes
     }
 
-    /// How many elements the node made last is in, as far as that is below `max`.
+    /// Returns the depth of the last created node, but at most `max`.
     pub(crate) fn depth_of_last(&self, max: usize) -> usize {
         let last = NodeId(index(self.len - 1));
         std::iter::successors(Some(last), |&node| self.parent(node)).take(max).count()
     }
 
-    /// The length of all texts.
+    /// Returns the length of all texts.
     pub(crate) fn text_len(&self) -> usize {
         self.text_len
     }
@@ -291,7 +293,7 @@ impl Dom {
     }
 
     fn name_place(&mut self, name: QualName) -> u32 {
-        // A document has few names, and the same ones again and again.
+        // A document uses few different names, and repeats them.
         let common = self.names.iter().take(COMMON_NAMES).position(|(known, _)| *known == name);
         if let Some(place) = common.or_else(|| self.name_places.get(&name).map(|&at| at as usize)) {
             return index(place);
@@ -305,7 +307,7 @@ impl Dom {
     }
 }
 
-/// Reading.
+/// Read access.
 impl Dom {
     pub(crate) fn body(&self) -> Option<NodeId> {
         let html = self.child_named(Self::DOCUMENT, &local_name!("html"))?;
@@ -322,7 +324,7 @@ impl Dom {
         node.is_element().then(|| &self.names[node.name as usize].0)
     }
 
-    /// What kind of element this is, if it is one.
+    /// Returns the meaning of an element's name, or `None` for other nodes.
     pub(crate) fn tag(&self, node: NodeId) -> Option<Tag> {
         let node = self.node(node);
         node.is_element().then(|| self.names[node.name as usize].1)
@@ -346,7 +348,7 @@ impl Dom {
         attributes.iter().find(|(given, _)| *given == name).map(|(_, value)| &**value)
     }
 
-    /// The attributes of an element that mean something.
+    /// Returns the known attributes of an element.
     pub(crate) fn attributes(&self, node: NodeId) -> impl Iterator<Item = (Attribute, &str)> {
         let node = self.node(node);
         let there = node.is_element() && node.payload != NONE;
@@ -354,7 +356,7 @@ impl Dom {
         attributes.into_iter().flatten().map(|(name, value)| (*name, &**value))
     }
 
-    /// The names of an element's other attributes, where they are remembered.
+    /// Returns the names of an element's unknown attributes, if the document stores them.
     pub(crate) fn other_attributes(&self, node: NodeId) -> impl Iterator<Item = &str> {
         let others = self.origins.as_ref().and_then(|origins| {
             let place = origins.others.binary_search_by_key(&node, |(known, _)| *known).ok()?;
@@ -363,14 +365,14 @@ impl Dom {
         others.into_iter().flatten().map(String::as_str)
     }
 
-    /// The line that an element was in, where that is remembered.
+    /// Returns the line of an element, or 0 if the document doesn't store lines.
     pub(crate) fn line(&self, node: NodeId) -> u64 {
         let Some(origins) = &self.origins else { return 0 };
         let later = origins.lines.partition_point(|(first, _)| *first <= node);
         later.checked_sub(1).map_or(0, |place| origins.lines[place].1.into())
     }
 
-    /// The name of an element.
+    /// Returns the name of an element.
     pub(crate) fn name(&self, node: NodeId) -> &str {
         self.qual_name(node).map_or("", |name| &*name.local)
     }
@@ -399,7 +401,7 @@ impl Dom {
         std::iter::successors(self.first_child(node), |&child| self.next_sibling(child))
     }
 
-    /// The elements below `root`, in document order.
+    /// Returns the elements below `root`, in document order.
     pub(crate) fn descendants(&self, root: NodeId) -> impl Iterator<Item = NodeId> {
         std::iter::successors(self.first_child(root), move |&node| {
             self.first_child(node).or_else(|| self.next_outside(node, root))
@@ -407,7 +409,7 @@ impl Dom {
         .filter(|&node| self.is_element(node))
     }
 
-    /// The next node in document order that is not below `node`, but still below `root`.
+    /// Returns the next node in document order that is not below `node`, but still below `root`.
     fn next_outside(&self, node: NodeId, root: NodeId) -> Option<NodeId> {
         let mut node = node;
         while node != root {
@@ -423,8 +425,8 @@ impl Dom {
         self.node(node).sort_and_blocks.blocks().into()
     }
 
-    /// How many formatting elements with attributes an element of that sort is in; 0 for any other node.
-    /// The parser compares each new one with all that are open.
+    /// Returns the number of other such elements around a formatting element with attributes, or 0
+    /// for any other node. The parser compares each new one with all open ones.
     pub(crate) fn formatting_around(&self, node: NodeId) -> usize {
         let node = self.node(node);
         match node.sort_and_blocks.sort() {
@@ -439,7 +441,7 @@ impl Dom {
     }
 }
 
-/// Changing.
+/// Changes.
 impl Dom {
     pub(crate) fn push_text(&mut self, node: NodeId, text: &StrTendril) {
         self.text_len += text.len();
@@ -447,13 +449,13 @@ impl Dom {
         self.texts[payload as usize].push_tendril(text);
     }
 
-    /// Makes `child`, which must have no parent, the last child of `parent`.
+    /// Appends `child`, which must have no parent, to `parent`.
     pub(crate) fn append(&mut self, parent: NodeId, child: NodeId) {
         let last = self.last_child(parent);
         self.link(parent, last, child, None);
     }
 
-    /// Puts `child`, which must have no parent, before `sibling`, which must have one.
+    /// Inserts `child`, which must have no parent, before `sibling`, which must have one.
     pub(crate) fn insert_before(&mut self, sibling: NodeId, child: NodeId) {
         if let Some(parent) = self.parent(sibling) {
             let previous = self.previous_sibling(sibling);
@@ -488,7 +490,7 @@ impl Dom {
         }
     }
 
-    /// Takes a node with all that is below it out of its parent.
+    /// Removes a node, with its descendants, from its parent.
     pub(crate) fn detach(&mut self, node: NodeId) {
         let Some(parent) = self.parent(node) else { return };
         let (previous, next) = (self.previous_sibling(node), self.next_sibling(node));
@@ -512,8 +514,8 @@ impl Dom {
     }
 }
 
-/// The elements that the parser opens again in the next paragraph (HTML Standard, section 13.2.4.3), but
-/// for those that never stand in one another.
+/// Returns true for elements that the parser reopens in the next paragraph (HTML Standard, section
+/// 13.2.4.3). Elements that never nest in themselves are excluded.
 fn is_formatting(name: &str) -> bool {
     const NAMES: [&str; 12] =
         ["b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u"];

@@ -1,18 +1,21 @@
-//! Finds elements with more attributes than anyone writes, before the HTML parser sees them.
+//! Detects elements with excessive attributes, before the HTML parser processes them.
 //!
-//! html5ever compares each new attribute of a tag with all before it, and nothing of a tag is heard
-//! of until it ends. So a single tag with 100,000 attributes would be minutes of work that can't be
-//! stopped. Where tags begin can't be known here without being an HTML parser (there are comments,
-//! scripts, quotes), so every `<` before a letter is followed up, all of them at the same time. That
-//! may count too much where markup stands in a script, never too little.
+//! html5ever compares each new attribute of a tag with all earlier ones, and reports nothing of a
+//! tag until its end. So a single tag with 100,000 attributes would occupy it for minutes, and it
+//! couldn't be stopped.
+//!
+//! Only an HTML parser can determine the starts of tags, as there are comments, scripts and quotes.
+//! So this scan follows every `<` before a letter, all of them in parallel. The count may be too
+//! high where a script contains markup, but never too low.
 
-/// Where in a tag one may be. For each place the most attributes with which one can be there.
+/// The possible tokenizer states within a tag. Each has the largest number of attributes with which
+/// the tokenizer may be in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Places {
     /// Between attributes, or in the tag's name.
     between: i32,
     name: i32,
-    /// Behind a name and white space, where `=` may still come.
+    /// After a name and white space, where `=` may still follow.
     behind_name: i32,
     before_value: i32,
     bare_value: i32,
@@ -20,7 +23,7 @@ struct Places {
     single_quoted: i32,
 }
 
-/// Not there. Low enough to stay negative whatever is added.
+/// The number of an impossible state. It stays negative after any additions.
 const NEVER: i32 = i32::MIN / 2;
 
 const NOWHERE: Places = Places {
@@ -33,7 +36,7 @@ const NOWHERE: Places = Places {
     single_quoted: NEVER,
 };
 
-/// Whether some element may have more than `max` attributes.
+/// Returns true if an element may have more than `max` attributes.
 pub(crate) fn has_attribute_flood(html: &str, max: usize) -> bool {
     let bytes = html.as_bytes();
     let Ok(max) = i32::try_from(max) else { return false };
@@ -48,7 +51,7 @@ pub(crate) fn has_attribute_flood(html: &str, max: usize) -> bool {
         }
         places = places.after(bytes[at]);
         if bytes[at] == b'<' && bytes.get(at + 1).is_some_and(u8::is_ascii_alphabetic) {
-            // The tag's name counts as an attribute, which does no harm.
+            // The tag's name counts as an attribute, which is harmless.
             places.between = places.between.max(0);
         }
         if places.name > max {
@@ -56,7 +59,7 @@ pub(crate) fn has_attribute_flood(html: &str, max: usize) -> bool {
         }
         at += 1;
         if is_plain(bytes[at - 1]) {
-            // More of the same changes nothing.
+            // Further plain bytes don't change the states.
             at += bytes[at..].iter().take_while(|byte| is_plain(**byte)).count();
         }
         while !html.is_char_boundary(at) {
@@ -66,7 +69,7 @@ pub(crate) fn has_attribute_flood(html: &str, max: usize) -> bool {
     false
 }
 
-/// Whether the byte is nothing but a part of a name or value.
+/// Returns true if the byte is only ever part of a name or value.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b':' | b'_' | b';' | b'#' | b'&')
 }
@@ -78,7 +81,7 @@ impl Places {
         outside_values.max(in_values).max(self.before_value) < 0
     }
 
-    /// Where one is behind the next byte.
+    /// Returns the states after the next byte.
     fn after(self, byte: u8) -> Self {
         let quoted = Self {
             double_quoted: if byte == b'"' { NEVER } else { self.double_quoted },
@@ -118,7 +121,8 @@ impl Places {
         }
     }
 
-    /// A quote that neither begins nor ends a value is a part of a name or bare value.
+    /// Returns the states after a quote that neither begins nor ends a value. It is part of a name
+    /// or unquoted value.
     fn after_quote_elsewhere(self, quoted: Self) -> Self {
         Self { before_value: NEVER, ..self }.after_plain(quoted)
     }

@@ -1,8 +1,8 @@
-//! Notes what of a document doesn't come out.
+//! Collects conversion warnings for content that the tree lacks.
 //!
-//! The walker says what became of each element, and this looks which of its attributes had a part
-//! in that. An element that the HTML standard opens again, such as a `<b>` that ends in another
-//! paragraph, counts again.
+//! The walker reports the result for each element, and this module checks which of its attributes
+//! contributed to it. An element that the HTML standard reopens, such as a `<b>` that ends in
+//! another paragraph, is counted again.
 
 use std::collections::HashMap;
 
@@ -15,50 +15,50 @@ use crate::marks::{Flag, Marks};
 use crate::node::Align;
 use crate::{color, safety};
 
-/// The most different losses that are told.
+/// The limit on different warnings.
 const LOSSES_MAX: usize = 500;
 
-/// How long a name may be until it is cut.
+/// The limit on characters of a name, after which it is truncated.
 const NAME_MAX: usize = 100;
 
-/// How far above a node the formatting that it can't have is looked for.
+/// The limit on ancestors that are searched for formatting that a node can't have.
 const MARK_LEVELS_MAX: usize = 64;
 
-/// How many siblings are counted; of an element behind more of them the place isn't told.
+/// The limit on siblings that are counted. After more siblings, an element's path omits its number.
 const SIBLINGS_MAX: usize = 5_000;
 
-/// How many elements the way to one names at most.
+/// The limit on elements in a path.
 const PATH_MAX: usize = 10;
 
-/// What was lost so far.
+/// The warnings so far.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     found: Vec<Loss>,
     places: HashMap<(String, Option<String>, Option<String>, Effect), usize>,
-    /// The parents that nodes had before they were moved, and their places among its elements.
+    /// The original parents of moved nodes, with their positions among the parent's elements.
     moved: HashMap<NodeId, (NodeId, usize)>,
-    /// Whether a table says in its cells or columns how wide they are.
+    /// True for a table with column widths in its cells or columns.
     has_widths: HashMap<NodeId, bool>,
 }
 
 impl Losses {
-    /// The losses, in the order in which they first came.
+    /// Returns the warnings, in the order of their first occurrence.
     pub(crate) fn finish(self) -> Vec<Loss> {
         self.found
     }
 
-    /// Notes an element that is no node and no mark.
+    /// Notes an element that became neither a node nor a mark.
     pub(crate) fn element(&mut self, dom: &Dom, element: NodeId, effect: Effect) {
         let name = dom.name(element);
         let is_in_code = || {
             let parent = dom.parent(element).and_then(|parent| dom.tag(parent));
             parent == Some(Tag::Preformatted)
         };
-        // What every table has in HTML, what says how wide columns are, and what a code block
-        // holds: the tree says the same without them.
+        // Elements that HTML requires in each table, column widths, and the `code` in a code block.
+        // The tree expresses the same without them.
         let implied = match name {
             "tbody" | "colgroup" | "col" => true,
-            // The cells say by themselves that they are headers.
+            // The cells are header cells already.
             "thead" => !dom.descendants(element).any(|cell| dom.tag(cell) == Some(Tag::TableCell)),
             "code" if is_in_code() => {
                 self.attributes(dom, element, Tag::Mark(Flag::Code), Marks::default());
@@ -71,10 +71,11 @@ impl Losses {
         }
     }
 
-    /// Notes an element of which only what is in it counts, by itself: its attributes go with it, but
-    /// for what its style says.
+    /// Notes an element of which only the children are converted. It covers the element's
+    /// attributes, except the width of a column and the `href` of a link.
     pub(crate) fn transparent(&mut self, dom: &Dom, element: NodeId, tag: Tag) {
-        // These are what they show, and not what is in them for browsers that can't.
+        // The visible content of these elements is not their children, which are for browsers
+        // without support.
         let shows = matches!(
             dom.name(element),
             "img"
@@ -92,19 +93,19 @@ impl Losses {
             self.note(dom, element, Some("style"), Some("width"), Effect::Dropped);
         }
         if tag == Tag::Link && dom.attribute(element, Attribute::Href).is_some() {
-            // Why it is no link.
+            // The unsafe URL is the reason why it is no link.
             self.note(dom, element, Some("href"), None, Effect::Dropped);
         }
     }
 
-    /// Notes the link around an image, which an image can't have.
+    /// Notes the link around an image, as images can't have links.
     pub(crate) fn link_of_image(&mut self, dom: &Dom, image: NodeId) {
         if let Some(link) = around(dom, image).find(|&node| dom.tag(node) == Some(Tag::Link)) {
             self.note(dom, link, None, None, Effect::Unwrapped);
         }
     }
 
-    /// Notes the formatting around code, which code can't have.
+    /// Notes the formatting around a code block, as code can't have marks.
     pub(crate) fn marks_of_code(&mut self, dom: &Dom, code: NodeId) {
         for node in around(dom, code) {
             if let Some(
@@ -116,7 +117,7 @@ impl Losses {
         }
     }
 
-    /// Notes what stands in an item beside the element with its content.
+    /// Notes the content of an item outside of the element with its converted content.
     pub(crate) fn beside_content(&mut self, dom: &Dom, item: NodeId, content: NodeId) {
         let mut way = content;
         while way != item {
@@ -132,13 +133,13 @@ impl Losses {
         }
     }
 
-    /// Remembers where an element is before it is moved.
+    /// Records the position of an element before it is moved.
     pub(crate) fn moves(&mut self, node: NodeId, parent: NodeId, place: usize) {
         self.moved.insert(node, (parent, place));
     }
 
-    /// Notes the attributes of an element that had no part in what became of it. `around` are the
-    /// marks that it stands in.
+    /// Notes the attributes of an element that didn't contribute to its conversion. `around` are
+    /// the marks of the enclosing elements.
     pub(crate) fn attributes(&mut self, dom: &Dom, element: NodeId, tag: Tag, around: Marks) {
         for (attribute, value) in dom.attributes(element) {
             if attribute == Attribute::Style {
@@ -155,7 +156,7 @@ impl Losses {
     fn styles(&mut self, dom: &Dom, element: NodeId, tag: Tag, style: &str, around: Marks) {
         for (property, value) in style::properties(style) {
             let is_kept = match (tag, property.as_str()) {
-                // What a rendered table has, from its columns.
+                // The style of a rendered table, which is computed from its columns.
                 (Tag::Table, "min-width") => true,
                 (Tag::Table, "width") => {
                     value == "0px" || value.ends_with("px") && self.has_widths(dom, element)
@@ -168,7 +169,7 @@ impl Losses {
         }
     }
 
-    /// Whether a column has a width in its style alone, where it isn't looked for.
+    /// Returns true if a column has a width only in its style, which the conversion doesn't read.
     fn loses_width(&mut self, dom: &Dom, column: NodeId) -> bool {
         let style = dom.attribute(column, Attribute::Style).unwrap_or_default();
         let has_width = style::raw(style, "width").is_some();
@@ -229,7 +230,7 @@ impl Losses {
         self.places.insert(key, self.found.len() - 1);
     }
 
-    /// The way to an element.
+    /// Returns the path of an element.
     fn path(&self, dom: &Dom, element: NodeId) -> String {
         let body = dom.body();
         let below = |node: &NodeId| Some(*node) != body && dom.is_element(*node);
@@ -251,7 +252,7 @@ impl Losses {
         steps.join(" > ")
     }
 
-    /// The number of an element among its siblings, unless there are too many of them.
+    /// Returns the number of an element among its siblings, unless there are too many of them.
     fn place_of(&self, dom: &Dom, element: NodeId) -> Option<usize> {
         if let Some((_, place)) = self.moved.get(&element) {
             return Some(*place);
@@ -267,7 +268,7 @@ impl Losses {
     }
 }
 
-/// The elements around a node, from the inside outwards.
+/// Returns the ancestors of a node, innermost first.
 fn around(dom: &Dom, node: NodeId) -> impl Iterator<Item = NodeId> {
     std::iter::successors(dom.parent(node), |&node| dom.parent(node)).take(MARK_LEVELS_MAX)
 }
@@ -279,7 +280,7 @@ fn has_text(dom: &Dom, element: NodeId) -> bool {
     texts.any(|text| !whitespace::is_blank(text))
 }
 
-/// A name as CSS has it in a selector.
+/// Returns a name as an identifier in a CSS selector.
 fn identifier(name: &str) -> String {
     let mut written = String::with_capacity(name.len());
     for c in name.chars().take(NAME_MAX) {
@@ -291,7 +292,7 @@ fn identifier(name: &str) -> String {
     written
 }
 
-/// Whether an attribute has a part in the node or mark that the element becomes.
+/// Returns true if an attribute contributes to the node or mark of its element.
 fn is_kept(dom: &Dom, element: NodeId, tag: Tag, attribute: Attribute, value: &str) -> bool {
     match (tag, attribute) {
         (Tag::Link, Attribute::Href) => safety::is_safe_href(value),
@@ -312,7 +313,7 @@ fn is_kept(dom: &Dom, element: NodeId, tag: Tag, attribute: Attribute, value: &s
         (Tag::TableCell | Tag::TableHeader, Attribute::Colwidth) => {
             let mut widths = value.split(',');
             let fitting = widths.by_ref().take(table::colspan(dom, element).into());
-            // What a cell with a width that couldn't be read is rendered with.
+            // A cell with an unreadable width is rendered with these values.
             let is_none = |width: &str| width.is_empty() || width == "null";
             let mut unread =
                 fitting.filter(|width| !is_none(width) && leading_integer(width).is_none());
@@ -330,7 +331,7 @@ fn is_kept(dom: &Dom, element: NodeId, tag: Tag, attribute: Attribute, value: &s
         }
         (Tag::Image, Attribute::Alt | Attribute::Title) => true,
         (Tag::Highlight, Attribute::DataColor) => color::is_color(value),
-        // A code block has its language from the class of the first element in it.
+        // A code block's language is in the class of its first element.
         (Tag::Mark(Flag::Code), Attribute::Class) => {
             let block = dom.parent(element).filter(|_| dom.name(element) == "code");
             block.is_some_and(|block| {
@@ -343,7 +344,7 @@ fn is_kept(dom: &Dom, element: NodeId, tag: Tag, attribute: Attribute, value: &s
     }
 }
 
-/// Whether a declaration of an inline style has a part in the tree, or changes nothing.
+/// Returns true if a declaration of an inline style contributes to the tree, or has no effect.
 fn is_style_kept(tag: Tag, property: &str, value: &str, around: Marks) -> bool {
     const PLAIN: [&str; 7] =
         ["normal", "none", "baseline", "inherit", "initial", "unset", "revert"];
@@ -368,7 +369,7 @@ fn is_style_kept(tag: Tag, property: &str, value: &str, around: Marks) -> bool {
         "background" | "background-color" => {
             return tag == Tag::Highlight && color::is_color(value);
         }
-        // What a rendered highlight has.
+        // The style of a rendered highlight.
         "color" => return tag == Tag::Highlight && value == "inherit",
         "font-weight" => &[Flag::Bold],
         "font-style" => &[Flag::Italic],

@@ -1,8 +1,8 @@
-//! HTML in, tree out.
+//! The conversion of HTML to a tree.
 //!
-//! html5ever reads the HTML into a `dom`, the walker of `walk` goes through it, `rules` says what
-//! each element is, and `context` finds it its place. `flood` and the counts in `sink` see to it
-//! that no input costs more than its length justifies.
+//! html5ever parses the HTML into a `dom`, and the walker in `walk` traverses it. `rules` maps
+//! elements to nodes and marks, and `context` inserts them into the tree. `flood` and the counters
+//! in `sink` limit the cost of an input to a multiple of its length.
 
 mod context;
 mod dom;
@@ -30,25 +30,26 @@ use dom::Dom;
 use losses::Losses;
 use sink::Sink;
 
-/// What the parser gets at a time, in bytes: it can only be stopped in between.
+/// The size of the pieces that are fed to the parser, in bytes. It can be stopped only between two
+/// of them.
 const PIECE_MAX: usize = 8 * 1024;
 const PIECE_MIN: usize = 128;
 
-/// How often formatting elements with attributes, such as different `<font>`, may be compared: each new
-/// one is, with all that are open.
+/// The limit on comparisons of formatting elements with attributes, such as different `<font>`. The
+/// parser compares each new one with all open ones.
 const COMPARISONS_MAX: usize = 10_000_000;
 
-/// What any input may cost, however short.
+/// The budget of any input, in addition to the part that depends on its length.
 const FREE_STEPS: usize = 2_000_000;
 const FREE_NODES: usize = 100_000;
 
-/// Reads HTML as the body of a page and makes the tree of it.
+/// Parses HTML as the body of a page, and converts it to a tree.
 pub(crate) fn tree_from_html(html: &str, limits: &Limits) -> Result<Tree, ContentError> {
     let mut dom = dom_from_html(html, Dom::new(), limits)?;
     walk::tree_of(&mut dom, limits, None)
 }
 
-/// The same, and what of the HTML the tree lacks.
+/// Converts HTML like [`tree_from_html`], and returns the conversion warnings as well.
 pub(crate) fn tree_and_losses(
     html: &str,
     limits: &Limits,
@@ -64,7 +65,7 @@ fn dom_from_html(html: &str, dom: Dom, limits: &Limits) -> Result<Dom, ContentEr
         return Err(ContentError::TooComplex);
     }
     let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
-    // A mark at the beginning of the HTML isn't at the beginning of the page.
+    // A byte order mark is kept, as the HTML isn't the beginning of the page.
     let tokenizer = TokenizerOpts { discard_bom: false, ..TokenizerOpts::default() };
     let options = ParseOpts { tree_builder, tokenizer };
     let mut parser = parse_document(Sink::new(dom), options);
@@ -88,8 +89,8 @@ fn dom_from_html(html: &str, dom: Dom, limits: &Limits) -> Result<Dom, ContentEr
     Ok(dom)
 }
 
-/// The more elements are open, the more the next tag may cost, and the smaller the next piece. It
-/// grows again slowly, as elements that were closed may be about to be opened again.
+/// Returns the size of the next piece. With more open elements the next tag may cost more, so the
+/// piece is smaller. It grows only slowly, as the parser may be about to reopen closed elements.
 fn next_piece_len(sink: &Sink, piece_len: usize) -> usize {
     const ORDINARY: usize = 64;
     let open = sink.open_elements(ORDINARY * PIECE_MAX / PIECE_MIN);
@@ -101,7 +102,7 @@ fn sink(parser: &Parser<Sink>) -> &Sink {
     &parser.tokenizer.sink.sink
 }
 
-/// What the parser may do with an input.
+/// The parser's limits for one input.
 struct Budget {
     steps: usize,
     nodes: usize,
@@ -110,7 +111,7 @@ struct Budget {
 
 impl Budget {
     fn check(&self, sink: &Sink) -> Result<(), ContentError> {
-        // `html` and `body` are blocks as well, and are not the author's.
+        // `html` and `body` are blocks as well, but the parser adds them.
         if sink.blocks_deep() > self.blocks_deep + 2 {
             return Err(ContentError::TooDeep);
         }

@@ -1,9 +1,9 @@
-//! Numbers in attributes, as scripts of browsers read them.
+//! Integers in attributes, parsed as JavaScript does.
 
 use super::whitespace;
 
-/// The number that a text starts with, as a script's `parseInt` finds it; `None` as well for
-/// numbers that a script couldn't hold exactly.
+/// Returns the leading integer of a text, as JavaScript's `parseInt` does. Returns `None` also for
+/// integers that JavaScript can't represent exactly.
 pub(crate) fn leading_integer(text: &str) -> Option<i64> {
     const EXACT_MAX: i64 = (1 << 53) - 1;
     let text = text.trim_start_matches(whitespace::is_script_space);

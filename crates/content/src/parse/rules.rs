@@ -1,6 +1,7 @@
-//! What an element becomes: the parse rules of the schema, with the attributes they read.
+//! The schema's parse rules, which map an element to a node or mark, with the attributes that they
+//! read.
 //!
-//! Where a node then finds its place is `context`'s business.
+//! The position of a node in the tree is up to `context`.
 
 use super::dom::{Attribute, Dom, NodeId};
 use super::number::leading_integer;
@@ -14,20 +15,21 @@ use crate::tree::TreeBuilder;
 use crate::value::Value;
 use crate::{color, safety};
 
-/// What to do with an element.
+/// The conversion of an element.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Rule {
     /// Open a node or, if it is a leaf, insert it.
     Node(Kind),
-    /// Read the children with these marks.
+    /// Convert the children with these marks.
     Marks(Marks),
-    /// Drop it with all that is in it.
+    /// Drop the element with its descendants.
     Ignore,
-    /// Read the children as if the element weren't there.
+    /// Convert the children as if the element weren't there.
     Transparent,
 }
 
-/// Finds the rule for an element. `marks` are the active ones, inline style included.
+/// Finds the rule for an element. `marks` are the active marks, including the ones of its inline
+/// style.
 pub(crate) fn rule(
     dom: &Dom,
     element: NodeId,
@@ -56,7 +58,7 @@ pub(crate) fn rule(
             Kind::CodeBlock(language(dom, element).map(|language| builder.language(language)))
         }
         Tag::HorizontalRule => Kind::HorizontalRule,
-        // The marks are filled in when it is inserted.
+        // The insertion sets the marks.
         Tag::LineBreak => Kind::HardBreak { marks: MarksId(0) },
         Tag::Image => match image_attrs(dom, element) {
             Some(attrs) => Kind::Image(builder.image(attrs)),
@@ -103,7 +105,7 @@ fn mark_rule(
     Rule::Marks(marks)
 }
 
-/// The marks that an inline style adds or takes away.
+/// Returns `marks` with the changes of an inline style.
 pub(crate) fn styled_marks(style: &str, mut marks: Marks) -> Marks {
     match style::get(style, Property::FontWeight).as_deref() {
         Some("400") => marks = marks.without(Flag::Bold),
@@ -133,12 +135,12 @@ pub(crate) fn styled_marks(style: &str, mut marks: Marks) -> Marks {
     }
 }
 
-/// A whole number from 500 to 999 (1000 is not taken for bold).
+/// Returns true for an integer from 500 to 999 (1000 doesn't count as bold).
 fn is_odd_bold(weight: &str) -> bool {
     weight.len() == 3 && weight.parse::<u16>().is_ok_and(|weight| weight >= 500)
 }
 
-/// Whether white space is kept inside the element.
+/// Returns true if the element preserves white space.
 pub(crate) fn keeps_white_space(dom: &Dom, element: NodeId, tag: Tag) -> bool {
     let style = dom.attribute(element, Attribute::Style);
     tag == Tag::Preformatted
@@ -147,12 +149,12 @@ pub(crate) fn keeps_white_space(dom: &Dom, element: NodeId, tag: Tag) -> bool {
             .is_some_and(|white_space| white_space.contains("pre"))
 }
 
-/// The element whose children are the content of the node.
+/// Returns the element whose children are the content of the node.
 pub(crate) fn content_element(dom: &Dom, element: NodeId, kind: Kind) -> NodeId {
     if !matches!(kind, Kind::TaskItem { .. }) {
         return element;
     }
-    // The checkbox stands outside of it.
+    // The checkbox is outside of this element.
     dom.descendants(element).find(|&inner| dom.tag(inner) == Some(Tag::Division)).unwrap_or(element)
 }
 
@@ -164,7 +166,7 @@ fn value(dom: &Dom, element: NodeId, attribute: Attribute) -> Option<Value> {
     dom.attribute(element, attribute).map(Value::from_attribute)
 }
 
-/// The level of the element's name, unless a `level` attribute has another.
+/// Returns the level in a valid `level` attribute, or else the level of the element's name.
 fn heading_level(dom: &Dom, element: NodeId, level: u8) -> u8 {
     let given = dom.attribute(element, Attribute::Level).and_then(|level| level.parse().ok());
     given.filter(|level| (1..=6).contains(level)).unwrap_or(level)
@@ -178,7 +180,8 @@ fn list_attrs(dom: &Dom, element: NodeId) -> ListAttrs {
     }
 }
 
-/// The numbering as the `type` attribute or a style of the list or its first item has it.
+/// Returns the numbering from the `type` attribute, or else from a style of the list or its first
+/// item.
 fn list_type(dom: &Dom, element: NodeId) -> Option<&str> {
     let given = dom.attribute(element, Attribute::Type).filter(|given| !given.is_empty());
     let styled = |element| dom.attribute(element, Attribute::Style).and_then(styled_list_type);
@@ -199,7 +202,7 @@ fn styled_list_type(style: &str) -> Option<&'static str> {
     list_type_of(value.trim_matches(whitespace::is_script_space))
 }
 
-/// The `type` that says the same as a value of `list-style-type`.
+/// Returns the `type` that is equivalent to a value of `list-style-type`.
 pub(crate) fn list_type_of(value: &str) -> Option<&'static str> {
     match value {
         "upper-roman" => Some("I"),
@@ -210,7 +213,7 @@ pub(crate) fn list_type_of(value: &str) -> Option<&'static str> {
     }
 }
 
-/// The language in the class of the first element in a code block.
+/// Returns the language in the class of a code block's first element.
 pub(crate) fn language(dom: &Dom, element: NodeId) -> Option<&str> {
     let code = dom.children(element).find(|&child| dom.is_element(child))?;
     let class = dom.attribute(code, Attribute::Class)?;
@@ -242,7 +245,7 @@ fn link(dom: &Dom, element: NodeId) -> Option<Link> {
     Some(Link::new(href.into(), rest))
 }
 
-/// The colour, or the empty string where there is none.
+/// Returns the colour, or an empty string for none.
 fn highlight_color(dom: &Dom, element: NodeId) -> String {
     let given = dom.attribute(element, Attribute::DataColor).filter(|color| !color.is_empty());
     let style = dom.attribute(element, Attribute::Style);

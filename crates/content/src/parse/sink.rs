@@ -1,9 +1,9 @@
-//! Takes what html5ever parses into a `Dom`, and counts what that costs.
+//! The sink of html5ever, which builds a `Dom` and counts the cost.
 //!
-//! The HTML standard makes more of some inputs than there is: formatting elements that aren't
-//! closed are opened again in every paragraph, and every end tag may look through all open
-//! elements. html5ever can't be stopped from here, so this counts and `parse::dom_from_html`, which
-//! feeds the parser piece by piece, looks at the count between the pieces.
+//! The HTML standard amplifies some inputs. Unclosed formatting elements are reopened in every
+//! paragraph, and every end tag may inspect all open elements. The sink can't stop html5ever, so it
+//! only counts. `parse::dom_from_html` feeds the parser in pieces and checks the counts between
+//! them.
 
 use std::borrow::Cow;
 use std::cell::{Cell, Ref, RefCell};
@@ -14,7 +14,7 @@ use html5ever::{Attribute, LocalName, Namespace, QualName};
 
 use super::dom::{Dom, NodeId};
 
-/// How many bytes of attributes cost as much as a look at an element.
+/// The number of attribute bytes that cost as much as one inspection of an element.
 const ATTRIBUTE_BYTES_PER_STEP: usize = 8;
 
 /// The sink of the HTML parser.
@@ -36,7 +36,7 @@ impl Sink {
         }
     }
 
-    /// How often the parser has looked at an element or moved one.
+    /// Returns the number of times that the parser has inspected or moved an element.
     pub(crate) fn steps(&self) -> usize {
         self.steps.get()
     }
@@ -45,17 +45,17 @@ impl Sink {
         self.dom.borrow().len()
     }
 
-    /// How many elements are open, as far as that is below `max`.
+    /// Returns the number of open elements, but at most `max`.
     pub(crate) fn open_elements(&self, max: usize) -> usize {
         self.dom.borrow().depth_of_last(max)
     }
 
-    /// How often the parser has compared formatting elements with attributes, at the most.
+    /// Returns an upper bound of the parser's comparisons of formatting elements with attributes.
     pub(crate) fn comparisons(&self) -> usize {
         self.comparisons.get()
     }
 
-    /// The deepest nesting of block-level elements so far.
+    /// Returns the deepest nesting of block-level elements so far.
     pub(crate) fn blocks_deep(&self) -> usize {
         self.blocks_deep.get()
     }
@@ -64,7 +64,7 @@ impl Sink {
         self.steps.set(self.steps.get() + 1);
     }
 
-    /// Appends a node, or joins a text to the text before it.
+    /// Inserts a node, or appends a text to the text before it.
     fn place(
         &self,
         before: Option<NodeId>,
@@ -130,7 +130,7 @@ impl TreeSink for Sink {
     }
 
     fn create_element(&self, name: QualName, attrs: Vec<Attribute>, _: ElementFlags) -> NodeId {
-        // Formatting that isn't closed is opened again in each paragraph, with all its attributes.
+        // Unclosed formatting elements are reopened in each paragraph, with all their attributes.
         let size: usize =
             attrs.iter().map(|given| given.name.local.len() + given.value.len()).sum();
         self.steps.set(self.steps.get() + size / ATTRIBUTE_BYTES_PER_STEP);
@@ -166,7 +166,7 @@ impl TreeSink for Sink {
     fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
 
     fn get_template_contents(&self, _: &NodeId) -> NodeId {
-        // Templates are not shown, so their contents go to a node that is nowhere.
+        // Templates are not rendered, so their contents get a node outside of the document.
         self.dom.borrow_mut().create_comment()
     }
 
@@ -187,7 +187,7 @@ impl TreeSink for Sink {
     }
 
     fn add_attrs_if_missing(&self, _: &NodeId, _: Vec<Attribute>) {
-        // This concerns `html` and `body` only, whose attributes mean nothing here.
+        // Applies only to `html` and `body`, whose attributes are not converted.
     }
 
     fn remove_from_parent(&self, target: &NodeId) {

@@ -1,14 +1,14 @@
-//! Inline styles: the few properties that make a mark, an alignment or a colour.
+//! Inline styles: the few properties that map to a mark, an alignment or a colour.
 //!
-//! A declaration with a value that CSS doesn't know is dropped, as a browser drops it; of several
-//! for the same property the last counts, or the last important one. Property names are taken in
-//! lower case only, as in the reference. Everything is read from the attribute each time it is
-//! asked for: styles are rare in content and short where they occur.
+//! As in browsers, a declaration with an invalid value is dropped. Of several declarations of a
+//! property the last one applies, or the last important one. Property names are case-sensitive
+//! here, in lower case, as in the reference implementation. Each query parses the attribute anew,
+//! as styles are rare in content, and short.
 
 use crate::color;
 use crate::value::Value;
 
-/// The properties that are asked for.
+/// The properties that the conversion reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Property {
     FontWeight,
@@ -20,7 +20,7 @@ pub(crate) enum Property {
     BackgroundColor,
 }
 
-/// The value of a property in an inline style, in lower case.
+/// Returns the value of a property in an inline style, in lower case.
 pub(crate) fn get(style: &str, property: Property) -> Option<String> {
     let style = without_comments(style);
     let mut found: Option<(String, bool)> = None;
@@ -38,7 +38,7 @@ pub(crate) fn get(style: &str, property: Property) -> Option<String> {
     found.map(|(value, _)| value)
 }
 
-/// The names of the properties that a style sets, in lower case, with their values.
+/// Returns the names of the properties that a style sets, in lower case, with their values.
 pub(crate) fn properties(style: &str) -> Vec<(String, String)> {
     let style = without_comments(style);
     let named = declarations(&style).filter_map(|declaration| declaration.split_once(':'));
@@ -48,7 +48,7 @@ pub(crate) fn properties(style: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The value as written, of the last declaration of that name, valid or not.
+/// Returns the value of the last declaration with that name as written, valid or not.
 pub(crate) fn raw<'a>(style: &'a str, name: &str) -> Option<&'a str> {
     let mut declarations = style.rsplit(';').filter_map(|declaration| declaration.split_once(':'));
     declarations
@@ -67,7 +67,7 @@ fn without_comments(style: &str) -> String {
     plain
 }
 
-/// Splits at semicolons outside quotes and parentheses.
+/// Splits a style at semicolons outside of quotes and parentheses.
 fn declarations(style: &str) -> impl Iterator<Item = &str> {
     let mut quote = None;
     let mut parentheses = 0_u32;
@@ -83,7 +83,7 @@ fn declarations(style: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The value in lower case with single spaces, and whether it was marked as important.
+/// Returns the value in lower case with single spaces, and true if it is important.
 fn split_important(value: &str) -> (String, bool) {
     let words: Vec<&str> = value.split_ascii_whitespace().collect();
     let value = words.join(" ").to_ascii_lowercase();
@@ -93,7 +93,7 @@ fn split_important(value: &str) -> (String, bool) {
     }
 }
 
-/// What a declaration says about a property, directly or as a shorthand.
+/// Returns the value that a declaration gives to a property, directly or by a shorthand.
 fn declared(property: Property, name: &str, value: &str) -> Option<String> {
     match (property, name) {
         (Property::FontWeight, "font-weight") => font_weight(value),
@@ -132,7 +132,7 @@ fn font_weight(value: &str) -> Option<String> {
     one_of(value, &["normal", "bold", "bolder", "lighter"])
 }
 
-/// Weight and style of the `font` shorthand, which needs a size and a family to be valid.
+/// Returns the weight and style of the `font` shorthand. A valid one has a size and a family.
 fn font(value: &str) -> Option<(String, String)> {
     let mut weight = "normal".to_owned();
     let mut style = "normal".to_owned();
@@ -193,7 +193,7 @@ fn words_outside_parentheses(value: &str) -> Vec<&str> {
         .collect()
 }
 
-/// A number with a unit or percent sign, or zero.
+/// Returns true for a number with a unit or percent sign, or for zero.
 fn is_length(value: &str) -> bool {
     let number_len = value
         .find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | '+' | '-'))

@@ -1,4 +1,4 @@
-//! The attributes of table cells, within the bounds of the HTML standard.
+//! The attributes of table cells, within the limits of the HTML standard.
 
 use std::collections::HashMap;
 
@@ -11,32 +11,32 @@ use crate::limits::{COLSPAN_MAX, ROWSPAN_MAX};
 use crate::node::{Align, CellAttrs};
 use crate::value::Value;
 
-/// How many tables, and rows, are remembered; behind that they are counted anew.
+/// The limit on cached tables, and on cached rows. Beyond it, the caches are cleared.
 const REMEMBERED_MAX: usize = 1_024;
 
-/// What one `col` says: no width, or a width, which may be unreadable.
+/// The width in a `col` element: none, or a width that may be unreadable.
 type ColumnWidth = Option<Option<i64>>;
 
-/// The widths from the tables' column groups, and how far the row at hand has been counted: both
-/// would be quadratic if they were searched anew for each cell.
+/// The cached widths of column groups, and the cached positions of the last cells of rows.
+/// Searching them anew for each cell would take quadratic time.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
     of_table: HashMap<NodeId, Vec<ColumnWidth>>,
-    /// By row, as a cell may hold a table with rows of its own.
+    /// By row, as a cell may contain a table with its own rows.
     last_cells: HashMap<NodeId, (NodeId, usize)>,
 }
 
 pub(crate) fn cell_attrs(dom: &Dom, cell: NodeId, columns: &mut Columns) -> CellAttrs {
     let colspan = colspan(dom, cell);
     let widths = match dom.attribute(cell, Attribute::Colwidth).filter(|given| !given.is_empty()) {
-        // More widths than columns would have no column to be the width of.
+        // Widths beyond the spanned columns are dropped.
         Some(given) => Some(given.split(',').take(colspan.into()).map(leading_integer).collect()),
         None => columns.width_of(dom, cell).map(|width| [width].into()),
     };
     CellAttrs { colspan, rowspan: rowspan(dom, cell), colwidth: widths, align: align(dom, cell) }
 }
 
-/// How many columns a cell spans.
+/// Returns the number of columns that a cell spans.
 pub(crate) fn colspan(dom: &Dom, cell: NodeId) -> u16 {
     span(dom, cell, Attribute::Colspan, 1, COLSPAN_MAX)
 }
@@ -45,14 +45,14 @@ fn rowspan(dom: &Dom, cell: NodeId) -> u16 {
     span(dom, cell, Attribute::Rowspan, 0, ROWSPAN_MAX)
 }
 
-/// Whether a cell spans as much as it says.
+/// Returns true if a cell's span is as large as its attribute specifies.
 pub(crate) fn reads_span(dom: &Dom, cell: NodeId, attribute: Attribute) -> bool {
     let read = if attribute == Attribute::Colspan { colspan } else { rowspan };
     let given = dom.attribute(cell, attribute).map(Value::from_attribute);
     given == Some(Value::Number(read(dom, cell).into()))
 }
 
-/// A span within its bounds; 1 if it isn't a whole number or is too small.
+/// Returns a span within its limits, or 1 if it isn't an integer or is too small.
 fn span(dom: &Dom, cell: NodeId, attribute: Attribute, min: u16, max: u16) -> u16 {
     let Some(Value::Number(given)) = dom.attribute(cell, attribute).map(Value::from_attribute)
     else {
@@ -76,19 +76,19 @@ fn align(dom: &Dom, cell: NodeId) -> Option<Align> {
     align_of(&align)
 }
 
-/// The alignment that an attribute's value says.
+/// Returns the alignment that an attribute's value specifies.
 pub(crate) fn align_of(value: &str) -> Option<Align> {
     Align::from_name(&value.trim_matches(whitespace::is_script_space).to_ascii_lowercase())
 }
 
-/// Whether a cell has no elements in it and nothing but white space.
+/// Returns true if a cell contains no elements and only white space.
 pub(crate) fn is_empty_cell(dom: &Dom, cell: NodeId) -> bool {
     dom.children(cell)
         .all(|child| !dom.is_element(child) && dom.text(child).is_none_or(whitespace::is_blank))
 }
 
 impl Columns {
-    /// The width that the table's column group has for the column with the cell's number.
+    /// Returns the width in the table's column group for the cell's column.
     fn width_of(&mut self, dom: &Dom, cell: NodeId) -> ColumnWidth {
         let table = closest_table(dom, cell)?;
         if self.of_table.len() >= REMEMBERED_MAX && !self.of_table.contains_key(&table) {
@@ -101,7 +101,7 @@ impl Columns {
         self.of_table[&table].get(number).copied().flatten()
     }
 
-    /// How many elements stand before the cell in its row.
+    /// Returns the number of elements before the cell in its row.
     fn number_of(&mut self, dom: &Dom, cell: NodeId) -> usize {
         let row = dom.parent(cell);
         let last_cell = row.and_then(|row| self.last_cells.get(&row).copied());

@@ -1,6 +1,6 @@
-//! What an element's name means: the node or mark it stands for, and whether it is block-level.
+//! The meaning of an element's name: its node or mark, and whether it is block-level.
 //!
-//! Only names are looked at here; `rules` looks at the attributes as well.
+//! This module considers only names. `rules` considers attributes as well.
 
 use crate::marks::Flag;
 
@@ -9,7 +9,7 @@ use crate::marks::Flag;
 pub(crate) enum Tag {
     Link,
     Mark(Flag),
-    /// `b` and `i`, which an inline style can take the meaning from.
+    /// `b` and `i`, whose meaning an inline style can remove.
     PlainBold,
     PlainItalic,
     Highlight,
@@ -27,15 +27,15 @@ pub(crate) enum Tag {
     TableRow,
     TableCell,
     TableHeader,
-    /// Says which column is how wide.
+    /// Sets the width of a column.
     Column,
     ColumnGroup,
     Division,
-    /// Not in the schema, but ends the paragraph it is in.
+    /// Outside of the schema, but ends the paragraph around it.
     OtherBlock,
-    /// Dropped with all that is in it.
+    /// Dropped with its descendants.
     Ignored,
-    /// Not in the schema: only what is in it counts.
+    /// Outside of the schema. Only its children are converted.
     Transparent,
 }
 
@@ -83,7 +83,7 @@ impl Tag {
         }
     }
 
-    /// Whether the element, where it stands for no node, still ends the paragraph it is in.
+    /// Returns true if the element ends the paragraph around it even without a node of its own.
     pub(crate) fn ends_paragraph(self) -> bool {
         matches!(
             self,
@@ -101,13 +101,13 @@ impl Tag {
         )
     }
 
-    /// Whether the element counts for how deep blocks are nested.
+    /// Returns true if the element counts for the nesting depth of blocks.
     pub(crate) fn counts_as_block(self) -> bool {
         self.ends_paragraph()
             || matches!(self, Self::TableRow | Self::TableCell | Self::TableHeader)
     }
 
-    /// Whether the element may become a node of the tree.
+    /// Returns true if the element may become a node of the tree.
     pub(crate) fn makes_node(self) -> bool {
         self.counts_as_block() || matches!(self, Self::LineBreak | Self::Image)
     }

@@ -1,7 +1,7 @@
-//! Goes through the document and says to `context` what comes: the order of things.
+//! Traverses the document and passes its nodes to `context`, in order.
 //!
-//! The nesting of a document is up to its author, so nothing here recurses. An element gets a
-//! `Frame` only where something has to be undone behind it: of 100,000 `<b>` in one another, one.
+//! The author controls the nesting of a document, so nothing here recurses. An element gets a
+//! `Frame` only if its end must restore something. Of 100,000 nested `<b>`, only one does.
 
 use super::context::{Context, OpenNode};
 use super::dom::{Attribute, Dom, NodeId};
@@ -16,7 +16,7 @@ use crate::marks::Marks;
 use crate::node::Kind;
 use crate::tree::Tree;
 
-/// Makes the tree of the document's body; what has no place in it is noted in `losses`.
+/// Converts the document's body to a tree, and adds conversion warnings to `losses`.
 pub(crate) fn tree_of(
     dom: &mut Dom,
     limits: &Limits,
@@ -31,7 +31,7 @@ pub(crate) fn tree_of(
         blocks_deep: limits.blocks_deep,
         losses,
     };
-    // Hardly ever are there more nodes in the tree than in the document.
+    // The tree rarely has more nodes than the document.
     walker.context.builder.reserve(dom.content_nodes(), dom.text_len());
     if let Some(body) = dom.body() {
         walker.walk(dom, body)?;
@@ -49,9 +49,9 @@ struct Walker<'l> {
     blocks_deep: usize,
 }
 
-/// What to do behind an element.
+/// The state to restore at the end of an element.
 struct Frame {
-    /// The element whose children are being read; mostly the element itself.
+    /// The element whose children are converted, usually the element itself.
     container: NodeId,
     element: NodeId,
     marks: Marks,
@@ -90,7 +90,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Reads a node; returns the element whose children come next, if any do.
+    /// Converts a node. Returns the element whose children are next, if any.
     fn visit(&mut self, dom: &mut Dom, node: NodeId) -> Result<Option<NodeId>, ContentError> {
         if let Some(text) = dom.text(node) {
             let previous = dom.previous_sibling(node);
@@ -182,7 +182,7 @@ impl Walker<'_> {
         }
         let is_cell = matches!(kind, Kind::TableCell(_) | Kind::TableHeader(_));
         if is_cell && table::is_empty_cell(dom, frame.element) {
-            // The schema fills it, and the white space in it must not.
+            // The schema adds a paragraph, which must not contain the cell's white space.
             self.frames.push(Frame { is_block: false, ..frame });
             self.pop_frame();
             return Ok(None);
@@ -194,7 +194,7 @@ impl Walker<'_> {
         self.enter_children(dom, frame, marks)
     }
 
-    /// Begins with the children of the frame's container.
+    /// Begins the children of the frame's container.
     fn enter_children(
         &mut self,
         dom: &Dom,
@@ -221,7 +221,8 @@ impl Walker<'_> {
         Ok(Some(container))
     }
 
-    /// Inserts a leaf, or what stands for it; says whether it had a place.
+    /// Inserts a leaf, or a line end instead of a line break. Returns false if the schema allows it
+    /// nowhere.
     fn insert_leaf(&mut self, kind: Kind, marks: Marks) -> Result<bool, ContentError> {
         let is_break = matches!(kind, Kind::HardBreak { .. });
         let placed = self.context.insert_leaf(kind, marks, is_break)?;
@@ -232,12 +233,13 @@ impl Walker<'_> {
         Ok(placed)
     }
 
-    /// `marks` are those inside, as far as the element's style says them.
+    /// Notes the warnings for an element. `marks` are the marks inside, as changed by the element's
+    /// style.
     fn note_losses(&mut self, dom: &Dom, element: NodeId, tag: Tag, rule: Rule, marks: Marks) {
         let Some(losses) = &mut self.losses else { return };
         match rule {
             Rule::Ignore => losses.element(dom, element, Effect::Dropped),
-            // An element that is there for its style is what the style says.
+            // An element whose only effect is its style is represented by the style's marks.
             Rule::Transparent
                 if marks != self.marks
                     || matches!(tag, Tag::PlainBold | Tag::PlainItalic)
@@ -259,7 +261,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Ends an element's children; returns the element.
+    /// Ends an element's children and returns the element.
     fn leave(&mut self, container: NodeId) -> NodeId {
         match self.frames.last() {
             Some(frame) if frame.container == container => self.pop_frame().unwrap_or(container),
@@ -283,7 +285,8 @@ impl Walker<'_> {
     }
 }
 
-/// Moves lists that stand right in a list into the item before them, as browsers show them.
+/// Moves lists that are direct children of a list into the item before them, as browsers display
+/// them.
 fn move_lists_into_items(dom: &mut Dom, list: NodeId, mut losses: Option<&mut Losses>) {
     let mut item = None;
     let mut next = dom.first_child(list);

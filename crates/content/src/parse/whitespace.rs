@@ -1,6 +1,6 @@
-//! White space as HTML collapses it: space, tab, line feed, form feed, carriage return.
+//! White space that HTML collapses: space, tab, line feed, form feed, carriage return.
 //!
-//! Scripts count more characters, and the reference is one: see `is_script_space`.
+//! JavaScript counts more characters, and so does TipTap, the reference: see `is_script_space`.
 
 use std::borrow::Cow;
 
@@ -20,23 +20,24 @@ pub(crate) fn ends_with_space(text: &str) -> bool {
     text.bytes().next_back().is_some_and(is_space)
 }
 
-/// The length of the text without the white space at its end.
+/// Returns the length of the text without the white space at its end.
 pub(crate) fn trimmed_len(text: &str) -> usize {
     text.bytes().rposition(|byte| !is_space(byte)).map_or(0, |last| last + 1)
 }
 
-/// Holds for the white space of a script's `\s` and `trim`: that of Unicode, the no-break space
-/// included, and U+FEFF, but not U+0085.
+/// Returns true for the white space of JavaScript's `\s` and `trim`: Unicode's, including the
+/// no-break space, and U+FEFF, but not U+0085.
 pub(crate) fn is_script_space(c: char) -> bool {
     (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}'
 }
 
-/// Holds for a text in which a script's `\S` finds nothing, which is wider than `is_blank`.
+/// Returns true for a text in which JavaScript's `\S` matches nothing. This includes more texts
+/// than `is_blank`.
 pub(crate) fn is_invisible(text: &str) -> bool {
     text.chars().all(is_script_space)
 }
 
-/// Makes one space of every run of white space.
+/// Replaces each run of white space with one space.
 pub(crate) fn collapse(text: &str) -> Cow<'_, str> {
     if is_collapsed(text) {
         return Cow::Borrowed(text);
@@ -63,7 +64,7 @@ fn is_collapsed(text: &str) -> bool {
     })
 }
 
-/// Writes line ends as line feeds.
+/// Normalises line ends to line feeds.
 pub(crate) fn with_line_feeds(text: &str) -> Cow<'_, str> {
     if text.contains('\r') {
         Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))

@@ -1,7 +1,7 @@
 //! HTML as TipTap renders it.
 //!
-//! Marks are elements around the texts that carry them; neighbouring texts share the elements of
-//! the marks they have in common, from the outside inwards.
+//! Marks are elements around the texts that have them. Neighbouring texts share the elements of
+//! their common marks, from the outside inwards.
 
 use std::fmt::Write as _;
 
@@ -11,25 +11,26 @@ use crate::marks::{Link, Mark, Marks};
 use crate::node::{CellAttrs, ImageAttrs, Kind};
 use crate::tree::{Step, Tree};
 
-/// On a block whose white space would otherwise collapse when the HTML is read again.
+/// The attribute for a block whose white space would otherwise collapse when the HTML is parsed
+/// again.
 ///
-/// TipTap doesn't render this, and loses the white space.
+/// TipTap doesn't render it, and so loses the white space.
 const KEEP_SPACE: &str = " style=\"white-space: pre-wrap\"";
 
-/// A text node of its own at the end of a block that ends in white space.
+/// A separate text node at the end of a block that ends in white space.
 ///
-/// Parsers cut white space off the last text node of a block, whatever its style, and off no other.
-/// The comment keeps this space apart from the text before it, so the cut takes this space alone.
+/// Parsers trim white space off the last text node of a block, whatever its style, and off no
+/// other. The comment separates this space from the text before it, so only this space is trimmed.
 const CUT_SPACE: &str = "<!-- --> ";
 
-/// The width of a column that has none, in pixels.
+/// The default width of a column, in pixels.
 const COLUMN_WIDTH: i64 = 25;
 
 pub(crate) fn html(tree: &Tree) -> String {
     html_of(tree, 0)
 }
 
-/// Renders one node with all that is in it.
+/// Renders one node with its descendants.
 pub(crate) fn html_of(tree: &Tree, node: usize) -> String {
     let nodes = tree.end(node) - node;
     let mut renderer = Renderer {
@@ -47,12 +48,12 @@ pub(crate) fn html_of(tree: &Tree, node: usize) -> String {
     renderer.html
 }
 
-/// Appends text to HTML.
+/// Appends escaped text to HTML.
 pub(crate) fn escape_text(html: &mut String, text: &str) {
     escape(html, text, false);
 }
 
-/// Appends an attribute's value to HTML.
+/// Appends an escaped attribute value to HTML.
 pub(crate) fn escape_attribute(html: &mut String, text: &str) {
     escape(html, text, true);
 }
@@ -123,9 +124,9 @@ fn attribute(html: &mut String, name: &str, value: &str) {
 struct Renderer<'a> {
     tree: &'a Tree,
     html: String,
-    /// The marks whose elements are open.
+    /// The marks with open elements.
     marks: Vec<Mark>,
-    /// How many columns may still be written of: a cell says that it spans a thousand in no time.
+    /// The number of columns that may still be written, as a short attribute can span a thousand.
     columns_left: usize,
 }
 
@@ -219,7 +220,7 @@ impl Renderer<'_> {
         });
     }
 
-    /// Closes the elements of marks that end here and opens those of marks that begin.
+    /// Closes the elements of marks that end here, and opens those of marks that begin.
     fn change_marks(&mut self, marks: Marks) {
         let same = self.marks.iter().zip(marks.iter()).take_while(|(a, b)| **a == *b).count();
         while self.marks.len() > same {
@@ -241,7 +242,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// Opens a table with the widths of its columns, which the cells of the first row have.
+    /// Opens a table with its column widths, which the cells of the first row specify.
     fn open_table(&mut self, table: usize) {
         let mut columns = String::new();
         let (mut total, mut all_given) = (0_i64, true);
@@ -278,7 +279,7 @@ impl Renderer<'_> {
         if let Some(widths) = colwidth {
             let text = |width: &Option<i64>| width.map(|width| width.to_string());
             let widths: Vec<String> = widths.iter().map(|w| text(w).unwrap_or_default()).collect();
-            // One width that couldn't be read must not become no width at all.
+            // A single unreadable width must not become no width.
             let widths = if widths == [""] { "null".to_owned() } else { widths.join(",") };
             attribute(&mut self.html, "colwidth", &widths);
         }

@@ -1,4 +1,4 @@
-//! From the tree: HTML, Markdown and plain text.
+//! Rendering of a tree as HTML, Markdown and plain text.
 
 mod html;
 mod markdown;

@@ -1,27 +1,27 @@
-//! Whether a textblock's white space survives being read as HTML again.
+//! Checks if a textblock's white space survives a round trip through HTML.
 //!
-//! It does where it would not collapse. Where it would, which is rare (a tree gets such white space
-//! from around a `pre`, or from an editor), the block has to say that it is to be kept.
+//! It does unless it would collapse. A block with collapsible white space needs a style that
+//! preserves it. This is rare, as only a `pre` around the block or an editor creates it.
 
 use crate::node::Kind;
 use crate::tree::Tree;
 
-/// What a textblock needs to keep its white space.
+/// The additions that preserve a textblock's white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Space {
-    /// Nothing: none would collapse.
+    /// None, as no white space would collapse.
     Plain,
-    /// A style that keeps it.
+    /// A style that preserves it.
     Kept,
-    /// The same, and one more space behind the text: parsers cut the end of the last text whatever
-    /// the style.
+    /// The same style, and one more space after the text. Parsers trim the end of the last text
+    /// regardless of the style.
     KeptAtEnd,
 }
 
-/// Finds out what a paragraph or heading needs.
+/// Returns the additions that a paragraph or heading needs.
 pub(crate) fn of(tree: &Tree, textblock: usize) -> Space {
     let mut space = Space::Plain;
-    // The beginning of a line drops a space as one before does.
+    // A space is dropped at the beginning of a line, and after another space.
     let mut drops_space = true;
     for child in tree.children(textblock) {
         let Kind::Text { start, end, .. } = tree.kind(child) else {

@@ -1,11 +1,13 @@
-//! Plain text, for search and for previews: words in order, without any markup.
+//! Plain text, for search and previews: the words in order, without markup.
 
 use crate::node::Kind;
 use crate::schema::NodeType;
 use crate::tree::{Step, Tree};
 
-/// Renders blocks separated by a blank line; items and rows by a newline, cells by a tab. Images
-/// are their alternative text, rules nothing.
+/// Renders plain text. Blocks are separated by a blank line, items and rows by a newline, cells by
+/// a tab.
+///
+/// Images become their alternative text, and rules are omitted.
 pub(crate) fn text(tree: &Tree) -> String {
     let mut writer = Writer { tree, text: String::new(), gap: Gap::None };
     for step in tree.walk() {
@@ -20,7 +22,7 @@ pub(crate) fn text(tree: &Tree) -> String {
     writer.text
 }
 
-/// What stands between what has been written and what comes next; the greatest asked for wins.
+/// The separator before the next output. The largest requested one is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Gap {
     None,
@@ -61,7 +63,7 @@ impl Writer<'_> {
                 return;
             }
             NodeType::CodeBlock => {
-                // Its last line mostly has a line end of its own.
+                // Code usually ends with a line end of its own.
                 let kept = self.text.trim_end_matches('\n').len();
                 self.text.truncate(kept);
                 Gap::Blank

@@ -1,4 +1,5 @@
-//! Inputs made to be large, deep or slow. Each is read on a thread with a small stack.
+//! Inputs that are constructed to be large, deep or slow. Each is parsed on a thread with a small
+//! stack.
 
 use std::time::{Duration, Instant};
 
@@ -8,20 +9,20 @@ use crate::support;
 
 const MIB: usize = 1024 * 1024;
 
-/// Generous, as tests run unoptimised and beside one another.
+/// A generous limit, as tests run unoptimised and in parallel.
 const TIME_MAX: Duration = Duration::from_mins(1);
 
 fn read(html: String) -> Result<Tree, ContentError> {
     let start = Instant::now();
     let tree = on_stack(512 * 1024, move || {
         let tree = Tree::from_html(&html, &Limits::default())?;
-        // Whatever came in can also be shown and stored, and is dropped here.
+        // A parsed tree can always be rendered, serialised and dropped.
         drop((tree.to_html(), tree.to_markdown(), tree.to_text()));
         Ok::<_, ContentError>((tree.to_json(), tree))
     });
     let (json, tree) = tree?;
-    // The JSON reader calls itself for each level, of which the tree's bound allows some 200; the
-    // threads of a server have this much for that.
+    // The JSON parser recurses for each of some 200 levels that the limit on the tree's depth
+    // allows. Server threads have this stack size for it.
     on_stack(2 * 1024 * 1024, move || assert!(Tree::from_json(&json).is_ok()));
     assert!(start.elapsed() < TIME_MAX, "took {:?}", start.elapsed());
     Ok(tree)
@@ -32,7 +33,7 @@ fn on_stack<T: Send + 'static>(size: usize, work: impl FnOnce() -> T + Send + 's
     thread.expect("a thread").join().expect("no panic")
 }
 
-/// Repeats a text with a number in it.
+/// Returns `count` repetitions of a text, each with its number.
 fn numbered(count: usize, before: &str, behind: &str) -> String {
     (0..count)
         .flat_map(|number| [before.to_owned(), number.to_string(), behind.to_owned()])
@@ -75,10 +76,10 @@ fn trees_may_nest_to_the_limit_and_no_further() {
 #[test]
 fn formatting_multiplied_by_paragraphs_is_too_complex() {
     let open = numbered(2_000, "<b id=", ">");
-    // Each paragraph closes them, and the next opens them all again.
+    // The end of each paragraph closes them, and the next paragraph reopens them all.
     let html = format!("<p>{open}{}", "<p>x".repeat(100_000));
     assert_eq!(read(html), Err(ContentError::TooComplex));
-    // Around the paragraphs they are opened once.
+    // Outside of the paragraphs they are opened once.
     assert!(read(format!("{open}{}", "<p>x".repeat(10_000))).is_ok());
 }
 
@@ -135,7 +136,7 @@ fn two_mebibytes_of_anything_are_read() {
         "<button>",
         "</b><b></i><i>",
     ] {
-        // To be read or refused, within the time.
+        // Either result is valid, within the time.
         let _ = read(piece.repeat(2 * MIB / piece.len() / 8));
     }
     let long = format!("<a href=\"{}\">x</a>", "y".repeat(2 * MIB));
@@ -144,7 +145,7 @@ fn two_mebibytes_of_anything_are_read() {
 
 #[test]
 fn what_is_made_of_an_input_is_bounded_too() {
-    // Columns that nobody needs are not written of, in one table or in many.
+    // Unused columns are not rendered, in one table or in many.
     for html in [
         format!("<table><tr>{}", "<td colspan=1000>x".repeat(500)),
         "<table><tr><td colspan=1000>x</table>".repeat(500),
@@ -154,7 +155,7 @@ fn what_is_made_of_an_input_is_bounded_too() {
             assert!(made.len() < html.len() * 40, "{} of {}", made.len(), html.len());
         }
     }
-    // What stands once in HTML stands in the tree with each text that has it.
+    // Attributes that occur once in HTML are repeated with each of their texts in the JSON.
     let address = "a".repeat(30_000);
     let html = format!("<a href={address}>{}", "x<b>y</b>".repeat(3_000));
     let tree = Tree::from_html(&html, &Limits::default()).expect("a document");
@@ -176,7 +177,7 @@ fn different_open_formatting_is_too_complex() {
     }
     assert!(read(numbered(50, "<b id=", ">")).is_ok());
     assert!(read(numbered(20_000, "<font color=", ">x</font>")).is_ok());
-    // Columns are counted once, also where a cell holds a table.
+    // Columns are counted once, even in a cell with a table.
     let inner = "<td><table><col><td></table>".repeat(10_000);
     assert!(read(format!("<table><col width=5><tr>{inner}")).is_ok());
 }
@@ -192,7 +193,7 @@ fn large_attributes_opened_again_and_again_are_too_complex() {
     ] {
         assert_eq!(read(html), Err(ContentError::TooComplex));
     }
-    // Once, and in a few paragraphs, it is nothing.
+    // In a few paragraphs, the cost is low.
     assert!(read(format!("<p><b style='{value}'>{}", "<p>x".repeat(10))).is_ok());
 }
 

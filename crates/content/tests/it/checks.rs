@@ -1,14 +1,13 @@
-//! What holds for any input whatever: used by the fuzz targets, and by the tests that replay what
-//! they found.
+//! Invariants of any input, for the fuzz targets and for the tests that replay their findings.
 
 #![allow(dead_code, reason = "each fuzz target uses its own check alone")]
 
 use galley_content::{ContentError, Limits, Tree};
 
-/// Levels below the document.
+/// The limit on levels below the document.
 const DEPTH_MAX: usize = 100;
 
-/// HTML of any bytes makes a tree, or is refused for its depth or complexity.
+/// Checks that HTML of any bytes becomes a tree, or is rejected for its depth or complexity.
 pub(crate) fn html(bytes: &[u8]) {
     let html = String::from_utf8_lossy(bytes);
     let tree = match Tree::from_html(&html, &Limits::default()) {
@@ -23,7 +22,7 @@ pub(crate) fn html(bytes: &[u8]) {
     assert!(losses.len() <= 500 && losses.iter().all(|loss| loss.count > 0));
 }
 
-/// Markdown of any bytes makes a tree, or is refused.
+/// Checks that Markdown of any bytes becomes a tree, or is rejected.
 pub(crate) fn markdown(bytes: &[u8]) {
     let markdown = String::from_utf8_lossy(bytes);
     if let Ok(tree) = Tree::from_markdown(&markdown, &Limits::default()) {
@@ -31,7 +30,7 @@ pub(crate) fn markdown(bytes: &[u8]) {
     }
 }
 
-/// JSON of any bytes is a valid tree, or is refused.
+/// Checks that JSON of any bytes is a valid tree, or is rejected.
 pub(crate) fn json(bytes: &[u8]) {
     let json = String::from_utf8_lossy(bytes);
     if let Ok(tree) = Tree::from_json(&json) {
@@ -39,8 +38,8 @@ pub(crate) fn json(bytes: &[u8]) {
     }
 }
 
-/// A tree is valid against the schema and safe, which reading it back checks; it is not too deep, and
-/// everything can be made of it.
+/// Checks that a tree is valid against the schema and safe, by parsing it back. It must not be too
+/// deep, and every format must render it.
 fn check(tree: &Tree) {
     let json = tree.to_json();
     let back = Tree::from_json(&json).unwrap_or_else(|error| panic!("{error}: {json}"));
@@ -51,14 +50,14 @@ fn check(tree: &Tree) {
     let _ = tree.to_text();
 }
 
-/// A browser finds nothing in what is rendered that isn't in the schema: no element, attribute or
-/// address got in by leaving a text or a value.
+/// Checks that rendered HTML contains only the schema: no text or value escapes into an element,
+/// attribute or URL.
 fn check_rendered(html: &str) {
     let Ok((_, losses)) = Tree::from_html_with_losses(html, &Limits::default()) else { return };
     assert!(losses.is_empty(), "{losses:?} in {html}");
 }
 
-/// How deep a tree is, by its JSON: two brackets for each level.
+/// Returns the depth of a tree, from its JSON with one list per level.
 fn depth(json: &str) -> usize {
     let (mut depth, mut most, mut in_text, mut escaped) = (0_usize, 0, false, false);
     for byte in json.bytes() {

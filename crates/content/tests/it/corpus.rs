@@ -1,11 +1,11 @@
-//! Real documents, compared with what the reference implementation makes of them.
+//! Real documents, compared with the reference implementation's trees of them.
 
 use crate::support::{self, Case};
 
-/// The share of documents whose tree must equal the reference's.
+/// The fraction of documents whose tree must equal the reference's.
 const EQUAL_MIN: f64 = 1.0;
 
-/// Documents that differ from the reference, and why.
+/// Documents that differ from the reference, with the reasons.
 const KNOWN_DIFFERENCES: &[(&str, &str)] = &[];
 
 fn corpus(test: &str) -> Vec<Case> {

@@ -1,4 +1,4 @@
-//! Our own cases, each an edge of the algorithm, with the reference's answers.
+//! The project's own cases, each an edge of the algorithm, with the reference's results.
 
 use crate::support;
 
@@ -6,7 +6,7 @@ const FOSTERED: &str =
     "the HTML standard puts text between rows before the table, the reference's DOM behind it";
 const SPAN: &str = "a colspan is a whole number from 1 to 1,000";
 
-/// Cases where safety or stability wins over equality, and why.
+/// Cases in which safety or stability takes precedence over equality, with the reasons.
 const KNOWN_DIFFERENCES: &[(&str, &str)] = &[
     (
         "<table>a<tr><td>b</table>",
@@ -38,7 +38,7 @@ const KNOWN_DIFFERENCES: &[(&str, &str)] = &[
     ),
 ];
 
-/// What is usual, and what is nasty.
+/// Returns the ordinary and the malicious cases.
 fn cases() -> Vec<support::Case> {
     let files = ["cases.json", "nasty.json"];
     files
@@ -73,8 +73,8 @@ fn our_cases_are_rendered_as_the_reference_renders_them() {
             continue;
         }
         let html = tree.to_html();
-        // White space that would collapse is lost in what the reference renders. The list type "1"
-        // and a width that couldn't be read are as well.
+        // The reference's rendering loses white space that would collapse, the list type "1", and
+        // an unreadable width.
         if html.contains("white-space")
             || html.contains("colwidth=\"null\"")
             || html.contains("type=\"1\"")

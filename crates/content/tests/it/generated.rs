@@ -1,7 +1,7 @@
-//! Properties of documents nobody wrote: tags and texts thrown together, the same ones each time.
+//! Properties of generated documents: random combinations of tags and texts, the same in each run.
 //!
-//! Some documents begin as HTML and some as trees: a tree may hold texts that HTML from elsewhere
-//! hardly ever gives, such as white space at the end of a heading.
+//! Some documents are generated as HTML and some as trees. A tree may contain texts that external
+//! HTML rarely produces, such as white space at the end of a heading.
 
 use galley_content::{Limits, Tree};
 use serde_json::{Value, json};
@@ -103,8 +103,8 @@ const TEXTS: &[&str] = &[
     "<!-- --> ",
 ];
 
-/// The parts of the texts of generated trees: all that HTML, Markdown, Unicode or scripts take for
-/// white space, but for line ends.
+/// The parts of the texts of generated trees. They include everything that counts as white space in
+/// HTML, Markdown, Unicode or JavaScript, except line ends.
 const CHARACTERS: &[&str] = &[
     " ", " ", "a", "b c", "*", "_", "#", "\t", "\u{b}", "\u{c}", "\u{1c}", "\u{85}", "\u{a0}",
     "\u{1680}", "\u{180e}", "\u{2003}", "\u{200b}", "\u{2028}", "\u{2028}", "\u{2029}", "\u{202f}",
@@ -112,7 +112,7 @@ const CHARACTERS: &[&str] = &[
 ];
 const MARKS: &[&str] = &["bold", "italic", "strike", "underline", "code", "superscript"];
 
-/// A small generator of numbers (an LCG with Knuth's constants): the tests must not depend on luck.
+/// A deterministic generator of numbers (an LCG with Knuth's constants).
 struct Numbers(u64);
 
 impl Numbers {
@@ -126,7 +126,7 @@ impl Numbers {
         choices[self.below(choices.len())]
     }
 
-    /// A text that has white space of several kinds anywhere in it.
+    /// Returns a text with white space of several kinds at any position.
     fn text(&mut self) -> String {
         (0..=self.below(4)).map(|_| self.one_of(CHARACTERS)).collect()
     }
@@ -175,7 +175,7 @@ impl Numbers {
         (0..=self.below(2)).map(|_| self.block(depth)).collect()
     }
 
-    /// A list whose items begin with a paragraph, as the schema wants them to.
+    /// Returns a list whose items begin with a paragraph, as the schema requires.
     fn list(&mut self, list: &str, item: &str, depth: usize) -> Value {
         let mut items = Vec::new();
         for _ in 0..=self.below(2) {

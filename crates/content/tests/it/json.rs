@@ -1,4 +1,4 @@
-//! The JSON of a tree.
+//! Serialisation of a tree as JSON, and parsing.
 
 use galley_content::{ContentError, Tree};
 

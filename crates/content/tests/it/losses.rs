@@ -1,4 +1,4 @@
-//! What of a document is told to be lost.
+//! The conversion warnings of documents.
 
 use galley_content::{Effect, Limits, Loss, Tree};
 
@@ -8,7 +8,8 @@ fn losses(html: &str) -> Vec<Loss> {
     Tree::from_html_with_losses(html, &Limits::default()).expect("it can be read").1
 }
 
-/// `p[class]`, `p[style=color]` and `font` for what is unwrapped, `-script` for what is dropped.
+/// Returns the warnings in short form: `p[class]`, `p[style=color]` and `font` if unwrapped,
+/// `-script` if dropped.
 fn told(html: &str) -> Vec<String> {
     let written = |loss: &Loss| {
         let dropped = loss.effect == Effect::Dropped;
@@ -147,7 +148,7 @@ fn asking_changes_nothing() {
             let limits = Limits::default();
             let (tree, _) = Tree::from_html_with_losses(&case.html, &limits).unwrap();
             assert_eq!(tree, support::from_html(&case.html), "{}", case.html);
-            // What is rendered from a tree is all in the tree.
+            // Rendered HTML of a tree converts without warnings.
             let html = tree.to_html();
             let lost = told(&html);
             assert!(lost.is_empty(), "{lost:?}: {html} of {}", case.html);

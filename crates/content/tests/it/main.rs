@@ -1,4 +1,4 @@
-//! What the content tree promises, as tests of the public interface.
+//! The guarantees of the content tree, as tests of the public interface.
 
 mod bounds;
 mod checks;

@@ -1,4 +1,4 @@
-//! Markdown in and out.
+//! Conversion from Markdown, and rendering as Markdown.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::support;
 
-/// Posts whose Markdown doesn't give the same tree again, and why.
+/// Posts whose tree doesn't survive a round trip through Markdown, with the reasons.
 const KNOWN_DIFFERENCES: &[(&str, &str)] = &[];
 
-/// The posts beside the corpus, by name, without their front matter.
+/// Returns the posts next to the corpus, by name, without their front matter.
 fn posts(test: &str) -> Vec<(String, String)> {
     let Some(dir) = support::corpus_dir(test) else { return Vec::new() };
     let mut posts = Vec::new();
@@ -262,7 +262,7 @@ fn an_empty_document_is_empty_markdown() {
 #[test]
 fn task_lists_are_for_the_parser_to_know() {
     assert!(markdown_to_html("- [x] a\n- [ ] b").contains("data-type=\"taskItem\""));
-    // Half a task list is a list.
+    // A partial task list is an ordinary list.
     let tree = support::from_markdown("- [x] a\n- b");
     assert_eq!(tree.to_html(), "<ul><li><p>[x] a</p></li><li><p>b</p></li></ul>");
 }

@@ -1,4 +1,4 @@
-//! Other programs read the same: TipTap the trees, and renderers in JavaScript the Markdown.
+//! Compatibility with other programs: TipTap for trees, and JavaScript renderers for Markdown.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support;
 
-/// The folder with the scripts and their packages, which `cargo xtask test` sets up.
+/// Returns the folder with the scripts and their packages, which `cargo xtask test` installs.
 fn scripts(test: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("GALLEY_TEST_CONTENT_REFERENCE").map(PathBuf::from);
     if folder.is_none() {
@@ -19,7 +19,7 @@ fn scripts(test: &str) -> Option<PathBuf> {
     folder
 }
 
-/// The documents of the corpus and of the fixtures.
+/// Returns the documents of the corpus and of the fixtures.
 fn documents(test: &str) -> Vec<(String, Tree)> {
     let mut files = vec![support::fixtures_dir().join("cases.json")];
     if let Some(corpus) = support::corpus_dir(test) {
@@ -34,7 +34,7 @@ fn documents(test: &str) -> Vec<(String, Tree)> {
     documents
 }
 
-/// Texts at which Markdown went wrong, or might.
+/// Markdown texts that failed in other renderers, or might.
 const HARD: [&str; 8] = [
     "@ann wrote *this* and `that`",
     "\\@ann\n\n- \\@bob **bold**\n- me@example.org",
@@ -67,7 +67,7 @@ fn tiptap_accepts_every_tree() {
     let trees: Vec<_> = trees.collect();
     let wrong = check(&json!({"trees": trees, "markdown": []}), &folder);
     assert!(wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), trees.len());
-    // What isn't valid is noticed.
+    // The check detects an invalid tree.
     let invalid = json!({"type": "doc", "content": [{"type": "text", "text": "a"}]});
     let trees = json!([{"name": "invalid", "json": invalid}]);
     assert_eq!(check(&json!({"trees": trees, "markdown": []}), &folder).len(), 1);

@@ -1,4 +1,4 @@
-//! Inputs that the fuzz targets came by, and that reach different parts of the code, once more.
+//! Replays inputs that the fuzz targets found, and that cover different parts of the code.
 
 use crate::checks;
 use crate::support;

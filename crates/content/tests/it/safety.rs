@@ -1,11 +1,11 @@
-//! What must never come out, in the spellings in which it is tried.
+//! Unsafe input, in many spellings, that must not reach any output.
 
 use galley_content::Tree;
 use serde_json::{Value, json};
 
 use crate::support::{self, json as json_of};
 
-/// Addresses that run something, or lead somewhere a link mustn't.
+/// URLs that execute code, or have a scheme that links must not have.
 const UNSAFE_ADDRESSES: &[&str] = &[
     "javascript:alert(1)",
     "JaVaScRiPt:alert(1)",

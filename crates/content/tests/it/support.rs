@@ -1,4 +1,4 @@
-//! Where test data is, and how trees are compared.
+//! The location of test data, and the comparison of trees.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use galley_content::{Limits, Tree};
 use serde_json::Value;
 
-/// A document with the tree that the reference implementation makes of it.
+/// A document with the reference implementation's tree.
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) html: String,
     pub(crate) tree: Value,
-    /// The HTML that it renders from the tree, where that was asked for.
+    /// The reference's rendering of the tree as HTML, if recorded.
     pub(crate) rendered: Option<String>,
 }
 
@@ -48,8 +48,10 @@ pub(crate) fn read_cases(path: &PathBuf) -> Vec<Case> {
         .collect()
 }
 
-/// The folder with the corpus, which is not part of the repository: `GALLEY_CORPUS_DIR`, or beside
-/// the workspace. Says so where a test is skipped for want of it.
+/// Returns the folder with the corpus, which is not part of the repository.
+///
+/// It is `GALLEY_CORPUS_DIR`, or a folder next to the workspace. If it is missing, prints that the
+/// test is skipped.
 pub(crate) fn corpus_dir(test: &str) -> Option<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/content");
     let dir = std::env::var("GALLEY_CORPUS_DIR").unwrap_or_else(|_| beside.to_owned());
@@ -57,7 +59,7 @@ pub(crate) fn corpus_dir(test: &str) -> Option<PathBuf> {
     if dir.is_dir() {
         return Some(dir);
     }
-    // Past the test runner, which keeps what passing tests print to itself.
+    // Bypasses the test runner, which captures the output of passing tests.
     let mut stderr = std::io::stderr();
     let _ =
         writeln!(stderr, "SKIPPED: {test}: no corpus at {}; set GALLEY_CORPUS_DIR", dir.display());
@@ -68,7 +70,7 @@ pub(crate) fn fixtures_dir() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures"))
 }
 
-/// The names of the cases whose two trees differ, each with where they begin to.
+/// Returns the names of the cases whose two trees differ, each with the first difference.
 pub(crate) fn differing(cases: &[Case], trees: impl Fn(&Case) -> (Tree, Tree)) -> Vec<String> {
     let differences = cases.iter().filter_map(|case| {
         let (found, expected) = trees(case);
@@ -78,7 +80,7 @@ pub(crate) fn differing(cases: &[Case], trees: impl Fn(&Case) -> (Tree, Tree)) -
     differences.collect()
 }
 
-/// Where two trees begin to differ, if they do.
+/// Returns the first difference of two trees, or `None` if they are equal.
 pub(crate) fn difference(found: &Tree, expected: &Tree) -> Option<String> {
     let (found, expected) = (found.to_json(), expected.to_json());
     let same = found.bytes().zip(expected.bytes()).take_while(|(a, b)| a == b).count();

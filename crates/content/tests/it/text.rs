@@ -1,4 +1,4 @@
-//! Plain text.
+//! Rendering as plain text.
 
 use crate::support;
 

@@ -1,12 +1,12 @@
-//! White space in texts survives HTML and Markdown, wherever it stands and of whichever kind it is.
+//! White space in texts survives HTML and Markdown, at any position and of any kind.
 
 use galley_content::Tree;
 use serde_json::{Value, json};
 
 use crate::support;
 
-/// Texts that parsers could take for blank, or cut at an end, or collapse.
-/// Line ends are left out: outside a code block they become line breaks.
+/// Texts that parsers could treat as blank, trim or collapse. Line ends are excluded, as they
+/// become line breaks outside of a code block.
 const TEXTS: &[&str] = &[
     " ",
     "  ",
@@ -39,7 +39,8 @@ fn tree(content: &Value) -> Tree {
     Tree::from_json(&doc.to_string()).expect("a valid tree")
 }
 
-/// The text in each kind of textblock, and in each kind of node around a textblock.
+/// Returns trees with the text in each kind of textblock, and in each kind of node around a
+/// textblock.
 fn trees(text: &str) -> Vec<Tree> {
     let plain = json!({ "type": "text", "text": text });
     let bold = json!({ "type": "text", "text": text, "marks": [{ "type": "bold" }] });

@@ -1,5 +1,4 @@
-//! Scripts in every place where they are known to hide: none comes out, in the tree, the HTML or the
-//! Markdown.
+//! Scripts in every known hiding place. None reaches the tree, the HTML or the Markdown.
 
 use galley_content::{Limits, Tree};
 
@@ -121,7 +120,7 @@ fn no_script_gets_through_in_any_form() {
         let wrapped = format!("<ul><li>{hiding}</ul><table><tr><td>{hiding}</table><h1>{hiding}");
         checks::html(wrapped.as_bytes());
         let tree = support::from_html(hiding);
-        // What Markdown shows is read as HTML wherever it is published.
+        // Publishing renders the Markdown as HTML.
         let (shown, losses) =
             Tree::from_markdown_with_losses(&tree.to_markdown(), &Limits::default()).unwrap();
         let scripts = losses.iter().filter(|loss| {

@@ -1,4 +1,4 @@
-//! One attempt at a receiver of each kind.
+//! One delivery attempt to a receiver of each behaviour.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use galley_domain::webhook::WebhookSecret;
 use galley_testing::{Behaviour, Receiver};
 use tokio::time::Instant;
 
-/// Short, so that a stall costs a test little.
+/// Short timeouts, so that a stalled receiver delays a test little.
 const LIMITS: SenderLimits = SenderLimits {
     total: Duration::from_millis(1_500),
     connect: Duration::from_millis(700),
@@ -48,7 +48,7 @@ async fn attempt_at(behaviour: Behaviour) -> Attempt {
     sender().attempt(&request(&receiver.url)).await
 }
 
-/// The status, or what went wrong.
+/// Returns the status, or the error's code.
 fn told(attempt: &Attempt) -> String {
     match (attempt.status, &attempt.error) {
         (Some(status), None) => status.to_string(),
@@ -77,7 +77,7 @@ async fn a_receiver_can_do_nothing_but_fail_its_own_delivery() {
 
 #[tokio::test]
 async fn nobody_listens() {
-    // A port that is known to be free: somebody had it until now.
+    // The listener is dropped at once, so the port is free.
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{address}/");
     assert_eq!(told(&sender().attempt(&request(&url)).await), "connect_failed");
@@ -114,7 +114,7 @@ async fn what_is_sent_follows_standard_webhooks() {
     assert_eq!(second.field("webhook-signature"), "", "there is no secret");
 }
 
-/// Says that every name is at these addresses, in turns.
+/// A resolver that returns these lists of addresses in rotation, for every name.
 #[derive(Debug)]
 struct Rebinding {
     addresses: Vec<Vec<IpAddr>>,
@@ -145,14 +145,14 @@ async fn an_attempt_goes_to_the_address_that_was_looked_at() {
     let receiver = Receiver::start(Behaviour::Body(b"inside".to_vec())).await;
     let port = receiver.url.rsplit(':').next().unwrap();
     let url = format!("http://rebinding.example:{port}");
-    // The name is asked for once in each attempt, so that its second answer is of no use.
+    // Each attempt resolves the name once, so a different second resolution has no effect.
     let resolver = Rebinding::new(&[&["203.0.113.1"], &["127.0.0.1"]]);
     let sender = sender_with(Arc::clone(&resolver) as _, AddressPolicy::default());
     for _ in 0..4 {
         assert_eq!(told(&sender.attempt(&request(&url)).await), "address_refused");
     }
     assert_eq!(resolver.asked.load(Ordering::Relaxed), 4);
-    // One bad address is enough, wherever it stands.
+    // One rejected address suffices, at any position.
     for mixed in [&["8.8.8.8", "127.0.0.1"][..], &["::1", "8.8.8.8"], &["8.8.8.8", "10.0.0.1"]] {
         let sender = sender_with(Rebinding::new(&[mixed]), AddressPolicy::default());
         let attempt = sender.attempt(&request(&url)).await;

@@ -1,7 +1,7 @@
-//! What is sent is what the published verifiers of the standard take.
+//! Deliveries pass the published verifiers of Standard Webhooks.
 //!
-//! That of Rust stands in here. `GALLEY_TEST_VERIFIER` is a command of another one, which gets a message on
-//! each line and answers `taken` or `refused`: see `tests/verifiers`.
+//! The Rust verifier runs in this test. `GALLEY_TEST_VERIFIER` is the command of another verifier.
+//! It reads one message per line and prints `taken` or `refused` for each: see `tests/verifiers`.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ use standardwebhooks::Webhook;
 
 use crate::sending::{request as message_to, sender};
 
-/// What the command says of each of the messages.
+/// Returns the command's result for each message.
 fn verified_by(command: &str, messages: &[Value]) -> Vec<String> {
     let mut parts = command.split_whitespace();
     let mut process = Command::new(parts.next().unwrap())

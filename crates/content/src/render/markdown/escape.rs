@@ -1,11 +1,11 @@
-//! Which characters of a text Markdown would take for its own, and how they are kept from it.
+//! Escaping of characters that Markdown would otherwise interpret.
 
-/// Where a text stands, as far as escaping depends on it.
+/// The surroundings of a text that affect escaping.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Around {
-    /// Whether the text begins a line of a paragraph.
+    /// True if the text begins a line of a paragraph.
     pub(crate) starts_line: bool,
-    /// What follows it, if anything does on its line.
+    /// The character after it on its line, if any.
     pub(crate) next: Option<char>,
     pub(crate) previous: Option<char>,
     pub(crate) in_table: bool,
@@ -44,13 +44,13 @@ pub(crate) fn text(text: &str, around: Around) -> String {
             ':' if next == Some('/') || ends_with_scheme(&escaped) => escaped.push('\\'),
             '.' if ends_with_www(&escaped) => escaped.push('\\'),
             '\u{b}' if around.in_table => {
-                // The parser of tables cuts it off the edge of a cell, as it does a space.
+                // Table parsers trim it at the edge of a cell, like a space.
                 escaped.push_str("&#11;");
                 previous = Some(c);
                 continue;
             }
             '\u{feff}' => {
-                // At the beginning of a file it would be taken for a mark of its encoding.
+                // At the beginning of a file it would be a byte order mark.
                 escaped.push_str("&#65279;");
                 previous = Some(c);
                 continue;
@@ -63,8 +63,8 @@ pub(crate) fn text(text: &str, around: Around) -> String {
     escaped
 }
 
-/// The length of what would make something else of a line than a paragraph; the last byte of it is
-/// to be escaped.
+/// Returns the length of a prefix that would start a block other than a paragraph. Its last byte
+/// must be escaped.
 fn line_start(text: &str, next: Option<char>) -> Option<usize> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let mut behind = text[digits..].chars();
@@ -85,7 +85,7 @@ fn is_word(c: Option<char>) -> bool {
     c.is_some_and(char::is_alphanumeric)
 }
 
-/// Holds for the characters before the `@` of a bare address.
+/// Returns true for the characters before the `@` of a bare address.
 fn is_local_part(c: Option<char>) -> bool {
     c.is_some_and(|c| c.is_alphanumeric() || "._+-".contains(c))
 }
@@ -102,9 +102,9 @@ fn ends_with_www(text: &str) -> bool {
     word.eq_ignore_ascii_case("www")
 }
 
-/// Writes a code span, or `None` if the text can't be one.
+/// Renders a code span, or returns `None` if the text can't be one.
 pub(crate) fn code_span(code: &str, in_table: bool) -> Option<String> {
-    // A backslash before a pipe would be taken for the escape of the pipe.
+    // A backslash before a pipe would be parsed as the escape of the pipe.
     if code.contains(['\n', '\r']) || (in_table && code.contains("\\|")) {
         return None;
     }
@@ -119,18 +119,18 @@ fn has_run(text: &str, len: usize) -> bool {
     text.split(|c| c != '`').any(|run| run.len() == len)
 }
 
-/// The length of the longest run of a character.
+/// Returns the length of the longest run of a character.
 pub(crate) fn longest_run(text: &str, c: char) -> usize {
     text.split(|other| other != c).map(str::len).max().unwrap_or(0)
 }
 
-/// Escapes the language of a fence.
+/// Escapes the language of a code fence.
 pub(crate) fn info(language: &str) -> String {
     language.replace('\\', "\\\\").replace('&', "&amp;")
 }
 
-/// Writes where a link leads, or `None` if it would be read as something else: what isn't in this
-/// list is percent-encoded by the reader.
+/// Renders the URL of a link, or returns `None` if it would be parsed differently: the Markdown
+/// parser percent-encodes all other characters.
 pub(crate) fn destination(href: &str) -> Option<String> {
     let mut written = String::with_capacity(href.len());
     let mut rest = href.chars();
@@ -154,7 +154,7 @@ fn is_percent_encoded(behind_sign: &str) -> bool {
     digits.count() == 2
 }
 
-/// Writes a title with its quotes, or `None` if it can't be one.
+/// Renders a title with its quotes, or returns `None` if it can't be one.
 pub(crate) fn title(title: &str, in_table: bool) -> Option<String> {
     if title.contains(['\n', '\r']) || (in_table && title.contains('|')) {
         return None;

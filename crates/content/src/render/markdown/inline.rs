@@ -1,9 +1,8 @@
-//! What stands in a paragraph, heading or table cell.
+//! The inline content of a paragraph, heading or table cell.
 //!
-//! Marks become delimiters where Markdown takes them for such, and HTML elements where not: it
-//! looks at the characters on both sides of a delimiter, so that depends on what is written next to
-//! it. First everything is written with delimiters; then those that wouldn't work are replaced,
-//! until nothing changes any more.
+//! Marks become delimiters where Markdown recognises them, and HTML elements elsewhere. Recognition
+//! depends on the characters on both sides of a delimiter, and so on the neighbouring output. First
+//! all marks get delimiters. Then unrecognised ones are replaced, until nothing changes any more.
 
 use super::escape::{self, Around};
 use crate::marks::{Flag, Mark, Marks};
@@ -11,17 +10,17 @@ use crate::node::{ImageAttrs, Kind};
 use crate::render::html;
 use crate::tree::Tree;
 
-/// Where the inline content stands.
+/// The block that contains the inline content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Paragraph,
-    /// One line.
+    /// Single-line.
     Heading,
-    /// One line, with pipes at its ends.
+    /// Single-line, between pipes.
     Cell,
 }
 
-/// Writes the inline content of a textblock. Only in paragraphs there may be several lines.
+/// Renders the inline content of a textblock. Only paragraphs may have several lines.
 pub(crate) fn text(tree: &Tree, textblock: usize, place: Place) -> String {
     let mut pieces = Builder { tree, place, pieces: Vec::new(), open: Vec::new() };
     pieces.read(textblock);
@@ -29,20 +28,20 @@ pub(crate) fn text(tree: &Tree, textblock: usize, place: Place) -> String {
     replace_void_delimiters(&mut pieces);
     let mut text = write(&pieces, place);
     if place == Place::Heading && text.ends_with('#') {
-        // It would be taken for the end of the heading.
+        // A trailing `#` would be parsed as the end of the heading.
         text.insert(text.len() - 1, '\\');
     }
     if place == Place::Heading
         && text.ends_with('}')
         && let Some(start) = text.rfind("{#")
     {
-        // Site generators take it for the heading's id.
+        // Site generators parse it as the heading's id.
         text.insert(start, '\\');
     }
     text
 }
 
-/// An image by itself, if it has nothing that only HTML can say.
+/// Renders an image as Markdown, or returns `None` if it requires HTML.
 pub(crate) fn image(image: &ImageAttrs) -> Option<String> {
     if image.width.is_some() || image.height.is_some() {
         return None;
@@ -66,7 +65,7 @@ pub(crate) fn image(image: &ImageAttrs) -> Option<String> {
 /// A part of a line.
 enum Piece {
     Text(String),
-    /// Anything that is written as it is: code, a line break.
+    /// Output without further escaping: code, a line break.
     Verbatim(String),
     /// One end of a mark.
     Mark {
@@ -76,7 +75,7 @@ enum Piece {
     },
 }
 
-/// The two ways of writing the end of a mark.
+/// The two forms of one end of a mark.
 struct End {
     delimiter: Option<String>,
     html: String,
@@ -86,7 +85,7 @@ struct Builder<'a> {
     tree: &'a Tree,
     place: Place,
     pieces: Vec<Piece>,
-    /// The marks that are open, and the pieces that opened them.
+    /// The open marks, with the indexes of the pieces that opened them.
     open: Vec<(Mark, usize)>,
 }
 
@@ -124,7 +123,8 @@ impl Builder<'_> {
         });
     }
 
-    /// A backslash at the end of a line, if a text with the same marks is on the next one.
+    /// Adds a line break. It is a backslash at the end of a line if a text with the same marks
+    /// follows, or else a `<br>`.
     fn hard_break(&mut self, marks: Marks, next: Option<Kind>) {
         let wanted: Vec<Mark> = marks.iter().collect();
         self.change_marks(&wanted);
@@ -137,7 +137,7 @@ impl Builder<'_> {
         self.pieces.push(Piece::Verbatim(written.to_owned()));
     }
 
-    /// Closes the marks that end here and opens those that begin.
+    /// Closes the marks that end here, and opens the ones that begin.
     fn change_marks(&mut self, wanted: &[Mark]) {
         let same = self.open.iter().zip(wanted).take_while(|((a, _), b)| a == *b).count();
         while self.open.len() > same {
@@ -195,7 +195,7 @@ impl Builder<'_> {
         End { delimiter, html }
     }
 
-    /// What closes a link, if it has nothing that only HTML can say.
+    /// Returns the closing delimiter of a link, or `None` if the link requires HTML.
     fn link_delimiter(&self, link: &crate::marks::Link) -> Option<String> {
         let [target, rel, class, title] = link.rest();
         if [target, rel, class].iter().any(|(_, value)| value.is_some()) {
@@ -213,7 +213,7 @@ impl Builder<'_> {
 }
 
 impl Piece {
-    /// The character that this piece begins with, as Markdown sees it.
+    /// Returns the first character of this piece in the Markdown.
     fn first(&self) -> Option<char> {
         self.shown().chars().next()
     }
@@ -235,7 +235,7 @@ impl Piece {
     }
 }
 
-/// Replaces the delimiters that Markdown wouldn't take for such by HTML.
+/// Replaces the delimiters that Markdown wouldn't recognise by HTML.
 fn replace_void_delimiters(pieces: &mut [Piece]) {
     loop {
         let void: Vec<usize> = (0..pieces.len())
@@ -255,7 +255,7 @@ fn replace_void_delimiters(pieces: &mut [Piece]) {
     }
 }
 
-/// Whether a delimiter is flanked as it must be (CommonMark, section 6.2).
+/// Returns true if a delimiter is flanked as required (CommonMark, section 6.2).
 fn is_sound(pieces: &[Piece], at: usize) -> bool {
     let Piece::Mark { is_open, .. } = pieces[at] else { return true };
     let before = at.checked_sub(1).and_then(|before| pieces[before].last());
@@ -267,24 +267,24 @@ fn is_sound(pieces: &[Piece], at: usize) -> bool {
     let flanked = !inside.is_whitespace() && (!may_be_punctuation(inside) || outside_ends_word);
     let is_underscore = pieces[at].shown() == "_";
     let apart = !is_underscore || outside_ends_word;
-    // Between another delimiter and punctuation it could both begin and end something.
+    // Between another delimiter and punctuation it could be parsed as both opening and closing.
     let ambiguous = may_be_punctuation(inside)
         && outside.is_some_and(|outside| matches!(outside, '*' | '_' | '~'));
     let same_again = outside.is_some() && outside == pieces[at].first();
     flanked && apart && !ambiguous && !same_again
 }
 
-/// Holds for each character that Markdown may count as punctuation. Inside a delimiter, a character
-/// too many only makes more HTML.
+/// Returns true for each character that Markdown may count as punctuation. Inside a delimiter, a
+/// false positive only adds HTML.
 fn may_be_punctuation(c: char) -> bool {
     !c.is_alphanumeric() && !c.is_whitespace()
 }
 
-/// Holds for characters that Markdown counts as punctuation for sure: punctuation and symbols of
-/// Unicode. Outside a delimiter, a character too few only makes more HTML.
+/// Returns true only for characters that Markdown certainly counts as punctuation: punctuation and
+/// symbols of Unicode. Outside a delimiter, a false negative only adds HTML.
 ///
-/// The ranges below hold, besides these, letters, digits and spaces alone. Combining marks and
-/// control characters are in none of them, as Markdown doesn't count them.
+/// Besides these, the ranges below contain only letters, digits and spaces. They contain no
+/// combining marks or control characters, as Markdown doesn't count them.
 fn is_punctuation(c: char) -> bool {
     c.is_ascii_punctuation()
         || may_be_punctuation(c)

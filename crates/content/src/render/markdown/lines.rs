@@ -1,14 +1,14 @@
-//! Lines of Markdown, each with what the containers around it want at its beginning.
+//! Lines of Markdown, each with the prefixes of its enclosing containers.
 
 /// The Markdown so far.
 pub(crate) struct Lines {
     markdown: String,
-    /// How many bytes it may have: a line deep within quotes has their beginning again.
+    /// The limit on bytes, as each line within nested quotes repeats all prefixes.
     max: usize,
     prefixes: Vec<Prefix>,
 }
 
-/// What a quote or list item puts before its lines: the first one and the others.
+/// The prefix of a quote or list item: for its first line, and for the others.
 struct Prefix {
     first: String,
     rest: String,
@@ -52,12 +52,12 @@ impl Lines {
         text.split('\n').for_each(|line| self.line(line));
     }
 
-    /// A blank line between blocks.
+    /// Adds a blank line between blocks.
     pub(crate) fn blank(&mut self) {
         self.line("");
     }
 
-    /// All of it, unless it would have more bytes than it may.
+    /// Returns the Markdown, or `None` if it exceeds the limit.
     pub(crate) fn finish(self) -> Option<String> {
         (self.markdown.len() <= self.max).then_some(self.markdown)
     }

@@ -1,9 +1,9 @@
-//! GitHub-flavoured Markdown that, read again, gives the same tree.
+//! GitHub-flavoured Markdown that parses back to the same tree.
 //!
-//! This file is about blocks: `lines` writes them with the prefixes of the quotes and lists they
-//! are in, `inline` is about what stands in a paragraph, `table` about tables. What Markdown can't
-//! say is written as a block of HTML, as `html` has it: an empty paragraph, a cell that spans two
-//! columns, an image by itself.
+//! This module renders blocks. `lines` adds the prefixes of quotes and lists, `inline` renders the
+//! content of paragraphs, and `table` renders tables. Nodes that Markdown can't represent become
+//! blocks of HTML from `html`: an empty paragraph, a cell that spans two columns, an image with a
+//! size.
 
 mod escape;
 mod inline;
@@ -26,18 +26,18 @@ pub(crate) fn markdown(tree: &Tree, max: usize) -> Option<String> {
 struct Writer<'a> {
     tree: &'a Tree,
     lines: Lines,
-    /// The containers that are open, outermost first.
+    /// The open containers, outermost first.
     open: Vec<Open>,
 }
 
-/// A quote, list or list item whose children are being written.
+/// A quote, list or list item whose children are being rendered.
 struct Open {
     kind: Container,
     next: usize,
     end: usize,
-    /// The child before the one at hand.
+    /// The child before the current one.
     previous: Option<usize>,
-    /// The markers of the lists that stand right before the child at hand, and how many they are.
+    /// The markers of the lists directly before the current child, and the number of these lists.
     lists_before: (Option<[Marker; 2]>, usize),
 }
 
@@ -49,12 +49,12 @@ enum Container {
     List { tight: bool, marker: Marker, number: i64 },
 }
 
-/// The greatest number that a list begins with in Markdown, which takes nine digits, less the most
-/// items that could follow.
+/// The limit on the first number of a list: Markdown's limit of nine digits, less room for the most
+/// items that can follow.
 const NUMBER_MAX: i64 = 900_000_000;
 
-/// What stands before a list item. Lists next to one another have different ones, as they would be
-/// one list otherwise.
+/// The marker of a list item. Adjacent lists have different ones, as Markdown would otherwise merge
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Marker {
     Dash,
@@ -64,10 +64,10 @@ enum Marker {
 }
 
 impl Writer<'_> {
-    /// Writes block after block; containers are kept on a stack, as their depth is not up to us.
+    /// Renders block after block. Containers are on a stack, as the author controls their depth.
     fn document(&mut self) {
         if matches!(self.tree.nodes(), [_, Node { kind: Kind::Paragraph, .. }]) {
-            // A document of one empty paragraph is what no Markdown at all is read as.
+            // Empty Markdown is parsed as a document with one empty paragraph.
             return;
         }
         self.enter(0, Container::Document);
@@ -129,7 +129,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The marker for the items of a list: another one than that of a list right before it.
+    /// Returns the marker for the items of a list. It differs from the marker of a list directly
+    /// before it.
     fn marker(&mut self, block: usize) -> Marker {
         let usual = match self.tree.kind(block).node_type() {
             NodeType::OrderedList => Some([Marker::Dot, Marker::Parenthesis]),
@@ -210,20 +211,22 @@ impl Writer<'_> {
         self.enter(node, Container::List { tight: self.is_tight(node), marker, number });
     }
 
-    /// A task needs text behind its box, or the box isn't one.
+    /// Returns true if each item begins with text, as Markdown requires text after the box of a
+    /// task.
     fn is_plain_task_list(&self, list: usize) -> bool {
         self.tree.children(list).all(|item| self.is_plain(item + 1))
     }
 
-    /// Whether Markdown has the paragraph: it has none that are empty, and a line break at the
-    /// beginning would be taken for a block of HTML.
+    /// Returns true if Markdown can represent the paragraph. It has no empty paragraphs, and a line
+    /// break at the beginning would start a block of HTML.
     fn is_plain(&self, paragraph: usize) -> bool {
         let first = self.tree.children(paragraph).next();
         first.is_some_and(|first| matches!(self.tree.kind(first), Kind::Text { .. }))
             && space::of(self.tree, paragraph) == Space::Plain
     }
 
-    /// Whether every item is a paragraph and lists at most, so that no blank lines are needed.
+    /// Returns true if every item has at most a paragraph and a list, so that no blank lines are
+    /// needed.
     fn is_tight(&self, list: usize) -> bool {
         self.tree.children(list).all(|item| {
             let mut blocks = self.tree.children(item).enumerate();
@@ -233,7 +236,8 @@ impl Writer<'_> {
                     let empty = self.tree.end(block) == block + 1;
                     number == 0 && (self.is_plain(block) || (only && empty))
                 }
-                // Two lists need a blank line between them for their markers to be seen.
+                // Between two lists, a blank line is required for the second list's markers to be
+                // recognised.
                 NodeType::BulletList | NodeType::OrderedList | NodeType::TaskList => {
                     number == 1 && self.interrupts_paragraph(block)
                 }
@@ -242,7 +246,8 @@ impl Writer<'_> {
         })
     }
 
-    /// Whether a list may follow a paragraph without a blank line (CommonMark, section 5.2).
+    /// Returns true if a list may follow a paragraph without a blank line (CommonMark, section
+    /// 5.2).
     fn interrupts_paragraph(&self, list: usize) -> bool {
         let counts_from_one = match self.tree.kind(list) {
             Kind::OrderedList(list) => {
@@ -251,7 +256,7 @@ impl Writer<'_> {
             }
             _ => true,
         };
-        // The list, its first item, and the paragraph in that.
+        // The list, its first item, and that item's paragraph.
         counts_from_one && self.is_plain(list + 2)
     }
 
@@ -280,8 +285,8 @@ impl Writer<'_> {
         self.enter(node, Container::Item);
     }
 
-    /// Writes a block as HTML. The HTML must not have a blank line, with which it would end, unless
-    /// it is a `pre`.
+    /// Renders a block as HTML, without blank lines, which would end it in Markdown. Only a `pre`
+    /// may have them.
     fn html(&mut self, node: usize) {
         let html = html::html_of(self.tree, node);
         if matches!(self.tree.kind(node), Kind::CodeBlock(_)) {

@@ -1,5 +1,5 @@
-//! Tables, as far as GitHub's flavour has them: a row of headers, then rows of as many cells, each
-//! with one line in it.
+//! Tables of GitHub-flavoured Markdown: a header row, then rows of as many cells, each with a
+//! single line.
 
 use super::super::space::{self, Space};
 use super::inline::{self, Place};
@@ -7,7 +7,7 @@ use crate::node::{Align, CellAttrs, Kind};
 use crate::render::html;
 use crate::tree::Tree;
 
-/// Writes a table's lines, or `None` if Markdown can't say it.
+/// Renders a table's lines, or returns `None` if Markdown can't represent it.
 pub(crate) fn table(tree: &Tree, table: usize) -> Option<Vec<String>> {
     let mut rows = tree.children(table);
     let (header, aligns) = row(tree, rows.next()?, true)?;
@@ -26,7 +26,7 @@ pub(crate) fn table(tree: &Tree, table: usize) -> Option<Vec<String>> {
     let mut lines = vec![line(&header), line(&rule)];
     for body_row in rows {
         let (cells, body_aligns) = row(tree, body_row, false)?;
-        // The header says for whole columns how they are aligned.
+        // The header sets the alignment of whole columns.
         if body_aligns != aligns {
             return None;
         }
@@ -56,7 +56,7 @@ fn row(tree: &Tree, row: usize, is_header: bool) -> Option<(Vec<String>, Vec<Opt
     Some((cells, aligns))
 }
 
-/// The content of a cell, if it is one paragraph or image.
+/// Renders the content of a cell if it is one paragraph or image.
 fn content(tree: &Tree, cell: usize) -> Option<String> {
     let block = cell + 1;
     if tree.end(block) != tree.end(cell) {
