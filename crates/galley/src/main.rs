@@ -65,9 +65,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         // The server may be on this machine, and others wait for it. But whoever writes to a database keeps others
         // from it meanwhile, and is not to be slow.
         if arguments.url.is_some() {
-            galley_server::stand_back(IMPORT_NICENESS);
+            galley_server::lower_priority(IMPORT_NICENESS);
         }
-        runtime.on_thread_start(|| galley_server::stand_back(IMPORT_NICENESS));
+        runtime.on_thread_start(|| galley_server::lower_priority(IMPORT_NICENESS));
     }
     let runtime = runtime.enable_all().build()?;
     runtime.block_on(async {

@@ -25,7 +25,7 @@ pub use axum::http::HeaderValue;
 pub use environment::{Clock, DatabaseClock, Environment, SystemClock};
 pub use galley_delivery::{Resolve, Resolving, SystemResolver, signature};
 pub use galley_mail::{InvalidSetting, Mailer, NotSent, Outbox, Sender as MailSender, Smtp};
-pub use galley_storage::stand_back;
+pub use galley_runtime::lower_priority;
 pub use http::app::{App, Limits};
 pub use http::cors::parse_origin;
 pub use http::error::Error;

@@ -14,7 +14,6 @@ mod engine;
 pub mod tables;
 
 pub use backup::{FileSummary, NewStore, Snapshot, TableSummary, back_up, copy, restore, verify};
-pub use engine::admission_queue::{Limits as WaitLimits, Waiters};
 pub use engine::change_tracking::{Generation, LastChange, Moment};
 pub use engine::database::Database;
 pub use engine::error::{Error, Failure, Result};
@@ -22,7 +21,6 @@ pub use engine::options::{DatabaseUrl, Options, Role};
 pub use engine::progress::Progress;
 pub use engine::row::Row;
 pub use engine::statement_log::{ChangeStatement, StatementLog};
-pub use engine::thread_priority::stand_back;
 pub use engine::transaction::{Tx, WriteTx};
 pub use engine::unique_key::UniqueKey;
 pub use engine::value::Value;

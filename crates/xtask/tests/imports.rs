@@ -11,7 +11,7 @@ use syn::visit::{self, Visit};
 use syn::{Item, UseTree};
 
 /// The crates whose cycles are still to be broken. A crate without any is taken out of this list.
-const TIED: [&str; 0] = [];
+const TIED: [&str; 1] = ["server"];
 
 /// A module of a crate: its path from the crate's root, and its file.
 struct Module {

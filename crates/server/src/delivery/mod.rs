@@ -27,7 +27,7 @@ use crate::environment::Environment;
 use crate::http::app::App;
 use crate::operations::webhooks::secret_place;
 use exchange::Exchange;
-use galley_storage::stand_back;
+use galley_runtime::lower_priority;
 use session::Session;
 
 pub(crate) use envelope::{Envelope, test_data};
@@ -66,7 +66,7 @@ pub(crate) fn start(app: App) -> std::io::Result<oneshot::Receiver<()>> {
     let main = Handle::current();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name("deliveries".to_owned()).spawn(move || {
-        stand_back(NICENESS);
+        lower_priority(NICENESS);
         runtime.block_on(run(app, main));
         let _ = ended.send(());
     })?;

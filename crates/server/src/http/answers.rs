@@ -31,7 +31,7 @@ use crate::http::app::App;
 use crate::http::conditional;
 use crate::http::edge;
 use crate::http::rate_limit::Standing;
-use crate::http::room::Room;
+use crate::http::room::WorkspaceMemory;
 
 /// The paths whose answers depend on the store, the token and the address alone, and which
 /// [`Database::moment`] covers.
@@ -69,7 +69,7 @@ pub(crate) struct Answers {
     tokens: Cache<TokenHash, Arc<KnownToken>>,
     known: Option<Cache<Key, Arc<Answer>, Weight>>,
     /// Where they are, also those that are forgotten and still sent to somebody.
-    room: Room,
+    room: WorkspaceMemory,
     asked: Asked,
     /// By route, and then by method.
     metrics: [[OnceLock<RouteMetrics>; METHODS.len()]; REMEMBERED.len()],
@@ -263,7 +263,9 @@ impl Answers {
         Self {
             tokens: Cache::new(TOKENS_MAX),
             known: (bytes_max > 0).then(|| cache(bytes_max)),
-            room: Room::new(usize::try_from(bytes_max.saturating_mul(2)).unwrap_or(usize::MAX)),
+            room: WorkspaceMemory::new(
+                usize::try_from(bytes_max.saturating_mul(2)).unwrap_or(usize::MAX),
+            ),
             asked: Asked::default(),
             metrics: Default::default(),
         }
@@ -375,7 +377,7 @@ impl Answers {
             }
         };
         let most = usize::try_from(BODY_MAX).unwrap_or(usize::MAX);
-        let mut space = self.room.space(None);
+        let mut space = self.room.reservation(None);
         if space.resize(most).is_err() {
             return response;
         }
@@ -391,7 +393,7 @@ impl Answers {
         if space.resize(body.len()).is_err() {
             return Response::from_parts(head, Body::from(body));
         }
-        let kept = space.hold(body.to_vec());
+        let kept = space.attach(body.to_vec());
         let answer = Answer { state, headers: head.headers.clone(), body: kept.clone() };
         known.insert(key, Arc::new(answer));
         Response::from_parts(head, Body::from(kept))

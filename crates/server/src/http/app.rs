@@ -13,7 +13,8 @@ use galley_delivery::{Sender, SenderLimits};
 use galley_domain::address_policy::AddressPolicy;
 use galley_domain::{Invalid, WebhookId, WorkspaceId};
 use galley_mail::Mailer;
-use galley_storage::{Database, Error as StorageError};
+use galley_runtime::{CpuPool, Overloaded};
+use galley_storage::Database;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -22,10 +23,9 @@ use crate::http::answers::Answers;
 use crate::http::error::Error;
 use crate::http::overload::{self, Overload};
 use crate::http::problem::Problem;
-use crate::http::processors::Processors;
 use crate::http::rate_limit::RateLimit;
 use crate::http::response;
-use crate::http::room::{Bounded, Room, Space};
+use crate::http::room::{Bounded, WorkspaceMemory, WorkspaceReservation};
 use crate::http::stream_places::{StreamPlace, StreamPlaces};
 use crate::http::token_use::TokenUse;
 use crate::log_limit::LogLimit;
@@ -103,9 +103,9 @@ struct Parts {
     is_leaving: AtomicBool,
     stopping: watch::Sender<bool>,
     streams: StreamPlaces,
-    processors: Processors,
-    room: Room,
-    answer_room: Room,
+    cpu_pool: CpuPool,
+    room: WorkspaceMemory,
+    answer_room: WorkspaceMemory,
     overload: Overload,
     rejected_credentials: LogLimit<Option<IpAddr>>,
     failing_webhooks: LogLimit<WebhookId>,
@@ -144,8 +144,8 @@ impl App {
             env!("CARGO_PKG_VERSION"),
         );
         let (rate_limit, token_use) = (RateLimit::new(limits.rate_limit), TokenUse::default());
-        let room = Room::new(ROOM_MIN.max(limits.body_max.saturating_mul(BODIES_MIN)));
-        let answer_room = Room::new(limits.page_max.saturating_mul(PAGES_MIN * MADE_OF));
+        let room = WorkspaceMemory::new(ROOM_MIN.max(limits.body_max.saturating_mul(BODIES_MIN)));
+        let answer_room = WorkspaceMemory::new(limits.page_max.saturating_mul(PAGES_MIN * MADE_OF));
         Self(Arc::new(Parts {
             database,
             environment,
@@ -159,7 +159,7 @@ impl App {
             is_leaving: AtomicBool::new(false),
             stopping: watch::Sender::new(false),
             streams: StreamPlaces::default(),
-            processors: Processors::new(),
+            cpu_pool: CpuPool::default(),
             room,
             answer_room,
             overload: Overload::new(),
@@ -249,22 +249,22 @@ impl App {
     }
 
     /// Where the bodies of requests are.
-    pub(super) fn room(&self) -> &Room {
+    pub(super) fn room(&self) -> &WorkspaceMemory {
         &self.0.room
     }
 
     /// Where answers are until they are sent.
-    pub(super) fn answer_room(&self) -> &Room {
+    pub(super) fn answer_room(&self) -> &WorkspaceMemory {
         &self.0.answer_room
     }
 
-    /// Space for an answer that shows so many bytes of a workspace, if there is some.
+    /// WorkspaceReservation for an answer that shows so many bytes of a workspace, if there is some.
     pub(crate) fn space_for_answer(
         &self,
         workspace: WorkspaceId,
         bytes: usize,
-    ) -> Result<Space, StorageError> {
-        let mut space = self.0.answer_room.space(Some(workspace));
+    ) -> Result<WorkspaceReservation, Overloaded> {
+        let mut space = self.0.answer_room.reservation(Some(workspace));
         space.resize(bytes.saturating_mul(MADE_OF))?;
         Ok(space)
     }
@@ -272,13 +272,13 @@ impl App {
     /// The JSON of an answer in its space; nothing, where it has more bytes than an answer may.
     pub(crate) fn made_in(
         &self,
-        mut space: Space,
+        mut space: WorkspaceReservation,
         body: &impl Serialize,
-    ) -> Result<Option<Bytes>, StorageError> {
+    ) -> Result<Option<Bytes>, Overloaded> {
         let Some(bytes) = Bounded::json(body, self.0.limits.page_max) else { return Ok(None) };
         // What it was made of is soon gone.
         space.resize(bytes.len())?;
-        Ok(Some(space.hold(bytes)))
+        Ok(Some(space.attach(bytes)))
     }
 
     /// 200 with a resource of this version, or with a list, that may be large; refused by the parameter `field` where it has more
@@ -305,7 +305,7 @@ impl App {
         &self,
         size: usize,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, StorageError> {
+    ) -> Result<T, Overloaded> {
         if size <= INLINE_CONTENT_MAX {
             return Ok(work());
         }
@@ -316,8 +316,8 @@ impl App {
     pub(crate) async fn process_apart<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, StorageError> {
-        overload::aside(self.0.processors.run(work)).await
+    ) -> Result<T, Overloaded> {
+        overload::aside(self.0.cpu_pool.run(work)).await
     }
 
     /// The JSON text of the tree that `html` says, and with `reports` what of it the tree lacks. To be

@@ -6,7 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
-use galley_storage::Error as StorageError;
+use galley_runtime::Overloaded;
 use http_body_util::BodyExt;
 use percent_encoding::percent_decode;
 use serde_json::Value;
@@ -151,7 +151,7 @@ async fn receive(
     mut body: Body,
     max: usize,
     kind: Kind,
-    widen: impl Fn(usize) -> Result<(), StorageError>,
+    widen: impl Fn(usize) -> Result<(), Overloaded>,
 ) -> Result<Bytes, Error> {
     let mut refused = check_media_type(headers, kind).err();
     if announced_size(headers).is_some_and(|size| size > max as u64) {

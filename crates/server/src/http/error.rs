@@ -4,6 +4,7 @@
 use axum::http::HeaderValue;
 use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
+use galley_runtime::Overloaded;
 use galley_storage as storage;
 
 use crate::housekeeping;
@@ -70,6 +71,12 @@ impl From<Problem> for Error {
 impl From<storage::Error> for Error {
     fn from(error: storage::Error) -> Self {
         Self(Kind::Storage(error))
+    }
+}
+
+impl From<Overloaded> for Error {
+    fn from(overloaded: Overloaded) -> Self {
+        storage::Error::from(overloaded).into()
     }
 }
 

@@ -21,7 +21,6 @@ pub(crate) mod overload;
 pub(crate) mod page;
 pub(crate) mod prefer;
 pub(crate) mod problem;
-pub(crate) mod processors;
 pub(crate) mod query;
 pub(crate) mod rate_limit;
 pub(crate) mod response;

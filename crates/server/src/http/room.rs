@@ -1,131 +1,22 @@
-//! Room for the bodies of requests, while they come in and are worked on, and for those of answers, until they are sent: all
-//! of them together have a bound, and those of one workspace a lower one.
+//! The memory of requests and responses, and the response to a full budget.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use axum::body::{Body, Bytes, HttpBody, to_bytes};
+use axum::body::{Body, HttpBody, to_bytes};
 use axum::http::Method;
 use axum::response::Response;
 use galley_domain::WorkspaceId;
-use galley_storage::Error as StorageError;
+use galley_runtime::{MemoryBudget, Overloaded, Reservation, UNCOUNTED};
 use serde::Serialize;
 
 use crate::http::overload::UnderWay;
 use crate::http::response;
 
-/// What a body may have without being counted, as most do.
-const UNCOUNTED: usize = 16 * 1024;
+/// A budget of memory that is shared by workspaces.
+pub(crate) type WorkspaceMemory = MemoryBudget<WorkspaceId>;
 
-/// The room that there is. Clones are the same one.
-#[derive(Debug, Clone)]
-pub(crate) struct Room(Arc<Bounds>);
-
-#[derive(Debug)]
-struct Bounds {
-    all_max: usize,
-    each_max: usize,
-    taken: Mutex<Taken>,
-}
-
-/// How many bytes are taken.
-#[derive(Debug, Default)]
-struct Taken {
-    all: usize,
-    by: HashMap<WorkspaceId, usize>,
-}
-
-impl Room {
-    /// For so many bytes, of which no workspace has more than half.
-    pub(super) fn new(bytes: usize) -> Self {
-        let (all_max, each_max) = (bytes, bytes.div_ceil(2));
-        Self(Arc::new(Bounds { all_max, each_max, taken: Mutex::default() }))
-    }
-
-    /// Space for nothing yet, which is a workspace's if it is known whose.
-    pub(super) fn space(&self, workspace: Option<WorkspaceId>) -> Space {
-        Space { room: self.clone(), workspace, counted: 0 }
-    }
-
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.0.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Some of the room, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Space {
-    room: Room,
-    workspace: Option<WorkspaceId>,
-    counted: usize,
-}
-
-impl Space {
-    /// Has it be for so many bytes, or says that there is no room for them.
-    pub(super) fn resize(&mut self, bytes: usize) -> Result<(), StorageError> {
-        self.set(bytes, |all, own, bounds| all <= bounds.all_max && own <= bounds.each_max)
-    }
-
-    /// The same for what has to be answered, whether there is room or not.
-    fn insist(&mut self, bytes: usize) {
-        self.set(bytes, |_, _, _| true).expect("it fits");
-    }
-
-    /// Takes more, if that `fits` with what all have then, and the workspace, or gives some back.
-    fn set(
-        &mut self,
-        bytes: usize,
-        fits: impl FnOnce(usize, usize, &Bounds) -> bool,
-    ) -> Result<(), StorageError> {
-        let counted = bytes.saturating_sub(UNCOUNTED);
-        let change = |taken: usize| taken.saturating_add(counted).saturating_sub(self.counted);
-        let mut taken = self.room.taken();
-        let all = change(taken.all);
-        let own = self
-            .workspace
-            .map_or(0, |workspace| change(taken.by.get(&workspace).copied().unwrap_or_default()));
-        if counted > self.counted && !fits(all, own, &self.room.0) {
-            return Err(StorageError::Overloaded);
-        }
-        taken.all = all;
-        match self.workspace {
-            Some(workspace) if own > 0 => drop(taken.by.insert(workspace, own)),
-            Some(workspace) => drop(taken.by.remove(&workspace)),
-            None => {}
-        }
-        drop(taken);
-        self.counted = counted;
-        Ok(())
-    }
-
-    /// The bytes, which have the space until nobody needs them any more.
-    pub(super) fn hold(self, bytes: impl AsRef<[u8]> + Into<Bytes> + Send + 'static) -> Bytes {
-        if self.counted == 0 {
-            return bytes.into();
-        }
-        Bytes::from_owner(Spaced { bytes, _space: self })
-    }
-}
-
-impl Drop for Space {
-    fn drop(&mut self) {
-        if self.counted > 0 {
-            self.insist(0);
-        }
-    }
-}
-
-/// Bytes in their space.
-struct Spaced<B> {
-    bytes: B,
-    _space: Space,
-}
-
-impl<B: AsRef<[u8]>> AsRef<[u8]> for Spaced<B> {
-    fn as_ref(&self) -> &[u8] {
-        self.bytes.as_ref()
-    }
-}
+/// A part of that budget.
+pub(crate) type WorkspaceReservation = Reservation<WorkspaceId>;
 
 /// Bytes that are written, up to a number of them.
 pub(super) struct Bounded {
@@ -168,7 +59,7 @@ pub(super) struct Place(Arc<PlaceParts>);
 #[derive(Debug)]
 struct PlaceParts {
     /// Of the body, once some of it has come.
-    body: Mutex<Option<Space>>,
+    body: Mutex<Option<WorkspaceReservation>>,
     under_way: UnderWay,
     workspace: OnceLock<WorkspaceId>,
 }
@@ -195,9 +86,9 @@ impl Place {
     }
 
     /// Has it be for so many bytes of a body, or says that there is no room for them.
-    pub(super) fn widen(&self, room: &Room, bytes: usize) -> Result<(), StorageError> {
+    pub(super) fn widen(&self, budget: &WorkspaceMemory, bytes: usize) -> Result<(), Overloaded> {
         let mut body = self.0.body.lock().unwrap_or_else(PoisonError::into_inner);
-        body.get_or_insert_with(|| room.space(self.workspace())).resize(bytes)
+        body.get_or_insert_with(|| budget.reservation(self.workspace())).resize(bytes)
     }
 }
 
@@ -208,25 +99,25 @@ pub(crate) struct HasSpace;
 /// Gives an answer the space that it takes until it is sent, or says that there is none. What was done is answered in any
 /// case: without the representation, where there is no room for it.
 pub(super) async fn give_space(
-    room: &Room,
+    budget: &WorkspaceMemory,
     method: &Method,
     place: &Place,
     response: &mut Response,
-) -> Result<(), StorageError> {
+) -> Result<(), Overloaded> {
     let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok());
     let is_counted = response.extensions_mut().remove::<HasSpace>().is_some();
     let Some(size) = size.filter(|&size| size > UNCOUNTED && !is_counted) else { return Ok(()) };
-    let mut space = room.space(place.workspace());
-    let given = space.resize(size);
+    let mut reservation = budget.reservation(place.workspace());
+    let given = reservation.resize(size);
     let has_changed = !method.is_safe() && response.status().is_success();
     if !has_changed {
         given?;
     } else if given.is_err() && !response::leave_out_representation(response).await {
-        space.insist(size);
+        reservation.force_resize(size);
     }
     let body = std::mem::take(response.body_mut());
     let bytes = to_bytes(body, size).await.expect("its bytes are there already");
-    *response.body_mut() = Body::from(space.hold(bytes));
+    *response.body_mut() = Body::from(reservation.attach(bytes));
     Ok(())
 }
 
@@ -247,7 +138,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_answered_takes_room_until_it_is_sent() {
-        let (room, overload) = (Room::new(ROOM), Overload::new());
+        let (room, overload) = (WorkspaceMemory::new(ROOM), Overload::new());
         let of = |workspace| {
             let place = Place::new(overload.count());
             place.belongs_to(WorkspaceId::new(workspace));
@@ -255,13 +146,13 @@ mod tests {
         };
         let give = async |method: Method, place: &Place, mut answer: Response| {
             give_space(&room, &method, place, &mut answer).await?;
-            Ok::<_, StorageError>(to_bytes(answer.into_body(), usize::MAX).await.unwrap())
+            Ok::<_, Overloaded>(to_bytes(answer.into_body(), usize::MAX).await.unwrap())
         };
         let first = give(Method::GET, &of(1), answer(ANSWER)).await.unwrap();
         assert_eq!(first, vec![b'x'; ANSWER]);
         // No workspace has more than half.
         let refused = give(Method::GET, &of(1), answer(ANSWER)).await;
-        assert!(matches!(refused, Err(StorageError::Overloaded)));
+        assert!(matches!(refused, Err(Overloaded)));
         give(Method::GET, &of(1), answer(UNCOUNTED)).await.unwrap();
         let second = give(Method::HEAD, &of(2), answer(ANSWER)).await.unwrap();
         // What was done is answered in any case.
@@ -285,20 +176,6 @@ mod tests {
         give(Method::GET, &of(4), answer(ANSWER)).await.unwrap();
         drop((first, second));
         give(Method::GET, &of(1), answer(ANSWER)).await.unwrap();
-        let taken = room.taken();
-        assert_eq!((taken.all, taken.by.len()), (0, 0));
-    }
-
-    #[test]
-    fn space_grows_and_shrinks() {
-        let room = Room::new(ROOM);
-        let mut space = room.space(None);
-        space.resize(ROOM + UNCOUNTED).unwrap();
-        assert!(space.resize(ROOM + UNCOUNTED + 1).is_err());
-        assert_eq!(room.taken().all, ROOM);
-        space.resize(UNCOUNTED + 1).unwrap();
-        assert_eq!(room.taken().all, 1);
-        drop(space);
-        assert_eq!(room.taken().all, 0);
+        assert_eq!(room.used(), (0, 0));
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use galley_domain::{OrderKey, WorkspaceId};
+use galley_runtime::Overloaded;
 
 use crate::engine::unique_key::UniqueKey;
 
@@ -61,6 +62,12 @@ pub enum Error {
     /// Anything else that the engine reports.
     #[error("the database reported an error: {0}")]
     Engine(Cause),
+}
+
+impl From<Overloaded> for Error {
+    fn from(_: Overloaded) -> Self {
+        Self::Overloaded
+    }
 }
 
 /// A shared cause, because one failed commit fails a whole group of writes.

@@ -1,6 +1,5 @@
 //! Transactions over SQLite and PostgreSQL.
 
-pub(crate) mod admission_queue;
 pub(crate) mod change_tracking;
 pub(crate) mod commit_signal;
 pub(crate) mod database;
@@ -14,7 +13,6 @@ pub(crate) mod row;
 pub(crate) mod sql_list;
 pub(crate) mod sqlite;
 pub(crate) mod statement_log;
-pub(crate) mod thread_priority;
 pub(crate) mod transaction;
 pub(crate) mod unique_key;
 pub(crate) mod value;

@@ -10,7 +10,7 @@ use crate::http::app::App;
 use crate::http::error::Error;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::room::Space;
+use crate::http::room::WorkspaceReservation;
 use crate::representation::content_piece::{ContentPieceBody, Referenced};
 
 /// What a client asks for.
@@ -80,9 +80,9 @@ impl Format {
         self,
         app: &App,
         pieces: Vec<(ContentPiece, Option<String>)>,
-        space: Space,
+        space: WorkspaceReservation,
         field: &'static str,
-    ) -> Result<(Vec<ShownPiece>, Space), Error> {
+    ) -> Result<(Vec<ShownPiece>, WorkspaceReservation), Error> {
         let size = pieces.iter().map(|(piece, tree)| self.work(piece, tree.as_deref())).sum();
         let most = app.limits().page_max;
         let show = move || {

@@ -20,13 +20,13 @@ use deadpool_postgres::{ClientWrapper, Object, Pool};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::engine::admission_queue::{Limits, Waiters};
 use crate::engine::error::{Error, Failure, Result};
 use crate::engine::heartbeat::Heartbeat;
 use crate::engine::migrate;
 use crate::engine::options::Options;
 use crate::engine::statement_log::StatementLog;
 use crate::engine::transaction::Tx;
+use galley_runtime::{AdmissionLimits, AdmissionQueue};
 use heartbeat::HeartbeatConnection;
 use replica::Replica;
 pub(crate) use session::Held;
@@ -37,7 +37,8 @@ use shared_connection::Shared;
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// How many writes wait for one.
-const WRITERS_WAIT: Limits = Limits { time: CONNECTION_TIME_MAX, crowd: 4_096, standing: 128 };
+const WRITERS_WAIT: AdmissionLimits =
+    AdmissionLimits { timeout: CONNECTION_TIME_MAX, burst: 4_096, sustained: 128 };
 
 /// A pool of connections to one PostgreSQL database.
 #[derive(Debug)]
@@ -52,7 +53,7 @@ pub(crate) struct Postgres {
     write_wait_max: Duration,
     /// Some connections are left to those who read, whatever those who write wait for.
     writers: Arc<Semaphore>,
-    waiters: Waiters,
+    admission: AdmissionQueue,
 }
 
 impl Postgres {
@@ -77,7 +78,7 @@ impl Postgres {
             times_waited: AtomicU64::new(0),
             write_wait_max: options.write_wait_max,
             writers: Arc::new(Semaphore::new(writers)),
-            waiters: Waiters::new(WRITERS_WAIT),
+            admission: AdmissionQueue::new(WRITERS_WAIT),
         })
     }
 
@@ -148,7 +149,7 @@ impl Postgres {
         let turn = if is_patient {
             timeout(CONNECTION_TIME_MAX, turn).await.ok()
         } else {
-            self.waiters.wait(turn).await
+            self.admission.wait(turn).await
         };
         let turn = turn.and_then(std::result::Result::ok);
         let turn = turn.ok_or(Error::Overloaded)?;

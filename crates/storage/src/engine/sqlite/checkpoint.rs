@@ -18,7 +18,7 @@ use super::files::{FileWatch, LOG, rescued_path, with_end};
 use super::limits::{LOG_LIMIT, NICENESS};
 use super::{connection, file};
 use crate::engine::error::{Cause, Error, Result};
-use crate::engine::thread_priority::stand_back;
+use galley_runtime::lower_priority;
 
 /// How often it looks how much there is to do while writes come in.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -132,7 +132,7 @@ impl Checkpointer {
             .name("checkpoint".to_owned())
             .spawn(move || {
                 // As the writer, which waits for it now and then.
-                stand_back(NICENESS);
+                lower_priority(NICENESS);
                 let log = with_end(&database, LOG);
                 let rescue = Rescue { database, clock, state: RescueState::Due };
                 let folder = Folder {

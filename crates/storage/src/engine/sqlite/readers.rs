@@ -10,10 +10,10 @@ use tokio::sync::Semaphore;
 
 use super::files::FileWatch;
 use super::{connection, poll_once};
-use crate::engine::admission_queue::{Limits, Waiters};
 use crate::engine::error::{Error, Failure, Result};
 use crate::engine::statement_log::StatementLog;
 use crate::engine::transaction::Tx;
+use galley_runtime::{AdmissionLimits, AdmissionQueue};
 
 /// How long a read may keep the thread that serves requests.
 pub(super) const INLINE_TIME_MAX: Duration = Duration::from_millis(20);
@@ -22,7 +22,8 @@ pub(super) const INLINE_TIME_MAX: Duration = Duration::from_millis(20);
 const THREAD_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// How many reads wait for a thread.
-const WAIT: Limits = Limits { time: THREAD_TIME_MAX, crowd: 4_096, standing: 128 };
+const WAIT: AdmissionLimits =
+    AdmissionLimits { timeout: THREAD_TIME_MAX, burst: 4_096, sustained: 128 };
 
 /// How many steps of SQLite's machine pass between two looks at the clock.
 const STEPS_BETWEEN_LOOKS: i32 = 1_000;
@@ -34,7 +35,7 @@ pub(super) struct Readers {
     watch: Arc<FileWatch>,
     idle: Mutex<Vec<Reader>>,
     threads: Arc<Semaphore>,
-    waiters: Waiters,
+    admission: AdmissionQueue,
     log: Option<Arc<StatementLog>>,
 }
 
@@ -53,8 +54,8 @@ impl Readers {
         log: Option<Arc<StatementLog>>,
     ) -> Self {
         let threads = Arc::new(Semaphore::new(threads.max(1)));
-        let waiters = Waiters::new(WAIT);
-        Self { path: path.to_owned(), watch, idle: Mutex::default(), threads, waiters, log }
+        let admission = AdmissionQueue::new(WAIT);
+        Self { path: path.to_owned(), watch, idle: Mutex::default(), threads, admission, log }
     }
 
     /// Runs `operation` in one snapshot on this thread; past `time_max` it is [`Error::TimedOut`].
@@ -111,7 +112,7 @@ impl Readers {
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + 'static,
     {
-        let turn = readers.waiters.wait(Arc::clone(&readers.threads).acquire_owned()).await;
+        let turn = readers.admission.wait(Arc::clone(&readers.threads).acquire_owned()).await;
         let permit = turn.and_then(std::result::Result::ok).ok_or(Error::Overloaded)?;
         let readers = Arc::clone(readers);
         let cancellation = Arc::new(Cancellation::default());

@@ -18,23 +18,22 @@ use super::commit_counter::Commits;
 use super::files::FileWatch;
 use super::limits::NICENESS;
 use super::{connection, poll_once};
-use crate::engine::admission_queue::{Limits, Waiters};
 use crate::engine::change_tracking::{Moment, Reach};
 use crate::engine::commit_signal::CommitSignal;
 use crate::engine::error::{Error, Failure, Result};
 use crate::engine::options::Options;
 use crate::engine::statement_log::StatementLog;
-use crate::engine::thread_priority::stand_back;
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::write_pressure::{Pressure, Slice};
+use galley_runtime::{AdmissionLimits, AdmissionQueue, lower_priority};
 
 /// How many writes may wait.
 const QUEUE_MAX: usize = 1_024;
 
 /// How many wait in all: of a crowd as many as come, but where the queue never empties few more than are committed together
 /// once.
-const CROWD_MAX: usize = usize::MAX;
-const STANDING_MAX: usize = 192;
+const BURST_LIMIT: usize = usize::MAX;
+const SUSTAINED_LIMIT: usize = 192;
 
 /// How many writes are committed together at the most.
 const GROUP_MAX: usize = 128;
@@ -46,7 +45,7 @@ const GROUP_TIME_MAX: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(super) struct Writer {
     queue: Mutex<Option<mpsc::Sender<Waiting>>>,
-    waiters: Arc<Waiters>,
+    admission: Arc<AdmissionQueue>,
     thread: Mutex<Option<JoinHandle<()>>>,
     wait_max: Duration,
 }
@@ -100,9 +99,10 @@ impl Writer {
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
         let wait_max = options.write_wait_max;
-        let limits = Limits { time: wait_max, crowd: CROWD_MAX, standing: STANDING_MAX };
-        let waiters = Arc::new(Waiters::new(limits));
-        let of_thread = Arc::clone(&waiters);
+        let limits =
+            AdmissionLimits { timeout: wait_max, burst: BURST_LIMIT, sustained: SUSTAINED_LIMIT };
+        let admission = Arc::new(AdmissionQueue::new(limits));
+        let of_thread = Arc::clone(&admission);
         // One of a single thread may be left alone while somebody waits elsewhere.
         let has_threads =
             |runtime: &Handle| runtime.runtime_flavor() != RuntimeFlavor::CurrentThread;
@@ -110,8 +110,8 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("writer".to_owned())
             .spawn(move || {
-                stand_back(NICENESS);
-                let waiters = of_thread;
+                lower_priority(NICENESS);
+                let admission = of_thread;
                 Loop {
                     connection,
                     commits,
@@ -120,13 +120,18 @@ impl Writer {
                     checkpoint,
                     commit_signal,
                     waiting,
-                    waiters,
+                    admission,
                     runtime,
                 }
                 .run();
             })
             .expect("the system starts a thread at the program's start");
-        Self { queue: Mutex::new(Some(queue)), waiters, thread: Mutex::new(Some(thread)), wait_max }
+        Self {
+            queue: Mutex::new(Some(queue)),
+            admission,
+            thread: Mutex::new(Some(thread)),
+            wait_max,
+        }
     }
 
     /// Queues the write and waits for its group's commit.
@@ -150,7 +155,7 @@ impl Writer {
         let queue = queue.ok_or(Error::Overloaded)?;
         // What nobody waits for can wait.
         let is_patient = waiting.pressure.is_some();
-        if !is_patient && !self.waiters.has_room(queue.max_capacity() - queue.capacity()) {
+        if !is_patient && !self.admission.admits(queue.max_capacity() - queue.capacity()) {
             return Err(Error::Overloaded.into());
         }
         let sent = tokio::time::timeout(self.wait_max, queue.send(waiting)).await;
@@ -260,7 +265,7 @@ struct Loop {
     checkpoint: CheckpointSignal,
     commit_signal: CommitSignal,
     waiting: mpsc::Receiver<Waiting>,
-    waiters: Arc<Waiters>,
+    admission: Arc<AdmissionQueue>,
     /// Where those who wait are: the runtime that the database was opened in.
     runtime: Option<Handle>,
 }
@@ -270,7 +275,7 @@ impl Loop {
         loop {
             let first = self.waiting.try_recv().ok().or_else(|| {
                 let first = self.waiting.blocking_recv();
-                self.waiters.is_empty();
+                self.admission.note_drained();
                 first
             });
             let Some(first) = first else { return };
