@@ -19,7 +19,7 @@ pub(super) struct Report {
     unchanged: usize,
     conflicts: Vec<String>,
     problems: Vec<String>,
-    /// The kinds of findings, in the order in which they first came.
+    /// The kinds of findings, in the order of their first occurrence.
     kinds: Vec<Kind>,
     by_name: HashMap<(Group, String), usize>,
 }
