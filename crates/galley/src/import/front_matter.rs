@@ -1,7 +1,7 @@
 //! Splits a file into its front matter and its text.
 //!
-//! TOML is delimited by lines of `+++` (Zola, Hugo), YAML by lines of `---` (Jekyll and most
-//! others), and JSON is an object at the beginning (Hugo). All become the same JSON object.
+//! Lines of `+++` delimit TOML (Zola, Hugo), and lines of `---` delimit YAML (Jekyll and most
+//! others). JSON is an object at the beginning (Hugo). All become the same JSON object.
 
 use serde_json::{Map, Value};
 
