@@ -69,7 +69,7 @@ pub(crate) enum Command {
     Listen(ListenArguments),
     /// Print the effective settings and their sources
     Config,
-    /// Check the settings, data directory, database, key, mail and webhooks for problems
+    /// Check the settings, data directory, database, key, mail, webhooks and address for problems
     Check,
     /// Print the OpenAPI document (OpenAPI 3.1)
     Openapi,
@@ -141,7 +141,8 @@ pub(crate) struct ListenArguments {
     /// Verify signatures with this webhook secret
     #[arg(long, env = "GALLEY_LISTEN_SECRET", value_name = "SECRET", hide_env_values = true)]
     pub(crate) secret: Option<String>,
-    /// Respond with this status (the sender retries a delivery unless the status is 2xx)
+    /// Respond with this status: the sender retries unless it is 2xx, or 410, which disables the
+    /// webhook
     #[arg(long, value_name = "STATUS", default_value_t = 204)]
     #[arg(value_parser = clap::value_parser!(u16).range(200..=599))]
     pub(crate) status: u16,
