@@ -1,11 +1,12 @@
-//! How fast `galley import` is, through a running server and beside it, and what those notice who read meanwhile.
+//! Measures `galley import`, through a running server and directly, and its effect on concurrent
+//! readers.
 //!
 //! ```sh
 //! cargo bench -p galley --bench import [POSTS]
 //! ```
 //!
-//! Its yardstick, in the same run and with the same readers beside it, is a plain loop of POSTs of the same posts
-//! by 8 clients.
+//! The yardstick is a plain loop of POSTs of the same posts by 8 clients, in the same run and with
+//! the same readers.
 
 #![allow(
     clippy::unwrap_used,
@@ -31,10 +32,10 @@ use tokio::task::JoinSet;
 
 use program::{Program, free_port, galley, init_token, stdout, write};
 
-/// How long reads are measured while there is nothing else.
+/// The duration of reads without any import.
 const IDLE: Duration = Duration::from_secs(8);
 
-/// How many pieces the readers read.
+/// The number of pieces that the readers read.
 const READ: usize = 200;
 
 fn main() {
@@ -87,7 +88,7 @@ async fn measure(store: &TestStore, posts: usize) {
     }
 }
 
-/// The way that an import takes.
+/// The path of an import: through the server, or directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     ByUrl,
@@ -145,7 +146,7 @@ async fn plain_loop(program: &Program, posts: usize) -> f64 {
     per_second(posts, started.elapsed())
 }
 
-/// The rate, and the most memory that the import had.
+/// Runs an import. Returns its rate and its peak memory.
 async fn import(
     store: &TestStore,
     program: &Program,

@@ -12,7 +12,7 @@ use crate::out::say;
 use crate::settings::Settings;
 use crate::{key, store};
 
-/// What was found: fine, or what is wrong and what to do about it.
+/// The result of one check: a description, or a problem with its remedy.
 pub(crate) type Finding = Result<String, String>;
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -39,7 +39,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Whether the directory is there, and its owner's alone.
+/// Checks that the data directory, if it exists, is a directory that only its owner can access.
 pub(crate) fn data_dir(path: &Path) -> Finding {
     let shown = path.display();
     match std::fs::metadata(path) {
@@ -53,7 +53,7 @@ pub(crate) fn data_dir(path: &Path) -> Finding {
     }
 }
 
-/// Whether the settings that are read in the end are right.
+/// Validates the settings that are parsed only when they are used.
 fn read(settings: &Settings) -> Finding {
     let told = |error: anyhow::Error| format!("{error:#}");
     settings.cors_origins().map_err(told)?;
@@ -61,7 +61,7 @@ fn read(settings: &Settings) -> Finding {
     Ok("read".to_owned())
 }
 
-/// What was found of the database, the key that its secrets are encrypted with, and webhooks.
+/// The findings about the database, the key of its secrets, and the webhooks.
 struct Found {
     database: Finding,
     key: Finding,
@@ -106,7 +106,7 @@ async fn database(settings: &Settings) -> Found {
     Found { database: found, key, webhooks }
 }
 
-/// Whether the mail server lets us in.
+/// Checks that mails can be written to the outbox, or that the mail server accepts the login.
 async fn mail(settings: &Settings) -> Finding {
     let told = |error: anyhow::Error| format!("{error:#}");
     match settings.mailer().map_err(told)? {
@@ -131,10 +131,10 @@ async fn mail(settings: &Settings) -> Finding {
     }
 }
 
-/// How many webhooks to name that are in trouble.
+/// The maximum number of failing webhooks to name.
 const TROUBLES_MAX: i64 = 10;
 
-/// Whether there are webhooks that fail, or that failed until they were disabled.
+/// Checks for webhooks that fail, or that were disabled because of failures.
 async fn webhooks(database: &Database) -> Finding {
     let read = async |tx: &Tx<'_>| webhooks::list_troubled(tx, TROUBLES_MAX).await;
     let troubled = database.read::<_, StorageError, _>("webhooks.list_troubled", read).await;

@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line: commands, arguments, and their help texts.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,13 @@ use galley_domain::{Permission, PermissionSet};
 
 use crate::settings::{self, Given};
 
-/// The content group of imports and exports that name none: the first one of a new workspace.
+/// The default content group of imports and exports: the first group of a new workspace.
 pub(crate) const GROUP: &str = "Posts";
 
 /// A self-hosted service for content-management and publishing workspaces.
 ///
-/// Without a command it serves. Settings come from galley.toml, GALLEY_* variables and flags, each
-/// over the one before; `galley config` prints what is in force.
+/// Without a command, it serves the API. Settings come from galley.toml, GALLEY_* variables and
+/// flags; each overrides the previous ones. `galley config` prints the effective settings.
 #[derive(Parser)]
 #[command(name = "galley", version, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -23,7 +23,8 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 }
 
-/// The command line. The short help of each command leaves the settings out, which they have in common.
+/// Builds the command line. The short help of each command omits the settings, as all commands
+/// share them.
 pub(crate) fn command() -> clap::Command {
     let command = Cli::command()
         .after_help("Settings such as --data-dir and --listen: see --help")
@@ -36,14 +37,14 @@ pub(crate) fn command() -> clap::Command {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the API (on an empty database, make a first workspace and token before)
+    /// Serve the API (on an empty database, create a first workspace and token)
     Serve,
-    /// Make the first workspace and its token, without serving
+    /// Create the first workspace and its token, without serving
     Init(InitArguments),
-    /// Make, list and revoke access tokens
+    /// Create, list and revoke access tokens
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Make, list and describe workspaces
+    /// Create, list and update workspaces
     #[command(subcommand)]
     Workspace(WorkspaceCommand),
     /// Add and list members
@@ -58,95 +59,96 @@ pub(crate) enum Command {
     Export(ExportArguments),
     /// Copy a whole store between SQLite and PostgreSQL, and compare it row by row
     Copy(CopyArguments),
-    /// Make a backup of the store as one file, also while it is serving
+    /// Create a backup of the store as one file, even while it is being served
     Backup(FileArguments),
-    /// Fill an empty store from a backup
+    /// Restore a backup into an empty store
     Restore(FileArguments),
-    /// Look whether a backup is whole, and say what is in it
+    /// Check a backup's integrity and list its contents
     Verify(FileArguments),
-    /// Receive webhooks' callbacks on this machine, show them and verify their signatures
+    /// Receive webhook callbacks on this machine, print them and verify their signatures
     Listen(ListenArguments),
-    /// Print the settings in force and where each comes from
+    /// Print the effective settings and their sources
     Config,
-    /// Look for trouble: settings, data directory, database
+    /// Check the settings, data directory, database, key, mail, webhooks and address for problems
     Check,
-    /// Print the description of the API (OpenAPI 3.1)
+    /// Print the OpenAPI document (OpenAPI 3.1)
     Openapi,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArguments {
-    /// The workspace's name
+    /// Use this name for the workspace
     #[arg(long, value_name = "NAME", default_value = "My workspace")]
     pub(crate) workspace: String,
-    /// The owner's e-mail address
+    /// Use this e-mail address for the owner
     #[arg(long, value_name = "EMAIL", default_value = "owner@localhost")]
     pub(crate) email: String,
-    /// Print the ids and the token as one JSON object, and nothing else
+    /// Print only one JSON object with the ids and the token
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
-    /// The folder for the files: a new one, or that of an earlier export
+    /// Write the files to this folder: a new one, or that of an earlier export
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
-    /// What to write: Markdown files of a content group, or a bundle of JSON files with all of the workspace
+    /// Write Markdown files of a content group, or a bundle of JSON files with the whole workspace
     #[arg(long, value_name = "FORMAT", default_value = "markdown")]
     pub(crate) format: ExportFormat,
-    /// The id or path of the content group, which is exported with those below it [default: Posts]
+    /// Export the content group with this id or path, and the groups below it [default: Posts]
     #[arg(long, value_name = "ID|PATH")]
     pub(crate) group: Option<String>,
-    /// The workspace's id (needed where there are several)
+    /// Use the workspace with this id (required if there are several)
     #[arg(long, value_name = "ID")]
     pub(crate) workspace: Option<String>,
 }
 
-/// What an export is.
+/// The format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// A group's pieces, for people
+    /// Markdown files with the pieces of a group, for reading
     Markdown,
-    /// All of a workspace, to be restored
+    /// A bundle with the whole workspace, for restoring
     Json,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CopyArguments {
-    /// The store to copy: postgres://… or sqlite:PATH (a file, or a data directory)
+    /// Copy this store: postgres://… or sqlite:PATH (a file, or a data directory)
     #[arg(long, value_name = "URL")]
     pub(crate) from: String,
-    /// The store to fill, which must be empty
+    /// Copy into this store, which must be empty
     #[arg(long, value_name = "URL")]
     pub(crate) to: String,
-    /// Copy a store that is being served, as it is at this moment
+    /// Copy a store that is being served, in its current state
     #[arg(long)]
     pub(crate) live: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct FileArguments {
-    /// The backup
+    /// Use this backup file
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 }
 
 #[derive(Args)]
 pub(crate) struct ListenArguments {
-    /// The port on 127.0.0.1
+    /// Listen on this port of 127.0.0.1
     #[arg(long, value_name = "PORT", default_value_t = 9090)]
     pub(crate) port: u16,
-    /// The webhook's secret, by which signatures are verified
+    /// Verify signatures with this webhook secret
     #[arg(long, env = "GALLEY_LISTEN_SECRET", value_name = "SECRET", hide_env_values = true)]
     pub(crate) secret: Option<String>,
-    /// What to answer: another status has the delivery tried again
+    /// Respond with this status: the sender retries unless it is 2xx, or 410, which disables the
+    /// webhook
     #[arg(long, value_name = "STATUS", default_value_t = 204)]
     #[arg(value_parser = clap::value_parser!(u16).range(200..=599))]
     pub(crate) status: u16,
 }
 
-/// Without the secret.
+/// Omits the secret.
 impl std::fmt::Debug for ListenArguments {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("ListenArguments").field("port", &self.port).finish_non_exhaustive()
@@ -155,38 +157,40 @@ impl std::fmt::Debug for ListenArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a token for a member, and print it once
+    /// Create a token for a member, and print it once
     Create {
-        /// The member's e-mail address (default: the workspace's first Admin)
+        /// Create the token for the member with this e-mail address (default: the workspace's first
+        /// Admin)
         #[arg(long, value_name = "EMAIL")]
         email: Option<String>,
-        /// What people call it
+        /// Use this name for the token
         #[arg(long, default_value = "command line")]
         name: String,
-        /// What it allows, such as contentPieces:read (repeatable; default: everything)
+        /// Grant this permission, such as contentPieces:read (repeatable; default: all)
         #[arg(long = "permission", value_name = "PERMISSION", value_parser = parse_permission)]
         permissions: Vec<Permission>,
-        /// The id or path of a content group to which its view is limited (repeatable; default: none)
+        /// Limit the token's scope to the content group with this id or path (repeatable; default:
+        /// none)
         #[arg(long = "group", value_name = "ID|PATH")]
         groups: Vec<String>,
-        /// After how many days it ends (default: never)
+        /// Let the token expire after this many days (default: never)
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
         expires_in_days: Option<u32>,
-        /// The workspace's id (needed where there are several)
+        /// Use the workspace with this id (required if there are several)
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,
     },
     /// List the workspace's tokens
     List {
-        /// The workspace's id (needed where there are several)
+        /// Use the workspace with this id (required if there are several)
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,
     },
-    /// Revoke a token: it stops working at once
+    /// Revoke a token with immediate effect
     Revoke {
-        /// The token's id, as `galley token list` shows it
+        /// Revoke the token with this id, as printed by `galley token list`
         id: String,
-        /// The workspace's id (needed where there are several)
+        /// Use the workspace with this id (required if there are several)
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,
     },
@@ -194,26 +198,26 @@ pub(crate) enum TokenCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkspaceCommand {
-    /// Make another workspace with its owner, a content group and a token
+    /// Create another workspace with its owner, a content group and a token
     Create {
-        /// The workspace's name
+        /// Use this name for the workspace
         #[arg(long, value_name = "NAME")]
         name: String,
-        /// The owner's e-mail address: a user who is there, or a new one
+        /// Make the user with this e-mail address the owner; create the user if necessary
         #[arg(long, value_name = "EMAIL")]
         email: String,
-        /// Print the ids and the token as one JSON object, and nothing else
+        /// Print only one JSON object with the ids and the token
         #[arg(long)]
         json: bool,
     },
     /// List the workspaces
     List,
-    /// Rename a workspace, or say how its billing stands; an empty value takes one away
+    /// Rename a workspace, or update its billing data (an empty value clears a field)
     Set {
-        /// The workspace's id (needed where there are several)
+        /// Use the workspace with this id (required if there are several)
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,
-        /// What people call it
+        /// Set the workspace's name
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
         #[command(flatten)]
@@ -223,43 +227,43 @@ pub(crate) enum WorkspaceCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct BillingArguments {
-    /// The payment provider's identifier of the customer
+    /// Set the payment provider's identifier of the customer
     #[arg(long, value_name = "ID")]
     pub(crate) customer_id: Option<String>,
-    /// The subscription's status
+    /// Set the subscription's status
     #[arg(long, value_name = "STATUS")]
     pub(crate) subscription_status: Option<String>,
-    /// The subscription's plan
+    /// Set the subscription's plan
     #[arg(long, value_name = "PLAN")]
     pub(crate) subscription_plan: Option<String>,
-    /// The payment provider's own data, as JSON
+    /// Set the payment provider's own data, as JSON
     #[arg(long, value_name = "JSON")]
     pub(crate) subscription_data: Option<String>,
-    /// When the billing cycle ends: an ISO 8601 date or date-time
+    /// Set the end of the billing cycle, as an ISO 8601 date or date-time
     #[arg(long, value_name = "TIME")]
     pub(crate) subscription_expires_at: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemberCommand {
-    /// Make somebody a member, without an invite
+    /// Add a member without an invite
     Add {
-        /// Their e-mail address
+        /// Use this e-mail address for the member
         #[arg(long, value_name = "EMAIL")]
         email: String,
-        /// Their full name (default: what stands before the @)
+        /// Use this full name for the member (default: the part of the address before the @)
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
-        /// The role's id or name
+        /// Assign the role with this id or name
         #[arg(long, value_name = "ID|NAME", default_value = "Editor")]
         role: String,
-        /// The workspace's id (needed where there are several)
+        /// Use the workspace with this id (required if there are several)
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,
     },
     /// List members and invites
     List {
-        /// The workspace's id (needed where there are several)
+        /// Use the workspace with this id (required if there are several)
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,
     },
@@ -269,39 +273,39 @@ pub(crate) enum MemberCommand {
 pub(crate) enum GroupCommand {
     /// List all content groups with their ids and paths
     List {
-        /// The workspace's id (needed where there are several)
+        /// Use the workspace with this id (required if there are several)
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,
     },
-    /// Create a content group, and those above it that aren't there
+    /// Create a content group, and its missing parents
     Create {
-        /// The path, such as Published/News
+        /// Create the group with this path, such as Published/News
         path: String,
-        /// The workspace's id (needed where there are several)
+        /// Use the workspace with this id (required if there are several)
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,
     },
-    /// Move a content group with all that it holds
+    /// Move a content group with its contents
     Move {
-        /// The id or path of the group
+        /// Move the group with this id or path
         #[arg(value_name = "ID|PATH")]
         group: String,
-        /// The id or path of the group to move it into; / for the top
+        /// Move it into the group with this id or path; / for the top level
         #[arg(value_name = "ID|PATH")]
         to: String,
-        /// The workspace's id (needed where there are several)
+        /// Use the workspace with this id (required if there are several)
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,
     },
     /// Delete a content group
     Delete {
-        /// The id or path of the group
+        /// Delete the group with this id or path
         #[arg(value_name = "ID|PATH")]
         group: String,
-        /// Delete also the groups and up to 10,000 pieces that it holds
+        /// Delete also the groups and up to 10,000 pieces in it
         #[arg(long)]
         recursive: bool,
-        /// The workspace's id (needed where there are several)
+        /// Use the workspace with this id (required if there are several)
         #[arg(long, value_name = "ID")]
         workspace: Option<String>,
     },
@@ -310,51 +314,52 @@ pub(crate) enum GroupCommand {
 #[derive(Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ImportArguments {
-    /// Markdown or HTML files, exports of WordPress (.xml) or Ghost (.json), or folders to look for them in; or a
-    /// bundle, which is restored with its ids
+    /// Import these Markdown or HTML files, exports of WordPress (.xml) or Ghost (.json), or
+    /// folders with such files; or restore this bundle with its ids
     #[arg(required = true, value_name = "DIR|FILE")]
     pub(crate) sources: Vec<PathBuf>,
-    /// The id or path of the content group for the pieces, such as Published/News [default: Posts]
+    /// Import into the content group with this id or path, such as Published/News [default: Posts]
     #[arg(long, value_name = "ID|PATH")]
     pub(crate) group: Option<String>,
-    /// Make content groups of folders, below the one that is named
+    /// Create content groups from folders, below the named group
     #[arg(long)]
     pub(crate) groups: bool,
-    /// Languages, separated by commas: pieces are in the first; what stands in a folder of another one's name
-    /// (de/a.md), or has it before its extension (a.de.md), is a variant
+    /// Import these languages, separated by commas. The first is that of the pieces. Files in a
+    /// folder with another language's name (de/a.md) or with it before their extension (a.de.md)
+    /// become variants
     #[arg(long, value_name = "LANGUAGES", value_delimiter = ',')]
     pub(crate) variants: Vec<String>,
-    /// Leave out drafts, and what else is not published
+    /// Omit drafts and other unpublished sources
     #[arg(long)]
     pub(crate) no_drafts: bool,
-    /// The path of the content group for new drafts; scheduled, private and password-protected posts go into
-    /// groups of their own below it
+    /// Create drafts in the content group with this path, and scheduled, private and
+    /// password-protected posts in separate groups below it
     #[arg(long, value_name = "PATH", default_value = "Drafts")]
     pub(crate) drafts_group: String,
-    /// Import also where a piece was edited in Galley since the last import, and so undo the edits
+    /// Overwrite pieces that were edited in Galley since the last import
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Write the whole report to this file, as JSON
+    /// Write the whole report as JSON to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// A tag for every imported piece, made if it isn't there (repeatable)
+    /// Add this tag to every imported piece; create it if necessary (repeatable)
     #[arg(long = "tag", value_name = "LABEL")]
     pub(crate) tags: Vec<String>,
-    /// The workspace's id (needed where there are several)
+    /// Use the workspace with this id (required if there are several)
     #[arg(long, value_name = "ID")]
     pub(crate) workspace: Option<String>,
-    /// Import through a running server, whose address this is
+    /// Import through the running server at this address
     #[arg(long, value_name = "URL", requires = "token", conflicts_with = "workspace")]
     pub(crate) url: Option<String>,
-    /// An access token of that server
+    /// Authenticate with this access token of the server
     #[arg(long, env = "GALLEY_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
-    /// Read and check everything, but change nothing
+    /// Read and validate everything, but change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
-/// Without the token.
+/// Omits the token.
 impl std::fmt::Debug for ImportArguments {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("ImportArguments")

@@ -40,7 +40,7 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<()> {
     print("rate-limit", &settings.rate_limit, settings.rate_limit.value);
     print("invites-per-hour", &settings.invites_per_hour, settings.invites_per_hour.value);
     settings.mailer()?;
-    // It may have a password.
+    // The URL may contain a password.
     let smtp_url =
         if settings.smtp_url.value.is_some() { "given" } else { "none: mails are kept as files" };
     print("smtp-url", &settings.smtp_url, smtp_url);

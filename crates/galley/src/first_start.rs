@@ -1,4 +1,4 @@
-//! The first workspace: with an owner, a content group and a token.
+//! Creation of the first workspace, with an owner, a content group and a token.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -17,13 +17,13 @@ use crate::settings::Settings;
 /// The first content group's name.
 pub(crate) const GROUP: &str = "Posts";
 
-/// Whether the database has no workspace yet.
+/// Returns true if the database has no workspace yet.
 pub(crate) async fn is_empty(database: &Database) -> anyhow::Result<bool> {
     let any = async |tx: &Tx<'_>| Ok::<_, Error>(workspaces::any(tx).await?);
     Ok(!database.read("workspaces.any", any).await?)
 }
 
-/// The first token: the one that was given, or a new one.
+/// Returns the first token: the one of the settings, or a new one.
 pub(crate) fn token(settings: &Settings, environment: &Environment) -> anyhow::Result<AccessToken> {
     match settings.init_token.as_deref() {
         Some(text) => AccessToken::parse(text).context(
@@ -33,7 +33,7 @@ pub(crate) fn token(settings: &Settings, environment: &Environment) -> anyhow::R
     }
 }
 
-/// Makes the first workspace; nothing, where there is one already.
+/// Creates the first workspace. Returns `None` if there is one already.
 pub(crate) async fn make(
     database: &Database,
     environment: &Environment,
@@ -52,14 +52,14 @@ pub(crate) async fn make(
         async move |tx: &WriteTx<'_>| setup::create_first_workspace(tx, &environment, &new).await;
     match database.write("setup.create_first_workspace", write).await {
         Ok(made) => Ok(made),
-        // Two nodes at once: the other one's owner is there now.
+        // Two nodes started at once, and the other one has created the owner.
         Err(error) if matches!(error.storage_error(), Some(StorageError::Taken(_))) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Keeps the token in a file that its owner alone can read, for a start that nobody watches. One
-/// that is there is of an earlier database, and is replaced.
+/// Writes the token to a file that only its owner can read, for unattended starts. An existing file
+/// belongs to an earlier database, and is replaced.
 pub(crate) fn keep_token(settings: &Settings, token: &AccessToken) -> anyhow::Result<PathBuf> {
     let path = settings.data_dir.value.join("first-token.txt");
     let failed = || format!("the first token can't be kept in {}", path.display());
@@ -76,7 +76,7 @@ pub(crate) fn keep_token(settings: &Settings, token: &AccessToken) -> anyhow::Re
     Ok(path)
 }
 
-/// A first request to try.
+/// Returns shell commands for a first request.
 pub(crate) fn request_to_try(url: &str, token: &str, first: &MadeWorkspace) -> String {
     let group = first.content_group;
     format!(

@@ -45,7 +45,7 @@ async fn run_on(
     }
 }
 
-/// Lists all groups with their paths, each behind the one that it is in.
+/// Lists all groups with their paths, each after its parent.
 async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()> {
     let read = async move |tx: &Tx<'_>| {
         let top = groups::list_children(tx, workspace, None, None, i64::MAX, 0).await?;
@@ -73,7 +73,7 @@ async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Creates the groups of a path that aren't there, and prints the id of the last one.
+/// Creates the missing groups of a path, and prints the id of the last one.
 async fn create(
     database: &Database,
     environment: Environment,
@@ -112,7 +112,7 @@ async fn create(
     Ok(())
 }
 
-/// Moves a group below another one, or to the top.
+/// Moves a group below another one, or to the top level.
 async fn move_to(
     database: &Database,
     environment: Environment,
@@ -135,7 +135,7 @@ async fn move_to(
     Ok(())
 }
 
-/// Deletes a group, and what it holds where that is wanted.
+/// Deletes a group, and its contents if `recursive` is set.
 async fn delete(
     database: &Database,
     environment: Environment,

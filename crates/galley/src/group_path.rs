@@ -1,17 +1,17 @@
-//! Content groups by their paths, such as `Published/Rust Blog`.
+//! Finds content groups by their paths, such as `Published/Rust Blog`.
 
 use anyhow::{Context, bail};
 use galley_domain::{ContentGroupId, WorkspaceId};
 use galley_server::Error;
 use galley_storage::{Database, Tx, content_groups};
 
-/// More than a workspace has of groups.
+/// More than the number of groups in a workspace.
 const ALL: i64 = 100_000;
 
-/// The children of a group, or the groups at the top, each with its name.
+/// The children of a group, or the top-level groups, each with its name.
 pub(crate) type Children = Vec<(ContentGroupId, String)>;
 
-/// Finds the group of a path. A name may hold a `/` itself.
+/// Finds the group of a path. A group's name may contain a `/` itself.
 pub(crate) async fn find(
     children: impl AsyncFn(Option<ContentGroupId>) -> anyhow::Result<Children>,
     path: &str,
@@ -41,7 +41,7 @@ pub(crate) async fn find(
     }
 }
 
-/// Finds the group of a path, which must be there.
+/// Finds the group of a path. Fails if it doesn't exist.
 pub(crate) async fn existing(
     children: impl AsyncFn(Option<ContentGroupId>) -> anyhow::Result<Children>,
     path: &str,
@@ -56,7 +56,7 @@ pub(crate) async fn existing(
     bail!("there is no content group {path}; at the top there are: {}", names.join(", "))
 }
 
-/// Finds the group of an id or path in a database.
+/// Finds a group in a database by its id or path.
 pub(crate) async fn in_database(
     database: &Database,
     workspace: WorkspaceId,
@@ -72,7 +72,7 @@ pub(crate) async fn in_database(
     existing(children_in(database, workspace), wanted).await
 }
 
-/// Lists children in a database.
+/// Returns a function that lists the children of a group in a database.
 pub(crate) fn children_in(
     database: &Database,
     workspace: WorkspaceId,

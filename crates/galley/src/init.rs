@@ -14,13 +14,13 @@ use crate::out::say;
 use crate::settings::Settings;
 use crate::{first_start, key, store};
 
-/// The first workspace's name when nobody says.
+/// The default name of the first workspace.
 pub(crate) const WORKSPACE_DEFAULT: &str = "My workspace";
 
-/// The first owner's address when nobody says.
+/// The default address of the first owner.
 pub(crate) const EMAIL_DEFAULT: &str = "owner@localhost";
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Made<'a> {
@@ -48,7 +48,7 @@ pub(crate) async fn run(settings: &Settings, arguments: &InitArguments) -> anyho
     }
     let environment = Environment::default();
     let (name, email) = (&arguments.workspace, &arguments.email);
-    // What is wrong with the settings is found before anything is made.
+    // Settings are validated before anything is created.
     let token = first_start::token(settings, &environment)?;
     key::check_given(settings)?;
     let database = store::open(settings, &environment, Role::Command).await?;
@@ -61,7 +61,7 @@ pub(crate) async fn run(settings: &Settings, arguments: &InitArguments) -> anyho
     print(&made, name, &token, arguments.json)
 }
 
-/// Shows a new workspace's token, or all its ids with it as JSON.
+/// Prints a new workspace's token, or all its ids and the token as JSON.
 pub(crate) fn print(
     made: &MadeWorkspace,
     name: &str,

@@ -1,4 +1,4 @@
-//! The key that secrets in the database are encrypted with.
+//! The key that encrypts secrets in the database.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
@@ -10,10 +10,10 @@ use galley_storage::{Database, DatabaseUrl, Error as StorageError, Tx, installat
 
 use crate::settings::Settings;
 
-/// The key's file in the data directory, where no key is given.
+/// The key's file in the data directory, used if the settings have no key.
 const FILE: &str = "galley.key";
 
-/// Refuses a key that can't be used, and PostgreSQL without one, before the database is touched.
+/// Rejects an invalid key, and PostgreSQL without a key, before the database is opened.
 pub(crate) fn check_given(settings: &Settings) -> anyhow::Result<()> {
     match (settings.key.value.as_deref(), settings.database()?) {
         (Some(text), _) => {
@@ -28,16 +28,18 @@ pub(crate) fn check_given(settings: &Settings) -> anyhow::Result<()> {
     }
 }
 
-/// The key of the settings, or of the file; makes the file for a SQLite database that has no key yet.
+/// Returns the key of the settings or of the file. Creates the file for a SQLite database that has
+/// no key yet.
 pub(crate) async fn load(settings: &Settings, database: &Database) -> anyhow::Result<SecretKey> {
-    // Asked first: the file of a key is there before the database knows of it.
+    // The database is read before the file. A concurrent start creates the file before it registers
+    // the key, so the other order could report a missing file.
     let known = has_key(database).await?;
     let (key, from) = find_or_make(settings, known)?;
     key.take(database).await.map_err(|refused| explained(refused, &from))?;
     Ok(key)
 }
 
-/// The key, and where it is from. A file is made only if the database doesn't know a key.
+/// Returns the key and its origin. Creates a file only if the database has no registered key.
 fn find_or_make(settings: &Settings, known: bool) -> anyhow::Result<(SecretKey, String)> {
     let path = settings.data_dir.value.join(FILE);
     let shown = path.display();
@@ -76,13 +78,15 @@ async fn has_key(database: &Database) -> anyhow::Result<bool> {
     Ok(database.read::<_, StorageError, _>("installation.key", find).await?.is_some())
 }
 
-/// Makes the file of a new key, for its owner alone. It is there whole before anything is encrypted.
+/// Creates the file of a new key, with access only for its owner. The file is complete before
+/// anything is encrypted.
 fn make(path: &Path) -> anyhow::Result<SecretKey> {
     let failed = || format!("the key file {} can't be made", path.display());
     let text = SecretKey::generate();
     let unfinished = path.with_extension(format!("key.{}", std::process::id()));
     let mut options = OpenOptions::new();
-    // What stands there is of a start that was killed, or leads elsewhere: it is not written into.
+    // An existing file is a leftover of a killed start, or a link to another file. So it is
+    // removed, not overwritten.
     let _ = std::fs::remove_file(&unfinished);
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -90,7 +94,7 @@ fn make(path: &Path) -> anyhow::Result<SecretKey> {
     let mut file = options.open(&unfinished).with_context(failed)?;
     writeln!(file, "{text}").with_context(failed)?;
     file.sync_all().with_context(failed)?;
-    // One of several programs that start at once makes it; the others take that one's.
+    // If several processes start at once, one creates the file, and the others read it.
     let linked = std::fs::hard_link(&unfinished, path);
     std::fs::remove_file(&unfinished).with_context(failed)?;
     match linked {
@@ -98,7 +102,7 @@ fn make(path: &Path) -> anyhow::Result<SecretKey> {
         linked => linked.with_context(failed)?,
     }
     if let Some(directory) = path.parent() {
-        // The name, too, must outlive a loss of power.
+        // The directory entry, too, must survive a power loss.
         std::fs::File::open(directory)
             .and_then(|directory| directory.sync_all())
             .with_context(failed)?;
@@ -125,7 +129,7 @@ fn is_open_to_others(_: &Path) -> bool {
     false
 }
 
-/// What to do about the key when a store was copied: what is encrypted in it stays so.
+/// Returns a hint about the key for a copied store, whose secrets stay encrypted with it.
 pub(crate) fn hint_for_copy(from: &DatabaseUrl, to: &DatabaseUrl) -> String {
     let beside = |url: &DatabaseUrl| match url {
         DatabaseUrl::Sqlite(path) => Some(path.with_file_name(FILE)),
@@ -142,7 +146,7 @@ pub(crate) fn hint_for_copy(from: &DatabaseUrl, to: &DatabaseUrl) -> String {
     }
 }
 
-/// What to do about the key when a backup was made.
+/// Returns a hint about the key for a new backup.
 pub(crate) fn hint_for_backup(settings: &Settings) -> anyhow::Result<String> {
     let path = settings.data_dir.value.join(FILE);
     let sqlite = matches!(settings.database()?, DatabaseUrl::Sqlite(_));
@@ -157,7 +161,7 @@ pub(crate) fn hint_for_backup(settings: &Settings) -> anyhow::Result<String> {
     })
 }
 
-/// What `galley check` says of the key. It makes none.
+/// Returns the finding of `galley check` about the key. Creates no key.
 pub(crate) async fn check(settings: &Settings, database: &Database) -> Result<String, String> {
     let path = settings.data_dir.value.join(FILE);
     let sqlite = matches!(settings.database(), Ok(DatabaseUrl::Sqlite(_)));

@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use crate::cli::ListenArguments;
 use crate::out::{self, say};
 
-/// Receives callbacks until it is told to stop, and shows them.
+/// Receives callbacks and prints them until the process is stopped.
 pub(crate) async fn run(arguments: &ListenArguments) -> anyhow::Result<()> {
     let secret = match &arguments.secret {
         Some(text) => Some(
@@ -61,7 +61,7 @@ fn show(callback: &Callback, secret: Option<&WebhookSecret>) {
         Some(body) => format!("{body:#}"),
         None => String::from_utf8_lossy(&callback.body).into_owned(),
     };
-    // Whoever sends it may mean the terminal.
+    // The sender may try to manipulate the terminal.
     for line in shown.lines() {
         say!("{}", out::plain(line));
     }

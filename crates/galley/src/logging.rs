@@ -1,4 +1,4 @@
-//! Where the log goes: text on a terminal, JSON otherwise, always to standard error.
+//! The log on standard error: text on a terminal, JSON otherwise.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -7,11 +7,12 @@ use tracing_subscriber::EnvFilter;
 
 use crate::out::misleads;
 
-/// Starts logging what `filter` lets through.
+/// Starts logging of the events that match `filter`.
 pub(crate) fn start(filter: &str) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(filter)
         .with_context(|| format!("the log filter {filter:?} is not valid: try info or debug"))?;
-    // A line that can't be written, as on a full disk, is lost: telling so on standard error would end the thread.
+    // A line that can't be written, as on a full disk, is dropped. Reporting the error on standard
+    // error would fail, too, and end the thread.
     let builder = tracing_subscriber::fmt()
         .log_internal_errors(false)
         .with_env_filter(filter)
@@ -24,9 +25,10 @@ pub(crate) fn start(filter: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Standard error, for lines in which a client's words may stand.
+/// A writer to standard error for log lines that may contain text from clients.
 ///
-/// What is ASCII is escaped by who writes the line; what misleads beyond that comes as JSON escapes it.
+/// The formatter escapes ASCII characters itself. This writer escapes other misleading characters
+/// as JSON does.
 struct Plain;
 
 impl Write for Plain {

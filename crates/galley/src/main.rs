@@ -1,4 +1,4 @@
-//! `galley`: the program. One file for each subcommand.
+//! The program `galley`, with one file for each subcommand.
 
 mod bundle;
 mod check;
@@ -32,11 +32,11 @@ use clap::FromArgMatches;
 
 use cli::{Cli, Command};
 
-/// How much an import stands back where there is not enough of the processor for all.
+/// The niceness of import threads, so that other processes get the CPU first.
 const IMPORT_NICENESS: i32 = 19;
 
 fn main() -> ExitCode {
-    // Wrong usage ends here, with status 2.
+    // Invalid usage exits here, with status 2.
     let matches = cli::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match run(cli) {
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     if matches!(cli.command, Some(Command::Openapi)) {
-        // The same everywhere: neither settings nor a database are looked at.
+        // The document is the same everywhere, so it needs neither settings nor a database.
         out::line(format_args!("{}", galley_server::openapi::text().trim_end()));
         return Ok(ExitCode::SUCCESS);
     }
@@ -62,8 +62,8 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let done = |result: anyhow::Result<()>| result.map(|()| ExitCode::SUCCESS);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(Command::Import(arguments)) = &cli.command {
-        // The server may be on this machine, and others wait for it. But whoever writes to a database keeps others
-        // from it meanwhile, and is not to be slow.
+        // The server may run on this machine, and its requests have priority. An import into the
+        // database itself blocks other writers, so its main thread keeps the normal priority.
         if arguments.url.is_some() {
             galley_server::lower_priority(IMPORT_NICENESS);
         }

@@ -54,7 +54,7 @@ async fn add(
     Ok(())
 }
 
-/// The role of this id or name.
+/// Finds a role by its id or name. Exact matches take precedence over names in another case.
 async fn find_role(
     database: &Database,
     workspace: WorkspaceId,

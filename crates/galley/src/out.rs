@@ -1,9 +1,10 @@
-//! What commands print for people and scripts to read.
+//! The output of commands, for people and scripts.
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
 
-/// Prints a line on standard output, as `println!` does, but for a reader that goes away early.
+/// Prints a line on standard output as `println!` does, but doesn't panic if the reader closes the
+/// pipe.
 macro_rules! say {
     ($($text:tt)*) => {
         $crate::out::line(format_args!($($text)*))
@@ -12,7 +13,8 @@ macro_rules! say {
 
 pub(crate) use say;
 
-/// What came from files, so that it is shown as it is: without what would move the cursor or colour the terminal.
+/// Makes text from files safe to print. Escapes characters that would move the cursor or colour the
+/// terminal, and replaces line ends by spaces.
 pub(crate) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -27,12 +29,13 @@ pub(crate) fn plain(text: &str) -> String {
     out
 }
 
-/// `1 piece`, `2 pieces`.
+/// Formats a count, such as `1 piece` or `2 pieces`.
 pub(crate) fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// Whether a character beyond ASCII steers a terminal, hides, or turns the direction in which the rest is shown.
+/// Returns true if a character from U+007F up controls a terminal, is invisible, or changes the
+/// direction of the following text.
 pub(crate) fn misleads(c: char) -> bool {
     matches!(
         c,
@@ -44,8 +47,8 @@ pub(crate) fn misleads(c: char) -> bool {
     )
 }
 
-/// A line on standard output. When whoever reads it has seen enough, such as `head`, the program
-/// ends quietly; when it can't be written, with an error.
+/// Writes a line to standard output. If the reader has closed the pipe, as `head` does, the program
+/// exits without a message. Any other error ends it with a message.
 pub(crate) fn line(text: Arguments<'_>) {
     let Err(error) = writeln!(std::io::stdout(), "{text}") else { return };
     if error.kind() == ErrorKind::BrokenPipe {

@@ -1,19 +1,19 @@
-//! The files of the SQLite database that a command works on, which it must not read as anything else.
+//! The files of the SQLite database that a command uses, and must not open for another purpose.
 //!
-//! To close a file drops all locks of the process on it, those of SQLite included. A file of another
-//! name may be a hard link to one of these, so that they are known by device and inode.
+//! Closing a file drops all locks of the process on it, including SQLite's. A file of another name
+//! may be a hard link to one of them. So files are compared by device and inode.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use galley_storage::DatabaseUrl;
 
-/// The files of a database, as they are before it is opened.
+/// The files of a database, as they exist before it is opened.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OwnFiles(Vec<(u64, u64)>);
 
 impl OwnFiles {
-    /// The files of the destination database; none for a database on a server.
+    /// Returns the files of the destination database; none for a database on a server.
     pub(crate) fn of(database: Option<&DatabaseUrl>) -> Self {
         let Some(DatabaseUrl::Sqlite(path)) = database else { return Self::default() };
         let resolved = path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -25,7 +25,7 @@ impl OwnFiles {
         Self(files.collect())
     }
 
-    /// Returns whether a path leads to one of them, without opening it.
+    /// Returns true if a path leads to one of the files, without opening it.
     pub(crate) fn hold(&self, path: &Path) -> bool {
         id(path).is_some_and(|id| self.0.contains(&id))
     }

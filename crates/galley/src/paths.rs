@@ -1,4 +1,4 @@
 //! Names of files in the data directory.
 
-/// The SQLite database.
+/// The file of the SQLite database.
 pub(crate) const DATABASE: &str = "galley.db";

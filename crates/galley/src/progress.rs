@@ -1,10 +1,10 @@
-//! Bars for long work, on a terminal only.
+//! Progress bars for long operations, shown only on a terminal.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar that counts `what`, with the rate and the time that is left.
+/// Creates a bar that counts `what`, with the rate and the remaining time.
 pub(crate) fn bar(what: &str, all: u64) -> ProgressBar {
     let target = ProgressDrawTarget::stderr_with_hz(10);
     let bar = ProgressBar::with_draw_target(Some(all), target);
@@ -15,7 +15,7 @@ pub(crate) fn bar(what: &str, all: u64) -> ProgressBar {
     bar
 }
 
-/// A bar that is told how far whole stores are.
+/// Creates a bar for an operation on a whole store, and the callback that updates it.
 pub(crate) fn of_store(
     what: &str,
 ) -> (ProgressBar, impl FnMut(galley_storage::Progress) + Send + use<>) {

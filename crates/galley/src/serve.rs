@@ -17,26 +17,27 @@ use crate::settings::Settings;
 use crate::version::VERSION;
 use crate::{check, first_start, init, key, logging, store};
 
-/// How often measurements are folded together, so that they don't pile up between two fetches.
+/// The interval at which recorded measurements are aggregated, so that they don't accumulate
+/// between two scrapes.
 const METRICS_UPKEEP_PAUSE: Duration = Duration::from_secs(5);
 
-/// The buckets of what is measured in seconds: from an idle receiver's lag to a deadline, and a day of
-/// waiting.
+/// The buckets of histograms in seconds: from an idle receiver's lag to a deadline, and up to a day
+/// in the queue.
 const SECONDS: [f64; 14] =
     [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0, 3_600.0, 86_400.0];
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     logging::start(&settings.log.value)?;
-    // From here on a signal to stop is not lost, and ends a start in order.
+    // From here on, a stop signal is not lost, and ends the start in an orderly way.
     let stop = stop_signal()?;
-    // What is wrong with the settings is found before anything is made.
+    // Settings are validated before anything is created.
     key::check_given(settings)?;
     first_start::token(settings, &Environment::default())?;
     let mailer = settings.mailer()?;
     if let Some(address) = settings.metrics_addr.value {
         start_metrics(address).await?;
     }
-    // The address first: a start that fails for it leaves the database alone.
+    // The address is bound first, so that a start that fails to bind doesn't touch the database.
     let server = Server::bind(settings.listen.value).await.with_context(|| {
         format!("can't listen on {}: choose another by --listen", settings.listen.value)
     })?;
@@ -73,11 +74,12 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Files, pipes, and connections of its own, to the database and to webhooks' receivers, that a server has open at the most.
+/// The maximum number of files, pipes, and outgoing connections (to the database and to webhooks'
+/// receivers) that a server has open.
 const OWN_FILES: usize = 512;
 
-/// How many connections it serves at the same time: as many files as it may have open are left for them, when it has taken
-/// all that the system allows.
+/// Raises the limit of open files to the system's maximum. Returns the number of client connections
+/// that the remaining files allow.
 fn connections_max() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
@@ -91,11 +93,12 @@ fn connections_max() -> usize {
     files - own
 }
 
-/// What this program is called among those that serve the same database: a name that it has again when it
-/// starts again, and that no other one has meanwhile.
+/// Returns this node's name among the nodes of one database. A restarted node has the same name
+/// again, and no other node has it at the same time.
 ///
-/// The host's name is not enough: containers of one image may share it, and their address. They differ
-/// in their network, within which an address is listened on once, and machines in the id of their boot.
+/// The host's name is not enough, as containers of one image may share it, and their address.
+/// Containers differ in their network namespace, within which only one process can listen on an
+/// address. Machines differ in their boot id.
 fn node(address: SocketAddr) -> String {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let host = read("/proc/sys/kernel/hostname");
@@ -109,7 +112,7 @@ async fn close(database: &Database) {
     tracing::info!("stopped");
 }
 
-/// On an empty database, makes a workspace and shows its token and what to do with it.
+/// Creates a workspace in an empty database, and shows its token and a first request.
 async fn first_start(
     settings: &Settings,
     database: &Database,
@@ -122,11 +125,12 @@ async fn first_start(
     let token = first_start::token(settings, environment)?;
     let shown = settings.init_token.is_none() && std::io::stdout().is_terminal();
     let kept = settings.init_token.is_none() && !shown;
-    // Before the workspace is there: a token that nobody can read would lock everybody out.
+    // The token's file is written before the workspace exists. Otherwise, a failure to write it
+    // would lock out all clients.
     let file = if kept { Some(first_start::keep_token(settings, &token)?) } else { None };
     let (name, email) = (init::WORKSPACE_DEFAULT, init::EMAIL_DEFAULT);
     let Some(made) = first_start::make(database, environment, name, email, &token).await? else {
-        // Another node was first; its token is the one that counts.
+        // Another node created the workspace first, and only that node's token is valid.
         return file.map_or(Ok(()), |file| Ok(std::fs::remove_file(file)?));
     };
     tracing::info!(workspace = %made.workspace, "made a first workspace");
@@ -171,7 +175,7 @@ async fn start_metrics(address: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Done when the process is told to stop.
+/// Returns a future that resolves at a stop signal.
 fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

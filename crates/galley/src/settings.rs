@@ -1,4 +1,5 @@
-//! Settings: from defaults, `galley.toml`, `GALLEY_*` variables and flags, each over the one before.
+//! Settings from defaults, `galley.toml`, `GALLEY_*` variables and flags, each overriding the
+//! previous ones.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -10,78 +11,82 @@ use galley_server::{HeaderValue, MailSender, Mailer, Outbox, Smtp, parse_origin}
 use galley_storage::DatabaseUrl;
 use serde::Deserialize;
 
-/// The heading of settings in helps.
+/// The help heading of the settings.
 pub(crate) const HEADING: &str = "Settings";
 
-/// Settings as they are given, by flag or variable, or in the file.
+/// Settings as specified in flags, variables, or the file.
 #[derive(Default, Args, Deserialize)]
 #[command(next_help_heading = HEADING)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Given {
-    /// The settings file
+    /// Read settings from this file
     #[arg(long, global = true, env = "GALLEY_CONFIG", value_name = "FILE")]
     #[serde(skip)]
     config: Option<PathBuf>,
-    /// The address to listen on [default: 127.0.0.1:8080]
+    /// Listen on this address [default: 127.0.0.1:8080]
     #[arg(long, global = true, env = "GALLEY_LISTEN", value_name = "ADDRESS")]
     #[arg(value_parser = parse_address)]
     listen: Option<SocketAddr>,
-    /// Where the SQLite file and the like are kept [default: ./galley-data]
+    /// Keep the SQLite database and other files in this directory [default: ./galley-data]
     #[arg(long, global = true, env = "GALLEY_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// postgres://… [default: SQLite in the data directory]
+    /// Use this PostgreSQL database: postgres://… [default: SQLite in the data directory]
     #[arg(long, global = true, env = "GALLEY_DATABASE_URL", value_name = "URL")]
     #[arg(hide_env_values = true)]
     database_url: Option<String>,
-    /// postgres://… of replicas, for reads that clients let be a while old [default: none]
+    /// Send reads that clients allow to be stale to these replicas: postgres://… [default: none]
     #[arg(long, global = true, env = "GALLEY_DATABASE_READ_URL", value_name = "URL")]
     #[arg(hide_env_values = true)]
     database_read_url: Option<String>,
-    /// How many connections to PostgreSQL, or threads for heavy reads on SQLite [default: 8]
+    /// Open this many connections to PostgreSQL, or use as many threads for heavy reads on SQLite
+    /// [default: 8]
     #[arg(long, global = true, env = "GALLEY_DATABASE_CONNECTIONS", value_name = "COUNT")]
     database_connections: Option<usize>,
-    /// The address that others reach the service at [default: http:// and the listen address]
+    /// Set the address at which clients reach the service [default: http:// and the listen address]
     #[arg(long, global = true, env = "GALLEY_PUBLIC_URL", value_name = "URL")]
     public_url: Option<String>,
-    /// The address to serve /metrics on [default: none]
+    /// Serve /metrics on this address [default: none]
     #[arg(long, global = true, env = "GALLEY_METRICS_ADDR", value_name = "ADDRESS")]
     #[arg(value_parser = parse_address)]
     metrics_addr: Option<SocketAddr>,
-    /// What to log: a level, or levels by module [default: info]
+    /// Log at this level, or at levels by module [default: info]
     #[arg(long, global = true, env = "GALLEY_LOG", value_name = "FILTER")]
     log: Option<String>,
-    /// The most bytes of a request's body [default: 8388608]
+    /// Limit a request's body to this many bytes [default: 8388608]
     #[arg(long, global = true, env = "GALLEY_BODY_MAX", value_name = "BYTES")]
     body_max: Option<usize>,
-    /// The most bytes of a request's head [default: 16384]
+    /// Limit a request's header to this many bytes [default: 16384]
     #[arg(long, global = true, env = "GALLEY_HEAD_MAX", value_name = "BYTES")]
     head_max: Option<usize>,
-    /// Seconds that a client may take to send a head or a body, or to take more of an answer
-    /// [default: 30]
+    /// Time out clients that take longer than this many seconds to send a request's header or body,
+    /// or to receive more of a response [default: 30]
     #[arg(long, global = true, env = "GALLEY_RECEIVE_TIME_MAX", value_name = "SECONDS")]
     receive_time_max: Option<u64>,
-    /// Seconds to serve on after a signal to stop, while /readyz says so, for a balancer to notice [default: 0]
+    /// Keep serving for this many seconds after a stop signal, while /readyz reports the stop to
+    /// load balancers [default: 0]
     #[arg(long, global = true, env = "GALLEY_STOP_DELAY", value_name = "SECONDS")]
     stop_delay: Option<u64>,
-    /// The most bytes of HTML as a piece's content [default: 2097152]
+    /// Limit a piece's HTML content to this many bytes [default: 2097152]
     #[arg(long, global = true, env = "GALLEY_CONTENT_MAX", value_name = "BYTES")]
     content_max: Option<usize>,
-    /// The most bytes of an answer, and an eighth of what all answers take together until they are sent [default: 67108864]
+    /// Limit a response to this many bytes, and all unsent responses together to eight times as
+    /// many [default: 67108864]
     #[arg(long, global = true, env = "GALLEY_PAGE_MAX", value_name = "BYTES")]
     page_max: Option<usize>,
-    /// The origins whose scripts browsers may let in, separated by commas [default: none]
+    /// Allow browser scripts of these origins (CORS), separated by commas [default: none]
     #[arg(long, global = true, env = "GALLEY_CORS_ORIGINS", value_name = "ORIGINS")]
     cors_origins: Option<String>,
-    /// MiB of answers that are remembered, to be given again while nothing has changed; 0: none [default: 64]
+    /// Limit the response cache to this many MiB; 0 disables it [default: 64]
     #[arg(long, global = true, env = "GALLEY_ANSWERS_MAX", value_name = "MIB")]
     answers_max: Option<u32>,
-    /// Requests that a token may send in a minute [default: 0, as many as it likes]
+    /// Limit a token to this many requests per minute [default: 0, unlimited]
     #[arg(long, global = true, env = "GALLEY_RATE_LIMIT", value_name = "COUNT")]
     rate_limit: Option<u32>,
-    /// Invites that a workspace may send in an hour [default: 100]
+    /// Limit a workspace to this many invites per hour [default: 100]
     #[arg(long, global = true, env = "GALLEY_INVITES_PER_HOUR", value_name = "COUNT")]
     invites_per_hour: Option<u32>,
-    /// The mail server: smtps://user:password@host, or smtp://… [default: none, mails are kept as files]
+    /// Send mails through this server: smtps://user:password@host, or smtp://… [default: none,
+    /// mails are written to files]
     #[arg(
         long,
         global = true,
@@ -90,16 +95,16 @@ pub(crate) struct Given {
         hide_env_values = true
     )]
     smtp_url: Option<String>,
-    /// Who mails come from: Galley <galley@example.org>
+    /// Send mails from this address, such as Galley <galley@example.org>
     #[arg(long, global = true, env = "GALLEY_MAIL_FROM", value_name = "ADDRESS")]
     mail_from: Option<String>,
-    /// Networks that webhooks may call beside public addresses (CIDR, separated by commas)
+    /// Allow webhooks to call these networks besides public addresses (CIDR, separated by commas)
     #[arg(long, global = true, env = "GALLEY_WEBHOOKS_ALLOW", value_name = "NETWORKS")]
     webhooks_allow: Option<String>,
-    /// What secrets are encrypted with: the base 64 of 32 bytes [default on SQLite: a file]
+    /// Encrypt secrets with this key: 32 bytes in base 64 [default on SQLite: a file]
     #[arg(long, global = true, env = "GALLEY_KEY", value_name = "KEY", hide_env_values = true)]
     key: Option<String>,
-    /// The first token's text, for a first start without anybody watching
+    /// Use this text as the first token, for an unattended first start
     #[arg(long, global = true, env = "GALLEY_INIT_TOKEN", value_name = "TOKEN")]
     #[arg(hide_env_values = true)]
     #[serde(skip)]
@@ -114,14 +119,14 @@ fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| "must be an IP address and a port, such as 127.0.0.1:8080")
 }
 
-/// A setting in force, and where it comes from.
+/// An effective setting and its source.
 #[derive(Debug, Clone)]
 pub(crate) struct Setting<T> {
     pub(crate) value: T,
     pub(crate) source: Source,
 }
 
-/// Where a setting comes from.
+/// The source of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Default,
@@ -130,7 +135,7 @@ pub(crate) enum Source {
     Command,
 }
 
-/// The settings in force. Some are secrets.
+/// The effective settings. Some are secrets.
 pub(crate) struct Settings {
     pub(crate) file: Option<PathBuf>,
     pub(crate) listen: Setting<SocketAddr>,
@@ -158,11 +163,11 @@ pub(crate) struct Settings {
     pub(crate) init_token: Option<String>,
 }
 
-/// The file that is read when none is named and it is there.
+/// The settings file that is read if it exists and no other is named.
 const DEFAULT_FILE: &str = "galley.toml";
 
-/// Puts the settings together. A text that is empty counts as not given, as it is in what passes
-/// variables on that are not set.
+/// Merges the settings. An empty text counts as unset, because some tools pass unset variables on
+/// as empty ones.
 pub(crate) fn load(mut given: Given) -> anyhow::Result<Settings> {
     let texts = [
         &mut given.database_url,
@@ -245,7 +250,7 @@ fn pick_optional<T>(given: Option<T>, in_file: Option<T>) -> Setting<Option<T>> 
 }
 
 impl Settings {
-    /// Refuses what nothing could work with.
+    /// Rejects values that no server could work with.
     fn check(&self) -> anyhow::Result<()> {
         for (name, value) in [
             ("database-connections", self.database_connections.value),
@@ -254,9 +259,9 @@ impl Settings {
         ] {
             anyhow::ensure!(value > 0, "{name} must be at least 1");
         }
-        // Whatever piece there is can be read by itself.
+        // Every stored piece must fit into a response by itself.
         anyhow::ensure!(self.page_max.value >= 32 << 20, "page-max must be at least 33554432");
-        // Less is refused by what reads the heads.
+        // The HTTP library rejects a lower limit.
         anyhow::ensure!(self.head_max.value >= 8_192, "head-max must be at least 8192");
         anyhow::ensure!(self.receive_time_max.value > 0, "receive-time-max must be at least 1");
         if let Some(url) = &self.database_read_url.value {
@@ -280,7 +285,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Where the database is.
+    /// Returns the database's location.
     pub(crate) fn database(&self) -> anyhow::Result<DatabaseUrl> {
         match self.database_url.value.as_deref() {
             None => Ok(DatabaseUrl::Sqlite(self.data_dir.value.join(crate::paths::DATABASE))),
@@ -292,7 +297,7 @@ impl Settings {
         }
     }
 
-    /// The origins whose scripts browsers may let in.
+    /// Returns the origins whose browser scripts are allowed.
     pub(crate) fn cors_origins(&self) -> anyhow::Result<Vec<HeaderValue>> {
         let origins = self.cors_origins.value.split(',').map(str::trim);
         let read = |origin: &str| {
@@ -303,7 +308,7 @@ impl Settings {
         origins.filter(|origin| !origin.is_empty()).map(read).collect()
     }
 
-    /// The addresses that webhooks may call, if the service listens at `address`.
+    /// Returns the addresses that webhooks may call, if the service listens at `address`.
     pub(crate) fn webhook_addresses(&self, address: SocketAddr) -> anyhow::Result<AddressPolicy> {
         let networks = self.webhooks_allow.value.split(',').map(str::trim);
         let read = |network: &str| {
@@ -313,7 +318,8 @@ impl Settings {
             })
         };
         let allowed = networks.filter(|network| !network.is_empty()).map(read);
-        // To try webhooks out where nobody else can reach the service.
+        // Webhooks to loopback are allowed for trials, as long as no other machine can reach the
+        // service.
         let tries_out = address.ip().is_loopback() && self.public_url.value.is_none();
         Ok(AddressPolicy {
             allowed: allowed.collect::<anyhow::Result<_>>()?,
@@ -321,7 +327,7 @@ impl Settings {
         })
     }
 
-    /// How mails leave.
+    /// Returns the mailer: an SMTP server, or an outbox of files.
     pub(crate) fn mailer(&self) -> anyhow::Result<Mailer> {
         let from = self.mail_from.value.as_deref();
         let Some(url) = self.smtp_url.value.as_deref() else {
@@ -336,12 +342,12 @@ impl Settings {
         Ok(Mailer::Smtp(Smtp::parse(url, from).context("smtp-url")?))
     }
 
-    /// Where mails are kept that no server sends.
+    /// Returns the directory for mails if there is no mail server.
     pub(crate) fn outbox(&self) -> PathBuf {
         self.data_dir.value.join("outbox")
     }
 
-    /// The address that others reach the service at, if it listens at `address`.
+    /// Returns the service's address for clients, if it listens at `address`.
     pub(crate) fn public_url(&self, address: SocketAddr) -> String {
         self.public_url.value.clone().unwrap_or_else(|| format!("http://{address}"))
     }

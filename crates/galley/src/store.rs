@@ -1,4 +1,4 @@
-//! Opening the database, and finding the workspace that a command is about.
+//! Opens the database, and finds the workspace of a command.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use galley_storage::{Database, DatabaseUrl, Options, Role, Tx, workspaces};
 use crate::settings::Settings;
 use crate::version::VERSION;
 
-/// How long a write of the server waits for its turn before the client is told to come again.
+/// The time that a server's write waits for its turn before it fails and its client must retry.
 const WRITE_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Opens the database of the settings for a command, which wants one that is there.
+/// Opens the database of the settings for a command. Fails if it doesn't exist.
 pub(crate) async fn open_existing(
     settings: &Settings,
     environment: &Environment,
@@ -31,7 +31,7 @@ pub(crate) async fn open_existing(
     open(settings, environment, Role::Command).await
 }
 
-/// Opens the database of the settings, making it and the data directory if they aren't there.
+/// Opens the database of the settings. Creates it and the data directory if they don't exist.
 pub(crate) async fn open(
     settings: &Settings,
     environment: &Environment,
@@ -41,7 +41,7 @@ pub(crate) async fn open(
     open_url(settings.database()?, settings, environment, role).await
 }
 
-/// How the settings say that a database is opened.
+/// Returns the options to open a database, from the settings.
 pub(crate) fn options(
     url: DatabaseUrl,
     settings: &Settings,
@@ -60,7 +60,7 @@ pub(crate) fn options(
     }
 }
 
-/// Opens a database that may be another one than that of the settings.
+/// Opens a database that may differ from the one of the settings.
 pub(crate) async fn open_url(
     url: DatabaseUrl,
     settings: &Settings,
@@ -78,7 +78,7 @@ pub(crate) async fn open_url(
     })
 }
 
-/// Makes the data directory, for its owner alone.
+/// Creates the data directory, with access only for its owner.
 pub(crate) fn make_data_dir(path: &Path) -> anyhow::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -89,7 +89,7 @@ pub(crate) fn make_data_dir(path: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("the data directory {} can't be made", path.display()))
 }
 
-/// The workspace of this id, or the only one.
+/// Returns the workspace with this id, or the only one.
 pub(crate) async fn workspace(
     database: &Database,
     id: Option<&str>,

@@ -66,7 +66,7 @@ pub(crate) async fn run(settings: &Settings, command: &TokenCommand) -> anyhow::
     done
 }
 
-/// What was named; where nothing was, everything.
+/// Returns the named permissions, or all if none is named.
 fn permission_set(named: &[Permission]) -> PermissionSet {
     if named.is_empty() { PermissionSet::ALL } else { named.iter().copied().collect() }
 }
@@ -90,7 +90,7 @@ async fn read_groups(
     Ok(Some(ids))
 }
 
-/// The member with this address, or the first Admin.
+/// Returns the user of the member with this address, or of the first Admin.
 async fn user(
     database: &Database,
     workspace: WorkspaceId,

@@ -1,4 +1,4 @@
-//! `galley copy`, `backup`, `restore` and `verify`: a store as a whole.
+//! `galley copy`, `backup`, `restore` and `verify`: operations on a whole store.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -63,7 +63,7 @@ pub(crate) async fn copy(settings: &Settings, arguments: &CopyArguments) -> anyh
     Ok(())
 }
 
-/// Makes a backup beside a running server.
+/// Creates a backup, also while a server is running.
 pub(crate) async fn backup(settings: &Settings, arguments: &FileArguments) -> anyhow::Result<()> {
     let environment = Environment::default();
     let database = store::open_existing(settings, &environment).await?;
@@ -81,7 +81,7 @@ pub(crate) async fn backup(settings: &Settings, arguments: &FileArguments) -> an
     Ok(())
 }
 
-/// Fills an empty store from a backup.
+/// Restores a backup into an empty store.
 pub(crate) async fn restore(settings: &Settings, arguments: &FileArguments) -> anyhow::Result<()> {
     let environment = Environment::default();
     let file = existing(&arguments.file)?;
@@ -101,7 +101,7 @@ pub(crate) async fn restore(settings: &Settings, arguments: &FileArguments) -> a
     Ok(())
 }
 
-/// Looks whether a backup is whole, and says what is in it.
+/// Checks a backup's integrity, and lists its contents.
 pub(crate) async fn verify(arguments: &FileArguments) -> anyhow::Result<()> {
     let file = existing(&arguments.file)?;
     let (bar, tell) = progress::of_store("rows");
@@ -128,7 +128,8 @@ fn existing(file: &Path) -> anyhow::Result<&Path> {
     Ok(file)
 }
 
-/// `postgres://…`, `sqlite:PATH` or a path: that of a file, or of the directory that a server keeps it in.
+/// Parses `postgres://…`, `sqlite:PATH` or a path. The path is that of a database file, or of a
+/// server's data directory.
 fn parse_url(text: &str) -> anyhow::Result<DatabaseUrl> {
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
         return Ok(DatabaseUrl::Postgres(text.to_owned()));
@@ -136,7 +137,7 @@ fn parse_url(text: &str) -> anyhow::Result<DatabaseUrl> {
     let path = text.strip_prefix("sqlite:").unwrap_or(text);
     let path = path.strip_prefix("//").unwrap_or(path);
     if path.is_empty() || path.contains("://") {
-        // The text may hold a password, and is not told.
+        // The text may contain a password, so the message omits it.
         bail!("--from and --to are postgres://… or sqlite:PATH");
     }
     let path = PathBuf::from(path);

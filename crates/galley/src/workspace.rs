@@ -94,7 +94,7 @@ async fn set(
     Ok(())
 }
 
-/// What was given, to be set; an empty text takes a value away.
+/// Returns the given values as an update. An empty text clears a value.
 fn changed(given: &BillingArguments) -> anyhow::Result<BillingUpdate> {
     let text = |given: &Option<String>| {
         given.clone().map(|text| Some(text).filter(|text| !text.is_empty()))

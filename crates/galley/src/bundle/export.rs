@@ -28,7 +28,7 @@ use crate::own_files::OwnFiles;
 use crate::settings::Settings;
 use crate::{progress, store};
 
-/// How many pieces are read at a time.
+/// The number of pieces in one read.
 const PAGE: i64 = 32;
 
 pub(crate) async fn export(
@@ -43,7 +43,7 @@ pub(crate) async fn export(
     let workspace = store::workspace(&database, arguments.workspace.as_deref()).await?;
     let own = OwnFiles::of(Some(&settings.database()?));
     let mut folder = Folder::open(&arguments.folder, Kind::Bundle, own)?;
-    // One moment for all of it, whatever is written meanwhile.
+    // One snapshot for the whole export, unaffected by concurrent writes.
     let snapshot = database.snapshot().await?;
     write_frame(&snapshot, workspace, &mut folder).await?;
     let bar = progress::bar("pieces", 0);
@@ -78,7 +78,7 @@ pub(crate) async fn export(
         for (viewed, overrides, sources) in page {
             let piece = piece(viewed, overrides, sources)?;
             let id = piece.id.to_string();
-            // Ids begin with the time; their ends are spread evenly.
+            // Ids begin with the time, but their last characters are evenly distributed.
             let shelf = &id[id.len() - 2..];
             folder.write(&format!("pieces/{shelf}/{id}.json"), &text(&piece)?);
             count += 1;
@@ -98,12 +98,12 @@ pub(crate) async fn export(
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// JSON for people and their tools: a line for each value.
+/// Formats a value as indented JSON, readable for people and diff tools.
 fn text(value: &impl Serialize) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
-/// Writes everything but the pieces.
+/// Writes the manifest and all resources except the pieces.
 async fn write_frame(
     snapshot: &Snapshot,
     workspace: WorkspaceId,
@@ -197,7 +197,7 @@ async fn write_frame(
     Ok(())
 }
 
-/// By their depth, and then by their ids.
+/// Sorts groups by their depth, and then by their ids.
 fn parents_first(groups: Vec<format::Group>) -> Vec<format::Group> {
     let parents: BTreeMap<ContentGroupId, Option<ContentGroupId>> =
         groups.iter().map(|group| (group.id, group.ancestor)).collect();

@@ -1,4 +1,4 @@
-//! What the files of a bundle hold.
+//! The JSON of a bundle's files.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The version of the format that this program writes, and the last one that it reads.
+/// The format version that this program writes, and the latest that it reads.
 pub(super) const VERSION: u32 = 1;
 
-/// How deep arrays and objects may nest: a tree of 100 levels is some 200 of JSON.
+/// The depth limit of nested arrays and objects: a tree of 100 levels is some 200 of JSON.
 const DEPTH_MAX: usize = 300;
 
-/// Reads one JSON text, which may nest deeper than serde_json takes by itself.
+/// Parses one JSON text. It may nest deeper than serde_json's default limit.
 pub(super) fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
     if depth(text) > DEPTH_MAX {
         return Err(serde_json::Error::custom(format!("nested over {DEPTH_MAX} levels")));
@@ -39,7 +39,7 @@ pub(super) fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<
     Ok(value)
 }
 
-/// How deep a JSON text nests at the most.
+/// Returns the maximum nesting depth of a JSON text.
 fn depth(text: &[u8]) -> usize {
     let (mut depth, mut most) = (0_usize, 0);
     let (mut in_string, mut escaped) = (false, false);
@@ -65,7 +65,7 @@ fn depth(text: &[u8]) -> usize {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Manifest {
-    /// [`VERSION`].
+    /// The format version, [`VERSION`].
     pub(super) galley_bundle: u32,
     pub(super) workspace: Workspace,
 }
@@ -98,7 +98,7 @@ pub(super) struct Role {
 pub(super) struct Member {
     pub(super) id: WorkspaceMemberId,
     pub(super) role_id: RoleId,
-    /// Of who was invited.
+    /// The address of an invited member.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) invited_email: Option<EmailAddress>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,7 +136,7 @@ pub(super) struct Variant {
     pub(super) description: Option<ShortText>,
 }
 
-/// A group; its parent stands before it.
+/// A group. Its parent precedes it in the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Group {
@@ -191,7 +191,7 @@ pub(super) struct Piece {
     pub(super) tags: Vec<TagId>,
     pub(super) members: Vec<WorkspaceMemberId>,
     pub(super) content: Value,
-    /// What it says otherwise in variants.
+    /// Its overrides in variants.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) variants: BTreeMap<VariantId, Override>,
     /// The sources that it was imported from.
@@ -240,7 +240,7 @@ pub(super) struct Override {
     pub(super) content: Option<Value>,
 }
 
-/// A value of a type that has a piece's fields, made of another one that has them by the same names.
+/// Builds a value of a type with a piece's fields from another one with fields of the same names.
 macro_rules! with_fields_of {
     ($source:expr => $type:path { $($more:tt)* }) => {{
         let source = $source;

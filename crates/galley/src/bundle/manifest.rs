@@ -1,11 +1,11 @@
-//! The file by which a folder is known to be a bundle.
+//! The file that identifies a folder as a bundle.
 
 use std::path::Path;
 
-/// Its name.
+/// The manifest's file name.
 pub(super) const MANIFEST: &str = "galley.json";
 
-/// Returns whether a folder is a bundle.
+/// Returns true if a folder is a bundle.
 pub(crate) fn is_bundle(folder: &Path) -> bool {
     folder.join(MANIFEST).is_file()
 }

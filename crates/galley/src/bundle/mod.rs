@@ -1,7 +1,9 @@
-//! A bundle: a workspace as a folder of JSON files, with its ids, for a repository or another store.
+//! A bundle: a workspace as a folder of JSON files, with its ids, for a repository or another
+//! store.
 //!
-//! It has what people made: content in groups, with tags and variants, and who works on it, with their roles; webhooks without their
-//! secrets. Not in it are tokens, secrets, events and deliveries: these are in a backup.
+//! It contains the data that people entered: content in groups, with tags and variants, members
+//! with their roles, and webhooks without their secrets. It doesn't contain tokens, secrets, events
+//! and deliveries: only backups do.
 
 mod export;
 mod format;

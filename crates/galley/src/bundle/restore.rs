@@ -1,7 +1,7 @@
-//! `galley import` of a bundle: the workspace as it was, in another store.
+//! `galley import` of a bundle: restores the workspace in another store.
 //!
-//! What is there already, by its id, stays as it is. So a restore that was stopped goes on where it is started again,
-//! and one that was done changes nothing.
+//! Resources whose id exists already stay as they are. So a restart continues an interrupted
+//! restore, and a repeated restore changes nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -46,13 +46,13 @@ use crate::own_files::OwnFiles;
 use crate::settings::Settings;
 use crate::{progress, store};
 
-/// How many pieces are kept in one transaction.
+/// The number of pieces in one transaction.
 const BATCH: usize = 16;
 
-/// The most bytes of a tree: those that a request may make.
+/// The size limit of a tree in bytes, as for one in a request.
 const TREE_MAX: usize = 16 * 1024 * 1024;
 
-/// The greatest file that is read.
+/// The size limit of a file.
 const FILE_MAX: u64 = 64 * 1024 * 1024;
 
 pub(crate) async fn restore(
@@ -110,7 +110,7 @@ pub(crate) async fn restore(
         bar.inc(some.len() as u64);
     }
     bar.finish_and_clear();
-    // Last, so that the pieces that come back are no news to them.
+    // The webhooks are written last, so that restored pieces don't trigger them.
     let (now, own) = (environment.now(), frame);
     let keep = async move |tx: &WriteTx<'_>| own.keep_webhooks(tx, now).await;
     let webhooks = database.write("bundle.webhooks", keep).await.map_err(stopped)?;
@@ -132,7 +132,7 @@ pub(crate) async fn restore(
     Ok(exit_code(&problems))
 }
 
-/// Says what went wrong.
+/// Prints the problems and returns the exit code.
 fn exit_code(problems: &[String]) -> ExitCode {
     for problem in problems {
         eprintln!("{}", plain(problem));
@@ -140,7 +140,7 @@ fn exit_code(problems: &[String]) -> ExitCode {
     if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Looks whether everything but the pieces can be kept, and keeps nothing.
+/// Checks if everything except the pieces can be written, and rolls back.
 async fn try_out(
     settings: &Settings,
     environment: &Environment,
@@ -149,7 +149,7 @@ async fn try_out(
     missing: &[String],
 ) -> anyhow::Result<ExitCode> {
     let workspace = frame.workspace.id;
-    // A database that is not there is as good as an empty one.
+    // A missing database counts as an empty one.
     if !matches!(settings.database()?, DatabaseUrl::Sqlite(path) if !path.exists()) {
         let database = store::open_existing(settings, environment).await?;
         let of_frame = environment.clone();
@@ -170,19 +170,19 @@ async fn try_out(
     Ok(exit_code(missing))
 }
 
-/// Why the frame was not kept.
+/// The reason why the workspace's data was not written.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
-    /// What is said of it.
+    /// An error about a file and item.
     #[error("{0}: {1}")]
     Of(String, Error),
-    /// In words.
+    /// An error message.
     #[error("{0}")]
     Because(String),
-    /// Of itself.
+    /// An error without a file and item.
     #[error(transparent)]
     Other(#[from] Error),
-    /// It was not to be.
+    /// The rollback of a dry run.
     #[error("it was tried out")]
     TriedOut,
 }
@@ -202,12 +202,12 @@ impl Failure for Refused {
     }
 }
 
-/// Names the file and the item that an error is about.
+/// Adds the file and item to an error.
 fn of<E: Into<Error>>(file: &str, id: impl std::fmt::Display) -> impl FnOnce(E) -> Refused {
     move |error| Refused::Of(format!("{file}: {id}"), error.into())
 }
 
-/// Everything but the pieces.
+/// A workspace's data except the pieces.
 struct Frame {
     workspace: format::Workspace,
     roles: Vec<role::Role>,
@@ -301,7 +301,7 @@ impl Frame {
         })
     }
 
-    /// Keeps what isn't there yet, but for the webhooks.
+    /// Inserts the resources that don't exist yet, except the webhooks.
     async fn keep(&self, tx: &WriteTx<'_>, environment: &Environment) -> Result<(), Refused> {
         let (id, now) = (self.workspace.id, environment.now());
         let scope = Scope::whole(id);
@@ -371,7 +371,7 @@ impl Frame {
         Ok(())
     }
 
-    /// Keeps those webhooks that aren't there yet, and says how many.
+    /// Inserts the webhooks that don't exist yet. Returns their number.
     async fn keep_webhooks(&self, tx: &WriteTx<'_>, now: Timestamp) -> Result<usize, Error> {
         let id = self.workspace.id;
         let mut kept = 0;
@@ -385,7 +385,7 @@ impl Frame {
     }
 }
 
-/// The member who has this address, or is invited by it.
+/// Returns the member with this address, or the invite for it.
 async fn already(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -400,7 +400,8 @@ async fn already(
     members::find_pending(tx, workspace, email).await
 }
 
-/// The user with this address; or a new one, with the id and username that it had where nobody else has them.
+/// Returns the user with this address or creates one. The new user keeps its id and username unless
+/// they are in use.
 async fn find_or_make_user(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -435,7 +436,7 @@ async fn find_or_make_user(
     Ok(user)
 }
 
-/// A piece that can be kept, with its content, what it says otherwise in variants, and its sources.
+/// A valid piece with its content, its overrides in variants, and its sources.
 type Read = (ContentPiece, String, Vec<Override>, Vec<NewSource>);
 
 #[derive(Debug, Default)]
@@ -446,7 +447,7 @@ struct Report {
 }
 
 impl Report {
-    /// In one transaction; each in its own, where one of them is refused.
+    /// Writes pieces in one transaction, or each in its own if one of them is rejected.
     async fn keep(
         &mut self,
         database: &Database,
@@ -507,7 +508,7 @@ fn stopped(error: Error) -> anyhow::Error {
     anyhow::Error::new(error).context("the import stopped, and goes on where it is started again")
 }
 
-/// The webhooks, without their secrets: none of them sends anything.
+/// Reads the webhooks without their secrets. All of them are disabled.
 fn read_webhooks(
     place: &Path,
     groups: &[format::Group],
@@ -523,7 +524,8 @@ fn read_webhooks(
             bail!("{place}: {}: contentGroupId is required for {event}", one.id);
         }
         let is_there = |group| groups.iter().any(|known| known.id == group);
-        // Without its secret it would call somebody unsigned, perhaps from a copy for trying things out.
+        // Without its secret, the webhook would send unsigned requests to real receivers, perhaps
+        // from a test copy.
         let reason = match one.content_group_id {
             Some(group) if !is_there(group) => DisabledReason::GroupDeleted,
             _ => DisabledReason::Requested,
@@ -546,7 +548,7 @@ fn read_webhooks(
     Ok(read_webhooks)
 }
 
-/// Each id stands once.
+/// Checks that each id occurs once.
 fn once<T: Copy + Eq + Hash + Display>(
     place: &Path,
     ids: impl Iterator<Item = T>,
@@ -560,7 +562,8 @@ fn once<T: Copy + Eq + Hash + Display>(
     Ok(())
 }
 
-/// What a role is at its base makes it one that nobody changes, so it must be as they were made.
+/// Checks the roles with a base type. Such roles can't be edited, so they must be as Galley creates
+/// them.
 fn check_base_types(place: &Path, roles: &[role::Role]) -> anyhow::Result<()> {
     once(place, roles.iter().filter_map(|role| role.base_type.map(BaseType::as_str)))
         .context("of each baseType there is one role at the most")?;
@@ -572,7 +575,7 @@ fn check_base_types(place: &Path, roles: &[role::Role]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The files of the pieces, in an order that is always the same, and what is missing of them.
+/// Returns the files of the pieces in a fixed order, and messages about missing ones.
 fn pieces(folder: &Path) -> anyhow::Result<(Vec<PathBuf>, Vec<String>)> {
     let mut missing = Vec::new();
     for name in folder::listed(folder).unwrap_or_default() {
@@ -597,12 +600,12 @@ fn pieces(folder: &Path) -> anyhow::Result<(Vec<PathBuf>, Vec<String>)> {
     Ok((files, missing))
 }
 
-/// What a file holds. The message begins with its path.
+/// Reads a file. Error messages begin with its path.
 fn file<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     parsed(path).map_err(|problem| anyhow::anyhow!("{}{problem}", path.display()))
 }
 
-/// The message begins with a colon, and with the line where there is one.
+/// Parses a file. Error messages begin with a colon, and with the line if it is known.
 fn parsed<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
     let metadata = fs::symlink_metadata(path).map_err(|error| format!(": {error}"))?;
     if !metadata.is_file() {
@@ -644,7 +647,7 @@ fn piece(path: &Path) -> Result<Read, String> {
         content_group_id: read.content_group_id,
         order: read.order.clone(),
         placed_at: read.created_at,
-        // Another one is given when it is kept.
+        // The restore assigns another version.
         version: 1,
         created_at: read.created_at,
         updated_at: read.updated_at,
@@ -653,13 +656,13 @@ fn piece(path: &Path) -> Result<Read, String> {
     Ok((piece, content, overrides, sources))
 }
 
-/// Without what isn't safe to show: somebody may have written the file.
+/// Removes unsafe HTML from a description: the file may come from any source.
 fn description(given: Option<Description>) -> Result<Option<Description>, String> {
     let clean = |text: Description| sanitize::description(text.into());
     given.map(clean).transpose().map_err(|invalid| format!(": description {invalid}"))
 }
 
-/// In the order given, and each once.
+/// Returns the ids in the given order without duplicates.
 fn references<T: Copy + Eq + Hash>(name: &str, ids: Vec<T>) -> Result<Vec<T>, String> {
     let mut seen = HashSet::new();
     let ids: Vec<T> = ids.into_iter().filter(|&id| seen.insert(id)).collect();
@@ -669,7 +672,7 @@ fn references<T: Copy + Eq + Hash>(name: &str, ids: Vec<T>) -> Result<Vec<T>, St
     Ok(ids)
 }
 
-/// The tree as the service itself would make it of the same content.
+/// Returns the tree that the service would produce from the same content.
 fn tree(name: &str, value: &Value) -> Result<String, String> {
     let wrong = |error: &dyn std::fmt::Display| format!(": {name}: {error}");
     let given = Tree::from_json(&value.to_string()).map_err(|error| wrong(&error))?;

@@ -1,4 +1,4 @@
-//! A piece as the text of a Markdown file.
+//! Formats a piece as the text of a Markdown file.
 
 use anyhow::Context;
 use galley_content::Tree;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::source::Source;
 use crate::import::markdown::TAKEN;
 
-/// Front matter and Markdown.
+/// Returns the front matter and the Markdown.
 pub(super) fn text(
     piece: &ContentPiece,
     content: Option<&str>,
@@ -20,7 +20,8 @@ pub(super) fn text(
     front.add("id", &Value::from(piece.id.to_string()));
     front.add("title", &Value::from(fields.title.as_str()));
     front.add("slug", &Value::from(fields.slug.as_str()));
-    // Also that there is none: an import would read one from a name such as `2024-05-06-hello`.
+    // A null date is written, too. Without it, an import would read a date from a name such as
+    // `2024-05-06-hello`.
     front.add("date", &Value::from(fields.date.map(|date| date.to_string())));
     if let Some(description) = &fields.description {
         front.add("description", &Value::from(description.as_str()));
@@ -57,12 +58,12 @@ pub(super) fn text(
     Ok(format!("{}---\n\n{}", front.0, tree.to_markdown()))
 }
 
-/// Lines of YAML, each with a value that is written as JSON, which is YAML as well.
+/// Lines of YAML front matter. Each value is JSON, which is valid YAML as well.
 struct Front(String);
 
 impl Front {
     fn add(&mut self, name: &str, value: &Value) {
-        // As a key, too, it may hold what YAML would read otherwise.
+        // A key may contain characters or words that YAML would interpret.
         let is_plain = name.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
         let is_word = !matches!(
             name.to_ascii_lowercase().as_str(),
@@ -78,7 +79,7 @@ impl Front {
         self.0.push('\n');
     }
 
-    /// As fields of their own where that says the same, else as the text that it is.
+    /// Adds custom data as separate fields if these represent it exactly, otherwise as one text.
     fn add_custom_data(&mut self, text: &str) {
         let read: Option<Value> = serde_json::from_str(text).ok();
         match read.filter(|value| value.to_string().as_str() == text) {
@@ -95,7 +96,7 @@ impl Front {
     }
 }
 
-/// JSON in one line, without characters that YAML has no place for.
+/// Returns JSON in one line, with escapes for characters that YAML doesn't allow.
 fn json(value: &Value) -> String {
     let mut out = String::new();
     for c in value.to_string().chars() {

@@ -1,4 +1,5 @@
-//! The folder that an export is in: each file is whole, and what an earlier export left is taken away.
+//! The target folder of an export. Files are replaced atomically, and files of an earlier export
+//! are removed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,10 +12,10 @@ use super::names;
 use crate::bundle::manifest::is_bundle;
 use crate::own_files::OwnFiles;
 
-/// The list of the files that are the export's.
+/// The file with the list of exported files.
 const LIST: &str = ".galley-export";
 
-/// What is exported.
+/// The kind of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A group as Markdown.
@@ -23,14 +24,14 @@ pub(crate) enum Kind {
     Bundle,
 }
 
-/// A folder while it is written to.
+/// An export folder that is being written.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
     kind: Kind,
-    /// The exported database's, of which no descriptor may be closed.
+    /// The files of the exported database. Closing one of them would drop locks.
     own: OwnFiles,
-    /// Those of an earlier export.
+    /// The files of an earlier export.
     before: BTreeSet<String>,
     now: BTreeSet<String>,
     written: usize,
@@ -38,8 +39,8 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Takes a folder that is new, or empty, or of an earlier export. Hidden files, such as a repository's, may be
-    /// in it.
+    /// Opens a folder that is new, empty, or from an earlier export. It may have hidden files, such
+    /// as a repository's.
     pub(crate) fn open(path: &Path, kind: Kind, own: OwnFiles) -> anyhow::Result<Self> {
         make(path, kind).with_context(|| format!("{} can't be made", path.display()))?;
         if own.hold(&path.join(LIST)) {
@@ -71,14 +72,14 @@ impl Folder {
                 return Err(error).with_context(|| format!("{}", path.join(LIST).display()));
             }
         };
-        // From here on it is an export's, also if this one is stopped in its midst.
+        // From here on, the folder counts as an export, even if this run is interrupted.
         write_list(path, &before, kind)?;
         let path = path.to_owned();
         let (now, problems) = (BTreeSet::new(), Vec::new());
         Ok(Self { path, kind, own, before, now, written: 0, problems })
     }
 
-    /// Writes a file, if it isn't there as it is to be.
+    /// Writes a file, unless it has the same content already.
     pub(crate) fn write(&mut self, name: &str, text: &str) {
         self.now.insert(name.to_owned());
         match self.try_write(name, text) {
@@ -105,12 +106,12 @@ impl Folder {
         Ok(true)
     }
 
-    /// Where a file is.
+    /// Returns the path of a file in the folder.
     fn place(&self, name: &str) -> anyhow::Result<PathBuf> {
         let mut parent = self.path.clone();
         for part in Path::new(name).parent().into_iter().flat_map(Path::components) {
             parent.push(part);
-            // It may lead out of the folder.
+            // A link may lead out of the folder.
             if parent.is_symlink() {
                 bail!("{} is a link, and is not followed", parent.display());
             }
@@ -118,7 +119,8 @@ impl Folder {
         Ok(self.path.join(name))
     }
 
-    /// Takes away what is no more; says how many files were written, and taken away, and what went wrong.
+    /// Removes the files that are not part of this export. Returns the number of written files, the
+    /// number of removed files, and the problems.
     pub(crate) fn finish(mut self) -> anyhow::Result<(usize, usize, Vec<String>)> {
         let mut removed = 0;
         for name in self.before.difference(&self.now) {
@@ -128,7 +130,7 @@ impl Folder {
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => self.problems.push(format!("{}: {error}", path.display())),
             }
-            // Folders that are empty now; the others stay by themselves.
+            // Empty folders are removed. Removal of the others fails, and they stay.
             let parents = Path::new(name).ancestors().skip(1);
             for folder in parents.filter(|folder| !folder.as_os_str().is_empty()) {
                 if fs::remove_dir(self.path.join(folder)).is_err() {
@@ -141,7 +143,7 @@ impl Folder {
     }
 }
 
-/// Makes the folder. A bundle holds people's addresses, which are not for everybody on the machine.
+/// Creates the folder. A bundle contains e-mail addresses, so only its owner gets access.
 fn make(path: &Path, kind: Kind) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -152,7 +154,7 @@ fn make(path: &Path, kind: Kind) -> std::io::Result<()> {
     builder.create(path)
 }
 
-/// The files of the export that is in a folder.
+/// Returns the files of the export in a folder.
 pub(crate) fn listed(folder: &Path) -> std::io::Result<BTreeSet<String>> {
     let path = folder.join(LIST);
     if !fs::symlink_metadata(&path)?.is_file() {
@@ -172,8 +174,9 @@ fn write_list(folder: &Path, names: &BTreeSet<String>, kind: Kind) -> anyhow::Re
     replace(&folder.join(LIST), &list, kind)
 }
 
-/// Writes a file so that it is there whole, or as it was; one of a bundle for its owner alone, also in a folder that was
-/// there before. A file that was left unfinished is removed first: it may be a link to another one.
+/// Replaces a file atomically. Files of a bundle are readable by their owner only, even in an
+/// existing folder. A leftover unfinished file is removed first, as it may be a link to another
+/// file.
 fn replace(path: &Path, text: &str, kind: Kind) -> anyhow::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".unfinished");

@@ -1,6 +1,8 @@
-//! `galley export`: a content group as Markdown files with front matter, the way back of `galley import`.
+//! `galley export`: writes a content group as Markdown files with front matter, the reverse of
+//! `galley import`.
 //!
-//! The same content gives the same files, byte by byte, so that they can live in a repository.
+//! The same content results in the same files, byte for byte, so that they can be kept in a
+//! repository.
 
 mod file;
 pub(crate) mod folder;
@@ -37,7 +39,7 @@ pub(crate) async fn run(
     let group = group_path::in_database(&database, workspace, group).await?;
     let own = OwnFiles::of(Some(&settings.database()?));
     let mut folder = Folder::open(&arguments.folder, Kind::Markdown, own)?;
-    // One moment for all of it, whatever is written meanwhile.
+    // One snapshot for the whole export, unaffected by concurrent writes.
     let snapshot = database.snapshot().await?;
     let source = Source::read(&snapshot, workspace, group).await?;
     let bar = progress::bar("files", 0);

@@ -1,19 +1,19 @@
-//! What the files are called: as the sources were that pieces were imported from, else by their slugs. Whatever a
-//! piece says, no name leads out of the folder.
+//! The names of exported files: those of the imported sources, otherwise the slugs. No name leads
+//! out of the folder, whatever a piece's fields contain.
 
 use std::collections::HashSet;
 
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::text::ShortText;
 
-/// How long a part of a path may be, in bytes, with room for an ending.
+/// The length limit of a path segment in bytes. It leaves room for an extension.
 const PART_MAX: usize = 120;
 
-/// The names that are taken, in lower case, as some file systems don't tell cases apart.
+/// The names in use, in lower case, as some file systems ignore case.
 #[derive(Debug)]
 pub(super) struct Names {
     taken: HashSet<String>,
-    /// The keys of variants: what is named after one would be taken for its own.
+    /// The keys of variants. A file named after one would be imported as that variant.
     variants: Vec<String>,
 }
 
@@ -22,7 +22,7 @@ impl Names {
         Self { taken: HashSet::new(), variants }
     }
 
-    /// The path of a piece's file.
+    /// Returns the path of a piece's file.
     pub(super) fn name(&mut self, piece: &ContentPiece, groups: &[&str]) -> String {
         let groups: Vec<String> = groups.iter().map(|group| part(group)).collect();
         let source =
@@ -37,11 +37,11 @@ impl Names {
                 parts
             }
         };
-        // Imported with its folders as groups, it names them itself.
+        // The source's name already begins with the folders if they were imported as groups.
         if !parts.starts_with(&groups) || parts.len() == groups.len() {
             parts.splice(0..0, groups);
         }
-        // No folder is called as a file may be.
+        // No folder may have a name that a file could have.
         let folders = parts.len() - 1;
         for folder in &mut parts[..folders] {
             if has_ending(folder) {
@@ -65,7 +65,7 @@ impl Names {
         self.variants.iter().any(|key| key.eq_ignore_ascii_case(text))
     }
 
-    /// The path of a piece's file in a variant: for `a/b.md` in `de`, `a/b.de.md`.
+    /// Returns the path of a piece's file in a variant: for `a/b.md` in `de`, `a/b.de.md`.
     pub(super) fn in_variant(&mut self, name: &str, key: &str, piece: &ContentPiece) -> String {
         let (stem, extension) = split(name);
         self.take(format!("{stem}.{key}.{extension}"), piece)
@@ -86,29 +86,29 @@ fn split(name: &str) -> (&str, &str) {
     name.rsplit_once('.').unwrap_or((name, "md"))
 }
 
-/// Whether it ends as a file of Markdown does.
+/// Returns true if a text has the extension of a Markdown file.
 fn has_ending(text: &str) -> bool {
     let extension = text.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     matches!(extension.as_deref(), Some("md" | "markdown" | "mdx"))
 }
 
-/// Whether it can be the path of a file that an export wrote.
+/// Returns true if a text can be the path of a file that an export wrote.
 pub(super) fn is_own(text: &str) -> bool {
     let is_of_bundle = text.rsplit_once('.').is_some_and(|(_, extension)| extension == "json");
     is_below(text) && (has_ending(text) || is_of_bundle)
 }
 
-/// Whether a text is a path that can be taken as it is.
+/// Returns true if a text is a Markdown path that can be used unchanged.
 pub(super) fn is_path(text: &str) -> bool {
     has_ending(text) && is_below(text)
 }
 
-/// Whether it leads nowhere else.
+/// Returns true if a path stays within the folder.
 fn is_below(text: &str) -> bool {
     text.len() < 1_000 && text.split('/').all(|one| part(one) == one)
 }
 
-/// A part of a path that every file system takes.
+/// Returns a path segment that is valid on every file system.
 fn part(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The pieces of a group, and what they refer to, as one moment of the store has them.
+//! The pieces of a group and their references, as of one snapshot of the store.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKe
 use galley_storage::content_pieces::{View, Viewed};
 use galley_storage::{Snapshot, Tx, content_groups, members, tags, variants};
 
-/// The pieces that are read at a time.
+/// The number of pieces in one read.
 const PAGE: i64 = 32;
 
-/// What pieces refer to.
+/// The data that pieces refer to.
 pub(super) struct Source {
     workspace: WorkspaceId,
     group: ContentGroupId,
-    /// The groups below it, each with its parent.
+    /// The groups below the exported one, each with its parent.
     groups: HashMap<ContentGroupId, (ContentGroup, Option<ContentGroupId>)>,
     tags: HashMap<TagId, String>,
-    /// Usernames; somebody invited has none.
+    /// The usernames of members. Invited members have none.
     members: HashMap<WorkspaceMemberId, String>,
     pub(super) variants: Vec<Variant>,
 }
@@ -51,7 +51,7 @@ impl Source {
         snapshot.read("export.source", read).await
     }
 
-    /// Some of the pieces, in the order in which they were made.
+    /// Reads a page of pieces, in the order of their creation.
     pub(super) async fn page(
         &self,
         snapshot: &Snapshot,
@@ -77,7 +77,7 @@ impl Source {
         snapshot.read("export.page", read).await
     }
 
-    /// The groups between the exported one and a piece, from above.
+    /// Returns the groups between the exported one and a piece, from the top.
     pub(super) fn folders(&self, mut group: ContentGroupId) -> Vec<&str> {
         let mut folders = Vec::new();
         while group != self.group

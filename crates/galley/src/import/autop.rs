@@ -1,6 +1,7 @@
-//! What WordPress does to a text between the store and the reader: paragraphs, and captions.
+//! The transformations that WordPress applies to a stored text before it shows it: paragraphs and
+//! captions.
 
-/// Elements that are no part of a paragraph.
+/// Elements that can't be part of a paragraph.
 const BLOCKS: [&str; 32] = [
     "table",
     "thead",
@@ -36,12 +37,12 @@ const BLOCKS: [&str; 32] = [
     "article",
 ];
 
-/// Makes paragraphs of what empty lines divide, and breaks of single ends of lines, outside of elements that
-/// are blocks themselves.
+/// Turns texts between empty lines into paragraphs, and single line ends into breaks. Text within
+/// block elements stays unchanged.
 pub(super) fn paragraphs(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let mut out = String::with_capacity(text.len() + text.len() / 16);
-    // How many blocks are open.
+    // The number of open block elements.
     let mut open = 0_usize;
     let mut paragraph = String::new();
     let mut rest = text.as_str();
@@ -54,7 +55,7 @@ pub(super) fn paragraphs(text: &str) -> String {
             out.push_str(before);
         }
         let Some(tag) = tag(from_tag) else {
-            // A `<` that begins none.
+            // This `<` begins no tag.
             let step = from_tag.chars().next().map_or(0, char::len_utf8);
             let target = if open == 0 { &mut paragraph } else { &mut out };
             target.push_str(&from_tag[..step]);
@@ -85,7 +86,7 @@ pub(super) fn paragraphs(text: &str) -> String {
 fn flush(out: &mut String, paragraph: &mut String) {
     for part in paragraph.split("\n\n").map(str::trim).filter(|part| !part.is_empty()) {
         out.push_str("<p>");
-        // A break that is there already is none more.
+        // An existing break before the line end counts as the same break.
         let part = ["<br>\n", "<br/>\n", "<br />\n"]
             .iter()
             .fold(part.to_owned(), |part, tag| part.replace(tag, "\n"));
@@ -101,7 +102,7 @@ struct Tag {
     len: usize,
 }
 
-/// The tag that a text begins with.
+/// Parses the tag that a text begins with.
 fn tag(text: &str) -> Option<Tag> {
     let inner = text.strip_prefix('<')?;
     let (is_end, inner) = inner.strip_prefix('/').map_or((false, inner), |inner| (true, inner));
@@ -109,7 +110,7 @@ fn tag(text: &str) -> Option<Tag> {
     if len == 0 {
         return None;
     }
-    // A `>` within quotes doesn't end it.
+    // A `>` within quotes doesn't end the tag.
     let mut quote = None;
     for (place, c) in text.char_indices() {
         match (quote, c) {
@@ -128,8 +129,8 @@ fn tag(text: &str) -> Option<Tag> {
     None
 }
 
-/// Replaces `[caption]` by its content. A caption in the attribute, as older exports have it, comes behind
-/// the content.
+/// Replaces `[caption]` by its content. Older exports have the caption in an attribute: it is
+/// appended to the content.
 pub(super) fn without_captions(html: &str) -> String {
     let mut out = String::with_capacity(html.len());
     let mut rest = html;
@@ -145,7 +146,7 @@ pub(super) fn without_captions(html: &str) -> String {
         }
         let Some(shortcode) = shortcode(&rest[start..]) else { break };
         out.push_str(&rest[..start]);
-        // One that was not closed.
+        // The caption of a previous shortcode that was not closed.
         add_caption(&mut out, caption.take());
         caption = shortcode.caption;
         rest = &rest[start + shortcode.len..];
@@ -162,17 +163,17 @@ fn add_caption(out: &mut String, caption: Option<&str>) {
     }
 }
 
-/// The start of a `[caption]`.
+/// The opening tag of a `[caption]`.
 struct Shortcode<'t> {
     len: usize,
     caption: Option<&'t str>,
 }
 
-/// The shortcode that a text begins with. A `]` within quotes doesn't end it.
+/// Parses the shortcode that a text begins with. A `]` within quotes doesn't end it.
 fn shortcode(text: &str) -> Option<Shortcode<'_>> {
     let mut caption = None;
     let mut name_from = 0;
-    // The quote that is open, the name before it, and the place behind it.
+    // The open quote, the attribute name before it, and the offset after it.
     let mut open: Option<(char, &str, usize)> = None;
     for (place, c) in text.char_indices() {
         match open {
@@ -197,14 +198,14 @@ fn shortcode(text: &str) -> Option<Shortcode<'_>> {
     None
 }
 
-/// Whether there are shortcodes, such as `[gallery ids="1,2"]`.
+/// Returns true if the text contains shortcodes, such as `[gallery ids="1,2"]`.
 pub(super) fn has_shortcodes(html: &str) -> bool {
     html.split('[').skip(1).any(|part| {
         let len = part.find(|c: char| {
             !(c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
         });
         let Some((name, behind)) = len.map(|len| part.split_at(len)) else { return false };
-        // `[sic]` and `[1]` are words; what has attributes, or an end, is none.
+        // `[sic]` and `[1]` are plain text. A shortcode has attributes or an end tag.
         let inner = behind.split(']').next().unwrap_or_default();
         let has_attributes = inner.starts_with(' ') && inner.contains("=\"");
         let is_known = inner.is_empty() && matches!(name, "gallery" | "playlist" | "embed");

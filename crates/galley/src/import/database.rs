@@ -1,4 +1,4 @@
-//! Keeping pieces in the database itself: a batch is a transaction.
+//! Writes pieces to the database directly, one transaction per batch.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,10 +29,10 @@ use super::raw::{Document, Form};
 use crate::settings::Settings;
 use crate::{group_path, store};
 
-/// How many known pieces are read at a time.
+/// The number of known pieces in one read.
 const PAGE: i64 = 1_000;
 
-/// More than a workspace has of what isn't content.
+/// More than a workspace has of any resource except content pieces.
 const ALL: i64 = 10_000;
 
 /// A workspace in a database.
@@ -41,7 +41,7 @@ pub(super) struct InDatabase {
     database: Database,
     environment: Environment,
     scope: Scope,
-    /// Whether a server works with the database meanwhile.
+    /// True if a server uses the database at the same time.
     is_served: bool,
 }
 
@@ -65,7 +65,7 @@ impl InDatabase {
     }
 }
 
-/// Whether the place is at fault, or what was to be kept.
+/// Maps a storage error to a broken import, and any other error to a rejected document.
 fn failure(error: Error) -> Failure {
     match error.storage_error() {
         Some(_) => Failure::Broken(anyhow::Error::new(error)),
@@ -74,7 +74,7 @@ fn failure(error: Error) -> Failure {
 }
 
 impl Place for InDatabase {
-    /// Small enough for others' writes to come between.
+    /// Small enough that other writes run between batches.
     const BATCH: usize = 16;
     const FORM: Form = Form::Json;
 
@@ -204,7 +204,7 @@ impl Place for InDatabase {
         let started = Instant::now();
         let kept = self.keep_together(documents).await?;
         if self.is_served {
-            // As long as it kept others waiting, they are left alone.
+            // The import pauses for the time that its batch blocked other writers.
             tokio::time::sleep(started.elapsed()).await;
         }
         Ok(kept)
@@ -216,7 +216,7 @@ impl Place for InDatabase {
 }
 
 impl InDatabase {
-    /// In one transaction; each in its own, where one of them is refused.
+    /// Writes documents in one transaction, or each in its own if one of them is rejected.
     async fn keep_together(&self, documents: Vec<Prepared>) -> anyhow::Result<Vec<Kept>> {
         match self.write(documents.clone()).await.map_err(failure) {
             Ok(kept) => return Ok(kept),
@@ -236,7 +236,7 @@ impl InDatabase {
     }
 }
 
-/// Reads the present state of a piece, or of a piece in a variant.
+/// Reads the current state of a piece, or of a piece in a variant.
 async fn current_piece(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -268,7 +268,7 @@ async fn current_piece(
     Ok(Some(CurrentPiece { hash: in_variant, cover_width: width(piece), version, is_as_piece }))
 }
 
-/// The hash of what an import writes.
+/// Returns the hash of the fields that an import writes.
 async fn hash(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -294,7 +294,7 @@ async fn hash(
     Ok(written.hash())
 }
 
-/// What a batch's transaction needs.
+/// The data of a batch's transaction.
 #[derive(Debug, Clone)]
 struct Batch {
     environment: Environment,
@@ -327,7 +327,7 @@ impl Batch {
         Ok(done)
     }
 
-    /// The ids of the document's tags, made where they aren't there.
+    /// Returns the ids of the document's tags. Creates missing ones.
     async fn tags(&self, tx: &WriteTx<'_>, one: &Prepared) -> Result<Vec<TagId>, Error> {
         let mut ids = Vec::new();
         for label in &one.labels {
@@ -408,7 +408,8 @@ fn new_piece(
     }
 }
 
-/// Whatever the file says. What only the service knows (members, width of the cover) stays.
+/// Returns the fields that come from the file. Fields that only the service has (members, the
+/// cover's width) stay.
 fn change(document: &Document, tags: Vec<TagId>) -> ContentPieceChange {
     let document = document.clone();
     ContentPieceChange {

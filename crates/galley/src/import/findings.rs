@@ -1,4 +1,4 @@
-//! Findings: what the report of an import says of its sources.
+//! The findings that the report of an import lists for its sources.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,17 +9,17 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Group {
-    /// Not imported.
+    /// Sources, or parts of them, that were not imported.
     LeftOut,
-    /// Imported into a group of its own.
+    /// Sources that were imported into a group of their own.
     SetApart,
-    /// Not said by the source, and assumed.
+    /// Values that the source doesn't have, and that were assumed.
     Assumed,
-    /// Not said by the source.
+    /// Values that the source doesn't have.
     Missing,
-    /// Part of the content, and not kept.
+    /// Parts of the content that were not kept.
     Lost,
-    /// Kept as it is, and of no use without the source.
+    /// Parts that were kept unchanged, and that don't work without the source.
     Dangling,
 }
 
@@ -40,7 +40,7 @@ impl Group {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) group: Group,
-    /// The kind, in words that can be counted.
+    /// The kind, as a plural that follows a count.
     pub(super) what: String,
     pub(super) count: u64,
     /// The addresses or names concerned.
@@ -72,12 +72,12 @@ impl Finding {
         Self::new(Group::Dangling, what)
     }
 
-    /// The same, so many times.
+    /// Sets the number of occurrences.
     pub(super) fn times(self, count: usize) -> Self {
         Self { count: count as u64, ..self }
     }
 
-    /// Part of an HTML that the tree lacks.
+    /// Creates the finding of a conversion warning: part of an HTML text that the tree lacks.
     pub(super) fn lost(loss: &Loss) -> Self {
         let element = &loss.element;
         let what = match (&loss.attribute, &loss.property) {
@@ -99,7 +99,7 @@ const ANCHORS: &str = "links to anchors that are not in the piece";
 const FOOTNOTES: &str = "footnotes, which stay as text";
 const SHORTCODES: &str = "shortcodes or template tags, which stay as text";
 
-/// Finds what of a content is of no use without its source.
+/// Finds the parts of a content that don't work without its source.
 pub(super) fn in_content(tree: &Tree, is_markdown: bool, findings: &mut Vec<Finding>) {
     let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut anchors = Vec::new();
@@ -129,7 +129,7 @@ pub(super) fn in_content(tree: &Tree, is_markdown: bool, findings: &mut Vec<Find
         }
         Part::Image(_) | Part::Text(_) => {}
     });
-    // A site makes anchors of headings.
+    // Sites generate anchors from headings.
     anchors.retain(|anchor| !headings.contains(anchor));
     found.insert(ANCHORS, anchors.into_iter().map(|anchor| format!("#{anchor}")).collect());
     for (what, details) in found {
@@ -140,8 +140,8 @@ pub(super) fn in_content(tree: &Tree, is_markdown: bool, findings: &mut Vec<Find
     }
 }
 
-/// Finds in a Markdown what has another form in the tree, and returns it without the ids of headings
-/// (`# Title {#id}`), which would be part of their texts.
+/// Finds the parts of a Markdown text that the tree represents differently. Returns the text
+/// without the ids of headings (`# Title {#id}`), which would become part of their texts.
 pub(super) fn in_markdown(text: &str, findings: &mut Vec<Finding>) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut fence: Option<&str> = None;
@@ -200,7 +200,7 @@ fn heading_id(line: &str) -> Option<(&str, &str)> {
     (is_id && title.ends_with(char::is_whitespace)).then(|| (title.trim_end(), id))
 }
 
-/// The anchor that sites make of a heading.
+/// Returns the anchor that sites generate from a heading.
 fn slug(heading: &str) -> String {
     let mut slug = String::with_capacity(heading.len());
     for c in heading.trim().chars().flat_map(char::to_lowercase) {
@@ -213,18 +213,18 @@ fn slug(heading: &str) -> String {
     slug
 }
 
-/// Returns whether an address is neither absolute nor from the site's root.
+/// Returns true if an address is neither absolute nor relative to the site's root.
 fn is_relative(address: &str) -> bool {
     let scheme = address.split(['/', '?', '#']).next().unwrap_or_default();
     !address.starts_with('/') && !scheme.contains(':') && !address.is_empty()
 }
 
-/// Returns whether an address begins at the root of the site.
+/// Returns true if an address is relative to the site's root.
 fn is_from_root(address: &str) -> bool {
     address.starts_with('/') && !address.starts_with("//")
 }
 
-/// Finds a cover that is of no use without the source.
+/// Adds a finding for a cover whose address doesn't work without the source.
 pub(super) fn in_cover(address: &str, findings: &mut Vec<Finding>) {
     let what = match address {
         address if is_relative(address) => RELATIVE_IMAGES,
@@ -234,7 +234,7 @@ pub(super) fn in_cover(address: &str, findings: &mut Vec<Finding>) {
     findings.push(Finding { details: vec![address.to_owned()], ..Finding::dangling(what) });
 }
 
-/// References to footnotes, such as `[^1]`, and the notes themselves, `[^1]:`.
+/// Returns the references to footnotes, such as `[^1]`, and the notes themselves, `[^1]:`.
 fn footnotes(text: &str) -> impl Iterator<Item = String> {
     text.match_indices("[^").filter_map(|(start, _)| {
         let end = text[start..].find(']')?;
@@ -244,7 +244,8 @@ fn footnotes(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Shortcodes of Zola and Hugo, and tags of Liquid: `{{ name(…) }}`, `{{< name >}}`, `{% name %}`.
+/// Returns shortcodes of Zola and Hugo, and tags of Liquid: `{{ name(…) }}`, `{{< name >}}`, `{%
+/// name %}`.
 fn shortcodes(text: &str) -> impl Iterator<Item = String> {
     ["{{", "{%"].into_iter().flat_map(|open| text.match_indices(open)).filter_map(
         |(start, open)| {

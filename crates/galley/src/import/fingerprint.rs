@@ -1,4 +1,4 @@
-//! Hashes of sources and pieces, by which an import tells what has changed since the one before.
+//! Hashes of sources and pieces, by which an import detects changes since the previous import.
 
 use galley_content::Tree;
 use galley_domain::ContentGroupId;
@@ -10,8 +10,8 @@ use serde_json::json;
 use super::hash::hash;
 use super::raw::Document;
 
-/// The parts of a piece that an import writes, the width of its cover aside: that is written only where
-/// the source has one.
+/// The fields of a piece that an import writes, except the width of its cover. That is written only
+/// if the source has one.
 #[derive(Debug)]
 pub(super) struct Written<'a> {
     pub(super) title: &'a str,
@@ -28,7 +28,7 @@ pub(super) struct Written<'a> {
 }
 
 impl<'a> Written<'a> {
-    /// The piece that a document is imported as.
+    /// Returns the fields of the piece that a document is imported as.
     pub(super) fn of(document: &'a Document, labels: Vec<&'a str>) -> Self {
         Self {
             title: document.title.as_str(),
@@ -61,8 +61,8 @@ impl<'a> Written<'a> {
     }
 }
 
-/// The hash of a source: of all that it says, and of the tags that every piece gets. The group that it is
-/// imported into stands behind it.
+/// Returns the hash of a source: of all its fields, and of the tags that every piece gets. The id
+/// of the target group is its suffix.
 pub(super) fn of_source<'d>(
     document: &'d Document,
     labels: impl Iterator<Item = &'d str>,
@@ -72,13 +72,14 @@ pub(super) fn of_source<'d>(
     SourceHash::from_stored(format!("{}:{group}", hash(parts)))
 }
 
-/// Returns whether a source was imported into a group.
+/// Returns true if a source was imported into a group.
 pub(super) fn is_of_group(source: &SourceHash, group: ContentGroupId) -> bool {
     let of = source.as_str().split_once(':').map(|(_, of)| of);
     of == Some(group.to_string().as_str())
 }
 
-/// The hash of a tree by its JSON, as this program writes it. One that can't be read has that of its text.
+/// Returns the hash of a tree by its JSON, as this program serializes it. Invalid JSON is hashed as
+/// text.
 pub(super) fn of_content(json: &str) -> String {
     match Tree::from_json(json) {
         Ok(tree) => hash([tree.to_json().as_str()]),

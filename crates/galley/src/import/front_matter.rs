@@ -1,7 +1,7 @@
-//! Splitting a file into its front matter and its text.
+//! Splits a file into its front matter and its text.
 //!
-//! TOML stands between lines of `+++` (Zola, Hugo), YAML between lines of `---` (Jekyll and most
-//! others), and JSON is an object at the beginning (Hugo). All become the same JSON object.
+//! Lines of `+++` delimit TOML (Zola, Hugo), and lines of `---` delimit YAML (Jekyll and most
+//! others). JSON is an object at the beginning (Hugo). All become the same JSON object.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ pub(super) struct Parts<'t> {
     pub(super) body: &'t str,
 }
 
-/// Why a file's front matter can't be read, and the line of the file.
+/// The reason why a file's front matter can't be parsed, and its line in the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Malformed {
     pub(super) line: usize,
@@ -43,7 +43,7 @@ pub(super) fn split(text: &str) -> Result<Parts<'_>, Malformed> {
     Ok(Parts { fields: Map::new(), body: text })
 }
 
-/// An object at the file's beginning that ends before a line's end; anything else is text.
+/// Parses an object at the file's beginning that ends at a line's end. Anything else is text.
 fn json(text: &str) -> Result<Option<Parts<'_>>, Malformed> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter();
     match values.next() {
@@ -63,13 +63,13 @@ fn json(text: &str) -> Result<Option<Parts<'_>>, Malformed> {
 
 type Parser = fn(&str) -> Result<Map<String, Value>, Malformed>;
 
-/// What follows a first line that is the fence and nothing else.
+/// Returns the text after a first line that consists of the fence.
 fn after_fence<'t>(text: &'t str, fence: &str) -> Option<&'t str> {
     let (line, rest) = text.split_once('\n')?;
     (line.trim_end() == fence).then_some(rest)
 }
 
-/// What stands before, and what after, the line that is the fence.
+/// Returns the text before the line that consists of the fence, and the text after it.
 fn until_fence<'t>(text: &'t str, fence: &str) -> Option<(&'t str, &'t str)> {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -124,7 +124,8 @@ fn yaml(front: &str) -> Result<Map<String, Value>, Malformed> {
     }
 }
 
-/// The line of a file that YAML calls by this number: for YAML a carriage return alone ends a line, too.
+/// Converts a YAML line number to a line of the file. In YAML, a carriage return alone ends a line,
+/// too.
 fn line_of(front: &str, number: usize) -> usize {
     let (mut yaml_line, mut line) = (1, 1);
     let mut characters = front.chars().peekable();
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn aliases_that_multiply_are_refused() {
-        // A gigabyte, written out.
+        // Expanded, this would be a gigabyte.
         let mut front = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..9 {
             let before = format!("*a{}, ", level - 1).repeat(10);
@@ -179,7 +180,7 @@ mod tests {
         }
         let malformed = split(&format!("---\n{front}---\n")).unwrap_err();
         assert!(malformed.message.contains("budget"), "{malformed:?}");
-        // A few are what people write.
+        // A few aliases are common.
         let parts = split("---\na: &a [x, y]\nb: *a\n---\n").unwrap();
         assert_eq!(parts.fields["a"], parts.fields["b"]);
     }

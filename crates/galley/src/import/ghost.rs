@@ -1,4 +1,4 @@
-//! A Ghost export: one JSON document with the rows of Ghost's tables.
+//! Reads a Ghost export: one JSON document with the rows of Ghost's tables.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::findings::Finding;
 use super::raw::{Body, Raw, State};
 
-/// What Ghost writes where its own address belongs.
+/// The placeholder that Ghost exports in place of its own address.
 const SITE: &str = "__GHOST_URL__";
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -27,7 +27,8 @@ struct Database {
     data: Data,
 }
 
-/// Rows that are read one by one, as an odd one is no reason to leave out the others.
+/// The rows of the tables. They are parsed one by one, so that one malformed row doesn't exclude
+/// the others.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Data {
@@ -104,7 +105,7 @@ struct PostAuthor {
     sort_order: i64,
 }
 
-/// Older exports have numbers.
+/// Parses an id. Older exports have numbers.
 fn id<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::String(text) => text,
@@ -113,7 +114,7 @@ fn id<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Er
     })
 }
 
-/// The posts of an export, or the line that isn't one.
+/// Reads the posts of an export, or returns the line of the syntax error.
 pub(super) fn read(path: &Path) -> Result<Vec<Result<Raw, String>>, (usize, String)> {
     let file = File::open(path).map_err(|error| (1, error.to_string()))?;
     let mut file = BufReader::new(file);
@@ -157,7 +158,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Result<Raw, String>>, (usize, Stri
     Ok(raws)
 }
 
-/// The rows of a table; of what is none, what is wrong with it goes to `raws`.
+/// Parses the rows of a table. The errors of malformed rows go to `raws`.
 fn rows<T: DeserializeOwned>(
     table: &str,
     values: Vec<Value>,
@@ -194,7 +195,7 @@ fn raw(post: &Post, tags: &[&Tag], authors: &[&str], alt: Option<String>) -> Res
     let state = match status {
         "published" => State::Published,
         "scheduled" => State::Scheduled,
-        // Only sent as a newsletter.
+        // A post that was only sent as a newsletter.
         "sent" => State::Private,
         _ => State::Draft,
     };

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-/// The characters of a hash.
+/// The number of characters in a hash.
 const LENGTH: usize = 32;
 
-/// The first half of the SHA-256 of some texts, each behind its length.
+/// Returns the first half of the SHA-256 of some texts, each prefixed with its length.
 pub(super) fn hash<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
     let mut sha256 = Sha256::new();
     for text in texts {

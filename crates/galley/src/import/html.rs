@@ -1,4 +1,4 @@
-//! HTML files: what the head says of the page, and the part of the body that is the text.
+//! Reads HTML files: the page's metadata from the head, and the part of the body that is the text.
 
 use std::cell::{Cell, RefCell};
 
@@ -13,31 +13,31 @@ use super::findings::Finding;
 use super::markdown::parts;
 use super::raw::{Body, Raw};
 
-/// What a page says of itself.
+/// The metadata and candidate texts of a page.
 #[derive(Debug, Default)]
 struct Page {
     title: String,
-    /// `<meta>`s with `name`, `property` or `itemprop`, the first of each.
+    /// The `<meta>`s with `name`, `property` or `itemprop`; the first of each.
     metas: Map<String, Value>,
     canonical: Option<String>,
     language: Option<String>,
-    /// The page's own parts, from the narrowest that it may be to the whole.
+    /// The candidates for the text, from the narrowest element to the whole page.
     article: Part,
     main: Part,
     body: Part,
     whole: String,
 }
 
-/// An element with all that is in it, written out again.
+/// The first element of a kind with its content, serialized again.
 #[derive(Debug, Default)]
 struct Part {
     html: String,
     depth: usize,
-    /// Whether the first one has ended: another one is another text.
+    /// True if the first such element has ended. Later ones belong to another text.
     is_done: bool,
 }
 
-/// What a file says of its piece.
+/// Parses a file into its piece's fields.
 pub(super) fn raw(name: &str, html: &str) -> Raw {
     let mut page = read(html);
     let (folders, stem) = parts(name);
@@ -71,7 +71,7 @@ pub(super) fn raw(name: &str, html: &str) -> Raw {
             findings.push(Finding::assumed(whats[place]));
             parts.into_iter().nth(place).unwrap_or_default()
         }
-        // A piece of HTML and no page.
+        // A fragment of HTML without a page around it.
         None => page.whole,
     };
     let mut rest = Map::new();
@@ -105,7 +105,7 @@ fn read(html: &str) -> Page {
     let tokenizer = Tokenizer::new(reader, TokenizerOpts::default());
     let input = BufferQueue::default();
     input.push_back(StrTendril::from_slice(html));
-    // It stops for scripts that are to run, and there are none.
+    // The tokenizer pauses at scripts to run, and this sink runs none.
     let _ = tokenizer.feed(&input);
     tokenizer.end();
     tokenizer.sink.page.into_inner()
@@ -127,7 +127,7 @@ impl TokenSink for Reader {
             Token::CharacterTokens(text) => page.add(&escaped(&text)),
             Token::TagToken(tag) => {
                 let result = match (&*tag.name, tag.kind) {
-                    // What these hold is no markup.
+                    // The content of these elements is not markup.
                     ("title" | "textarea", TagKind::StartTag) => {
                         TokenSinkResult::RawData(RawKind::Rcdata)
                     }

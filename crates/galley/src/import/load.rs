@@ -1,4 +1,4 @@
-//! Keeping documents as pieces, in batches.
+//! Writes documents as pieces, in batches.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,42 +17,43 @@ use super::raw::{Document, State};
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) group: ContentGroupId,
-    /// The path of the group for what is not published.
+    /// The path of the group for unpublished sources.
     pub(super) drafts: String,
-    /// For every piece.
+    /// The tags of every piece.
     pub(super) labels: Vec<TagLabel>,
-    /// Folders become groups.
+    /// True if folders become groups.
     pub(super) groups: bool,
-    /// The language of the pieces themselves, where there are several.
+    /// The language of the pieces themselves, if the import has several languages.
     pub(super) language: Option<String>,
-    /// Pieces are updated also where they were edited since the last import.
+    /// True if pieces are updated even if they were edited since the last import.
     pub(super) overwrite: bool,
 }
 
-/// Keeps documents as pieces.
+/// The component that writes documents as pieces.
 #[derive(Debug)]
 pub(super) struct Loader<P> {
     place: P,
     target: Target,
     /// The pieces of earlier imports.
     known: Known,
-    /// The sources of this import: two of one name would undo each other, in this import and in each after it.
+    /// The sources seen in this import. Two sources with one name would overwrite each other in
+    /// every import.
     seen: HashSet<(String, Option<String>)>,
-    /// The groups below others or at the top.
+    /// The ids of groups, by parent (none: the top level) and name.
     groups: HashMap<(Option<ContentGroupId>, String), ContentGroupId>,
     variants: Vec<VariantKey>,
-    /// The members, by the names that sources may have for them, in lower case.
+    /// The members, by their possible names in sources, in lower case.
     people: HashMap<String, WorkspaceMemberId>,
 }
 
-/// The pieces that are there.
+/// The existing pieces.
 #[derive(Debug, Default)]
 struct Known {
     by_name: HashMap<String, ContentPieceId>,
     by_id: HashMap<ContentPieceId, KnownPiece>,
-    /// Pieces in the groups for what is not published.
+    /// The pieces in the groups for unpublished sources.
     unpublished: HashSet<ContentPieceId>,
-    /// `by_id` has the pieces of all groups.
+    /// True if `by_id` has the pieces of all groups.
     has_all: bool,
 }
 
@@ -64,8 +65,8 @@ impl Known {
         self.by_id.insert(piece.id, piece);
     }
 
-    /// Adds a piece of the groups for what is not published. They are shared by the imports into all
-    /// groups, so that its source's name is one only if an import into this group noted it.
+    /// Adds a piece of the groups for unpublished sources. Imports into all groups share these
+    /// groups. So the piece's source name counts only if an import into this group noted it.
     fn add_unpublished(&mut self, mut piece: KnownPiece, target: ContentGroupId) {
         let is_of_target = piece.sources.iter().any(|(variant, source)| {
             variant.is_none() && fingerprint::is_of_group(&source.source_hash, target)
@@ -77,7 +78,8 @@ impl Known {
         self.add(piece);
     }
 
-    /// The piece that a document was exported from, or that was made of the same source.
+    /// Returns the piece that a document was exported from, or that was imported from the same
+    /// source.
     fn find(&self, document: &Document) -> Option<ContentPieceId> {
         let by_id = document.id.filter(|id| self.by_id.contains_key(id));
         by_id.or_else(|| self.by_name.get(document.name.as_str()).copied())
@@ -90,7 +92,7 @@ impl Known {
     }
 }
 
-/// A document on its way to a task.
+/// A document whose decision is pending.
 struct Candidate {
     document: Document,
     known: Option<ContentPieceId>,
@@ -98,7 +100,7 @@ struct Candidate {
     labels: Vec<TagLabel>,
     /// The hash of the source itself.
     source_hash: SourceHash,
-    /// The source to note.
+    /// The source that the import notes for the piece.
     source: ImportSource,
 }
 
@@ -139,7 +141,7 @@ impl<P: Place> Loader<P> {
         self.place.close().await;
     }
 
-    /// Returns what would come of documents, and keeps nothing.
+    /// Returns the outcomes that an import of the documents would have, and writes nothing.
     pub(super) async fn compare(
         &mut self,
         documents: Vec<Document>,
@@ -152,7 +154,7 @@ impl<P: Place> Loader<P> {
             let place = document.place.clone();
             match self.candidate(document) {
                 Ok(candidate) if candidate.variant.is_some() && candidate.known.is_none() => {
-                    // The piece would be there by then.
+                    // An import would have created the piece by then.
                     let outcome = if self.seen.contains(&own) {
                         Outcome::Updated
                     } else {
@@ -178,7 +180,7 @@ impl<P: Place> Loader<P> {
         Ok(outcomes)
     }
 
-    /// Keeps documents; variants when the pieces are there that they are variants of.
+    /// Writes documents. Variants follow their pieces.
     pub(super) async fn load(
         &mut self,
         documents: Vec<Document>,
@@ -244,7 +246,8 @@ impl<P: Place> Loader<P> {
         Ok(outcomes)
     }
 
-    /// Finds the pieces that documents were exported from, also outside the group of the import.
+    /// Finds the pieces that documents were exported from, including pieces outside the import's
+    /// group.
     async fn find_exported(&mut self, documents: &[Document]) -> anyhow::Result<()> {
         let is_unknown = |id: &ContentPieceId| !self.known.by_id.contains_key(id);
         let mut ids = documents.iter().filter_map(|document| document.id);
@@ -258,7 +261,7 @@ impl<P: Place> Loader<P> {
         Ok(())
     }
 
-    /// Returns whether a source that is not published has a piece among the published ones.
+    /// Returns true if an unpublished source has a piece in a published group.
     pub(super) fn has_published_piece(&self, document: &Document) -> bool {
         let known = self.known.find(document);
         known.is_some_and(|id| !self.known.unpublished.contains(&id))
@@ -282,7 +285,8 @@ impl<P: Place> Loader<P> {
         format!("there is nothing of this name in {own}, of which it would be a variant")
     }
 
-    /// Looks up the piece of a document, and hashes both.
+    /// Looks up the piece of a document, and computes the hashes of the source and of the fields to
+    /// write.
     fn candidate(&mut self, document: Document) -> Result<Candidate, Outcome> {
         if let Some(refused) = self.repeats(&document) {
             return Err(refused);
@@ -303,7 +307,7 @@ impl<P: Place> Loader<P> {
         let texts = || labels.iter().map(TagLabel::as_str);
         let source_hash = fingerprint::of_source(&document, texts(), self.target.group);
         let imported_hash = Written::of(&document, texts().collect()).hash();
-        // An exported file is beside the source that the piece has: that one stays noted.
+        // An exported file doesn't replace the piece's own source: that source stays noted.
         let noted = known.filter(|_| document.id.is_some());
         let noted = noted.and_then(|id| self.known.source(id, variant.as_ref()));
         let noted = noted.map_or_else(|| source_hash.clone(), |noted| noted.source_hash.clone());
@@ -311,7 +315,7 @@ impl<P: Place> Loader<P> {
         Ok(Candidate { document, known, variant, labels, source_hash, source })
     }
 
-    /// Decides what is done. Pieces are read only where their sources were changed.
+    /// Decides the action for each candidate. Only pieces whose source changed are read.
     async fn decide(&self, candidates: &[Candidate]) -> anyhow::Result<Vec<Decision>> {
         let mut decisions = Vec::with_capacity(candidates.len());
         let (mut wanted, mut places) = (Vec::new(), Vec::new());
@@ -327,7 +331,7 @@ impl<P: Place> Loader<P> {
                 continue;
             }
             decisions.push(Decision::Update { version: None });
-            // Nothing was said yet in a variant that isn't there.
+            // A variant that doesn't exist yet has no overrides to compare with.
             if candidate.variant.as_ref().is_none_or(|key| self.variants.contains(key)) {
                 wanted.push((id, candidate.variant.clone()));
                 places.push(decisions.len() - 1);
@@ -355,7 +359,7 @@ impl<P: Place> Loader<P> {
         let noted = known.and_then(|id| self.known.source(id, variant.as_ref()));
         let was_edited = match noted {
             Some(noted) => noted.imported_hash != current.hash,
-            // A variant in which nothing was said yet.
+            // A variant that doesn't override anything yet.
             None => variant.is_none() || !current.is_as_piece,
         };
         if was_edited && !self.target.overwrite {
@@ -365,7 +369,7 @@ impl<P: Place> Loader<P> {
         Decision::Update { version }
     }
 
-    /// Looks up what a document names; creates groups and variants that aren't there.
+    /// Resolves the names in a document. Creates missing groups and variants.
     async fn prepare(
         &mut self,
         candidate: Candidate,
@@ -378,7 +382,7 @@ impl<P: Place> Loader<P> {
         let task = match (decision, known) {
             (Decision::Note, Some(id)) => Task::Note { id },
             (Decision::Update { version }, Some(id)) => {
-                // A draft that was published at its source.
+                // The source was a draft and is published now.
                 let is_published = document.state == State::Published && variant.is_none();
                 let moves = is_published && self.known.unpublished.contains(&id);
                 let group = if moves { Some(self.group_of(&document).await?) } else { None };
@@ -398,7 +402,7 @@ impl<P: Place> Loader<P> {
         Ok(Prepared { document, task, variant, labels, source })
     }
 
-    /// The group of a new piece: by its state, and by its folders.
+    /// Returns the group of a new piece, by its state and folders.
     async fn group_of(&mut self, document: &Document) -> Result<ContentGroupId, Failure> {
         let mut group = match document.state {
             State::Published => self.target.group,
@@ -419,7 +423,8 @@ impl<P: Place> Loader<P> {
         Ok(group)
     }
 
-    /// The group of a name below another one, or at the top.
+    /// Returns the id of the named group below a parent or at the top level. Creates a missing
+    /// group.
     async fn group(
         &mut self,
         parent: Option<ContentGroupId>,
@@ -457,7 +462,7 @@ fn about(what: &str, failure: Failure) -> Failure {
     }
 }
 
-/// The key of a language's variant.
+/// Returns the key of a language's variant.
 pub(super) fn variant_key(language: &str) -> Result<VariantKey, String> {
     let key = language.to_ascii_lowercase().replace('-', "_");
     VariantKey::parse(key).map_err(|invalid| format!("the language {language:?} {invalid}"))

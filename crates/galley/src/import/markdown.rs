@@ -1,5 +1,6 @@
-//! Markdown files with front matter, by the habits of Zola, Hugo, Jekyll, Astro and Hexo: dates in file names
-//! and paths, `slug`, `path`, `permalink`, `taxonomies`, covers. Whatever isn't known goes into the custom data.
+//! Reads Markdown files with front matter, by the conventions of Zola, Hugo, Jekyll, Astro and
+//! Hexo. They have dates in file names and paths, `slug`, `path`, `permalink`, `taxonomies`, and
+//! covers. Unknown fields go into the custom data.
 
 use galley_domain::{ContentPieceId, Timestamp};
 use serde_json::{Map, Value};
@@ -7,7 +8,7 @@ use serde_json::{Map, Value};
 use super::findings::{self, Finding};
 use super::raw::{Body, Raw, State};
 
-/// What a file says of its piece.
+/// Parses a file into its piece's fields.
 pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> Raw {
     let mut front = Front(fields);
     let mut findings = Vec::new();
@@ -15,11 +16,12 @@ pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> Raw {
     let (stem_date, stem_slug) = date_in_name(stem);
     let is_jekyll = stem_date.is_some();
     let path = front.text(&["path", "permalink", "url"]);
-    // One with placeholders says how to make it, not what it is.
+    // A path with placeholders is a pattern, not the piece's own path.
     let path =
         path.filter(|path| !path.contains(':')).map(|path| path.trim_matches('/').to_owned());
     let path = path.filter(|path| !path.is_empty());
-    // An export writes that a piece has no date: then its name is no date either.
+    // An export writes a null date for a piece without one. Then the file name's date doesn't count
+    // either.
     let has_no_date = front.take_null("date");
     let date = front.text(&["date", "pubDate", "published", "publishDate", "published_at"]);
     let date = date.or_else(|| {
@@ -76,7 +78,8 @@ pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> Raw {
     }
 }
 
-/// The fields that say something else than custom data. Under a name of these custom data can't stand by itself.
+/// The fields with a meaning of their own. Custom data can't have a top-level field with one of
+/// these names.
 pub(crate) const TAKEN: [&str; 36] = [
     "id",
     "title",
@@ -116,7 +119,7 @@ pub(crate) const TAKEN: [&str; 36] = [
     "customData",
 ];
 
-/// A cover, as far as it is told.
+/// The parts of a cover that the front matter has.
 #[derive(Default)]
 struct Cover {
     url: Option<String>,
@@ -124,21 +127,21 @@ struct Cover {
     width: Option<String>,
 }
 
-/// The front matter's fields that nobody has taken yet.
+/// The front matter's remaining fields.
 struct Front(Map<String, Value>);
 
 impl Front {
-    /// Takes the first of `names` that is a text.
+    /// Takes the first of `names` whose value is a text or a number.
     fn text(&mut self, names: &[&str]) -> Option<String> {
         take_text(&mut self.0, names)
     }
 
-    /// Takes the same, or an empty text where there is no other.
+    /// Takes the same, or an empty text if no other is found.
     fn text_or_empty(&mut self, names: &[&str]) -> Option<String> {
         take_text_or_empty(&mut self.0, names)
     }
 
-    /// Takes a field that is null.
+    /// Removes a field that is null. Returns true if it was.
     fn take_null(&mut self, name: &str) -> bool {
         let is_null = self.0.get(name).is_some_and(Value::is_null);
         is_null && self.0.shift_remove(name).is_some()
@@ -165,7 +168,7 @@ impl Front {
         tags
     }
 
-    /// Who wrote it; the fields stay.
+    /// Returns the authors. Their fields stay in the custom data.
     fn authors(&self) -> Vec<String> {
         let values = ["authors", "author"].iter().filter_map(|name| self.0.get(*name));
         let name = |value: &Value| match value {
@@ -181,7 +184,7 @@ impl Front {
             .collect()
     }
 
-    /// Takes the id of a piece that was exported.
+    /// Takes the id of an exported piece.
     fn id(&mut self) -> Option<ContentPieceId> {
         let id = self.0.get("id")?.as_str()?.parse().ok()?;
         self.0.shift_remove("id");
@@ -197,7 +200,7 @@ impl Front {
         is("draft", true) || is("published", false)
     }
 
-    /// Takes the cover: an address, or one with what it shows.
+    /// Takes the cover: an address, or an object with address, description and width.
     fn cover(&mut self) -> Cover {
         const NAMES: [&str; 7] =
             ["cover", "image", "cover_image", "featured_image", "heroImage", "thumbnail", "banner"];
@@ -231,7 +234,7 @@ fn take_texts(fields: &mut Map<String, Value>, name: &str) -> Vec<String> {
 }
 
 fn take_text(fields: &mut Map<String, Value>, names: &[&str]) -> Option<String> {
-    // A number says something, too, if perhaps nothing that can be kept: that is named then.
+    // A number counts as a text. If it isn't valid for the field, the validation reports it.
     let is_text = |name: &&&str| match fields.get(**name) {
         Some(Value::String(text)) => !text.is_empty(),
         Some(value) => value.is_number(),
@@ -252,7 +255,8 @@ fn take_text_or_empty(fields: &mut Map<String, Value>, names: &[&str]) -> Option
     })
 }
 
-/// A text, or a list of texts, also of lists; one text may name several.
+/// Returns the texts of a value: a text, or a list of texts, also nested. A single text may hold
+/// several values.
 fn texts(value: Value, by_spaces: bool) -> Vec<String> {
     match value {
         Value::String(text) => {
@@ -263,7 +267,7 @@ fn texts(value: Value, by_spaces: bool) -> Vec<String> {
         Value::Array(items) => items
             .into_iter()
             .flat_map(|item| match item {
-                // A comma in an item of a list belongs to it.
+                // A comma in an item of a list belongs to the item.
                 Value::String(text) => vec![text],
                 other => texts(other, by_spaces),
             })
@@ -273,7 +277,8 @@ fn texts(value: Value, by_spaces: bool) -> Vec<String> {
     }
 }
 
-/// The folders that a file is in, and its name without an extension. `trip/index.md` is the piece `trip`.
+/// Returns the folders of a file, and its name without an extension. `trip/index.md` is the piece
+/// `trip`.
 pub(super) fn parts(name: &str) -> (Vec<String>, &str) {
     let path = name.rsplit_once('.').map_or(name, |(path, _)| path);
     let mut parts: Vec<&str> = path.split('/').collect();
@@ -286,7 +291,7 @@ pub(super) fn parts(name: &str) -> (Vec<String>, &str) {
     (parts.into_iter().map(ToOwned::to_owned).collect(), stem)
 }
 
-/// `2024-05-06-hello` is a date and a name.
+/// Splits a name such as `2024-05-06-hello` into date and slug.
 fn date_in_name(stem: &str) -> (Option<String>, &str) {
     let date = stem.get(..10).filter(|date| Timestamp::parse_iso8601(date).is_ok());
     match (date, stem.get(10..)) {
@@ -298,7 +303,7 @@ fn date_in_name(stem: &str) -> (Option<String>, &str) {
     }
 }
 
-/// `2024/05/06/hello` and `blog/2024/05/06/hello` are of that day.
+/// Finds the date in a path such as `2024/05/06/hello` or `blog/2024/05/06/hello`.
 fn date_in_path(path: &str) -> Option<String> {
     let parts: Vec<_> = path.split('/').collect();
     let mut dates = parts.windows(3).map(|parts| parts.join("-"));

@@ -1,8 +1,8 @@
-//! `galley import`: Markdown, HTML, and exports of other systems become content pieces.
+//! `galley import`: imports Markdown, HTML, and exports of other systems as content pieces.
 //!
-//! A piece is known by its source: a file's path below the folder that was named, or a post's id, kept as its
-//! `filename`. So importing again updates what changed and repeats nothing. What can't be read is named, with
-//! the line, and everything else is imported all the same.
+//! A piece is identified by its source name: a file's path below the named folder, or a post's id,
+//! stored as `filename`. So a second import updates changed pieces and creates no duplicates. Each
+//! unreadable source is reported with its line; all others are imported.
 
 mod autop;
 mod database;
@@ -42,7 +42,7 @@ use report::Report;
 use server::OnServer;
 use sources::SourceFile;
 
-/// The most content that waits to be kept, in bytes.
+/// The limit of content that is read but not yet written, in bytes.
 const WAITING_MAX: usize = 16 * 1024 * 1024;
 
 pub(crate) async fn run(
@@ -61,8 +61,8 @@ pub(crate) async fn run(
     let database = settings.database()?;
     let own = OwnFiles::of(arguments.url.is_none().then_some(&database));
     if let Some(path) = &arguments.report {
-        // Before anything is imported. Another process may have the database open, and its locks are
-        // this process's to keep.
+        // The check comes before anything is imported. Another process may have the database open,
+        // so this process must keep its locks on it.
         anyhow::ensure!(!own.hold(path), "--report {} belongs to the database", path.display());
         let opened = std::fs::File::options().create(true).append(true).open(path);
         opened.with_context(|| format!("--report {}", path.display()))?;
@@ -128,9 +128,9 @@ struct Import<'a, P> {
     arguments: &'a ImportArguments,
     report: Report,
     bar: ProgressBar,
-    /// What has been read, and is not kept yet.
+    /// The documents that are read but not yet written.
     waiting: Vec<Document>,
-    /// The bytes of its contents.
+    /// The total content size of `waiting`, in bytes.
     size: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The place where an import keeps its pieces: a database, or a server in front of one.
+//! The destination of an import: a database, or a server in front of one.
 
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::import_source::{ImportSource, SourceHash};
@@ -8,14 +8,14 @@ use galley_domain::{ContentGroupId, ContentPieceId, WorkspaceMemberId};
 
 use super::raw::{Document, Form};
 
-/// The reason for which a document was not kept.
+/// The reason why a document was not written.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// It is at fault itself; all else can be kept.
+    /// The document itself is invalid. Other documents can still be written.
     Refused(String),
-    /// Its piece was changed since it was read.
+    /// The piece changed after it was read.
     Stale,
-    /// Nothing else would be kept either.
+    /// No further document could be written either.
     Broken(anyhow::Error),
 }
 
@@ -30,7 +30,7 @@ pub(super) enum Outcome {
     Refused(String),
 }
 
-/// A piece that is there.
+/// An existing piece.
 #[derive(Debug)]
 pub(super) struct KnownPiece {
     pub(super) id: ContentPieceId,
@@ -40,36 +40,36 @@ pub(super) struct KnownPiece {
     pub(super) sources: Vec<(Option<VariantKey>, ImportSource)>,
 }
 
-/// The present state of a piece, or of a piece in a variant.
+/// The current state of a piece, or of a piece in a variant.
 #[derive(Debug)]
 pub(super) struct CurrentPiece {
-    /// The hash of what an import writes.
+    /// The hash of the fields that an import writes.
     pub(super) hash: SourceHash,
     pub(super) cover_width: Option<String>,
-    /// Opaque; another one after each change.
+    /// An opaque version that differs after each change.
     pub(super) version: String,
-    /// In a variant: nothing that an import writes differs from the piece itself.
+    /// In a variant: true if all fields that an import writes equal those of the piece itself.
     pub(super) is_as_piece: bool,
 }
 
-/// The work on a document.
+/// The action for a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Task {
     /// Creates a piece in this group, by these members.
     Create { group: ContentGroupId, members: Vec<WorkspaceMemberId> },
-    /// Updates a piece, if it still has the version, and moves it into another group.
+    /// Updates a piece if it still has this version, and moves it into another group.
     Update { id: ContentPieceId, version: Option<String>, group: Option<ContentGroupId> },
-    /// Notes the source alone, as the piece already is what it says.
+    /// Notes only the source, as the piece equals it already.
     Note { id: ContentPieceId },
 }
 
-/// A document with all that was looked up for it.
+/// A document with its resolved references.
 #[derive(Debug, Clone)]
 pub(super) struct Prepared {
     pub(super) document: Document,
     pub(super) task: Task,
     pub(super) variant: Option<VariantKey>,
-    /// Its own tags, and those that every piece gets.
+    /// Its own tags, and the tags that every piece gets.
     pub(super) labels: Vec<TagLabel>,
     pub(super) source: ImportSource,
 }
@@ -81,20 +81,20 @@ impl Prepared {
     }
 }
 
-/// The result of keeping a document.
+/// The result of writing a document.
 #[derive(Debug)]
 pub(super) struct Kept {
-    /// The piece that it is now.
+    /// The piece that was created or updated.
     pub(super) id: Option<ContentPieceId>,
     pub(super) outcome: Outcome,
 }
 
-/// The operations of an import on the place where its pieces are kept.
+/// The operations of an import on its destination.
 pub(super) trait Place {
-    /// The number of documents that are best kept together.
+    /// The best number of documents in a batch.
     const BATCH: usize;
 
-    /// The form in which it takes content.
+    /// The form in which the destination accepts content.
     const FORM: Form;
 
     /// Finds a content group by its id or path.
@@ -103,7 +103,7 @@ pub(super) trait Place {
     /// Finds a content group by its path, if there is one.
     async fn find_path(&self, path: &str) -> anyhow::Result<Option<ContentGroupId>>;
 
-    /// Lists the pieces directly in a group, or also those below it, or all there are.
+    /// Lists the pieces directly in a group, in its subtree, or in the whole workspace.
     async fn pieces(
         &mut self,
         group: Option<ContentGroupId>,
@@ -116,25 +116,25 @@ pub(super) trait Place {
     /// Lists the keys of the variants.
     async fn variants(&self) -> anyhow::Result<Vec<VariantKey>>;
 
-    /// Reads the present states of pieces; `None` of one that is gone.
+    /// Reads the current states of pieces; `None` for deleted ones.
     async fn current(
         &self,
         wanted: &[(ContentPieceId, Option<VariantKey>)],
     ) -> anyhow::Result<Vec<Option<CurrentPiece>>>;
 
-    /// Finds the group of a name below another one or at the top, or creates it.
+    /// Finds a group by its name below another one or at the top, or creates it.
     async fn group(
         &self,
         parent: Option<ContentGroupId>,
         name: &ContentGroupName,
     ) -> Result<ContentGroupId, Failure>;
 
-    /// Creates a variant, if it isn't there.
+    /// Creates a variant, unless it exists.
     async fn variant(&self, key: &VariantKey, label: &VariantLabel) -> Result<(), Failure>;
 
-    /// Keeps documents; returns the result of each, in their order.
+    /// Writes documents. Returns their results in the same order.
     async fn keep(&mut self, documents: Vec<Prepared>) -> anyhow::Result<Vec<Kept>>;
 
-    /// Closes it.
+    /// Closes the destination.
     async fn close(self);
 }

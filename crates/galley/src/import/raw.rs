@@ -1,4 +1,4 @@
-//! What a source says of a piece, whatever its format, and how it becomes one.
+//! A piece's data as the source has it, for all formats, and its conversion to a document.
 
 use galley_content::{Limits, Tree};
 use galley_domain::content_piece::{CustomData, Description, REFERENCES_MAX, Slug, Title};
@@ -11,16 +11,16 @@ use serde_json::{Map, Value, json};
 use super::findings::{self, Finding};
 use super::hash::hash;
 
-/// A piece as its source says it, before anything of it was checked.
+/// A piece as its source has it, before validation.
 #[derive(Debug, Default)]
 pub(super) struct Raw {
-    /// By what the piece is known when it is imported again.
+    /// The name that identifies the piece in later imports.
     pub(super) name: String,
-    /// The piece that it was exported from, perhaps of another store.
+    /// The piece that it was exported from, perhaps in another store.
     pub(super) id: Option<ContentPieceId>,
-    /// The language that it is in, where it is one of several.
+    /// The language of this version, if the piece has several.
     pub(super) language: Option<String>,
-    /// The folders that it is in, from the top.
+    /// Its folders, from the top.
     pub(super) folders: Vec<String>,
     pub(super) title: Option<String>,
     pub(super) slug: String,
@@ -34,12 +34,12 @@ pub(super) struct Raw {
     /// The names of its authors in the source.
     pub(super) authors: Vec<String>,
     pub(super) state: State,
-    /// Whatever else there is.
+    /// All other fields, which become custom data.
     pub(super) rest: Map<String, Value>,
-    /// The same as a text that is to be kept as it is.
+    /// Custom data as a text that is stored unchanged.
     pub(super) custom_data: Option<String>,
     pub(super) body: Body,
-    /// What the report says of it.
+    /// The findings for the report.
     pub(super) findings: Vec<Finding>,
 }
 
@@ -55,7 +55,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// The name of its group below that of drafts; drafts are directly in that.
+    /// The name of the state's group below the group of drafts. Drafts are directly in that group.
     pub(super) fn group(self) -> Option<&'static str> {
         match self {
             Self::Published | Self::Draft => None,
@@ -65,7 +65,7 @@ impl State {
         }
     }
 
-    /// A name that can be counted.
+    /// Returns the state as a plural that follows a count.
     pub(super) fn plural(self) -> &'static str {
         match self {
             Self::Published => "published posts",
@@ -90,20 +90,20 @@ impl Default for Body {
     }
 }
 
-/// How a place takes content.
+/// The form in which a destination accepts content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// The tree as the database keeps it.
+    /// The tree as the database stores it.
     Json,
-    /// HTML, from which the server makes the same tree again.
+    /// HTML, which the server parses into the same tree.
     Html,
 }
 
-/// A piece that can be kept.
+/// A valid piece that can be written.
 #[derive(Debug, Clone)]
 pub(super) struct Document {
     pub(super) name: ShortText,
-    /// Where it stands, for people.
+    /// The file and post that messages to the user name.
     pub(super) place: String,
     pub(super) id: Option<ContentPieceId>,
     pub(super) language: Option<String>,
@@ -120,17 +120,17 @@ pub(super) struct Document {
     pub(super) authors: Vec<String>,
     pub(super) state: State,
     pub(super) custom_data: Option<CustomData>,
-    /// The tree, in the form that the place wants.
+    /// The content in the form that the destination accepts.
     pub(super) content: String,
     /// The hash of the tree's JSON.
     pub(super) content_hash: String,
-    /// The hash of all that the source says.
+    /// The hash of all the source's fields.
     pub(super) source_hash: String,
     pub(super) findings: Vec<Finding>,
 }
 
 impl Raw {
-    /// The piece, or what is wrong with it.
+    /// Returns the document, or a message with the first invalid value.
     pub(super) fn into_document(mut self, form: Form) -> Result<Document, String> {
         let (Body::Markdown(body) | Body::Html(body)) = &self.body;
         if body.contains('\0') {
@@ -154,7 +154,8 @@ impl Raw {
             Form::Html => tree.to_html(),
         };
         let max = ServerLimits::default().content_max;
-        // JSON says more words of the same; but what is escaped in HTML is longer there.
+        // JSON is usually longer than the HTML of the same text, but escaped characters are longer
+        // in HTML.
         if content.len() > max / 6 {
             let size = tree.to_html().len();
             if size > max {
@@ -213,7 +214,7 @@ impl Raw {
         })
     }
 
-    /// The hash of all that the source says, before anything is made of it.
+    /// Returns the hash of all the source's fields, before any conversion.
     fn hash(&self) -> String {
         let (kind, text) = match &self.body {
             Body::Markdown(text) => ("markdown", text),
@@ -249,7 +250,7 @@ fn valid<T>(what: &str, value: Result<T, Invalid>) -> Result<T, String> {
     value.map_err(|invalid| format!("{what} {invalid}"))
 }
 
-/// A date and a time may have a space between, too, and one before an offset.
+/// Replaces the space between date and time by `T`, and removes one before an offset.
 fn iso(text: &str) -> String {
     match text.trim().split_once(' ') {
         Some((date, time)) => format!("{date}T{}", time.replace(' ', "")),

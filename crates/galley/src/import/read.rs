@@ -1,4 +1,4 @@
-//! From files to documents: on threads of their own, some at a time.
+//! Reads files and converts them to documents, on threads of their own and several at a time.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -12,32 +12,32 @@ use super::raw::{Document, Form, Raw};
 use super::sources::{Kind, SourceFile};
 use super::{front_matter, ghost, html, markdown, wordpress};
 
-/// The greatest file of one piece that is read.
+/// The size limit of a file with one piece.
 const FILE_MAX: u64 = 8 * 1024 * 1024;
 
-/// How many pieces are found ahead of those that are read.
+/// The number of found pieces that may wait for parsing.
 const FOUND_AHEAD: usize = 32;
 
-/// How many pieces are read ahead of those that are kept, and the most content that they have, in bytes.
+/// The number of parsed pieces that may wait for writing, and the limit of their content, in bytes.
 const READ_AHEAD: usize = 64;
 const CONTENT_AHEAD: usize = 8 * 1024 * 1024;
 
-/// How many pieces are read at a time.
+/// The number of pieces that are parsed concurrently.
 const AT_ONCE: usize = 4;
 
-/// Something to read, or what came of looking for it.
+/// A source to parse, or a result of the search.
 enum Unit {
     File(SourceFile),
-    /// A post of an export, and where it stands.
+    /// A post of an export, and the export's path.
     Post(String, Box<Raw>),
-    /// A finding about an export, and where it stands.
+    /// A finding about an export, and the export's path.
     LeftOut(String, Finding),
     Problem(String),
-    /// So many more are to come than there are files.
+    /// The number of sources to come beyond the number of files.
     More(u64),
 }
 
-/// Looks through the files; what was found comes one after the other.
+/// Reads the files on a thread, and sends their units in order.
 fn units(files: Vec<SourceFile>) -> Receiver<Unit> {
     let (send, units) = channel(FOUND_AHEAD);
     std::thread::spawn(move || {
@@ -45,7 +45,7 @@ fn units(files: Vec<SourceFile>) -> Receiver<Unit> {
             let place = file.path.display().to_string();
             let at =
                 |line: usize, message: &str| Unit::Problem(format!("{place}:{line}: {message}"));
-            // Nobody listens any more when the import has failed.
+            // The receiver is closed when the import has failed.
             let is_over = match file.kind {
                 Kind::Markdown | Kind::Html => send.blocking_send(Unit::File(file)).is_err(),
                 Kind::WordPress => {
@@ -88,16 +88,17 @@ fn units(files: Vec<SourceFile>) -> Receiver<Unit> {
     units
 }
 
-/// A piece that was read, or a message that says what is wrong with it.
+/// A parsed piece, or a message about an invalid one.
 pub(super) enum Outcome {
-    /// With the room that it takes.
+    /// A document, with its reservation in the content budget.
     Document(Box<Document>, Option<OwnedSemaphorePermit>),
     LeftOut(String, Finding),
     Problem(String),
     More(u64),
 }
 
-/// Reads everything, some of it at the same time and ahead of who takes it; what came of it is told in its order.
+/// Parses all sources, several at a time and ahead of the receiver. Sends the outcomes in the
+/// sources' order.
 pub(super) fn outcomes(files: Vec<SourceFile>, form: Form) -> Receiver<Outcome> {
     let (send, outcomes) = channel(READ_AHEAD);
     let room = Arc::new(Semaphore::new(CONTENT_AHEAD));
@@ -117,7 +118,7 @@ pub(super) fn outcomes(files: Vec<SourceFile>, form: Form) -> Receiver<Outcome> 
                     let size = u32::try_from(size).unwrap_or(u32::MAX);
                     *permit = Arc::clone(&room).acquire_many_owned(size).await.ok();
                 }
-                // Nobody listens any more when the import has failed.
+                // The receiver is closed when the import has failed.
                 if send.send(outcome).await.is_err() {
                     return;
                 }

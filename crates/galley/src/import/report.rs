@@ -19,7 +19,7 @@ pub(super) struct Report {
     unchanged: usize,
     conflicts: Vec<String>,
     problems: Vec<String>,
-    /// The kinds of findings, in the order in which they first came.
+    /// The kinds of findings, in the order of their first occurrence.
     kinds: Vec<Kind>,
     by_name: HashMap<(Group, String), usize>,
 }
@@ -100,8 +100,8 @@ impl Report {
         }
     }
 
-    /// Prints the results and the findings by kind, each with its first source. Problems make the exit
-    /// status 1.
+    /// Prints the results and the findings by kind, each with its first source. Returns exit status
+    /// 1 if there are problems.
     pub(super) fn print(&mut self, dry_run: bool) -> ExitCode {
         let Self { created, updated, unchanged, .. } = self;
         let (conflicts, problems) = (self.conflicts.len(), self.problems.len());

@@ -1,4 +1,4 @@
-//! Keeping pieces through a running server, by the API that everybody uses.
+//! Writes pieces through a running server, by its public API.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -36,43 +36,46 @@ use super::place::{CurrentPiece, Failure, Kept, KnownPiece, Outcome, Place, Prep
 use super::raw::Form;
 use crate::group_path;
 
-/// How many updates are under way at a time.
+/// The number of concurrent updates.
 const IN_FLIGHT: usize = 4;
 
-/// How many items a page of a list has.
+/// The number of items in a page of a list.
 const PAGE: usize = 1_000;
 
-/// How long an answer may take.
+/// The timeout of a response.
 const ANSWER_MAX: Duration = Duration::from_mins(1);
 
-/// What an answer may have: a page of a list has at most this by its server's default, and all else far less.
+/// The size limit of a response body. A page of a list has at most this size by the server's
+/// default; all other responses are far smaller.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// How many items a list has at the most: ten times what a workspace is made for.
+/// The maximum length of a list: ten times the size that a workspace is designed for.
 const LISTED_MAX: usize = 10_000_000;
 
-/// The longest that is waited for a server that says when to come again: over a limit of requests in a minute it is there again.
+/// The longest `Retry-After` that a request honours. A limit of requests per minute resets within
+/// this time.
 const WAIT_MAX: Duration = Duration::from_mins(1);
 
-/// How often a request is tried that got no answer, or was told to come again: for about a minute and a half.
+/// The maximum number of retries after a lost or retryable response: about a minute and a half in
+/// total.
 const TRIES_MAX: usize = 12;
 
-/// A workspace behind a server, as a token's holder sees it.
+/// A workspace behind a server, as the token's owner sees it.
 #[derive(Debug)]
 pub(super) struct OnServer {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     token: HeaderValue,
-    /// Without a slash at its end.
+    /// The server's address without a trailing slash.
     base: String,
     environment: Environment,
-    /// All tags, from when the first one is needed.
+    /// All tags, loaded when the first one is needed.
     tags: Option<HashMap<String, TagId>>,
 }
 
-/// What came of one try of a request.
+/// The error of one attempt of a request.
 #[derive(Debug)]
 enum Trouble {
-    /// Another try may have an answer, after this time if the server says so.
+    /// A retry may succeed, after the server's `Retry-After` if it sent one.
     Again(anyhow::Error, Option<Duration>),
     Final(Failure),
 }
@@ -216,7 +219,7 @@ impl OnServer {
         })
     }
 
-    /// One try.
+    /// Sends a request once.
     async fn request<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -227,7 +230,8 @@ impl OnServer {
         self.request_if(method, path, body, key, None).await.map(|(answer, _)| answer)
     }
 
-    /// The same of a version, by its entity tag; returns that of the answer, too.
+    /// Sends a request once, with an `If-Match` precondition. Returns the response's entity tag as
+    /// well.
     async fn request_if<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -250,7 +254,7 @@ impl OnServer {
         }
         request = match key {
             Some(key) => request.header("idempotency-key", key),
-            // Of what was changed it shows whether it was.
+            // The representation in the response shows if the change was applied.
             None => request.header("prefer", "return=representation"),
         };
         let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
@@ -274,7 +278,7 @@ impl OnServer {
         let after = after.and_then(|text| text.parse().ok()).map(Duration::from_secs);
         if status.is_success() {
             let version = head.headers.get(ETAG).and_then(|tag| tag.to_str().ok());
-            // An answer without a body is that of a change.
+            // Changes are answered without a body.
             let text = if bytes.is_empty() { b"null" } else { &bytes[..] };
             let answer = serde_json::from_slice(text).map_err(|_| self.no_galley())?;
             return Ok((answer, version.unwrap_or_default().to_owned()));
@@ -307,7 +311,8 @@ impl OnServer {
         )))
     }
 
-    /// Tries until there is an answer, or no hope of one.
+    /// Retries a request with exponential back-off until it succeeds, fails for good, or has used
+    /// all its attempts.
     async fn patiently<T, F: Future<Output = Result<T, Trouble>>>(
         &self,
         one_try: impl FnMut() -> F,
@@ -334,7 +339,7 @@ impl OnServer {
         self.patiently(|| self.request(Method::GET, path, None, None)).await
     }
 
-    /// Makes something; once, also where the first answer was lost.
+    /// Creates a resource. The idempotency key prevents a duplicate if the first response is lost.
     async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Failure> {
         let key = format!("import-{:032x}", self.environment.new_id());
         self.patiently(|| self.request(Method::POST, path, Some(body), Some(&key))).await
@@ -344,7 +349,7 @@ impl OnServer {
         self.patiently(|| self.request(Method::PUT, path, Some(body), None)).await
     }
 
-    /// All of a list.
+    /// Reads all pages of a list.
     async fn list<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -357,7 +362,7 @@ impl OnServer {
             let after = all.last().map(&cursor).unwrap_or_default();
             let page: Vec<T> = self.get(&format!("{path}perPage={page_size}{after}")).await?;
             let is_last = page.len() < page_size;
-            // Or it would never end.
+            // A cursor that repeats would make the loop endless.
             let is_news = page.last().is_none_or(|last| seen.insert(cursor(last)));
             if !is_last && (!is_news || all.len() > LISTED_MAX) {
                 return Err(failure(self.no_galley()));
@@ -369,7 +374,7 @@ impl OnServer {
         }
     }
 
-    /// Has a tag for each of the labels.
+    /// Creates the missing tags of the labels.
     async fn make_tags(&mut self, labels: impl Iterator<Item = &TagLabel>) -> Result<(), Failure> {
         let mut tags = match self.tags.take() {
             Some(tags) => tags,
@@ -395,7 +400,8 @@ impl OnServer {
         Ok(())
     }
 
-    /// Creates pieces, in their order: together, or one after the other where one of them is refused.
+    /// Creates pieces in their order: in one request, or one by one if the server rejects the
+    /// batch.
     async fn create(&self, pieces: &[(&Prepared, Value)]) -> anyhow::Result<Vec<Kept>> {
         let bodies: Vec<_> = pieces.iter().map(|(_, body)| body).collect();
         let created =
@@ -453,7 +459,7 @@ impl OnServer {
         }
     }
 
-    /// Notes the sources of what was kept.
+    /// Notes the sources of the written documents.
     async fn note(&self, documents: &[Prepared], kept: &[Kept]) -> anyhow::Result<()> {
         let source = |(one, kept): (&Prepared, &Kept)| {
             let id = kept.id.filter(|_| kept.outcome != Outcome::Conflict)?;
@@ -470,13 +476,14 @@ impl OnServer {
         }
         let body = json!({"sources": sources});
         match self.put::<IgnoredAny>("/content-pieces/sources", &body).await {
-            // A piece was deleted meanwhile. What is not noted now is noted by the next import.
+            // A piece was deleted meanwhile. The next import notes the sources that this request
+            // didn't.
             Ok(_) | Err(Failure::Refused(_) | Failure::Stale) => Ok(()),
             Err(Failure::Broken(error)) => Err(error),
         }
     }
 
-    /// Reads the present state of a piece, or of a piece in a variant.
+    /// Reads the current state of a piece, or of a piece in a variant.
     async fn current_piece(
         &self,
         id: ContentPieceId,
@@ -512,7 +519,7 @@ impl OnServer {
         }
     }
 
-    /// Whatever the source says.
+    /// Returns the request fields that come from the source.
     fn fields(&self, one: &Prepared) -> Value {
         let document = &one.document;
         let tags = self.tags.iter().flat_map(|tags| {
@@ -537,7 +544,7 @@ impl OnServer {
     }
 }
 
-/// What went wrong, down to its cause.
+/// Returns the message of an error's root cause.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes.last().map_or_else(|| error.to_string(), ToString::to_string)
@@ -550,7 +557,8 @@ fn failure(trouble: Trouble) -> Failure {
     }
 }
 
-/// The result of a document that was not kept, unless nothing else would be either.
+/// Returns the result of a document that was not written. Fails if no further document could be
+/// written either.
 fn not_kept(one: &Prepared, failure: Failure) -> anyhow::Result<Kept> {
     match failure {
         Failure::Refused(problem) => Ok(one.refused(&problem)),
@@ -568,7 +576,7 @@ fn broken(failure: Failure) -> anyhow::Error {
 }
 
 impl Problem {
-    /// `slug is required`; of several issues each.
+    /// Formats a problem, such as `slug is required`. Several issues are joined by semicolons.
     fn in_words(&self) -> String {
         if self.issues.is_empty() {
             return self.detail.clone();
@@ -606,11 +614,11 @@ impl OnServer {
 }
 
 impl Place for OnServer {
-    /// Small enough for others' requests to come between.
+    /// Small enough that other clients' requests run between batches.
     const BATCH: usize = 8;
     const FORM: Form = Form::Html;
 
-    /// Without patience: a wrong address is told at once.
+    /// Sends the first request without retries: a wrong address is reported at once.
     async fn find_group(&self, wanted: &str) -> anyhow::Result<ContentGroupId> {
         let first = format!("/content-groups/list?perPage={PAGE}");
         let first = self.request::<Vec<Group>>(Method::GET, &first, None, None);

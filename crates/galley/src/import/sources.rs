@@ -1,4 +1,4 @@
-//! Which files there are to import, and what they are.
+//! Finds the files to import, and determines their kinds.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -10,39 +10,40 @@ use walkdir::WalkDir;
 
 use crate::own_files::OwnFiles;
 
-/// What a file is.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Markdown,
     Html,
-    /// An export with many posts.
+    /// A WordPress export with many posts.
     WordPress,
     Ghost,
 }
 
-/// A file, and the name by which its piece is known.
+/// A file, and the name that identifies its piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SourceFile {
     pub(super) path: PathBuf,
-    /// Its path below the folder that was named, with `/` between the parts, without its language.
+    /// Its path below the named folder, with `/` between the parts, without its language.
     pub(super) name: String,
     pub(super) kind: Kind,
-    /// Where a piece has several: which one of them.
+    /// The language of this version, if a piece has several.
     pub(super) language: Option<String>,
 }
 
-/// What was found.
+/// The result of the search.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Sorted by name within each source; those in the first language come first.
+    /// The files, sorted by name within each source. Files in the first language precede all
+    /// others.
     pub(super) files: Vec<SourceFile>,
-    /// Files in folders that are no documents, each with a name of its kind.
+    /// Files in folders that are not documents, each with a name of its kind.
     pub(super) left_behind: Vec<(String, String)>,
-    /// Folders that can't be read.
+    /// Messages about folders and entries that can't be read.
     pub(super) problems: Vec<String>,
 }
 
-/// Looks for files. One that was named is taken whatever it is called.
+/// Searches the sources for files. The extension of a named file decides on its kind.
 pub(super) fn find(
     sources: &[PathBuf],
     languages: &[String],
@@ -79,7 +80,7 @@ pub(super) fn find(
             (file.name, file.language) = split_language(&file.name, languages);
         }
     }
-    // What is in another language belongs to a piece that is there by then.
+    // Files in other languages follow, as they belong to pieces of the first language.
     found
         .files
         .sort_by_key(|file| file.language.is_some() && file.language.as_ref() != languages.first());
@@ -93,8 +94,8 @@ pub(super) fn find(
     Ok(found)
 }
 
-/// Links are not followed, as they may lead out of the folder; hidden files and folders are left
-/// alone.
+/// Searches a folder. Skips hidden files and folders. Doesn't follow links, as they may lead out of
+/// the folder.
 fn find_below(folder: &Path, own: &OwnFiles, found: &mut Found) {
     let visible = |entry: &walkdir::DirEntry| {
         entry.depth() == 0 || !entry.file_name().to_string_lossy().starts_with('.')
@@ -102,8 +103,9 @@ fn find_below(folder: &Path, own: &OwnFiles, found: &mut Found) {
     let walk = WalkDir::new(folder).follow_links(false).sort_by_file_name();
     for entry in walk.into_iter().filter_entry(visible) {
         match entry {
-            // A file of the database is left alone as any other file, unless its name says that it
-            // is a document: it may be a hard link, and to read it would drop locks.
+            // A file of the database is skipped like any other file, unless its extension is that
+            // of a document. It may be a hard link, and reading it would drop the locks of this
+            // process.
             Ok(entry) if entry.file_type().is_file() && own.hold(entry.path()) => {
                 if is_document_by_name(entry.path()) {
                     let path = entry.path().display();
@@ -143,17 +145,18 @@ fn find_below(folder: &Path, own: &OwnFiles, found: &mut Found) {
     }
 }
 
-/// Returns whether a name alone says that a file is a document.
+/// Returns true if a file's extension alone makes it a document.
 fn is_by_name(path: &Path) -> bool {
     matches!(extension(path).as_str(), "md" | "markdown" | "mdx" | "html" | "htm" | "xhtml")
 }
 
-/// Returns whether a file of this name may be a document or an export.
+/// Returns true if a file's extension is that of a document or an export.
 fn is_document_by_name(path: &Path) -> bool {
     is_by_name(path) || matches!(extension(path).as_str(), "xml" | "json")
 }
 
-/// What a file in a folder is; nothing of ours, if neither its name nor its beginning says so.
+/// Returns the format of a file in a folder, by its extension and, for exports, its beginning.
+/// Returns `None` for other files.
 fn kind_by_itself(path: &Path) -> Option<Kind> {
     let begins_with = |words: &str| {
         let mut start = Vec::new();
@@ -173,7 +176,8 @@ fn extension(path: &Path) -> String {
     path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase()
 }
 
-/// `de/a.md` and `a.de.md` are `a.md` in `de`, if that is one of the languages; what names none is in the first.
+/// Splits the language from a name: `de/a.md` and `a.de.md` are `a.md` in `de`, if `de` is one of
+/// the languages. A name without a language is in the first.
 fn split_language(name: &str, languages: &[String]) -> (String, Option<String>) {
     let Some(first) = languages.first() else { return (name.to_owned(), None) };
     let is = |part: &str| languages.iter().find(|known| known.eq_ignore_ascii_case(part)).cloned();
@@ -191,7 +195,7 @@ fn split_language(name: &str, languages: &[String]) -> (String, Option<String>) 
     (name.to_owned(), Some(first.clone()))
 }
 
-/// Two files of one name would be one piece: the second is left out.
+/// Removes the second of two files with the same name, as both would be one piece.
 fn refuse_repeats(found: &mut Found) {
     let mut names = HashSet::new();
     let Found { files, problems, .. } = found;

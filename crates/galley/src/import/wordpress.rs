@@ -1,4 +1,4 @@
-//! A WordPress export (WXR: RSS with WordPress's own elements), read a post at a time.
+//! Reads a WordPress export (WXR: RSS with WordPress's own elements), one post at a time.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,10 +18,10 @@ use super::autop;
 use super::findings::Finding;
 use super::raw::{Body, Raw, State};
 
-/// The most text of one post.
+/// The limit of text in one element, in bytes.
 const POST_MAX: usize = 32 * 1024 * 1024;
 
-/// What a file may hold beside its posts.
+/// The data of a file outside its posts, and the data that posts refer to.
 #[derive(Debug, Default)]
 struct Site {
     host: String,
@@ -43,14 +43,14 @@ struct Attachment {
 /// An `<item>`.
 #[derive(Debug, Default)]
 struct Item {
-    /// The texts of its elements, by name with its prefix.
+    /// The texts of its elements, by prefixed name.
     texts: HashMap<String, String>,
     categories: Vec<Term>,
     /// `wp:postmeta`, keys and values.
     metas: Vec<(String, String)>,
     comments: usize,
     line: usize,
-    /// Why it can't be read, and where.
+    /// The reason why the item can't be read, and its line.
     problem: Option<(usize, String)>,
 }
 
@@ -60,18 +60,19 @@ struct Term {
     name: String,
 }
 
-/// What is told of a file: a post, or something that can't be one.
+/// An item of a file: a post, or the reason why it isn't one.
 pub(super) enum Found {
-    /// How many there are, before the first one.
+    /// The number of items, sent before the first post.
     Count(u64),
     Post(Box<Raw>),
-    /// One that is left out, and why: counted, as that may be meant.
+    /// An item that is left out, with the reason. Left-out items are counted, as leaving them out
+    /// may be intended.
     LeftOut(Finding),
-    /// What can't be read, with its line.
+    /// An unreadable part, with its line.
     Problem(usize, String),
 }
 
-/// Reads a file to its end, or until `tell` has enough.
+/// Reads a file to its end, or until `tell` breaks.
 pub(super) fn read(
     path: &Path,
     mut tell: impl FnMut(Found) -> ControlFlow<()>,
@@ -85,7 +86,7 @@ pub(super) fn read(
         Piece::Author(..) | Piece::Channel(..) => ControlFlow::Continue(()),
     });
     match result {
-        // What came before is imported all the same.
+        // The posts before the error are imported all the same.
         Err((line, message)) => {
             let message = format!("{message}; what follows was not read");
             let _ = tell(Found::Problem(line, message));
@@ -95,7 +96,7 @@ pub(super) fn read(
     }
 }
 
-/// What has to be known before the first post.
+/// Collects the data that posts refer to: authors, attachments, and the number of items.
 fn survey(path: &Path) -> Result<Site, (usize, String)> {
     let mut site = Site::default();
     let mut is_export = false;
@@ -128,7 +129,7 @@ fn survey(path: &Path) -> Result<Site, (usize, String)> {
     });
     match result {
         Err((line, message)) if !is_export => Err((line, message)),
-        // The broken part is told when the posts are read.
+        // The second pass over the file reports the broken part.
         _ if is_export => Ok(site),
         _ => Err((1, "is not a WordPress export: it has no wp:wxr_version".to_owned())),
     }
@@ -142,7 +143,7 @@ enum Piece<'a> {
     Item(Item),
 }
 
-/// Goes through the file; on what isn't XML it says the line.
+/// Reads the file event by event. An error names the line of the invalid XML.
 fn walk(
     path: &Path,
     mut tell: impl FnMut(Piece<'_>) -> ControlFlow<()>,
@@ -171,12 +172,12 @@ fn walk(
             Ok(Event::CData(part)) => walker.add(&part.xml_content(XmlVersion::Implicit1_0)),
             Ok(Event::GeneralRef(name)) => match resolved(&name) {
                 Some(text) => walker.add(&text),
-                // Nothing is looked up: what an entity grows to is up to the file.
+                // No entity is expanded: the file could define one that grows without bound.
                 None => {
                     let name = name.as_ref();
                     let problem = format!("names the entity &{name};, which is not read");
                     match &mut walker.item {
-                        // The post alone is wrong.
+                        // Only this post is invalid.
                         Some(item) => item.problem = Some((line, problem)),
                         None => return Err((line, problem)),
                     }
@@ -190,15 +191,15 @@ fn walk(
     }
 }
 
-/// What is open while the file is gone through.
+/// The state of the parser.
 #[derive(Default)]
 struct Walker {
-    /// The names of the elements, from the root.
+    /// The names of the open elements, from the root.
     open: Vec<String>,
-    /// What stood in the innermost one so far.
+    /// The text of the innermost element so far.
     text: String,
     item: Option<Item>,
-    /// The elements of an author.
+    /// The elements of the current author.
     author: HashMap<String, String>,
     meta_key: String,
 }
@@ -263,7 +264,8 @@ impl Walker {
     }
 }
 
-/// A character by its number, or one of HTML's own names, which XML does not know but exports have.
+/// Resolves a character reference by number, or a named entity of HTML. XML doesn't define those
+/// names, but exports use them.
 fn resolved(name: &BytesRef<'_>) -> Option<String> {
     if let Ok(Some(c)) = name.resolve_char_ref() {
         return Some(c.into());
@@ -311,7 +313,7 @@ fn post(site: &Site, item: Item) -> Found {
     for term in &item.categories {
         let name = plain_text(&term.name);
         match term.domain.as_str() {
-            // Every post without one has it.
+            // WordPress assigns this category to every post that has none.
             "category" if name == "Uncategorized" => {}
             "category" | "post_tag" if !name.is_empty() && !tags.contains(&name) => tags.push(name),
             "category" | "post_tag" => {}
@@ -353,7 +355,7 @@ fn post(site: &Site, item: Item) -> Found {
         findings.push(Finding::left_out("comments").times(item.comments));
     }
     let date = [item.text("wp:post_date_gmt"), item.text("wp:post_date")];
-    // What was never published has a date of zeros.
+    // A post that was never published has a date of zeros.
     let date = date.into_iter().find(|date| !date.is_empty() && !date.starts_with("0000"));
     let slug = match item.text("wp:post_name") {
         "" => id.to_owned(),
@@ -392,7 +394,7 @@ fn post(site: &Site, item: Item) -> Found {
     }))
 }
 
-/// A text that WordPress stores as HTML, without its tags.
+/// Returns the plain text of a value that WordPress stores as HTML.
 fn plain_text(html: &str) -> String {
     if !html.contains(['&', '<']) {
         return html.trim().to_owned();
@@ -401,8 +403,8 @@ fn plain_text(html: &str) -> String {
     read.map_or_else(|_| html.to_owned(), |tree| tree.to_text()).trim().to_owned()
 }
 
-/// Keeps the custom fields of an item. Those whose names begin with `_` are a plugin's or WordPress's own:
-/// they are left out, and named.
+/// Adds the custom fields of an item. Names with a leading `_` belong to a plugin or to WordPress
+/// itself: these fields are left out and reported.
 fn add_fields(item: &Item, rest: &mut Map<String, Value>, findings: &mut Vec<Finding>) {
     const KNOWN: [&str; 5] =
         ["_thumbnail_id", "_yoast_wpseo_canonical", "_edit_last", "_edit_lock", "_wp_old_slug"];
@@ -428,7 +430,7 @@ fn add_fields(item: &Item, rest: &mut Map<String, Value>, findings: &mut Vec<Fin
     }
 }
 
-/// Finds blocks whose content WordPress makes when it shows them, and page breaks.
+/// Finds blocks whose content WordPress renders dynamically, and page breaks.
 fn find_blocks(content: &str, findings: &mut Vec<Finding>) {
     let mut blocks = Vec::new();
     for (start, _) in content.match_indices("<!-- wp:") {
@@ -452,10 +454,10 @@ fn find_blocks(content: &str, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The HTML that WordPress would show, and whether shortcodes are left in it.
+/// Returns the HTML that WordPress would show, and true if it still contains shortcodes.
 fn html(content: &str) -> (String, bool) {
     let content = content.replace("<!--more-->", "").replace("<!--nextpage-->", "");
-    // The block editor writes paragraphs itself, the older one leaves them to the theme.
+    // The block editor writes paragraphs itself. The older editor leaves them to the theme.
     let html = if content.contains("<!-- wp:") { content } else { autop::paragraphs(&content) };
     let html = autop::without_captions(&html);
     let shortcodes = autop::has_shortcodes(&html);
@@ -468,7 +470,7 @@ fn percent_decoded(text: &str) -> String {
         .map_or_else(|_| text.to_owned(), Cow::into_owned)
 }
 
-/// Counts lines while it is read.
+/// A reader that counts lines.
 struct Lines<R> {
     inner: R,
     line: usize,

@@ -1,4 +1,4 @@
-//! `galley export --format json`, and the same workspace in another store.
+//! `galley export --format json`, and the import of the bundle into another store.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::import::last_event;
 use crate::program::{KEY, Program, data_dir, files, galley, run, stderr, stdout, write};
 
-/// A command on a store, always with the same key.
+/// Returns a command on a store, always with the same key.
 fn command(store: &TestStore) -> std::process::Command {
     let mut command = galley(store);
     command.env("GALLEY_KEY", KEY);
@@ -26,7 +26,7 @@ fn serve(store: &TestStore) -> Program {
     Program::start(command)
 }
 
-/// A store that is not there yet, of the other engine where there is one.
+/// Returns a store that doesn't exist yet, of the other engine if available.
 async fn another(store: &TestStore) -> TestStore {
     match store.url {
         DatabaseUrl::Sqlite(_) => match TestStore::postgres().await {
@@ -47,7 +47,7 @@ async fn create(program: &Program, path: &str, body: Value) -> Value {
     send(program, Method::POST, path, &body).await["id"].clone()
 }
 
-/// A workspace with something of everything.
+/// Fills a workspace with resources of every kind.
 async fn fill(program: &Program, store: &TestStore, count: usize) {
     let role = create(
         program,
@@ -116,7 +116,7 @@ async fn fill(program: &Program, store: &TestStore, count: usize) {
             first = id;
         }
     }
-    // As deep as content may be.
+    // The maximum depth of content.
     let deep = "<blockquote>".repeat(98) + "<p>deep</p>";
     create(program, "/content-pieces", json!({"title": "Deep", "slug": "deep", "tags": [], "members": [], "contentGroupId": deeper, "content": deep})).await;
     // A webhook outlives its group.
@@ -125,12 +125,12 @@ async fn fill(program: &Program, store: &TestStore, count: usize) {
     let deleted =
         program.request(Method::DELETE, &format!("/content-groups?id={}", gone.as_str().unwrap()));
     assert!(deleted.send().await.unwrap().status().is_success());
-    // Moved: the order is not that of their making.
+    // The piece is moved, so that the order differs from that of creation.
     let last = create(program, "/content-pieces", json!({"title": "Plain", "slug": "plain", "tags": [], "members": [], "contentGroupId": deeper})).await;
     send(program, Method::PUT, "/content-pieces", &json!({"id": last, "referenceId": first})).await;
 }
 
-/// The files and folders in a folder.
+/// Returns the files and folders in a folder, recursively.
 fn walk(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -143,7 +143,8 @@ fn walk(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// All that a reader sees of it. As texts, because content nests deeper than serde_json takes.
+/// Returns all responses that a reader sees. They are texts, because content nests deeper than
+/// serde_json's limit.
 async fn seen(program: &Program) -> Vec<String> {
     let mut seen = Vec::new();
     for path in [
@@ -175,7 +176,7 @@ on_both_engines! {
         };
         assert!(export(&store, &folder).starts_with("22 pieces: "));
         assert_eq!(export(&store, &folder), "22 pieces: 0 files written, 0 removed");
-        // Also in a folder that was there before, and that others may enter.
+        // The permissions are restricted also in an existing folder that other users may enter.
         let open = store.directory().join("open");
         std::fs::create_dir(&open).unwrap();
         std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -206,7 +207,7 @@ on_both_engines! {
             let webhook = &webhooks[index];
             assert_eq!((&webhook["enabled"], &webhook["disabledReason"]), (&json!(false), &json!(reason)), "{webhook}");
         }
-        // The pieces that came back are no news to it.
+        // The webhook gets no deliveries for restored pieces.
         let id = webhooks[0]["id"].as_str().unwrap();
         assert_eq!(restored.get(&format!("/webhooks/deliveries?webhookId={id}")).await, json!([]));
 
@@ -219,7 +220,7 @@ on_both_engines! {
         let without_hooks = |files: Vec<(String, String)>| -> Vec<_> { files.into_iter().filter(|(name, _)| name != "webhooks.json").collect() };
         assert_eq!(without_hooks(files(&second)), without_hooks(exported));
 
-        // What was deleted comes back; what was changed stays.
+        // Deleted pieces are restored, and changed ones stay.
         let pieces = restored.get("/content-pieces/list").await;
         let id = pieces[3]["id"].as_str().unwrap();
         let response = restored.request(Method::GET, &format!("/content-pieces?id={id}"));
@@ -230,7 +231,7 @@ on_both_engines! {
         assert!(stdout(&third).contains("1 piece, 21 there already, 0 with problems"), "{third:?}");
         let after = restored.get("/content-pieces/list").await;
         assert_eq!((&after[3], &after[4]["title"]), (&pieces[3], &json!("Changed")));
-        // No tag that was read before the deletion matches the restored piece.
+        // No entity tag from before the deletion matches the restored piece.
         let path = format!("/content-pieces?id={id}");
         let response = restored.request(Method::GET, &path).send().await.unwrap();
         let new = response.headers()["etag"].clone();
@@ -248,7 +249,7 @@ on_both_engines! {
         let folder = store.directory().join("bundle");
         assert!(run(command(&store).arg("export").arg(&folder).args(["--format", "json"])).status.success());
         let other = another(&store).await;
-        // Each time a little later, until one comes to its end.
+        // Each kill comes a little later, until one import completes.
         let mut killed = 0;
         for wait in (5..).step_by(15) {
             let mut child = command(&other).arg("import").arg(&folder).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -297,7 +298,7 @@ on_both_engines! {
             assert!(!text.contains("javascript:") && !text.contains("<script"), "{name}: {text}");
         }
 
-        // The frame is kept whole or not at all.
+        // The workspace's data is written completely or not at all.
         for (name, from, to, problem) in [
             ("roles.json", ",\n    \"baseType\": \"admin\"", "", "no member with a user is an Admin"),
             ("roles.json", "\"admin\"", "\"viewer\"", "viewer stands twice"),
@@ -359,7 +360,7 @@ on_both_engines! {
         let folder = store.directory().join("bundle");
         assert!(run(command(&store).arg("export").arg(&folder).args(["--format", "json"])).status.success());
         let of_pieces: Vec<_> = files(&folder).into_iter().filter(|(_, text)| text.contains("\"Titel\"")).collect();
-        // A tag twice, and too many of them.
+        // A duplicate tag, and too many tags.
         let tag = program.get("/tags/list").await[0]["id"].to_string();
         let tags = |index: usize, tags: String| {
             let (name, text) = &of_pieces[index];
@@ -370,7 +371,7 @@ on_both_engines! {
         tags(0, format!("{tag}, {tag}"));
         let many: Vec<_> = (0..101).map(|number| format!("\"tag_000000000000000000000000{:02}\"", number % 100)).chain([tag.clone(), tag.clone()]).collect();
         tags(1, many.join(","));
-        // Neither there nor to be read.
+        // One file is missing, and one is a link to an endless device.
         std::fs::remove_file(folder.join(&of_pieces[2].0)).unwrap();
         std::fs::remove_file(folder.join(&of_pieces[3].0)).unwrap();
         std::os::unix::fs::symlink("/dev/zero", folder.join(&of_pieces[3].0)).unwrap();

@@ -1,4 +1,4 @@
-//! Clients that generators make of the OpenAPI document: programs on them compile, and run.
+//! Generated clients for the OpenAPI document: programs that use them compile and run.
 
 use std::path::PathBuf;
 use std::process::Command;

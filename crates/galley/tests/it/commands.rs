@@ -1,4 +1,4 @@
-//! The commands: what they print, what they change, how they end.
+//! The commands: their output, their changes, and their exit statuses.
 
 use galley_testing::{TestStore, on_both_engines};
 use serde_json::Value;

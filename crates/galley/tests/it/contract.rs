@@ -1,6 +1,8 @@
-//! Requests of all kinds, made up by Schemathesis out of the service's own description: each is answered as that says.
+//! Contract tests: Schemathesis generates requests of all kinds from the OpenAPI document, and each
+//! response must match it.
 //!
-//! What the description can't say, and what the generator must know beside it, is in `tests/contract`.
+//! `tests/contract` has additional rules and data for the generator that the document can't
+//! express.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,8 +13,8 @@ use reqwest::Method;
 
 use crate::program::{Program, data_dir, galley, init_token};
 
-/// One go of the generator: its phases, how many requests it makes up for each operation, and for how many seconds it
-/// begins anew.
+/// One run of the generator: its phases, the number of requests for each operation, and the seconds
+/// for which it repeats.
 struct Go {
     phases: &'static str,
     examples: u32,
@@ -25,7 +27,7 @@ const fn go(phases: &'static str, examples: u32, seconds: Option<u32>) -> Go {
 
 const ALONE: &str = "examples,coverage,fuzzing";
 
-/// Requests one after another, each with what an earlier one made.
+/// Sequences of requests that use the resources of earlier ones.
 const LINKED: &str = "stateful";
 
 on_both_engines! {
@@ -44,7 +46,7 @@ on_both_engines! {
         for go in &goes {
             cases += run(&schemathesis, &program, &data_dir(&store), go, seed);
         }
-        // It has not locked itself out, and nobody else.
+        // The requests have revoked neither the token nor any other access.
         let profile = program.request(Method::GET, "/profile").send().await.unwrap();
         assert!(profile.status().is_success(), "{profile:?}");
         let found = format!("{cases} requests, seed {seed}: 0 answered otherwise, 0 by 5xx");
@@ -52,11 +54,11 @@ on_both_engines! {
     }
 }
 
-/// A server that sends mails as files, to as many as are invited.
+/// Starts a server that writes mails to files and allows any number of invites.
 fn serve(store: &TestStore) -> Program {
     let mut command = galley(store);
     command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_INVITES_PER_HOUR", "0");
-    // With this name nobody takes the machine's own addresses for the service's.
+    // With this name, no request mistakes the machine's own addresses for the service's.
     command.env("GALLEY_PUBLIC_URL", "http://galley.invalid").env("GALLEY_LOG", "error");
     command.args(["serve", "--log", "error,galley=info", "--listen", "127.0.0.1:0"]);
     Program::start(command)
@@ -67,7 +69,7 @@ fn seed() -> u32 {
     given.unwrap_or_else(std::process::id)
 }
 
-/// Returns how many requests were made; panics with what was found.
+/// Returns the number of requests. Panics with the report of failures.
 fn run(schemathesis: &Path, program: &Program, data: &Path, go: &Go, seed: u32) -> u64 {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/contract");
     let mut command = Command::new(schemathesis);

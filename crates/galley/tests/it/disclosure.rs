@@ -1,4 +1,4 @@
-//! What is not to be learnt: not from a failure's answer, not from a copy of the database.
+//! Secrets and internals that must not leak through error responses or copies of the database.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::program::{
     KEY, Program, client, data_dir, execute, galley, init_token, piece, run, stderr,
 };
 
-/// What [`KEY`] is in bytes.
+/// The bytes of [`KEY`].
 const KEY_BYTES: [u8; 32] = {
     let mut bytes = [0; 32];
     let mut place = 0;
@@ -28,11 +28,11 @@ const KEY_BYTES: [u8; 32] = {
     bytes
 };
 
-/// What [`WEBHOOK_SECRET`] is in bytes.
+/// The bytes of [`WEBHOOK_SECRET`].
 const WEBHOOK_KEY: &[u8] = b"a key for signing of webhooks...";
 const WEBHOOK_SECRET: &str = "whsec_YSBrZXkgZm9yIHNpZ25pbmcgb2Ygd2ViaG9va3MuLi4=";
 
-/// A server with the tests' key on either engine.
+/// Starts a server with the tests' key on either engine.
 fn serve(store: &TestStore) -> Program {
     let mut command = galley(store);
     command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_KEY", KEY);
@@ -40,7 +40,7 @@ fn serve(store: &TestStore) -> Program {
     Program::start(command)
 }
 
-/// Makes what must be taken; the answer.
+/// Creates a resource, and returns the response.
 async fn make(program: &Program, path: &str, body: &Value) -> Value {
     let key = format!("once for {path}");
     let request = program.request(Method::POST, path).header("idempotency-key", key);
@@ -51,7 +51,7 @@ async fn make(program: &Program, path: &str, body: &Value) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// All that somebody has who gets hold of the database, with the names of its parts.
+/// Returns all data that a thief of the database would have, by file or table.
 async fn dump(store: &TestStore) -> Vec<(String, Vec<u8>)> {
     match &store.url {
         DatabaseUrl::Sqlite(_) => {
@@ -80,7 +80,7 @@ fn holds(all: &[u8], part: &[u8]) -> bool {
     all.windows(part.len()).any(|window| window == part)
 }
 
-/// As PostgreSQL shows bytes.
+/// Formats bytes as PostgreSQL does.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").unwrap();
@@ -135,7 +135,7 @@ on_both_engines! {
             exported.extend_from_slice(text.as_bytes());
             all.push((name, text.into_bytes()));
         }
-        // What is there is found, or nothing is shown by what is not.
+        // Known texts must be found, as otherwise the absence of secrets proves nothing.
         let whole: Vec<u8> = all.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
         for found in ["found-slug", "hooks.invalid", "ann@example.org"] {
             assert!(holds(&whole, found.as_bytes()), "{found} is not seen");
@@ -154,7 +154,7 @@ on_both_engines! {
         let group = program.group().await;
         let made = make(&program, "/content-pieces", &piece(&group, "one", "<p>one</p>")).await;
         let id = made["id"].as_str().unwrap();
-        // What no request can bring about.
+        // Damage that no request can cause.
         execute(&store, "UPDATE content_piece_contents SET tree = '{\"broken-tree'").await;
         execute(&store, "ALTER TABLE tags RENAME TO gone").await;
         let mut ids = Vec::new();
@@ -192,7 +192,7 @@ on_both_engines! {
     }
 
     async fn a_webhook_goes_to_its_receiver_and_nowhere_else(store: TestStore) {
-        // Whoever listens here is not to hear of anything.
+        // This receiver must not get any request.
         let canary = Receiver::start(Behaviour::Status(200)).await;
         let address = canary.url.trim_end_matches("/hook");
         let mut command = galley(&store);
@@ -229,7 +229,7 @@ on_both_engines! {
         for receiver in &receivers {
             receiver.wait_for(1).await;
         }
-        // By then each answer was seen.
+        // Then the server has seen each response.
         let started = Instant::now();
         loop {
             let deliveries = program.get("/webhooks/deliveries?perPage=100").await;

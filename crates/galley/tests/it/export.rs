@@ -1,4 +1,4 @@
-//! `galley export`, and in again: the same pieces, and the same files.
+//! `galley export` and a repeated import: the pieces and the files stay the same.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::import::{corpus, last_event, summary};
 use crate::program::{Program, free_port, galley, run, stderr, stdout, write};
 
-/// What a piece says, whatever its id and place.
+/// Returns the fields of pieces that don't depend on the store.
 fn said(pieces: &[Value]) -> Vec<Value> {
     let mut said: Vec<Value> = pieces.iter().map(|piece| {
         let labels: Vec<_> = piece["tags"].as_array().unwrap().iter().map(|tag| tag["label"].clone()).collect();
@@ -23,7 +23,7 @@ fn said(pieces: &[Value]) -> Vec<Value> {
     said
 }
 
-/// The files of a folder with their texts, but for the ids.
+/// Returns the files of a folder with their texts, without the ids.
 fn files(folder: &Path) -> Vec<(String, String)> {
     let mut files = crate::program::files(folder);
     for (_, text) in &mut files {
@@ -33,7 +33,7 @@ fn files(folder: &Path) -> Vec<(String, String)> {
     files
 }
 
-/// Pieces at which an export or import once went wrong, or might.
+/// Returns pieces that are known or likely to break an export or import.
 fn hard_pieces() -> Vec<Value> {
     let contents = [
         "<p>@ann wrote <i>this</i> and <code>that</code></p>",
@@ -88,7 +88,7 @@ fn hard_pieces() -> Vec<Value> {
     contents.chain(fields).collect()
 }
 
-/// The documents of the corpus beside the posts.
+/// Returns the documents of the corpus except the posts.
 fn corpus_documents() -> Vec<String> {
     let Some(posts) = corpus() else { return Vec::new() };
     let mut documents = Vec::new();

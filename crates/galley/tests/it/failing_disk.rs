@@ -1,4 +1,5 @@
-//! A disk that fails, and one that is slow: what a running server asks of it is met with errors, or with delay.
+//! A failing disk and a slow disk: strace injects errors or delays into system calls of a running
+//! server.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,10 +12,10 @@ use serde_json::Value;
 
 use crate::program::{Program, data_dir, piece};
 
-/// How long the server may take until it writes again.
+/// The time limit for the server to accept writes again.
 const HEALED_MAX: Duration = Duration::from_secs(30);
 
-/// Meets a program's calls with something else, until this is dropped.
+/// An injected fault, until this is dropped.
 struct Fault(Child);
 
 impl Fault {
@@ -25,7 +26,7 @@ impl Fault {
         command.args(["-e", &format!("inject={inject}"), "-p", &program.child.id().to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let fault = Self(command.spawn().unwrap());
-        // It is there when every thread is traced.
+        // The fault is active when every thread is traced.
         let tasks = PathBuf::from(format!("/proc/{}/task", program.child.id()));
         let is_traced = |task: std::fs::DirEntry| {
             let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
@@ -42,19 +43,19 @@ impl Fault {
 
 impl Drop for Fault {
     fn drop(&mut self) {
-        // Killed, it would leave the program stopped.
+        // A killed strace would leave the program stopped.
         let pid = self.0.id().to_string();
         let _ = Command::new("kill").args(["-INT", &pid]).status();
         let _ = self.0.wait();
     }
 }
 
-/// What was answered so far.
+/// The responses so far.
 #[derive(Default)]
 struct Told {
     made: Vec<String>,
     refused: usize,
-    /// What the refusals said.
+    /// The reasons of the rejections.
     reasons: Vec<String>,
 }
 
@@ -77,7 +78,8 @@ impl Told {
         status
     }
 
-    /// All that was answered is there; what was refused may be, as its sync is what failed.
+    /// Checks that all acknowledged writes are stored. Rejected ones may be stored as well, if only
+    /// their sync failed.
     async fn assert_kept(&self, program: &Program) {
         let pieces = program.pieces("").await;
         let kept: Vec<&str> = pieces.iter().map(|piece| piece["slug"].as_str().unwrap()).collect();
@@ -115,7 +117,7 @@ async fn a_disk_that_fails_and_heals_loses_nothing_that_was_answered() {
         let refused = told.refused;
         for number in 0..8 {
             told.write(&program, &group, &format!("during-{round}-{number}")).await;
-            // Reads go on.
+            // Reads keep working.
             told.assert_kept(&program).await;
         }
         assert!(told.refused > refused, "{inject}: no write was refused");
@@ -131,7 +133,7 @@ async fn a_disk_that_fails_and_heals_loses_nothing_that_was_answered() {
         }
         told.assert_kept(&program).await;
     }
-    // Killed and started anew, it has the same.
+    // After a kill and a restart, the data is the same.
     drop(program);
     let program = Program::serve(&store, 0);
     told.assert_kept(&program).await;
@@ -186,7 +188,7 @@ async fn a_slow_disk_slows_writes_and_no_reads() {
     let ((slowest_read, quick), written) = tokio::join!(read, write);
     drop(fault);
     assert!(written >= 3 * DELAY, "the disk was not slow: {written:?}");
-    // One that waited for a sync would not be.
+    // A read that waited for a sync would take longer.
     assert!(quick > 50, "of 100 reads only {quick} were quick");
     told.assert_kept(&program).await;
     let found =

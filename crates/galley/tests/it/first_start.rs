@@ -1,4 +1,4 @@
-//! From nothing to first content.
+//! The first start, up to the first content.
 
 use std::process::Command;
 
@@ -69,7 +69,7 @@ on_both_engines! {
     }
 
     async fn several_first_starts_at_once_make_one_workspace(store: TestStore) {
-        // On SQLite one server holds the file; commands may come beside each other.
+        // On SQLite only one server can use the file, but several commands can run at once.
         let starts: Vec<_> = (0..4)
             .map(|_| {
                 let mut command = galley(&store);
@@ -89,7 +89,7 @@ on_both_engines! {
         let data = data_dir(&store);
         std::fs::create_dir(&data).unwrap();
         std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
-        // Of an earlier database, say.
+        // For example, the token of an earlier database.
         std::fs::write(data.join("first-token.txt"), "old").unwrap();
         let mut command = galley(&store);
         command.args(["--listen", "127.0.0.1:0"]);
@@ -106,7 +106,7 @@ on_both_engines! {
 
     async fn whatever_is_written_later_is_its_owners_alone(store: TestStore) {
         use std::os::unix::fs::PermissionsExt;
-        // Where the system takes no permission away by itself.
+        // Runs a command with a umask that removes no permissions.
         let freely = |command: &Command| {
             let mut shell = Command::new("sh");
             shell.args(["-c", "umask 0; exec \"$0\" \"$@\""]);
@@ -135,7 +135,7 @@ on_both_engines! {
         };
         ran(&["backup", "store.backup"]);
         ran(&["export", "bundle", "--format", "json"]);
-        // Of either engine's backup a file of SQLite's is made.
+        // A backup of either engine is a SQLite file.
         let other = out.join("other");
         let mut command = galley(&store);
         command.env("GALLEY_DATA_DIR", &other).env_remove("GALLEY_DATABASE_URL");
@@ -185,7 +185,7 @@ on_both_engines! {
         };
         assert_eq!(leaving.status(), 503);
         assert_eq!(leaving.json::<Value>().await.unwrap()["reason"], "not_ready");
-        // Each over a connection of its own, as no second request comes over one that a first one came over.
+        // Each request needs a new connection, as the server closes each one after its response.
         for _ in 0..2 {
             let answer = ask("/content-groups/list").await.unwrap();
             assert_eq!(answer.status(), 200);

@@ -1,4 +1,4 @@
-//! A disk that fills up under load: a small file system of the test's own.
+//! A disk that fills up under load: a small file system for the test.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::program::{Program, data_dir, galley, init_token, piece, under};
 
-/// Whether this user may have mounts of its own.
+/// Returns true if this user can mount file systems.
 fn may_mount() -> bool {
     let tried = Command::new("unshare")
         .args(["--user", "--map-root-user", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /mnt"])
@@ -23,7 +23,7 @@ fn may_mount() -> bool {
     may
 }
 
-/// A server whose data directory is a file system of 8 MiB, half of it taken by a ballast.
+/// Starts a server whose data directory is a file system of 8 MiB. A ballast file fills half of it.
 fn serve_on_small_disk(store: &TestStore) -> Program {
     let data = data_dir(store);
     std::fs::create_dir_all(&data).unwrap();
@@ -38,7 +38,7 @@ fn serve_on_small_disk(store: &TestStore) -> Program {
     Program::start(command)
 }
 
-/// Writes for as long as asked; what was answered with success, and how many were refused.
+/// Sends a fixed number of writes. Returns the acknowledged ones, and the number of rejected ones.
 async fn fill(program: &Arc<Program>, group: &str, round: usize) -> (Vec<String>, usize) {
     let tasks: Vec<_> = (0..8)
         .map(|client| {
@@ -96,7 +96,7 @@ async fn a_full_disk_refuses_writes_and_heals_when_there_is_room() {
         assert_kept(&program, &answered).await;
     }
     assert!(!answered.is_empty() && refused > 0, "{} answered, {refused} refused", answered.len());
-    // Seen from outside, the server's own file system is below its root.
+    // The server's own mount is reached through the root directory of its process.
     let inside = data_dir(&store).canonicalize().unwrap();
     let inside = inside.strip_prefix("/").unwrap();
     let root = PathBuf::from(format!("/proc/{}/root", program.child.id()));

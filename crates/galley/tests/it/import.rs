@@ -1,4 +1,4 @@
-//! `galley import`: a folder of Markdown in, and through the API out again.
+//! `galley import` of folders, checked through the API.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Program, free_port, galley, run, stderr, stdout, write};
 
-/// Real posts, where somebody has put them beside the repository.
+/// Returns a folder of real posts, if one exists beside the repository.
 pub(crate) fn corpus() -> Option<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/posts");
     let path =
@@ -20,7 +20,7 @@ pub(crate) fn corpus() -> Option<PathBuf> {
     None
 }
 
-/// What the report says first.
+/// Returns the first line of the report.
 pub(crate) fn summary(output: &std::process::Output) -> String {
     stdout(output).lines().next().unwrap_or_default().to_owned()
 }
@@ -246,7 +246,7 @@ on_both_engines! {
             let mut command = galley(&store);
             command.arg("import").arg(&folder).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
             let mut child = command.spawn().unwrap();
-            // In its midst: it has made some, and has some to make.
+            // The kill comes after the first new piece, before the import completes.
             while program.pieces("").await.len() == so_far {
                 assert!(child.try_wait().unwrap().is_none(), "{killed}: it ended by itself, {so_far} before");
             }

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::import::{corpus, last_event, summary};
 use crate::program::{Program, free_port, galley, init_token, run, stderr, write};
 
-/// An import of `folder` that knows nothing of the database.
+/// Returns a command that imports `folder` without access to the database.
 fn import(program: &Program, folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_galley"));
     command
@@ -25,7 +25,7 @@ fn names(pieces: &[Value]) -> Vec<String> {
     pieces.iter().map(|piece| piece["filename"].as_str().unwrap().to_owned()).collect()
 }
 
-/// An answer with this body.
+/// Returns the behaviour of a response with this body.
 fn answer(status: u16, body: &str) -> Behaviour {
     let length = body.len();
     Behaviour::Raw(
@@ -38,7 +38,7 @@ async fn whoever_answers_does_no_harm() {
     let store = TestStore::sqlite();
     let folder = store.directory().join("blog");
     write(&folder.join("a.md"), "Text\n");
-    // A token sent here would be somebody else's.
+    // A token sent to this receiver would leak to a third party.
     let canary = Receiver::start(Behaviour::Status(200)).await;
     let group = json!({"id": "cg_01k00000000000000000000000", "name": "\u{1b}]0;title\u{7}"});
     let endless = Value::Array(vec![group; 1_000]).to_string();
@@ -72,7 +72,7 @@ async fn whoever_answers_does_no_harm() {
     }
 }
 
-/// A request with its body.
+/// Reads a request with its body.
 async fn whole_request(stream: &mut TcpStream) -> String {
     let mut request = String::new();
     loop {
@@ -89,7 +89,8 @@ async fn whole_request(stream: &mut TcpStream) -> String {
     }
 }
 
-/// A server with a group and nothing in it, which answers so to who wants to make pieces; its address.
+/// Starts a server with one empty group, which gives this response to requests that create pieces.
+/// Returns its address.
 async fn answering_writes_by(head: &'static str, body: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -135,7 +136,7 @@ async fn whoever_answers_so_to_a_write_is_no_galley_or_too_busy() {
     }
 }
 
-/// As many posts as fill some batches, in folders, with languages, tags and authors.
+/// Writes enough posts for several batches, with folders, languages, tags and authors.
 fn write_posts(folder: &Path, count: usize) {
     for number in 0..count {
         let (year, topic) = (2000 + number % 3, number % 7);

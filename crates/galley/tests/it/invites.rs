@@ -1,4 +1,4 @@
-//! Killed between somebody's click and their token: the click can be made again.
+//! Kills between the acceptance of an invite and its response: a retry returns the same token.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ type Form = Vec<(String, String)>;
 
 const PEOPLE: usize = 80;
 
-/// The codes in the outbox, by address.
+/// Returns the codes in the outbox, by address.
 async fn codes(store: &TestStore) -> HashMap<String, String> {
     let mails = in_outbox(store, PEOPLE).await;
     mails.iter().map(|mail| (address(mail), code(mail))).collect()
@@ -30,17 +30,17 @@ pub(crate) fn code(mail: &str) -> String {
     link(mail).split_once("/invite?code=").unwrap().1.to_owned()
 }
 
-/// Accepts as a program does; the token, if there is an answer.
+/// Accepts an invite through the API. Returns the token if there is a response.
 async fn accept(client: Client, url: String, code: String, name: String) -> Option<String> {
     let body = json!({"code": code, "username": name, "fullName": "Somebody"});
     let request = client.post(format!("{url}/invites/accept")).json(&body);
-    // A key that nobody guesses, and that is the same when it is sent again.
+    // An unguessable key that stays the same for a retry.
     let answer = request.header("idempotency-key", format!("{name} {code}")).send().await.ok()?;
     assert_eq!(answer.status(), StatusCode::OK, "{name}");
     Some(answer.json::<Value>().await.ok()?["token"].as_str()?.to_owned())
 }
 
-/// Sends the page's form; the token, if there is an answer.
+/// Submits the page's form. Returns the token if there is a response.
 async fn send_form(client: Client, url: String, form: Form) -> Option<String> {
     let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
     let request = client.post(format!("{url}/invite")).body(body);
@@ -52,7 +52,7 @@ async fn send_form(client: Client, url: String, form: Form) -> Option<String> {
     Some(format!("galley_{token}"))
 }
 
-/// The page's form, as a browser has it.
+/// Returns the fields of the page's form, as a browser would.
 async fn open_form(client: &Client, url: &str, code: &str, name: &str) -> Form {
     let page = client.get(format!("{url}/invite?code={code}")).send().await.unwrap();
     let page = page.text().await.unwrap();
@@ -72,7 +72,7 @@ on_both_engines! {
         }
         let codes = codes(&store).await;
         let (mut tokens, mut again) = (Vec::new(), 0);
-        // A few at a time, of which some have their answer by the kill and some have not.
+        // A few invites at a time: some are answered before the kill, and some are not.
         for round in 0..PEOPLE / 8 {
             let mut forms = Vec::new();
             for number in round * 8..round * 8 + 4 {
@@ -88,7 +88,7 @@ on_both_engines! {
                 by_page.chain(by_program).collect::<Vec<_>>()
             };
             let first = clicks(&program.url).await;
-            // Killed at once, when one has its answer, when two have theirs, and so on.
+            // The kill comes at once, after one response, after two, and so on.
             let started = Instant::now();
             while first.iter().filter(|click| click.is_finished()).count() < round % 8 {
                 assert!(started.elapsed() < Duration::from_mins(1), "no answer");

@@ -1,6 +1,5 @@
-//! Killed again and again under load: nothing that was answered is lost, nothing is half there, and
-//! what is sent again with its `Idempotency-Key` is there once.
-//!
+//! Repeated kills under load: no acknowledged write is lost, none is partial, and a retry with its
+//! `Idempotency-Key` is applied once.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,33 +17,34 @@ use crate::program::{Program, data_dir, free_port, init_token, piece};
 
 pub(crate) const CLIENTS: usize = 8;
 
-/// How long clients may get no answers, as when the server is gone for good.
+/// The timeout of clients without a response, such as when the server doesn't restart.
 const ANSWERED_MAX: Duration = Duration::from_mins(2);
 
-/// What clients that write share.
+/// The state that writing clients share.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     stop: AtomicBool,
-    /// How often they were told that pieces were made.
+    /// The number of acknowledged creations.
     answered: AtomicUsize,
-    /// How often of these by what an earlier request had made.
+    /// The number of these that were stored responses of an earlier request.
     replayed: AtomicUsize,
-    /// How often there was no answer, or one that nobody could be asked.
+    /// The number of attempts without a response, or with an error response because the server was
+    /// unavailable.
     pub(crate) failed: AtomicUsize,
 }
 
-/// What clients were told.
+/// The acknowledged changes of clients.
 #[derive(Debug, Default)]
 pub(crate) struct Acknowledged {
-    /// Pieces, by id.
+    /// The pieces, by id.
     pieces: HashMap<String, Made>,
-    /// How many renames.
+    /// The number of renames.
     renames: usize,
     /// The addresses of invites.
     invited: Vec<String>,
 }
 
-/// A piece that was made.
+/// A created piece.
 #[derive(Debug)]
 struct Made {
     slug: String,
@@ -53,7 +53,7 @@ struct Made {
 }
 
 impl Acknowledged {
-    /// How many changes.
+    /// Returns the number of changes.
     pub(crate) fn len(&self) -> usize {
         self.pieces.len() + self.renames + self.deleted() + self.invited.len()
     }
@@ -64,7 +64,7 @@ impl Acknowledged {
 }
 
 impl Load {
-    /// Starts the clients, which write to a group and invite people with this role.
+    /// Starts the clients, which write to a group and invite members with this role.
     pub(crate) fn start(self: &Arc<Self>, url: &str, group: &str, role: &str) -> Vec<Client> {
         let start = |number| {
             let client =
@@ -81,7 +81,7 @@ impl Load {
         (0..CLIENTS).map(start).collect()
     }
 
-    /// Waits until pieces were made so many times more.
+    /// Waits for so many further creations.
     pub(crate) async fn wait_for(&self, count: usize) {
         let started = Instant::now();
         let before = self.answered.load(Ordering::Relaxed);
@@ -91,7 +91,7 @@ impl Load {
         }
     }
 
-    /// Ends the clients; what they were told.
+    /// Stops the clients. Returns the acknowledged changes.
     pub(crate) async fn end(&self, clients: Vec<Client>) -> Acknowledged {
         self.stop.store(true, Ordering::Relaxed);
         let mut all = Acknowledged::default();
@@ -105,15 +105,16 @@ impl Load {
     }
 }
 
-/// A client that writes; in the end, what it was told.
+/// A writing client, which returns its acknowledged changes.
 pub(crate) type Client = tokio::task::JoinHandle<Acknowledged>;
 
-/// How long a piece's text is: now and then long enough to stand in several pages of the database.
+/// Returns a piece's text. One in ten is long enough to span several pages of the database.
 fn words(slug: &str) -> String {
     " word".repeat(if slug.ends_with('0') { 1_500 } else { 20 })
 }
 
-/// Makes pieces, one and several at a time, renames and deletes some, and invites people.
+/// A client that creates pieces, individually and in batches, renames and deletes some, and invites
+/// members.
 struct Writer {
     client: reqwest::Client,
     url: String,
@@ -123,7 +124,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Writes until told to stop.
+    /// Writes until `stop` is set.
     async fn write_on(self, client_number: usize) -> Acknowledged {
         let mut all = Acknowledged::default();
         for number in 0.. {
@@ -177,7 +178,7 @@ impl Writer {
         serde_json::from_slice(&self.send(Method::POST, path, Some(key), Some(body)).await).unwrap()
     }
 
-    /// Sends until there is an answer: whether it was done before is not to be known.
+    /// Retries until there is a response. Earlier attempts may have been applied.
     async fn send(
         &self,
         method: Method,
@@ -195,7 +196,7 @@ impl Writer {
                 request = request.json(body);
             }
             match request.send().await {
-                // Deleted by an earlier attempt.
+                // An earlier attempt deleted it.
                 Ok(response)
                     if attempt > 0
                         && method == Method::DELETE
@@ -205,18 +206,18 @@ impl Writer {
                 }
                 Ok(response) if response.status().is_success() => {
                     let again = response.headers().contains_key("idempotency-replayed");
-                    // An answer that did not arrive whole is no answer.
+                    // A truncated response counts as no response.
                     if let Ok(body) = response.bytes().await {
                         self.load.replayed.fetch_add(usize::from(again), Ordering::Relaxed);
                         return body.into();
                     }
                 }
-                // Of the server, or of a balancer in front of it.
+                // The response of the server, or of a load balancer in front of it.
                 Ok(response) => {
                     let unavailable = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::BAD_GATEWAY];
                     assert!(unavailable.contains(&response.status()), "{response:?}");
                 }
-                // Nobody is there at the moment.
+                // The server is down at the moment.
                 Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
             }
             self.load.failed.fetch_add(1, Ordering::Relaxed);
@@ -229,11 +230,11 @@ fn id_of(value: &Value) -> String {
     value["id"].as_str().unwrap().to_owned()
 }
 
-/// What happens to pieces, as webhooks see it.
+/// The watched events of pieces.
 const WATCHED: [&str; 3] = ["contentPieceAdded", "contentPieceUpdated", "contentPieceRemoved"];
 
-/// Waits until the receiver has got each of these events, as long as there come more; says how many came more than
-/// once.
+/// Waits until the receiver has all of these events, as long as deliveries continue. Returns the
+/// number of repeated deliveries.
 async fn assert_delivered(receiver: &Receiver, events: &[events::Event]) -> usize {
     let is_watched = |event: &&events::Event| WATCHED.contains(&event.event_type.as_str());
     let watched: HashSet<String> =
@@ -244,7 +245,7 @@ async fn assert_delivered(receiver: &Receiver, events: &[events::Event]) -> usiz
             (last_count, last_came) = (receiver.count(), Instant::now());
         }
         let is_over = last_came.elapsed() > Duration::from_mins(1);
-        // They are not looked through in vain, which takes long.
+        // The comparison is slow, so it waits for enough deliveries.
         if last_count >= watched.len() || is_over {
             let came = receiver.received();
             let id = |one: &Received| one.field("webhook-id").to_owned();
@@ -268,7 +269,7 @@ fn assert_whole(piece: &Value, made: &Made) {
     assert_eq!(piece["title"], json!(made.title), "{slug} was renamed and is not");
 }
 
-/// One event for each change, and the numbers without a gap; what happened.
+/// Checks that each change has one event, and that the sequence has no gaps. Returns the events.
 async fn assert_events(store: &TestStore, acknowledged: &Acknowledged) -> Vec<events::Event> {
     let url = match &store.url {
         DatabaseUrl::Sqlite(_) => DatabaseUrl::Sqlite(data_dir(store).join("galley.db")),
@@ -300,13 +301,13 @@ async fn assert_events(store: &TestStore, acknowledged: &Acknowledged) -> Vec<ev
     events
 }
 
-/// The role that people are invited with.
+/// Returns the role of the invites.
 pub(crate) async fn role(program: &Program) -> String {
     let roles = program.get("/roles/list").await;
     id_of(roles.as_array().unwrap().iter().find(|role| role["name"] == "Viewer").unwrap())
 }
 
-/// A receiver of what happens to pieces of the group.
+/// Starts a receiver for the events of the group's pieces.
 pub(crate) async fn receive_from(program: &Program, group: &str) -> Receiver {
     let receiver = Receiver::start(Behaviour::Status(200)).await;
     for event in WATCHED {
@@ -318,8 +319,8 @@ pub(crate) async fn receive_from(program: &Program, group: &str) -> Receiver {
     receiver
 }
 
-/// What clients were told is there, once and whole, told of by one event each and delivered. Says how many deliveries
-/// came more than once.
+/// Checks that each acknowledged change is stored once and completely, and has one delivered event.
+/// Returns the number of repeated deliveries.
 pub(crate) async fn assert_kept(
     store: &TestStore,
     program: &Program,
@@ -337,7 +338,7 @@ pub(crate) async fn assert_kept(
             None => assert!(made.is_deleted, "{} was answered and lost", made.slug),
         }
     }
-    // Each was sent until it was answered: what is there more often was made twice.
+    // Each creation was retried until its response, so an additional piece is a duplicate.
     assert_eq!(kept.len(), acknowledged.pieces.len() - acknowledged.deleted());
     let mut members: Vec<String> = Vec::new();
     loop {
@@ -370,7 +371,7 @@ on_both_engines! {
         let clients = load.start(&program.url, &group, &role(&program).await);
         let mut slowest = Duration::ZERO;
         for round in 0..kills {
-            // Not before the clients are at it again, and at another moment each time.
+            // Each kill comes after the clients have resumed, at a different time.
             load.wait_for(changes).await;
             tokio::time::sleep(Duration::from_millis(round as u64 * 7 % 40)).await;
             program.kill();

@@ -1,4 +1,4 @@
-//! Callbacks on the terminal: the program's own webhooks, received and verified by the program.
+//! `galley listen`: callbacks of the program's own webhooks, received and verified.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;

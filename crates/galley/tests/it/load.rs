@@ -1,5 +1,5 @@
-//! More than a server can do, and many who do nothing: whoever asks for something sensible is answered about as soon as
-//! otherwise, what is too much is refused, and afterwards all is as it was.
+//! Overload and idle connections: normal requests stay about as fast, excess requests are rejected,
+//! and afterwards the server recovers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,27 +18,27 @@ use tokio::task::JoinSet;
 use crate::kills::receive_from;
 use crate::program::{Program, client, data_dir, galley, init_token, piece};
 
-/// How many times as long as before healthy requests may take beside what is too much.
+/// The maximum slowdown of healthy requests during overload, as a factor.
 const SLOWER_MAX: f64 = 3.0;
 
-/// Healthy requests a second.
+/// The rate of healthy requests per second.
 const HEALTHY_RATE: f64 = 100.0;
 
-/// What requests came to.
+/// The results of requests.
 #[derive(Debug, Default)]
 struct Outcome {
-    /// When each that was done was due, from the first on, and how long it took.
+    /// The successful requests: the offset at which each was due, and its duration.
     done: Vec<(Duration, Duration)>,
     refused: usize,
 }
 
 impl Outcome {
-    /// How long 99 of a hundred take no longer than, in milliseconds.
+    /// Returns the 99th percentile of the durations, in milliseconds.
     fn p99(&self) -> f64 {
         self.p99_after(Duration::ZERO)
     }
 
-    /// The same of those that were due later.
+    /// Returns the same percentile of the requests that were due later.
     fn p99_after(&self, start: Duration) -> f64 {
         let later = self.done.iter().filter(|(due, _)| *due >= start);
         let mut times: Vec<Duration> = later.map(|&(_, took)| took).collect();
@@ -48,12 +48,12 @@ impl Outcome {
     }
 }
 
-/// Somebody who sends requests, and costs little: both share the machine.
+/// A client with little overhead, as it shares the machine with the server.
 #[derive(Debug)]
 struct Sender {
     address: String,
     group: String,
-    /// Connections on which nothing is under way.
+    /// The idle connections.
     free: Mutex<Vec<TcpStream>>,
 }
 
@@ -63,13 +63,13 @@ impl Sender {
         Arc::new(Self { address, group: program.group().await, free: Mutex::default() })
     }
 
-    /// Makes a piece; says whether it was done, or refused as too much.
+    /// Creates a piece. Returns true if it was created, and false if the server was overloaded.
     async fn write(&self, slug: &str) -> bool {
         let body = piece(&self.group, slug, "<p>Some words.</p>").to_string();
         self.ask("POST /content-pieces", &body).await
     }
 
-    /// The number of the last event.
+    /// Returns the last event's sequence number.
     async fn last_event(&self) -> usize {
         let mut last = 0;
         loop {
@@ -83,21 +83,22 @@ impl Sender {
         }
     }
 
-    /// Gives one of these pieces another text: what takes the server long, and the sender not.
+    /// Replaces the text of one of these pieces: expensive for the server, cheap for the client.
     async fn rewrite(&self, pieces: &[String], number: u32, words: &str) -> bool {
         let id = &pieces[number as usize % pieces.len()];
         let body = format!("{{\"id\":\"{id}\",\"content\":\"{words}<p>{number}</p>\"}}");
         self.ask("PUT /content-pieces", &body).await
     }
 
-    /// Reads a page that costs the same however many pieces there are.
+    /// Reads a page whose cost doesn't depend on the number of pieces.
     async fn read(&self, number: u32) -> bool {
         self.ask(&format!("GET /content-pieces/list?perPage={}", number % 50 + 1), "").await
     }
 
-    /// Makes, changes, reads and deletes, so that there are always about as many pieces; says whether that was a change.
+    /// Creates, updates, reads and deletes pieces, so that their number stays about the same.
+    /// Returns true if the request was a change.
     async fn go_on(&self, number: u32, made: &Mutex<VecDeque<String>>) -> bool {
-        /// So many are there before the oldest is deleted.
+        /// The number of pieces from which the oldest is deleted.
         const KEPT: usize = 200;
         let is_done = match number % 8 {
             0 => {
@@ -141,7 +142,7 @@ impl Sender {
         false
     }
 
-    /// A connection that the server has not closed meanwhile.
+    /// Returns a connection that the server has not closed meanwhile.
     fn free(&self) -> Option<TcpStream> {
         let mut free = self.free.lock().unwrap();
         let is_open = |stream: &TcpStream| stream.try_read(&mut [0]).is_err();
@@ -165,7 +166,7 @@ impl Sender {
     }
 }
 
-/// An answer that says how long it is.
+/// Reads a response with a `Content-Length`.
 async fn answer(stream: &mut TcpStream) -> String {
     let mut answer = Vec::new();
     loop {
@@ -179,12 +180,12 @@ async fn answer(stream: &mut TcpStream) -> String {
     }
 }
 
-/// Sends requests that are due at a steady rate, whatever becomes of those before.
+/// Sends requests at a steady rate, independent of earlier responses.
 async fn steadily<F>(rate: f64, time: Duration, send: impl Fn(u32) -> F) -> Outcome
 where
     F: Future<Output = bool> + Send + 'static,
 {
-    /// So many are under way at the most: who can't send any more asks later.
+    /// The maximum number of concurrent requests. At this limit, later requests are sent late.
     const UNDER_WAY_MAX: usize = 4_000;
     let (started, mut tasks, mut outcome) = (Instant::now(), JoinSet::new(), Outcome::default());
     let mut keep = |ended: Result<(bool, Duration, Duration), tokio::task::JoinError>| match ended {
@@ -208,7 +209,7 @@ where
         }
         let answer = send(number);
         tasks.spawn(async move {
-            // One that is sent late, as the sender has too much to do itself, says nothing of the server.
+            // The time starts when the request is sent, so that delays of the client don't count.
             let asked = Instant::now();
             (answer.await, due, asked.elapsed())
         });
@@ -219,7 +220,7 @@ where
     outcome
 }
 
-/// What a healthy client gets, which reads and now and then writes.
+/// Returns the results of a healthy client, which reads and sometimes writes.
 async fn healthy(sender: &Arc<Sender>, time: Duration) -> Outcome {
     steadily(HEALTHY_RATE, time, |number| {
         let sender = Arc::clone(sender);
@@ -234,14 +235,14 @@ async fn healthy(sender: &Arc<Sender>, time: Duration) -> Outcome {
     .await
 }
 
-/// A number of the process's own status, in KiB.
+/// Returns a value of the process's status, in KiB.
 fn status(program: &Program, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", program.child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.trim_matches([':', '\t', ' ']).split(' ').next().unwrap().parse().unwrap()
 }
 
-/// How many files and connections the process has open.
+/// Returns the number of open files and connections of the process.
 fn handles(program: &Program) -> usize {
     std::fs::read_dir(format!("/proc/{}/fd", program.child.id())).unwrap().count()
 }
@@ -250,7 +251,7 @@ fn mebibytes(kib: u64) -> u64 {
     kib / 1_024
 }
 
-/// Asks once, and leaves the connection open.
+/// Sends one request, and leaves the connection open.
 async fn idle(address: String) -> TcpStream {
     let mut stream = TcpStream::connect(&address).await.unwrap();
     let request = format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\n\r\n");
@@ -259,7 +260,7 @@ async fn idle(address: String) -> TcpStream {
     stream
 }
 
-/// Sends a head byte by byte, for as long as somebody reads it.
+/// Sends a request header byte by byte, until the server closes the connection.
 async fn slow(address: String, hung_up: Arc<AtomicUsize>) {
     let mut stream = TcpStream::connect(&address).await.unwrap();
     let head = format!("GET /content-pieces/list HTTP/1.1\r\nHost: {address}\r\nX-Slow: ");
@@ -278,7 +279,7 @@ async fn slow(address: String, hung_up: Arc<AtomicUsize>) {
     hung_up.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 async fn until(time_max: Duration, what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {
@@ -291,7 +292,7 @@ on_both_engines! {
     async fn connections_on_which_nothing_happens_hold_up_nobody(store: TestStore) {
         let (idle_count, slow_count, seconds) = size((200, 50, 1), (2_000, 300, 5), (10_000, 1_000, 20));
         let time = Duration::from_secs(seconds);
-        // So long a connection is kept on which nothing is asked.
+        // The idle timeout of a connection.
         let kept = time + Duration::from_secs(10);
         let mut command = galley(&store);
         command.env("GALLEY_INIT_TOKEN", init_token()).args(["serve", "--listen", "127.0.0.1:0"]);
@@ -317,7 +318,7 @@ on_both_engines! {
         assert_eq!(beside.refused, 0);
         assert!(memory < (all as u64) * 64 + 32 * 1_024, "{memory} KiB for {all} connections");
 
-        // None of them is kept for good.
+        // All of them are closed eventually.
         until(kept * 3, "the end of slow clients", || hung_up.load(Ordering::Relaxed) == slow_count).await;
         until(kept * 3, "the end of idle connections", || handles(&program) <= handles_before + 64).await;
         drop(idlers);
@@ -333,9 +334,9 @@ on_both_engines! {
     }
 
     async fn what_is_too_much_is_refused(store: TestStore) {
-        /// It takes a while until it is clear that it is no crowd that passes.
+        /// The time until the server treats the load as sustained, not as a burst.
         const SETTLED: Duration = Duration::from_secs(3);
-        /// As many as SQLite commits together.
+        /// The maximum number of writes in one SQLite commit.
         const CLIENTS: u32 = 128;
         const PIECES: usize = 500;
         let (measured, loaded) = size((1, 4), (3, 10), (20, 300));
@@ -378,7 +379,7 @@ on_both_engines! {
         let beyond = steadily(2.0 * capacity, loaded, |number| {
             let (sender, pieces, words) =
                 (Arc::clone(&sender), Arc::clone(&pieces), Arc::clone(&words));
-            // Another text than before, or nothing would change.
+            // Each text differs from the previous one, so that every request is a change.
             async move { sender.rewrite(&pieces, 1_000_000 + number, &words).await }
         })
         .await;
@@ -386,12 +387,12 @@ on_both_engines! {
         tokio::time::sleep(Duration::from_secs(5)).await;
         let after = healthy(&sender, measured).await;
         assert_eq!((before.refused, after.refused), (0, 0));
-        // What was answered was done, and what was refused was not.
+        // Acknowledged writes were applied, and rejected ones were not.
         let done = [&before, &at_capacity, &beyond, &after].map(|outcome| outcome.done.len());
         let changes = done[0].div_ceil(10) + done[1] + done[2] + done[3].div_ceil(10);
         assert_eq!(sender.last_event().await, events + changes);
 
-        // A sender that is slow itself may not come to twice as much within seconds.
+        // A slow client may not reach twice the rate within seconds.
         assert!(beyond.refused > 0 || size(true, false, false), "nothing was refused");
         let slower = beyond.p99_after(SETTLED) / at_capacity.p99();
         let after_slower = after.p99() / before.p99();
@@ -408,7 +409,7 @@ on_both_engines! {
     }
 
     async fn what_is_small_and_grows_costs_little(store: TestStore) {
-        // Of each kind at the same time.
+        // The number of concurrent requests of each kind.
         let at_once = size(1, 2, 8);
         let program = Program::serve(&store, 0);
         let sender = Sender::new(&program).await;
@@ -437,7 +438,7 @@ on_both_engines! {
             content(format!("<p{}>", " a=1".repeat(500_000))),
             content("\u{1}&#x10ffff;<svg><math>".repeat(60_000)),
         ];
-        // A few, where it is one test of many.
+        // Only some of them in quick runs.
         let bombs: Vec<_> = bombs.into_iter().step_by(size(4, 3, 1)).collect();
         let mut tasks = JoinSet::new();
         let count = bombs.len() * at_once;
@@ -446,7 +447,7 @@ on_both_engines! {
             for _ in 0..at_once {
                 let (sender, bomb) = (Arc::clone(&sender), Arc::clone(&bomb));
                 tasks.spawn(async move {
-                    // There is room for some of them at a time.
+                    // The memory budget admits only some of them at a time.
                     loop {
                         let answer = sender.exchange(what, &bomb).await;
                         if !answer.starts_with("HTTP/1.1 503 ") {
@@ -494,7 +495,7 @@ on_both_engines! {
             })
             .await;
             all.done.extend(quarter.done);
-            // Without the sender's; those to the receiver come and go.
+            // The client's connections are closed. Those to the receiver vary.
             sender.free.lock().unwrap().clear();
             until(Duration::from_secs(20), "the end of its handles", || {
                 handles(&program) <= handles_before + 32
@@ -502,7 +503,7 @@ on_both_engines! {
             .await;
             taken.push(Taken::of(&program, &store).await);
         }
-        // Of each change one of the webhooks is told.
+        // Each change is delivered to one of the webhooks.
         receiver.wait_for(changes.load(Ordering::Relaxed)).await;
 
         let [first, second, third, last] = &taken[..] else { panic!("there are four quarters") };
@@ -520,12 +521,12 @@ on_both_engines! {
     }
 }
 
-/// What a service takes of its machine.
+/// The resources that a server uses.
 struct Taken {
-    /// KiB.
+    /// Resident memory in KiB.
     memory: u64,
     handles: usize,
-    /// KiB.
+    /// Disk usage in KiB.
     disk: u64,
 }
 

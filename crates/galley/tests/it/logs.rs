@@ -1,4 +1,4 @@
-//! Whatever clients send, each line of the log is one of the program's own, and shows what it says.
+//! Log lines: clients can't forge them, nor insert characters that change their display.
 
 use galley_testing::{Behaviour, Receiver, on_both_engines};
 use reqwest::Method;
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::program::{KEY, Program, galley, init_token, piece};
 
-/// Requests that would write something of their own.
+/// Requests that try to inject text into the log.
 const ODD: [&[u8]; 9] = [
     b"GET /\xc2\x9b31mred HTTP/1.1\r\nhost: x\r\n\r\n",
     b"GET /\xe2\x80\xaenwod-edispu HTTP/1.1\r\nhost: x\r\n\r\n",
@@ -21,7 +21,7 @@ const ODD: [&[u8]; 9] = [
     b"GET /x HTTP/1.1\nhost: x\n\n{\"level\":\"ERROR\"}\n\n",
 ];
 
-/// What shows something else than it says.
+/// Returns true if a character changes the display of a line.
 fn is_odd(c: char) -> bool {
     c.is_control()
         || ('\u{200b}'..='\u{200f}').contains(&c)
@@ -51,7 +51,7 @@ on_both_engines! {
             let request = client.get(format!("{}/tags/list", program.url)).bearer_auth(other.reveal());
             assert_eq!(request.send().await.unwrap().status(), 401);
         }
-        // Twice, and then from memory.
+        // Two requests are served from the database, and two from the cache.
         for _ in 0..4 {
             program.get("/tags/list").await;
         }
@@ -90,7 +90,7 @@ on_both_engines! {
             let mut answer = [0; 64];
             let _ = stream.read(&mut answer).await;
         }
-        // A client's words in what is kept, refused, and sent.
+        // Client text in stored, rejected, and sent data.
         let group = program.group().await;
         for words in ["\u{9b}31m", "\u{202e}", "a\nb", "\",\"level\":\"ERROR"] {
             let body = piece(&group, "slug", words);

@@ -1,6 +1,7 @@
-//! Mails on their way: into the outbox, to a real mail server, over its failures and ours.
+//! Delivery of mails to the outbox and to a real mail server, with failures on either side.
 //!
-//! The mail server is aiosmtpd, in the Python that `GALLEY_TEST_PYTHON` names; `cargo xtask test` sets it up.
+//! The mail server is aiosmtpd, in the Python that `GALLEY_TEST_PYTHON` names; `cargo xtask test`
+//! installs it.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Program, client, data_dir, execute, free_port, galley, init_token};
 
-/// A mail server, until it is dropped.
+/// A mail server that stops when it is dropped.
 struct MailServer {
     child: Child,
     mails: Receiver<Value>,
@@ -31,10 +32,10 @@ impl Drop for MailServer {
 }
 
 impl MailServer {
-    /// Starts one on a free port, if there is a Python for it. With a file for the certificate of its
-    /// authority it demands TLS and a password.
+    /// Starts a mail server on a free port, if Python is available. With a certificate file of an
+    /// authority, the server requires TLS and a password.
     fn start(ca_file: Option<&Path>) -> Option<Self> {
-        // Another test may be quicker to take the port.
+        // Another test may bind the port first.
         (0..5).find_map(|_| Self::start_on(free_port(), ca_file, false))
     }
 
@@ -69,25 +70,25 @@ impl MailServer {
         Some(Self { child, mails, port })
     }
 
-    /// The test's own, or nothing where there is no Python.
+    /// Starts the test's mail server. Returns `None` without Python.
     fn of_test() -> Option<Self> {
         let server = Self::start(None);
         assert!(server.is_some() || std::env::var("GALLEY_TEST_PYTHON").is_err());
         server
     }
 
-    /// The next mail.
+    /// Returns the next mail.
     fn next(&self) -> Value {
         self.mails.recv_timeout(Duration::from_mins(1)).expect("a mail comes")
     }
 
-    /// Those that came and were not looked at.
+    /// Returns the received mails that no test has read.
     fn others(&self) -> Vec<Value> {
         self.mails.try_iter().collect()
     }
 }
 
-/// A server that sends by the mail server on `smtp_port`.
+/// Starts a server that sends mails through the mail server on `smtp_port`.
 fn serve(store: &TestStore, smtp_port: u16) -> Program {
     let mut command = galley(store);
     command
@@ -98,7 +99,7 @@ fn serve(store: &TestStore, smtp_port: u16) -> Program {
     Program::start(command)
 }
 
-/// Invites somebody as a Viewer.
+/// Sends an invite for a Viewer.
 pub(crate) async fn invite(program: &Program, email: &str, name: &str) {
     let roles: Value = program.get("/roles/list").await;
     let viewer = roles.as_array().unwrap().iter().find(|role| role["name"] == "Viewer").unwrap();
@@ -107,7 +108,7 @@ pub(crate) async fn invite(program: &Program, email: &str, name: &str) {
     assert_eq!(made.unwrap().status(), StatusCode::CREATED);
 }
 
-/// The mails in the outbox, when there are so many.
+/// Waits for `count` mails in the outbox, and returns them.
 pub(crate) async fn in_outbox(store: &TestStore, count: usize) -> Vec<String> {
     let outbox = data_dir(store).join("outbox");
     let started = Instant::now();
@@ -124,14 +125,14 @@ pub(crate) async fn in_outbox(store: &TestStore, count: usize) -> Vec<String> {
     }
 }
 
-/// The link in the text of a mail, of which lines are broken in the way of MIME.
+/// Returns the link in a mail whose text has MIME line breaks.
 pub(crate) fn link(mail: &str) -> String {
     let whole = mail.replace("=\r\n", "").replace("=3D", "=");
     let start = whole.find("http://127.0.0.1").expect("a link");
     whole[start..].split_whitespace().next().unwrap().to_owned()
 }
 
-/// Waits until no mail is left that could come, or come again.
+/// Waits until the queue has no mail to send or retry.
 async fn wait_for_empty_queue(store: &TestStore) {
     let started = Instant::now();
     while count_mails(store).await > 0 {
@@ -155,7 +156,7 @@ async fn count_mails(store: &TestStore) -> i64 {
 /// Opens the link and accepts the invite.
 async fn accept(program: &Program, link: &str) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    // It may have another port since.
+    // The server's port may have changed.
     let (_, code) = link.split_once("/invite?code=").unwrap();
     let url = &program.url;
     let page = client.get(format!("{url}/invite?code={code}")).send().await.unwrap();
@@ -178,15 +179,15 @@ on_both_engines! {
             for number in 0..4 {
                 invite(&program, &format!("m{round}-{number}@example.org"), "M").await;
             }
-            // At another moment each time.
+            // The kill comes at a different time in each round.
             tokio::time::sleep(Duration::from_millis(round * 3)).await;
             program.kill();
-            // Mails that were being sent wait until nobody can be at it any more.
+            // Mails that were being sent are due only when their lease has expired.
             execute(&store, "UPDATE mails SET due_at_ms = 0").await;
             program = serve(&store, smtp_port);
         }
         wait_for_empty_queue(&store).await;
-        // What the mail server says of it comes through a pipe.
+        // The mail server reports its mails through a pipe.
         let mut came: Vec<String> = Vec::new();
         let mut different = HashSet::new();
         while different.len() < 20 {
@@ -196,20 +197,20 @@ on_both_engines! {
         }
         let others = server.others().len();
         let twice = came.len() + others - different.len();
-        // Each kill finds at most four on their way.
+        // At most four mails are being sent at each kill.
         assert!(twice <= 5 * 4, "{twice} came twice, more than were being sent");
     }
 
     async fn without_a_mail_server_mails_are_files(store: TestStore) {
         let mut program = Program::serve(&store, 0);
         invite(&program, "ann@example.org", "\u{c4}nn <b>").await;
-        // Whatever the program was just doing.
+        // The kill may come at any stage of sending.
         program.kill();
         let program = Program::serve(&store, 0);
         let outbox = data_dir(&store).join("outbox");
         let started = Instant::now();
         let mail = loop {
-            // One that was leased when the program died waits for a while.
+            // A mail that was leased at the kill is due only after a while.
             assert!(started.elapsed() < Duration::from_mins(1), "no mail came");
             let files = std::fs::read_dir(&outbox).into_iter().flatten().map(|file| file.unwrap().path());
             let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|it| it == "eml")).collect();
@@ -251,7 +252,7 @@ on_both_engines! {
 
     async fn two_programs_on_one_database_send_each_mail_once(store: TestStore) {
         if matches!(store.url, DatabaseUrl::Sqlite(_)) {
-            // One file has one server.
+            // Only one server can use an SQLite file.
             return;
         }
         let Some(server) = MailServer::of_test() else { return };
@@ -316,10 +317,10 @@ on_both_engines! {
         for (url, is_fine, why) in [
             (right.clone(), true, ""),
             (url("user:wrong", "localhost"), false, "535"),
-            // The certificate is another name's.
+            // The certificate is for another host name.
             (url("user:pass%20word", "127.0.0.1"), false, "certificate"),
             (format!("{right}?tls=none"), false, "No compatible authentication"),
-            // It wants a login before it hears who mails are from.
+            // The server requires a login before the sender's address.
             (format!("smtp://localhost:{smtp_port}"), false, "530"),
         ] {
             let output = with_mail(&url).args(["--listen", "127.0.0.1:0", "check"]).output().unwrap();
@@ -342,7 +343,7 @@ on_both_engines! {
             command.env("GALLEY_SMTP_URL", url).env("GALLEY_MAIL_FROM", "galley@example.org");
             command
         };
-        // A password that is wrong for now is no reason to give a mail up.
+        // A wrong password is a temporary failure: the mail stays in the queue.
         let mut command = with_mail("user:wrong");
         command.args(["serve", "--listen", "127.0.0.1:0"]);
         let mut program = Program::start(command);
@@ -354,7 +355,7 @@ on_both_engines! {
         command.args(["serve", "--listen", "127.0.0.1:0"]);
         let program = Program::start(command);
         let mail = server.next();
-        // It speaks nothing but TLS.
+        // The server speaks only TLS.
         assert_eq!(mail["authenticated"], json!(true));
         accept(&program, &link(mail["content"].as_str().unwrap())).await;
     }
@@ -365,7 +366,7 @@ on_both_engines! {
         let talked = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let mut bytes = 0_usize;
-            // As long as it is listened to.
+            // The response continues as long as the client reads it.
             while std::io::Write::write_all(&mut stream, &[b'2'; 4096]).is_ok() {
                 bytes += 4096;
             }
@@ -398,7 +399,7 @@ on_both_engines! {
         };
         let line = |address: &str| listed.lines().find(|line| line.contains(address)).unwrap().to_owned();
         assert!(line("quoted@").contains("not wanted: http://127.0.0.1"), "{listed}");
-        // What a policy forbids may be allowed soon.
+        // A rejection by policy is temporary.
         assert!(line("policy@").contains("tried again"), "{listed}");
         assert!(!listed.contains('\u{1b}'), "{listed:?}");
         program.terminate();

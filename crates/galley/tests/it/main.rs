@@ -1,4 +1,4 @@
-//! The program as people run it: the binary itself, its commands, its death.
+//! Tests of the binary: its commands, and its behaviour when it is killed.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! Behind nginx: what that takes for one request, the server takes for the same one, however odd it is.
+//! Tests behind nginx: nginx and the server agree on request boundaries, even for malformed
+//! requests.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,7 +14,7 @@ use crate::program::{Program, galley, init_token};
 
 const CONFIGURATION: &str = include_str!("../../../../deploy/nginx.conf");
 
-/// nginx as `deploy/nginx.conf` has it, in front of one server.
+/// nginx with `deploy/nginx.conf`, in front of one server.
 struct Nginx {
     child: Child,
     port: u16,
@@ -61,7 +62,7 @@ impl Nginx {
         nginx
     }
 
-    /// What comes for some bytes, until nothing comes any more.
+    /// Sends bytes, and returns the response once no more of it arrives.
     async fn send(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
         stream.write_all(bytes).await.unwrap();
@@ -82,8 +83,8 @@ impl Drop for Nginx {
     }
 }
 
-/// Heads that two readers may take for ends of different bodies; a body of `length` bytes follows, which begins as the end
-/// of one in chunks, and goes on as a request.
+/// Returns headers that two parsers may interpret as different body lengths. A body of `length`
+/// bytes follows: it begins as the end of a chunked body, and continues as a request.
 fn heads(length: usize) -> Vec<String> {
     let length_line = format!("Content-Length: {length}\r\n");
     let chunked = [
@@ -140,7 +141,7 @@ on_both_engines! {
                 let request = format!("POST {path} HTTP/1.1\r\nHost: galley.example.org\r\n{head}\r\n{hidden}");
                 nginx.send(request.as_bytes()).await;
             }
-            // Whoever comes next over nginx's connections to the server gets what they asked for.
+            // The next requests over nginx's connections to the server get their own responses.
             for _ in 0..2 {
                 let request = "GET /healthz HTTP/1.1\r\nHost: galley.example.org\r\nConnection: close\r\n\r\n";
                 let came = nginx.send(request.as_bytes()).await;
@@ -155,7 +156,8 @@ on_both_engines! {
             .filter_map(|line| serde_json::from_str::<Value>(line).ok())
             .filter(|entry| entry["fields"]["message"] == "answered")
             .collect();
-        // As many as nginx has passed on have come; it writes each down when it has the answer.
+        // The server received as many requests as nginx forwarded. nginx logs each one after its
+        // response.
         let started = Instant::now();
         loop {
             let log = std::fs::read_to_string(&nginx.log).unwrap();

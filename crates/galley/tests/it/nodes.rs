@@ -1,4 +1,5 @@
-//! Three servers of one PostgreSQL behind a balancer, killed and replaced one after another under load.
+//! Three servers on one PostgreSQL behind a load balancer, killed and replaced one by one under
+//! load.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,22 +14,22 @@ use galley_testing::{TestStore, skipped};
 use crate::kills::{CLIENTS, Load, assert_kept, receive_from, role};
 use crate::program::{Program, free_port, galley, init_token};
 
-/// The configuration that is handed out.
+/// The configuration that Galley ships.
 const CONFIGURATION: &str = include_str!("../../../../deploy/haproxy.cfg");
 
-/// HAProxy in front of the three.
+/// HAProxy in front of the three nodes.
 struct Balancer {
     child: Child,
     url: String,
-    /// Where it says which nodes it sends requests to.
+    /// The socket for HAProxy's list of available nodes.
     socket: PathBuf,
 }
 
-/// How long it may take to see that a node is there.
+/// The timeout for HAProxy to detect a node.
 const NOTICED_MAX: Duration = Duration::from_mins(1);
 
 impl Balancer {
-    /// Nothing, where there is no HAProxy.
+    /// Starts HAProxy. Returns `None` if it isn't installed.
     async fn start(store: &TestStore, nodes: &[u16; 3]) -> Option<Self> {
         let Some(program) = std::env::var_os("GALLEY_TEST_HAPROXY") else {
             skipped("HAProxy: GALLEY_TEST_HAPROXY is not set (cargo xtask test sets it)");
@@ -55,7 +56,7 @@ impl Balancer {
         Some(balancer)
     }
 
-    /// Waits until it sends requests to all three nodes.
+    /// Waits until HAProxy sends requests to all three nodes.
     async fn wait_for_all(&mut self) {
         let started = Instant::now();
         while self.count_up() < 3 {
@@ -65,7 +66,7 @@ impl Balancer {
         }
     }
 
-    /// How many nodes it sends requests to.
+    /// Returns the number of nodes that HAProxy sends requests to.
     fn count_up(&self) -> usize {
         let Ok(mut socket) = UnixStream::connect(&self.socket) else { return 0 };
         let mut table = String::new();
@@ -89,7 +90,7 @@ impl Drop for Balancer {
 
 fn node(store: &TestStore, port: u16) -> Program {
     let mut command = galley(store);
-    // As its configuration says.
+    // The stop delay that the configuration requires.
     command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_STOP_DELAY", "4");
     command.env("GALLEY_INVITES_PER_HOUR", "1000000");
     command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
@@ -109,7 +110,7 @@ async fn three_nodes_are_killed_and_replaced_one_after_another_under_load() {
     let failed = || load.failed.swap(0, Ordering::Relaxed);
     load.wait_for(20).await;
     assert_eq!(failed(), 0, "all are there");
-    // Told to stop, as for a newer program: nobody notices.
+    // Stop signals, as for an upgrade: no request fails.
     for (node_of, port) in nodes.iter_mut().zip(ports) {
         assert!(node_of.terminate().success());
         *node_of = node(&store, port);

@@ -1,5 +1,5 @@
-//! Other programs that open the database beside the server, with a SQLite that trusts in POSIX locks:
-//! they read, copy and edit it, and nothing that the server answered is lost.
+//! Other programs that open the database beside the server, with a SQLite library that relies on
+//! POSIX locks. They read, copy and edit it, and no acknowledged write is lost.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,18 +13,18 @@ use serde_json::Value;
 use crate::kills::{Load, assert_kept, receive_from, role};
 use crate::program::{Program, data_dir, free_port, galley, piece, run, stderr, stdout};
 
-/// A program with a SQLite of its own, and what it does with the database.
+/// A program with a SQLite library of its own, and its operation on the database.
 #[derive(Debug, Clone, Copy)]
 enum Visit {
-    /// `SELECT` by the command line shell.
+    /// `SELECT` in the command line shell.
     ShellSelect,
     /// `.backup`, which reads a hundred pages at a time.
     ShellBackup,
     ShellVacuumInto,
-    /// `UPDATE` by hand.
+    /// A manual `UPDATE`.
     ShellEdit,
     PythonSelect,
-    /// The same call as `.backup`, for all pages at once.
+    /// The same call as `.backup`, but for all pages at once.
     PythonBackup,
     GalleyBackup,
     GalleyToken,
@@ -41,7 +41,7 @@ const VISITS: [Visit; 8] = [
     Visit::ShellBackup,
 ];
 
-/// The programs that visit, and what they make.
+/// The visiting programs and the number of their copies.
 struct Visitors<'a> {
     store: &'a TestStore,
     shell: PathBuf,
@@ -78,14 +78,14 @@ impl<'a> Visitors<'a> {
         stdout(&output).trim().to_owned()
     }
 
-    /// The versions of SQLite that visit.
+    /// Returns the SQLite versions of the visiting programs.
     fn versions(&self) -> String {
         let shell = self.shell("SELECT sqlite_version()");
         let python = self.python("print(sqlite3.sqlite_version)", Path::new(""));
         format!("sqlite3 {shell}, Python's {python}")
     }
 
-    /// Visits the database, and returns the copy that was made of it, if any.
+    /// Runs a program on the database. Returns the copy that it made, if any.
     fn visit(&mut self, visit: Visit) -> Option<PathBuf> {
         const COUNT: &str = "SELECT count(*) FROM content_pieces";
         self.copies += 1;
@@ -128,7 +128,8 @@ impl<'a> Visitors<'a> {
     }
 }
 
-/// The content of a database at rest, or of a copy of one.
+/// Returns a table's row count, in a database without a server or in a copy. Checks the integrity
+/// as well.
 fn count_of(database: &Path, table: &str) -> usize {
     let connection = rusqlite::Connection::open(database).unwrap();
     let check: String =
@@ -193,7 +194,7 @@ async fn a_loaded_server_loses_nothing_to_programs_that_open_its_database() {
     let load = Arc::new(Load::default());
     let clients = load.start(&program.url, &group, &role(&program).await);
     let kills = size(2, 16, 200);
-    // A hundred pages at a time never end beside others who write.
+    // A copy in steps of a hundred pages never completes beside concurrent writers.
     let visits = VISITS.into_iter().filter(|visit| !matches!(visit, Visit::ShellBackup)).cycle();
     let mut visits = visits.enumerate();
     for _ in 0..kills {
@@ -283,7 +284,7 @@ async fn no_command_writes_or_reads_through_a_link_to_the_database() {
     assert_eq!(program.pieces("").await.len(), 2);
 }
 
-/// The files below a folder.
+/// Returns the files below a folder.
 fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()

@@ -1,4 +1,4 @@
-//! The operator's side: keys, members and workspaces.
+//! Commands for operators: keys, members and workspaces.
 
 use galley_storage::DatabaseUrl;
 use galley_testing::{TestStore, on_both_engines};
@@ -11,7 +11,7 @@ use crate::program::{
 
 const OTHER_KEY: &str = "//79/Pv6+fj39vX08/Lx8O/u7ezr6uno5+bl5OPi4eA=";
 
-/// What `token` gets.
+/// Sends a GET with `token`.
 async fn get(program: &Program, token: &str, path: &str) -> (StatusCode, Value) {
     let client = Client::builder().no_proxy().build().unwrap();
     let request = client.get(format!("{}{path}", program.url)).bearer_auth(token);
@@ -44,7 +44,7 @@ on_both_engines! {
     }
 
     async fn looking_at_a_key_does_not_take_it(store: TestStore) {
-        // A database that has been there since before it had a key.
+        // The store dates from before keys were registered.
         assert!(run(galley(&store).arg("init")).status.success());
         execute(&store, "DELETE FROM key_check").await;
         let checked = run(galley(&store).env("GALLEY_KEY", OTHER_KEY).arg("check"));
@@ -82,7 +82,7 @@ on_both_engines! {
             assert_eq!(refused.status.code(), Some(1), "{refused:?}");
             assert!(stderr(&refused).contains(says), "{refused:?}");
         }
-        // Where two names differ by case alone, the one that is meant is taken.
+        // If two names differ only by case, the exact match is used.
         let body = json!({"name": "admin", "permissions": []});
         let role = program.request(Method::POST, "/roles").json(&body).send().await.unwrap();
         let role: Value = role.json().await.unwrap();
@@ -106,7 +106,7 @@ on_both_engines! {
         let listed = stdout(&run(galley(&store).args(["workspace", "list"])));
         assert_eq!(listed.lines().count(), 2, "{listed}");
         assert!(listed.contains(&format!("{id}  Second")), "{listed}");
-        // The same owner has both.
+        // The same owner has both workspaces.
         let both = program.get("/workspace-memberships/list-workspaces").await;
         assert_eq!(both.as_array().unwrap().len(), 2, "{both}");
         assert!(run(galley(&store).arg("check")).status.success());
@@ -149,7 +149,7 @@ fn on_sqlite_a_key_is_made_and_missed() {
     let refused = run(galley(&store).arg("serve"));
     assert!(stderr(&refused).contains("put it back"), "{refused:?}");
     assert!(!file.exists(), "another one would not open what is there");
-    // The variable is as good as the file.
+    // The variable replaces the file.
     let checked = run(galley(&store).env("GALLEY_KEY", key.trim()).arg("check"));
     assert!(checked.status.success(), "{checked:?}");
     std::fs::write(&file, "garbage").unwrap();

@@ -1,4 +1,5 @@
-//! What is answered is kept, and what happened is told, when PostgreSQL is lost, and when connections to it are.
+//! Acknowledged writes are kept, and their events are delivered, when PostgreSQL or connections to
+//! it fail.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -13,10 +14,10 @@ use galley_testing::{PostgresServer, Receiver, TestStore, skipped};
 use crate::kills::{CLIENTS, Client, Load, assert_kept, receive_from, role};
 use crate::program::{Program, client, free_port, galley, run, stderr, stdout};
 
-/// How long something may take that has to come.
+/// The timeout for expected changes.
 const TIME_MAX: Duration = Duration::from_mins(1);
 
-/// A server, and clients that write to it.
+/// A server with clients that write to it.
 struct Work {
     program: Program,
     receiver: Receiver,
@@ -34,7 +35,8 @@ impl Work {
         Self { program, receiver, load, clients }
     }
 
-    /// Looks that nothing is lost; says how many writes were answered, and how many of them were delivered twice.
+    /// Checks that nothing is lost. Returns the number of acknowledged writes, and of repeated
+    /// deliveries.
     async fn end(self, store: &TestStore) -> (usize, usize) {
         let acknowledged = self.load.end(self.clients).await;
         let twice = assert_kept(store, &self.program, &self.receiver, &acknowledged).await;
@@ -45,7 +47,7 @@ impl Work {
 #[tokio::test(flavor = "multi_thread")]
 async fn postgresql_is_restarted_and_fails_over_under_load() {
     let Some((mut primary, standby)) = PostgresServer::with_standby().await else { return };
-    // Whichever of the two takes writes.
+    // The client connects to the one of the two that accepts writes.
     let both = format!(
         "postgres://galley@{},{}/postgres?application_name=galley",
         primary.address(),
@@ -58,7 +60,7 @@ async fn postgresql_is_restarted_and_fails_over_under_load() {
     let mut restarts = Vec::new();
     for _ in 0..2 {
         primary.stop();
-        // They are told so.
+        // Clients receive error responses.
         let (stopped, failed) = (Instant::now(), load.failed.load(Ordering::Relaxed));
         while load.failed.load(Ordering::Relaxed) < failed + 2 * CLIENTS {
             assert!(stopped.elapsed() < TIME_MAX, "clients are not told that it is away");
@@ -82,7 +84,7 @@ async fn postgresql_is_restarted_and_fails_over_under_load() {
         "{count} answered, 0 lost, {twice} delivered twice; served {restarts:?} after a restart, {failover:?} after the failover"
     );
 
-    // What such a server answers may be gone after the next loss of power.
+    // A server without fsync may lose acknowledged writes at a power loss.
     let url = format!("postgres://galley@{}/postgres", standby.address());
     let database = client(&url).await;
     database.batch_execute("ALTER SYSTEM SET fsync = off").await.unwrap();
@@ -122,14 +124,14 @@ async fn connections_are_cut_in_the_midst_of_transactions() {
     eprintln!("{cuts} connections cut, {count} answered, 0 lost, {twice} delivered twice");
 }
 
-/// Debian's PgBouncer in front of a database, which ends when this is dropped.
+/// Debian's PgBouncer in front of a database. It stops when it is dropped.
 struct PgBouncer {
     child: Child,
     url: String,
 }
 
 impl PgBouncer {
-    /// Nothing, where there is none.
+    /// Starts PgBouncer. Returns `None` if it isn't installed.
     async fn start(store: &TestStore) -> Option<Self> {
         let Some(program) = std::env::var_os("GALLEY_TEST_PGBOUNCER").map(PathBuf::from) else {
             skipped("PgBouncer: GALLEY_TEST_PGBOUNCER is not set (cargo xtask test sets it)");
@@ -148,7 +150,7 @@ impl PgBouncer {
         std::fs::write(&file, configuration).unwrap();
         let mut command = Command::new(program);
         if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
-            // It refuses to be.
+            // PgBouncer doesn't run as root.
             command.args(["-u", "nobody"]);
         }
         let child = command.arg(file).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

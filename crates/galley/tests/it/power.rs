@@ -1,10 +1,11 @@
-//! The power fails: what a server had asked of its disk is recorded, and everything that a cut at any moment may leave
-//! of it is looked at.
+//! Power loss: the test records the disk operations of a server, and checks every state that a
+//! power cut may leave.
 //!
-//! strace records each write, each change of a file's length or name, and each sync. After a cut there is what was synced,
-//! and of the rest any part: some writes and not others, one of them torn. Names come and go in their order, as journals of
-//! file systems keep it, but none is there for sure before its directory was synced. What was answered by then must be there,
-//! whole, with its events in a row.
+//! strace records each write, each change of a file's length or name, and each sync. After a cut,
+//! synced data is on the disk. Of the rest, any part may be: some writes and not others, one of
+//! them torn. Name changes persist in their order, as in the journals of file systems, but none is
+//! certain before its directory was synced. Every write that was acknowledged before the cut must
+//! be stored completely, with its events in sequence.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader};
@@ -24,22 +25,22 @@ use crate::program::{Program, data_dir, galley, init_token, piece, under};
 
 const CLIENTS: u64 = 8;
 
-/// What a disk writes whole, or not at all.
+/// The unit that a disk writes atomically, in bytes.
 const SECTOR: usize = 512;
 
-/// The fields of answers by which they are known in the record.
+/// The response header that identifies responses in the record.
 const REQUEST_ID: &str = "x-request-id";
 
-/// What a program asked of the system.
+/// A system call of the program.
 #[derive(Debug)]
 enum Call {
-    /// A file is there under this name, empty if asked for.
+    /// Opens a file, and creates or truncates it if the flags are set.
     Open {
         path: PathBuf,
         creates: bool,
         truncates: bool,
     },
-    /// Bytes for a file; without an offset, at its end.
+    /// Writes bytes to a file; without an offset, at its end.
     Write {
         path: PathBuf,
         offset: Option<usize>,
@@ -49,7 +50,7 @@ enum Call {
         path: PathBuf,
         length: usize,
     },
-    /// Begins to sync; `done` is where it has ended.
+    /// Begins a sync. `done` is the index at which it has ended.
     Sync {
         path: PathBuf,
         done: Option<usize>,
@@ -58,7 +59,7 @@ enum Call {
         from: PathBuf,
         to: PathBuf,
     },
-    /// Gives a file another name beside the one that it has.
+    /// Gives a file an additional name.
     Link {
         from: PathBuf,
         to: PathBuf,
@@ -66,15 +67,16 @@ enum Call {
     Unlink {
         path: PathBuf,
     },
-    /// An answer begins to be sent.
+    /// Begins to send a response.
     Answer {
         request: u64,
     },
-    /// Nothing that matters.
+    /// An irrelevant call.
     Other,
 }
 
-/// Runs a server under strace; what it asked of the system is in `log` when it has ended.
+/// Runs a server under strace, which writes the system calls to `log`. The file is complete once
+/// the server has ended.
 fn serve_recorded(strace: &Path, store: &TestStore, log: &Path) -> Program {
     let mut plain = galley(store);
     plain.env("GALLEY_INIT_TOKEN", init_token()).args(["serve", "--listen", "127.0.0.1:0"]);
@@ -88,7 +90,7 @@ fn serve_recorded(strace: &Path, store: &TestStore, log: &Path) -> Program {
     Program::start(under(command, &plain))
 }
 
-/// Tells the server behind strace to stop, and waits for both.
+/// Sends a stop signal to the server behind strace, and waits for both.
 fn stop(mut program: Program) {
     let strace = program.child.id();
     let children = std::fs::read_to_string(format!("/proc/{strace}/task/{strace}/children"));
@@ -97,15 +99,15 @@ fn stop(mut program: Program) {
     assert!(program.child.wait().unwrap().success());
 }
 
-/// What one request did.
+/// The change that one request made.
 #[derive(Debug, Clone)]
 enum Done {
     Made(String),
     Renamed(String),
 }
 
-/// Makes pieces and renames each, in bursts with pauses in which the log is folded in; what each request did, by the number
-/// that is its id.
+/// Creates pieces and renames each, in bursts with checkpoints between them. Returns the change of
+/// each request, by the number in its id.
 async fn write(
     program: &Program,
     database: &Path,
@@ -149,9 +151,10 @@ async fn write(
     all
 }
 
-/// Waits until what is in the log is in the database's file, too, and synced there.
+/// Waits until a checkpoint has copied the whole WAL to the database's file and synced it.
 async fn folded_in(database: &Path) {
-    // Where the log's index says how many frames there are, and how many of them were folded in.
+    // The offsets of two counters in the WAL index: the frames in the WAL, and the frames that
+    // checkpoints have copied.
     const FRAMES: usize = 16;
     const FOLDED_IN: usize = 96;
     let index = database.with_extension("db-shm");
@@ -171,7 +174,7 @@ fn text(slug: &str) -> String {
     " word".repeat(if slug.ends_with('0') { 1_500 } else { 20 })
 }
 
-/// The texts in quotes of a line, one after another.
+/// Returns the quoted texts of a line, in order.
 fn quoted(line: &str) -> Vec<Vec<u8>> {
     let mut texts = Vec::new();
     let mut rest = line;
@@ -188,7 +191,7 @@ fn quoted(line: &str) -> Vec<Vec<u8>> {
     texts
 }
 
-/// What is in the first angle brackets: the path of a file's descriptor, or what else it is.
+/// Returns the text in the first angle brackets: the path of a file descriptor, or its description.
 fn described(line: &str) -> Option<PathBuf> {
     let (_, after) = line.split_once('<')?;
     let (escaped, _) = after.split_once('>')?;
@@ -203,9 +206,9 @@ fn path(text: &[u8]) -> PathBuf {
     PathBuf::from(String::from_utf8(text.to_vec()).unwrap())
 }
 
-/// Reads a record. What is about files outside of `directory` is left out.
+/// Parses a record. Omits calls on files outside of `directory`.
 fn read_record(log: &Path, directory: &Path, calls: &mut Vec<Call>) {
-    // Calls that had begun when another thread's came between, by thread.
+    // Calls that another thread's call interrupted, by thread.
     let mut begun: HashMap<String, usize> = HashMap::new();
     for line in BufReader::new(std::fs::File::open(log).unwrap()).lines() {
         let line = line.unwrap();
@@ -297,7 +300,7 @@ fn read_record(log: &Path, directory: &Path, calls: &mut Vec<Call>) {
     }
 }
 
-/// The number of the request that is answered, if these are bytes of an answer to one of ours.
+/// Returns the request's number if these are bytes of a response to one of the test's requests.
 fn answer(arguments: &str) -> Option<u64> {
     let bytes = quoted(arguments).concat();
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(2_000)]).to_lowercase();
@@ -325,7 +328,7 @@ impl Change<'_> {
         }
     }
 
-    /// Some of its sectors.
+    /// Returns a random part of its sectors.
     fn torn(self, random: &mut impl Rng) -> Vec<Self> {
         match self {
             Self::Length(_) => Vec::new(),
@@ -345,14 +348,14 @@ impl Change<'_> {
     }
 }
 
-/// A file, under whatever name.
+/// A file, independent of its names.
 #[derive(Debug, Default)]
 struct File<'c> {
-    /// What is on the disk for sure.
+    /// The content that is certain to be on the disk.
     kept: Vec<u8>,
-    /// What was changed since, each with the call's place.
+    /// The later changes, each with its call's index.
     pending: Vec<(usize, Change<'c>)>,
-    /// How long it is for the program.
+    /// The length as the program sees it.
     length: usize,
 }
 
@@ -386,12 +389,12 @@ fn rename(names: &mut Names, naming: &Naming) {
 #[derive(Debug, Default)]
 struct Disk<'c> {
     files: Vec<File<'c>>,
-    /// As the program sees them.
+    /// The names as the program sees them.
     names: Names,
-    /// Those that are on the disk for sure, and what has become of them since.
+    /// The names that are certain to be on the disk. `pending` has the later changes.
     kept: Names,
     pending: Vec<(usize, Naming)>,
-    /// Syncs under way: where each ends, and what it makes sure of.
+    /// The syncs in progress: the index of the end, the index of the start, and the path.
     syncs: Vec<(usize, usize, PathBuf)>,
 }
 
@@ -412,7 +415,7 @@ impl<'c> Disk<'c> {
         file.pending.push((at, change));
     }
 
-    /// Does the call at this place.
+    /// Applies the call at this index.
     fn follow(&mut self, at: usize, call: &'c Call, directory: &Path) {
         match call {
             Call::Open { path, creates, truncates } => {
@@ -460,12 +463,12 @@ impl<'c> Disk<'c> {
         }
     }
 
-    /// Whether something may or may not be there after a cut.
+    /// Returns true if some state is uncertain after a cut.
     fn is_open(&self) -> bool {
         !self.pending.is_empty() || self.files.iter().any(|file| !file.pending.is_empty())
     }
 
-    /// Writes what a cut may leave: nothing but what is sure, all, or some.
+    /// Writes a state that a cut may leave: only the certain state, all changes, or some of them.
     fn leave(&self, directory: &Path, cut: Cut, random: &mut impl Rng) {
         let _ = std::fs::remove_dir_all(directory);
         std::fs::create_dir_all(directory).unwrap();
@@ -481,7 +484,7 @@ impl<'c> Disk<'c> {
         for (path, number) in names {
             let File { kept, pending, .. } = &self.files[number];
             let mut bytes = kept.clone();
-            // Often most of it is there, or next to nothing.
+            // Often most changes are on the disk, or very few.
             let often = [0.1, 0.5, 0.9][random.random_range(0..3)];
             for (_, change) in pending {
                 match cut {
@@ -498,7 +501,7 @@ impl<'c> Disk<'c> {
     }
 }
 
-/// What is left of what was not synced.
+/// The extent to which changes that were not synced survive.
 #[derive(Debug, Clone, Copy)]
 enum Cut {
     Least,
@@ -506,7 +509,7 @@ enum Cut {
     Some,
 }
 
-/// Looks that what was answered is there, whole, and each change has its event.
+/// Checks that acknowledged writes are stored completely, and that each change has its event.
 fn check(directory: &Path, answered: &[&Done]) {
     let file = directory.join("galley.db");
     if answered.is_empty() && !file.exists() {
@@ -517,7 +520,7 @@ fn check(directory: &Path, answered: &[&Done]) {
     let whole: String =
         connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(whole, "ok");
-    // Before the first answer the schema may not be there yet.
+    // Before the first response, the schema may be missing.
     let tables = number("SELECT count(*) FROM sqlite_schema WHERE name = 'events'").unwrap();
     if answered.is_empty() && tables == 0 {
         return;
@@ -565,7 +568,7 @@ async fn a_power_cut_at_any_moment_loses_nothing_that_was_answered() {
     let store = TestStore::sqlite();
     let directory = data_dir(&store);
     let (mut calls, mut done) = (Vec::new(), HashMap::new());
-    // The second one opens what the first one left.
+    // The second run opens the database of the first one.
     for life in 0..2 {
         let log = store.directory().join(format!("record-{life}"));
         let program = serve_recorded(&strace, &store, &log);
@@ -575,11 +578,12 @@ async fn a_power_cut_at_any_moment_loses_nothing_that_was_answered() {
     }
     let answers = calls.iter().filter(|call| matches!(call, Call::Answer { .. })).count();
     assert_eq!(answers, done.len(), "each answer is in the record");
-    // A log is begun anew after it was folded in, so that what is written over is among it.
+    // The WAL restarts from its beginning after a checkpoint, so the record includes overwritten
+    // frames.
     let begins_anew = |call: &&Call| matches!(call, Call::Write { path, offset: Some(0), .. } if path.ends_with("galley.db-wal"));
     let begun = calls.iter().filter(begins_anew).count();
     assert!(begun >= 3, "the log was begun anew {begun} times");
-    // Where nothing is open there is nothing but what is sure.
+    // Cuts are made only where some state is uncertain.
     let mut disk = Disk::default();
     let mut places = 0;
     for (at, call) in calls.iter().enumerate() {
@@ -616,7 +620,7 @@ async fn a_power_cut_at_any_moment_loses_nothing_that_was_answered() {
                 );
                 std::panic::resume_unwind(panic);
             }
-            // What a program of ours makes of it, not only SQLite.
+            // Some states are opened by a server, not only by SQLite.
             if cuts % 500 == 0 && !answered.is_empty() {
                 let mut command = galley(&store);
                 command.env("GALLEY_DATA_DIR", &left).env("GALLEY_INIT_TOKEN", init_token());

@@ -1,4 +1,4 @@
-//! The binary, running for a test.
+//! Runs the binary for a test.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -13,25 +13,26 @@ pub(crate) use galley_testing::free_port;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 
-/// The key of the tests on PostgreSQL, where there must be one.
+/// The key for tests on PostgreSQL, which requires one.
 pub(crate) const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
-/// How long a start may take before a test gives up.
+/// The timeout of a start.
 const START_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// A running server.
 pub(crate) struct Program {
     pub(crate) child: Child,
     pub(crate) url: String,
-    /// What requests are sent with.
+    /// The access token of requests.
     pub(crate) token: String,
-    /// From the start of the process to its word that it serves.
+    /// The time from the start of the process to its log line `serving`.
     pub(crate) started_in: Duration,
     log: Mutex<Receiver<String>>,
     client: Client,
 }
 
-/// A command of the binary on the test's store, without variables of the test's own environment.
+/// Returns a command of the binary on the test's store, without the `GALLEY_*` variables of the
+/// test's own environment.
 pub(crate) fn galley(store: &TestStore) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_galley"));
     without_settings(&mut command);
@@ -42,7 +43,7 @@ pub(crate) fn galley(store: &TestStore) -> Command {
     command
 }
 
-/// The same command, started by another program: what that one is told stands before it.
+/// Returns the same command as an argument of another program, such as a wrapper.
 pub(crate) fn under(mut outer: Command, plain: &Command) -> Command {
     outer.arg(plain.get_program()).args(plain.get_args());
     if let Some(directory) = plain.get_current_dir() {
@@ -63,18 +64,18 @@ fn without_settings(command: &mut Command) {
     }
 }
 
-/// Where the test's server keeps its files.
+/// Returns the data directory of the test's server.
 pub(crate) fn data_dir(store: &TestStore) -> std::path::PathBuf {
     store.directory().join("data")
 }
 
-/// A token that a first start takes: `GALLEY_INIT_TOKEN`.
+/// Returns a valid token for `GALLEY_INIT_TOKEN`.
 pub(crate) fn init_token() -> String {
     galley_domain::access_token::AccessToken::from_random([7; 32]).reveal().to_owned()
 }
 
 impl Program {
-    /// Starts a server on `port`, whose first token, if it makes one, is [`init_token`].
+    /// Starts a server on `port`. The first token of a new store is [`init_token`].
     pub(crate) fn serve(store: &TestStore, port: u16) -> Self {
         let mut command = galley(store);
         command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_INVITES_PER_HOUR", "1000000");
@@ -82,7 +83,7 @@ impl Program {
         Self::start(command)
     }
 
-    /// Starts `command`, which must serve, and waits until it says so.
+    /// Starts `command`, which must serve, and waits for its log line `serving`.
     pub(crate) fn start(mut command: Command) -> Self {
         let started = Instant::now();
         let mut child = command
@@ -114,7 +115,7 @@ impl Program {
         Self { child, url, token: init_token(), started_in: started.elapsed(), log, client }
     }
 
-    /// A request with the first token.
+    /// Builds a request with the first token.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let url = format!("{}{path}", self.url);
         self.client.request(method, url).bearer_auth(&self.token)
@@ -126,12 +127,12 @@ impl Program {
         response.json().await.unwrap()
     }
 
-    /// The first content group's id.
+    /// Returns the first content group's id.
     pub(crate) async fn group(&self) -> String {
         self.get("/content-groups/list").await[0]["id"].as_str().unwrap().to_owned()
     }
 
-    /// Every piece, walked by cursor.
+    /// Lists all pieces, page by page.
     pub(crate) async fn pieces(&self, query: &str) -> Vec<Value> {
         let (mut all, mut last) = (Vec::new(), String::new());
         loop {
@@ -144,12 +145,12 @@ impl Program {
         }
     }
 
-    /// What it logged since it said that it serves, once it has ended.
+    /// Returns the log lines after `serving`, once the process has ended.
     pub(crate) fn rest_of_log(&self) -> String {
         self.log.lock().unwrap().iter().collect::<Vec<_>>().join("\n")
     }
 
-    /// Waits until it logs a line with these words.
+    /// Waits for a log line that contains these words.
     pub(crate) async fn wait_for_log(&self, words: &str) {
         let started = Instant::now();
         while !self.log.lock().unwrap().try_iter().any(|line| line.contains(words)) {
@@ -164,7 +165,7 @@ impl Program {
         self.child.wait().unwrap();
     }
 
-    /// Tells the process to stop, as a service manager does, and waits for its end.
+    /// Sends the stop signal of a service manager, and waits for the process to end.
     pub(crate) fn terminate(&mut self) -> std::process::ExitStatus {
         self.tell_to_stop();
         self.child.wait().unwrap()
@@ -183,13 +184,13 @@ impl Drop for Program {
     }
 }
 
-/// The lines that come, read on a thread of their own so that the writer never waits.
+/// Reads lines on a separate thread, so that the writer never blocks.
 fn lines(from: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = channel();
     std::thread::spawn(move || {
         for line in BufReader::new(from).lines().map_while(Result::ok) {
             if line.contains(&init_token()) || line.contains(KEY) {
-                // A panic here would end nothing but this thread.
+                // A panic would end only this thread.
                 eprintln!("a secret stands in the log: {line}");
                 std::process::abort();
             }
@@ -206,24 +207,24 @@ pub(crate) fn run(command: &mut Command) -> Output {
     command.stdin(Stdio::null()).output().unwrap()
 }
 
-/// What a command printed.
+/// Returns a command's standard output.
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// What a command complained of.
+/// Returns a command's standard error.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// A connection to a test's database.
+/// Connects to a test's PostgreSQL database.
 pub(crate) async fn client(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     client
 }
 
-/// Changes the test's database behind the server's back.
+/// Changes the test's database directly, without the server.
 pub(crate) async fn execute(store: &TestStore, sql: &str) {
     match &store.url {
         DatabaseUrl::Sqlite(_) => {
@@ -234,13 +235,13 @@ pub(crate) async fn execute(store: &TestStore, sql: &str) {
     }
 }
 
-/// Writes a file, and the folders to it.
+/// Writes a file, and creates its folders.
 pub(crate) fn write(path: &Path, text: impl AsRef<[u8]>) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
-/// The files of a folder with their texts, sorted by name.
+/// Returns the files of a folder with their texts, sorted by name.
 pub(crate) fn files(folder: &Path) -> Vec<(String, String)> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -259,7 +260,7 @@ pub(crate) fn files(folder: &Path) -> Vec<(String, String)> {
     files
 }
 
-/// A piece's body with all that is required.
+/// Returns a piece's body with all required fields.
 pub(crate) fn piece(group: &str, slug: &str, content: &str) -> Value {
     json!({
         "title": slug, "slug": slug, "tags": [], "members": [], "contentGroupId": group,

@@ -1,4 +1,4 @@
-//! Imports of sources that were imported before: what was edited since is kept, and what changed comes.
+//! Repeated imports: edits in Galley are kept, and changes of the sources are imported.
 
 use galley_testing::{TestStore, on_both_engines};
 use reqwest::Method;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::import::{last_event, summary};
 use crate::program::{Program, free_port, galley, init_token, run, stderr, stdout, write};
 
-/// Imports a folder directly, or through the server.
+/// Imports a folder directly or through the server.
 fn import(store: &TestStore, program: &Program, by_url: bool, more: &[&str]) -> String {
     let mut command = galley(store);
     command.arg("import").arg(store.directory().join("blog")).args(more);
@@ -62,11 +62,11 @@ on_both_engines! {
         let now = [pair("both", "by hand"), pair("changed", "second"), pair("edited", "by hand"),
             pair("same", "second"), pair("untouched", "first")];
         assert_eq!(titled(&program).await, now);
-        // What was imported through the server is known directly, and the other way round.
+        // A direct import recognizes sources that were imported through the server, and vice versa.
         assert_eq!(all(false, &[]), "0 imported, 0 updated, 4 unchanged, 1 with conflicts, 0 with problems");
         let output = run(galley(&store).arg("import").arg(&folder));
         assert!(stdout(&output).contains("both.md"), "the conflict is named: {output:?}");
-        // A change of the group is no edit.
+        // A move to another group is not an edit.
         let other = json!({"name": "Elsewhere", "ancestor": program.group().await});
         let other = program.request(Method::POST, "/content-groups").json(&other).send().await.unwrap();
         let other = other.json::<Value>().await.unwrap()["id"].clone();
@@ -78,7 +78,7 @@ on_both_engines! {
             pair("same", "second"), pair("untouched", "first")];
         assert_eq!(titled(&program).await, now);
         assert_eq!(all(false, &["--groups"]), "0 imported, 0 updated, 5 unchanged, 0 with conflicts, 0 with problems");
-        // A tag for all of them changes each source.
+        // A tag for all pieces changes each source's hash.
         assert_eq!(all(false, &["--groups", "--tag", "y"]), "0 imported, 5 updated, 0 unchanged, 0 with conflicts, 0 with problems");
     }
 
@@ -98,7 +98,7 @@ on_both_engines! {
         let dry = import(&store, &program, true, &["--dry-run"]);
         assert_eq!(dry, conflict.replacen("imported", "would be imported", 1));
         assert_eq!(import(&store, &program, false, &[]), conflict);
-        // The one that is the same is known by its source from now on.
+        // From now on, the identical piece has a noted source.
         write(&folder.join("a.md"), "---\ntitle: A2\nslug: a\n---\nText\n");
         assert_eq!(import(&store, &program, false, &[]), "0 imported, 1 updated, 0 unchanged, 1 with conflicts, 0 with problems");
     }
@@ -165,7 +165,7 @@ on_both_engines! {
         let findings = whole["findings"].as_array().unwrap();
         let comments = findings.iter().find(|one| one["what"] == "comments").unwrap();
         assert_eq!((&comments["count"], comments["places"].as_array().unwrap().len()), (&json!(10), 5));
-        // A draft that is published at its source goes where published ones are.
+        // A draft that is published at its source moves to the published pieces.
         write(&file, export("publish"));
         let output = run(galley(&store).arg("import").arg(&file));
         assert_eq!(summary(&output), "0 imported, 1 updated, 4 unchanged, 0 with conflicts, 0 with problems", "{output:?}");
@@ -206,7 +206,7 @@ on_both_engines! {
         let export = || assert!(run(galley(&store).arg("export").arg(&out)).status.success());
         let back = || summary(&run(galley(&store).arg("import").arg(&out)));
         export();
-        // It is found by its id, also in a group below.
+        // The file is found by its id, also in a subgroup.
         let same = "0 imported, 0 updated, 1 unchanged, 0 with conflicts, 0 with problems";
         assert_eq!(back(), same);
         edit(&program, "A", json!({"description": "by hand"})).await;
@@ -291,7 +291,7 @@ on_both_engines! {
         assert!(group(&["delete", "Rust Blog", "--recursive"]).status.success());
         let unknown = group(&["delete", "Rust Blog"]);
         assert!(stderr(&unknown).contains("there is no content group Rust Blog; at the top there are: Posts, Published"), "{unknown:?}");
-        // Two groups of one path have to be named by their ids.
+        // If two groups have the same path, only their ids identify them.
         for _ in 0..2 {
             let body = json!({"name": "Twin"});
             program.request(Method::POST, "/content-groups").json(&body).send().await.unwrap();

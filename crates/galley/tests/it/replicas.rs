@@ -1,4 +1,4 @@
-//! Reads that may be a while old, and go to a standby.
+//! Stale reads that a standby serves.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::program::{Program, free_port, galley, init_token, piece};
 
-/// How long something may take that has to come.
+/// The timeout for expected changes.
 const TIME_MAX: Duration = Duration::from_mins(1);
 
-/// With so many MiB for answers to be remembered.
+/// Starts a server with a response cache of `answers_max` MiB.
 fn serve(store: &TestStore, replica: &PostgresServer, answers_max: &str) -> Program {
     let mut command = galley(store);
     command.env("GALLEY_ANSWERS_MAX", answers_max);
@@ -20,7 +20,7 @@ fn serve(store: &TestStore, replica: &PostgresServer, answers_max: &str) -> Prog
     Program::start(command)
 }
 
-/// A GET of what may be so many seconds old.
+/// Sends a GET that allows a stale response of up to `max_age` seconds.
 async fn get_aged(program: &Program, path: &str, max_age: u32) -> Response {
     aged(program, path, max_age).send().await.unwrap()
 }
@@ -29,7 +29,7 @@ fn aged(program: &Program, path: &str, max_age: u32) -> RequestBuilder {
     program.request(Method::GET, path).header("Prefer", format!("max-age={max_age}"))
 }
 
-/// How old the answer says that it may be, if it is of a standby.
+/// Returns the response's `Age`, which only responses of a standby have.
 fn age(response: &Response) -> Option<u64> {
     let header = |name| response.headers().get(name).map(|value| value.to_str().unwrap());
     let age = header("Age").map(|age| age.parse().unwrap());
@@ -37,11 +37,11 @@ fn age(response: &Response) -> Option<u64> {
     age
 }
 
-/// Asks until the answer is of a standby.
+/// Repeats a request until a standby serves it.
 async fn get_of_standby(program: &Program, path: &str, max_age: u32) -> Response {
     let started = Instant::now();
     for number in 0.. {
-        // Another request each time, so that what is of the database itself isn't remembered.
+        // Each request differs, so that no response of the primary is served from the cache.
         let request = aged(program, path, max_age).header("Accept-Encoding", format!("x-{number}"));
         let response = request.send().await.unwrap();
         if age(&response).is_some() {
@@ -80,7 +80,7 @@ async fn what_may_be_old_is_read_of_a_standby_that_is_not_older() {
     assert!(age(&response).unwrap() <= 30);
     let tag = response.headers()["ETag"].clone();
     assert_eq!(title(response).await, "first");
-    // The same representation has the same tag, and is not sent again.
+    // The same representation has the same tag, so the response is 304.
     let known = program.request(Method::GET, &path).header("If-None-Match", &tag);
     let known = known.header("Prefer", "max-age=30").send().await.unwrap();
     assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
@@ -89,14 +89,14 @@ async fn what_may_be_old_is_read_of_a_standby_that_is_not_older() {
         assert!(age(&get_aged(&program, list, 30).await).is_some(), "{list}");
         assert_eq!(age(&program.request(Method::GET, list).send().await.unwrap()), None, "{list}");
     }
-    // What is no content never is of a standby.
+    // Only content is read from a standby.
     for other in
         ["/profile", "/roles/list", "/webhooks/list", "/workspace-memberships/list-members"]
     {
         assert_eq!(age(&get_aged(&program, other, 30).await), None, "{other}");
     }
 
-    // From here on it doesn't go on.
+    // From here on, the standby is paused.
     standby.execute("SELECT pg_wal_replay_pause()").await;
     let changed = program.request(Method::PUT, "/content-pieces");
     let changed = changed.json(&json!({"id": id, "title": "second"})).send().await.unwrap();
@@ -105,15 +105,15 @@ async fn what_may_be_old_is_read_of_a_standby_that_is_not_older() {
     assert_eq!(title(get_aged(&program, &path, 60).await).await, "first");
     assert_eq!(title(program.request(Method::GET, &path).send().await.unwrap()).await, "second");
     assert_eq!(title(get_aged(&program, &path, 0).await).await, "second");
-    // What it doesn't have yet is not said to be missing.
+    // A resource that the standby lacks is read from the primary.
     let response = get_aged(&program, &format!("/content-pieces?id={new}"), 60).await;
     assert_eq!((age(&response), title(response).await), (None, json!("new")));
-    // Too old by now.
+    // The standby is now too stale.
     tokio::time::sleep(Duration::from_millis(2_100)).await;
     let response = get_aged(&program, &format!("{path}&content=true"), 2).await;
     assert_eq!((age(&response), title(response).await), (None, json!("second")));
 
-    // What was made a moment ago is found.
+    // Resources created just now are found.
     for (path, body) in [
         ("/tags", json!({"label": "new"})),
         ("/variants", json!({"key": "new", "label": "new"})),
@@ -126,7 +126,7 @@ async fn what_may_be_old_is_read_of_a_standby_that_is_not_older() {
         assert_eq!((response.status(), age(&response)), (StatusCode::OK, None), "{path}");
     }
 
-    // Who sees a part sees what is there now.
+    // Tokens limited to groups read from the primary.
     let limited =
         json!({"name": "l", "permissions": ["contentPieces:read"], "contentGroupIds": [group]});
     let limited = program.request(Method::POST, "/tokens").json(&limited).send().await.unwrap();
@@ -136,7 +136,7 @@ async fn what_may_be_old_is_read_of_a_standby_that_is_not_older() {
     let response = request.header("Prefer", "max-age=60").send().await.unwrap();
     assert_eq!((age(&response), title(response).await), (None, json!("second")));
 
-    // Who may do what is never old.
+    // Permissions are never stale.
     let token = program
         .request(Method::POST, "/tokens")
         .json(&json!({"name": "t", "permissions": ["contentPieces:read"]}));
@@ -151,19 +151,19 @@ async fn what_may_be_old_is_read_of_a_standby_that_is_not_older() {
     assert_eq!(revoked.status(), StatusCode::NO_CONTENT);
     assert_eq!(own(ask()).send().await.unwrap().status(), StatusCode::UNAUTHORIZED);
 
-    // It goes on.
+    // The standby resumes.
     standby.execute("SELECT pg_wal_replay_resume()").await;
     assert_eq!(
         title(get_of_standby(&program, &format!("{path}&content=true"), 2).await).await,
         "second"
     );
 
-    // Without it everything is read where it is written.
+    // Without a standby, all reads go to the primary.
     primary.execute("ALTER SYSTEM RESET synchronous_standby_names").await;
     standby.stop();
     let response = get_aged(&program, &format!("{path}&contentFormat=html"), 60).await;
     assert_eq!((age(&response), title(response).await), (None, json!("second")));
-    // And there again, when it is back.
+    // A restarted standby is used again.
     standby.start().await;
     get_of_standby(&program, &format!("/content-pieces?id={new}&content=true"), 60).await;
 }
@@ -174,7 +174,7 @@ async fn what_was_read_of_a_standby_is_not_remembered() {
     let program = serve(&primary.store(), &standby, "64");
     let group = program.group().await;
     let path = format!("/content-pieces?id={}", make(&program, &group, "first").await);
-    // The list stands for what nobody has asked for yet.
+    // The list is polled, so that the piece itself has not been requested yet.
     get_of_standby(&program, "/content-pieces/list", 30).await;
     standby.execute("SELECT pg_wal_replay_pause()").await;
     let id = path.split_once('=').unwrap().1;
@@ -190,13 +190,13 @@ async fn what_was_read_of_a_standby_is_not_remembered() {
         let response = program.request(Method::GET, &path).send().await.unwrap();
         assert_eq!(title(response).await, "second");
     }
-    // That is remembered, and newer.
+    // The primary's response is cached, and newer.
     let response = get_aged(&program, &path, 60).await;
     assert_eq!((age(&response), title(response).await), (None, json!("second")));
 }
 
-/// Of another installation, and of a copy of the database itself: that has a history of its own, though PostgreSQL has the same
-/// name for it and is as far with its log.
+/// A database of another installation, and a copy of the database itself. The copy has its own
+/// history, although PostgreSQL gives it the same name and it has the same log position.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_standby_of_the_database_is_not_used() {
     let Some(store) = TestStore::postgres().await else { return };

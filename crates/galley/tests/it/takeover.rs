@@ -1,5 +1,5 @@
-//! Servers that are killed while they send: their deliveries are sent by the next run, or by other
-//! servers, without delay.
+//! Servers that are killed while they send. The next run or other servers send their deliveries
+//! without delay.
 
 use std::collections::{HashMap, HashSet};
 use std::process::Command;
@@ -14,20 +14,20 @@ use serde_json::{Value, json};
 
 use crate::program::{Program, init_token, piece};
 
-/// The time after which deliveries are sent, once the server is ready.
+/// The limit for the first delivery after the server is ready.
 const FIRST_DELIVERY_MAX: Duration = Duration::from_secs(2);
 
-/// The longest silence of a webhook while servers are killed.
+/// The longest gap between deliveries of a webhook while servers are killed.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
-/// The same where a server ends for good, on a machine that does other work beside: less than a lease,
-/// and less than others wait for one that only fell silent.
+/// The same limit if a server ends for good, on a machine with other load: less than a lease, and
+/// less than the timeout for a server that only stops responding.
 const ENDED_MAX: Duration = Duration::from_millis(5_500);
 
-/// The deliveries of a webhook that may be under way.
+/// The maximum number of concurrent deliveries of a webhook.
 const SLOTS: usize = 8;
 
-/// The pause of a client between two pieces, with which the receivers keep up.
+/// The pause of a client between two pieces, long enough for the receivers to keep up.
 const KEPT_UP: Duration = Duration::from_millis(20);
 
 /// The timeout for expected deliveries: less than a lease.
@@ -36,10 +36,10 @@ const PATIENCE: Duration = Duration::from_secs(45);
 /// The time without a delivery after which no more are expected.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// The time after which what a killed server had sent has arrived.
+/// The time within which requests of a killed server arrive.
 const ON_THE_WAY: Duration = Duration::from_millis(150);
 
-/// Clients that create pieces on any of several servers until they are told to stop.
+/// Clients that create pieces on any of several servers until `stop` is set.
 struct Writers {
     stop: AtomicBool,
     created: Mutex<HashSet<String>>,
@@ -69,7 +69,7 @@ impl Writers {
                     let sent = request.header("idempotency-key", key).json(&body).send().await;
                     match sent {
                         Ok(response) if response.status() == StatusCode::CREATED => {
-                            // The next attempt replays the response if its body was lost.
+                            // If the body was lost, the next attempt gets the stored response.
                             let Ok(created) = response.json::<Value>().await else { continue };
                             let id = created["id"].as_str().unwrap().to_owned();
                             writers.created.lock().unwrap().insert(id);
@@ -112,9 +112,9 @@ async fn wait_until(what: &str, is_so: impl Fn() -> bool) -> Duration {
     started.elapsed()
 }
 
-/// Waits until each of the pieces has reached the receiver, and nothing more has come for a while:
-/// repeats may come late. A count would let a piece without an acknowledgement stand in for a lost
-/// one.
+/// Waits until each of the pieces has reached the receiver, and no delivery has arrived for a
+/// while, as repeats may be late. Comparing only counts would let an unacknowledged piece replace a
+/// lost one.
 async fn wait_until_delivered(created: &HashSet<String>, receiver: &Receiver) {
     let started = Instant::now();
     loop {
@@ -150,7 +150,7 @@ async fn wait_until_ready(program: &Program) {
     }
 }
 
-/// The number of events received, and of deliveries beyond the first of each.
+/// Returns the number of received events, and of repeated deliveries.
 fn came(receiver: &Receiver) -> (usize, usize) {
     let mut times: HashMap<String, usize> = HashMap::new();
     for received in receiver.received() {
@@ -225,7 +225,7 @@ async fn no_webhook_falls_silent_while_one_of_three_servers_is_killed_each_secon
         let place = kills % nodes.len();
         nodes[place].kill();
         kills += 1;
-        // The test's threads go on meanwhile.
+        // The test's other threads keep running meanwhile.
         nodes[place] = tokio::task::block_in_place(|| Program::serve(&store, ports[place]));
         tokio::time::sleep(next.saturating_duration_since(Instant::now())).await;
     }
@@ -264,14 +264,14 @@ async fn a_server_that_ends_for_good_leaves_its_deliveries_to_the_others() {
     let Some(store) = TestStore::postgres().await else { return };
     let mut nodes = vec![Program::serve(&store, free_port())];
     let group = nodes[0].group().await;
-    // All of them are under way for long, so that the one that ends holds slots of every webhook.
+    // All deliveries take long, so that the killed server holds slots of every webhook.
     let mut receivers = Vec::new();
     for _ in 0..4 {
         let receiver = Receiver::start(Behaviour::After(Duration::from_millis(300))).await;
         watch(&nodes[0], &group, &receiver).await;
         receivers.push(receiver);
     }
-    // There is more to send than it may send at a time: all slots are its own.
+    // More deliveries are due than slots exist, so the first server claims all slots.
     let urls = [nodes[0].url.clone()];
     let (first, tasks) = Writers::start(&urls, &group, 4, Duration::ZERO);
     for receiver in &receivers {
@@ -325,7 +325,7 @@ async fn a_paused_server_has_its_deliveries_sent_by_others_and_sends_none_of_the
     tokio::time::sleep(ON_THE_WAY).await;
     let so_far = receiver.count();
     let silence = wait_until("nothing is sent", || receiver.count() > so_far).await;
-    // Until then the paused server's leases are its own.
+    // Until then, the paused server keeps its leases.
     assert!(silence > Duration::from_secs(7), "a live server lost its leases after {silence:?}");
     assert!(silence < size(PATIENCE, PATIENCE, Duration::from_secs(12)), "{silence:?}");
     signal("-CONT");

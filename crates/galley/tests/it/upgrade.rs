@@ -1,5 +1,5 @@
-//! Stores of every earlier schema, with deliveries that are to be tried again: this program goes on with each, also where
-//! it is killed while it changes the schema.
+//! Upgrades of stores with every earlier schema and with pending retries: this program continues
+//! with each, even after a kill during a migration.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 use crate::program::{Program, client, data_dir, galley, init_token, piece, under};
 
-/// The schema with deliveries.
+/// The first schema with deliveries.
 const WITH_DELIVERIES: usize = 4;
 
-/// The schema changes in their order.
+/// Returns the migrations in their order.
 fn changes() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../storage/migrations");
     let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
@@ -31,7 +31,8 @@ const RECORD: &str =
     "CREATE TABLE schema_migrations (version BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL,
     checksum TEXT NOT NULL, oldest_program TEXT NOT NULL, applied_at_ms BIGINT NOT NULL)";
 
-/// The statements that copy the rows of a store with all changes into one without the later ones: what there is room for.
+/// Returns statements that copy the rows of a fully migrated store into one with fewer migrations.
+/// Only the older tables and columns are copied.
 fn copies(columns: &[(String, String)], from: &str, into: &str, version: usize) -> String {
     let mut tables: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (table, column) in columns {
@@ -52,7 +53,7 @@ fn copies(columns: &[(String, String)], from: &str, into: &str, version: usize) 
     tables.into_iter().map(copy).collect()
 }
 
-/// The expression that gives an older schema's column in a newer one, for the rows `t`.
+/// Returns the expression for an older schema's column in terms of the newer row `t`.
 fn value_of(table: &str, column: &str, from: &str) -> String {
     match (table, column) {
         ("content_pieces", "custom_data") => format!(
@@ -65,7 +66,7 @@ fn value_of(table: &str, column: &str, from: &str) -> String {
     }
 }
 
-/// Makes a store as it was after so many changes of the schema out of one after all of them.
+/// Converts a fully migrated store into one with only the first migrations.
 async fn downgrade(store: &TestStore, version: usize) {
     let changes = &changes()[..version];
     match &store.url {
@@ -81,7 +82,7 @@ async fn downgrade(store: &TestStore, version: usize) {
             let connection = rusqlite::Connection::open(&file).unwrap();
             connection.execute_batch(&format!("PRAGMA journal_mode = WAL; {RECORD}")).unwrap();
             for change in changes {
-                // What is in these comments is for SQLite.
+                // The text in these comments is for SQLite only.
                 let change = change.replace("/*sqlite:", "").replace("*/", "");
                 connection.execute_batch(&change).unwrap();
             }
@@ -122,7 +123,7 @@ async fn downgrade(store: &TestStore, version: usize) {
     }
 }
 
-/// A store with two pieces, told to a receiver that failed once.
+/// Fills a store with two pieces whose deliveries to the receiver have failed once.
 async fn fill(store: &TestStore, receiver: &Receiver) -> Vec<Value> {
     let mut program = Program::serve(store, 0);
     let group = program.group().await;
@@ -137,7 +138,7 @@ async fn fill(store: &TestStore, receiver: &Receiver) -> Vec<Value> {
             program.request(Method::POST, "/content-pieces").json(&body).send().await.unwrap();
         assert_eq!(made.status(), StatusCode::CREATED);
     }
-    // Each was tried at least once.
+    // Each delivery was attempted at least once.
     receiver.wait_for(2).await;
     let failed = program.get("/webhooks/deliveries").await;
     assert_eq!(failed.as_array().unwrap().len(), 2);
@@ -146,7 +147,7 @@ async fn fill(store: &TestStore, receiver: &Receiver) -> Vec<Value> {
     pieces
 }
 
-/// How long something may take that has to come.
+/// The timeout for expected changes.
 const TIME_MAX: Duration = Duration::from_mins(1);
 
 fn serve_command(store: &TestStore) -> Command {
@@ -159,8 +160,8 @@ fn silent(command: &mut Command) -> &mut Command {
     command.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null())
 }
 
-/// Starts this program on PostgreSQL, where somebody reads a table that is to be changed, and kills it when it waits for them:
-/// some of the changes are made then.
+/// Starts this program on PostgreSQL while another transaction locks a table that a migration
+/// changes. Kills the program while it waits for the lock, after some of the migrations.
 async fn kill_while_it_waits(store: &TestStore, url: &str) {
     let (foreign, looker) = (client(url).await, client(url).await);
     let hold = "BEGIN; LOCK TABLE webhook_queues, delivery_leases IN ACCESS SHARE MODE";
@@ -178,10 +179,10 @@ async fn kill_while_it_waits(store: &TestStore, url: &str) {
     foreign.batch_execute("ROLLBACK").await.unwrap();
 }
 
-/// Starts this program, and kills it when it changes a file for the nth time; how many changes of the schema the file has
-/// then. Nothing, where it came through.
+/// Starts this program, and kills it at its nth write to a file. Returns the file's schema version
+/// then, or `None` if the program completed its start.
 fn kill_at_write(store: &TestStore, strace: &Path, nth: usize) -> Option<i64> {
-    /// Without so many writes it would serve for good.
+    /// The time after which a server that makes fewer writes is killed.
     const SERVED: Duration = Duration::from_secs(3);
     let calls = "pwrite64,fsync,ftruncate,unlink";
     let mut command = Command::new(strace);
@@ -190,7 +191,7 @@ fn kill_at_write(store: &TestStore, strace: &Path, nth: usize) -> Option<i64> {
     command.args(["timeout", "--signal=KILL", &SERVED.as_secs().to_string()]);
     let started = Instant::now();
     let status = silent(&mut under(command, &serve_command(store))).status().unwrap();
-    // It ends as its child did: here, both were killed.
+    // strace exits with the signal of its child, and either kill is a SIGKILL.
     assert_eq!(status.signal(), Some(9), "strace itself failed: {status}");
     if started.elapsed() >= SERVED {
         return None;
@@ -200,7 +201,8 @@ fn kill_at_write(store: &TestStore, strace: &Path, nth: usize) -> Option<i64> {
     Some(connection.query_row(sql, [], |row| row.get(0)).unwrap())
 }
 
-/// This program goes on with the store: nothing changed, and what was to be sent again is.
+/// Checks that this program continues with the store: the data is unchanged, and pending retries
+/// are sent.
 async fn assert_goes_on(store: &TestStore, version: usize, pieces: &[Value], receiver: &Receiver) {
     let before = receiver.count();
     let program = Program::serve(store, 0);
@@ -210,7 +212,7 @@ async fn assert_goes_on(store: &TestStore, version: usize, pieces: &[Value], rec
     let made = program.request(Method::POST, "/content-pieces").json(&body).send().await.unwrap();
     assert_eq!(made.status(), StatusCode::CREATED, "schema {version}");
     if version >= WITH_DELIVERIES {
-        // Both that failed, and the new one.
+        // The two failed deliveries, and the new one.
         receiver.wait_for(before + 3).await;
         let deliveries = program.get("/webhooks/deliveries").await;
         assert_eq!(deliveries.as_array().unwrap().len(), 3, "schema {version}");
@@ -246,7 +248,8 @@ on_both_engines! {
                 let Some(strace) = std::env::var_os("GALLEY_TEST_STRACE").map(PathBuf::from) else {
                     return skipped("strace: GALLEY_TEST_STRACE is not set (cargo xtask test sets it)");
                 };
-                // Later and later, until it comes through: all of the changes are made, or none.
+                // The kills come later and later, until the start completes. The migrations apply
+                // together or not at all.
                 let ends = [WITH_DELIVERIES, changes().len()].map(|version| version as i64);
                 let mut nth = 1;
                 while let Some(version) = kill_at_write(&store, &strace, nth) {

@@ -1,4 +1,4 @@
-//! A store as a whole: copied between engines, kept as a file while it is written to, and put back.
+//! Whole stores: copied between engines, backed up during writes, and restored.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -20,7 +20,7 @@ fn pieces() -> usize {
     size(40, 40, 100_000)
 }
 
-/// A command on a store, always with the same key.
+/// Returns a command on a store, always with the same key.
 fn command(store: &TestStore) -> Command {
     let mut command = galley(store);
     command.env("GALLEY_KEY", KEY).env("GALLEY_INIT_TOKEN", init_token());
@@ -34,18 +34,18 @@ fn serve(store: &TestStore) -> Program {
     Program::start(command)
 }
 
-/// An empty store of the same or the other engine.
+/// Returns an empty store of the same or the other engine.
 async fn empty(like: &TestStore, same: bool) -> TestStore {
     match (&like.url, same) {
         (DatabaseUrl::Sqlite(_), false) | (DatabaseUrl::Postgres(_), true) => {
-            // Without a server for the tests, at least the one is copied.
+            // Without a PostgreSQL server for tests, the copy uses SQLite on both sides.
             TestStore::postgres().await.unwrap_or_else(TestStore::sqlite)
         }
         _ => TestStore::sqlite(),
     }
 }
 
-/// As `--from` and `--to` name it.
+/// Returns the store's address for `--from` and `--to`.
 fn url(store: &TestStore) -> String {
     match &store.url {
         DatabaseUrl::Sqlite(_) => format!("sqlite:{}", data_dir(store).display()),
@@ -72,10 +72,11 @@ async fn create(program: &Program, path: &str, body: &Value) -> String {
     send(program, Method::POST, path, body).await["id"].as_str().unwrap().to_owned()
 }
 
-/// Some of everything, with `count` pieces, each with a variant; the receiver gets what is held for it.
+/// Creates resources of every kind, with `count` pieces, each with a variant. The webhook is
+/// disabled, so its deliveries to the receiver are paused.
 async fn fill(program: &Program, count: usize, receiver: &Receiver) {
     let group = program.group().await;
-    // One whose parent is younger.
+    // A group whose parent was created after it.
     let older = create(program, "/content-groups", &json!({"name": "older"})).await;
     let younger =
         create(program, "/content-groups", &json!({"name": "younger", "ancestor": group})).await;
@@ -122,7 +123,7 @@ async fn fill(program: &Program, count: usize, receiver: &Receiver) {
     }
 }
 
-/// What can be seen through the API.
+/// Returns all data that the API shows.
 async fn seen(program: &Program) -> Vec<Value> {
     let mut all = Vec::new();
     for path in [
@@ -139,7 +140,7 @@ async fn seen(program: &Program) -> Vec<Value> {
     ] {
         let mut value = program.get(path).await;
         for one in value.as_array_mut().into_iter().flatten() {
-            // That of the token by which this is asked.
+            // The token of these requests is used between the comparisons.
             if let Some(one) = one.as_object_mut() {
                 one.remove("lastUsedAt");
             }
@@ -152,7 +153,7 @@ async fn seen(program: &Program) -> Vec<Value> {
     all
 }
 
-/// The rows that a command counted, by table, with their checksums.
+/// Returns a command's list of tables with their row counts and checksums.
 fn tables(output: &Output) -> Vec<String> {
     assert!(output.status.success(), "{output:?}");
     let lines = stdout(output);
@@ -165,7 +166,7 @@ fn count(tables: &[String], name: &str) -> usize {
     line.map_or(0, |line| line.split_whitespace().next().unwrap().parse().unwrap())
 }
 
-/// Kills the command in its midst, if it is slow enough; whether it was.
+/// Kills the command after some time. Returns true if it was still running.
 fn kill_after(mut command: Command, time: Duration) -> bool {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     std::thread::sleep(time);
@@ -185,7 +186,7 @@ on_both_engines! {
         let refused = run(&mut copy(&store, &there));
         assert_eq!(refused.status.code(), Some(1));
         assert!(stderr(&refused).contains("--live"), "{refused:?}");
-        // As it is at a moment; from there the copy of the store itself.
+        // A live copy is a snapshot. The later copy is from the stopped store.
         let living = TestStore::sqlite();
         let live = tables(&run(copy(&store, &living).arg("--live")));
         assert_eq!(count(&live, "content_pieces"), pieces());
@@ -233,7 +234,7 @@ on_both_engines! {
             killed += 1;
         }
         assert!(killed > 0);
-        // It is whole if the last one was done when it was killed, and else there is nothing.
+        // The copy is complete if the last kill came after its end. Otherwise the target is empty.
         let last = run(&mut copy(&store, &there));
         if !last.status.success() {
             assert!(stderr(&last).contains("is not empty"), "{last:?}");
@@ -321,7 +322,7 @@ on_both_engines! {
             assert!(verified.status.success(), "{verified:?} {outputs:?}");
             std::fs::remove_file(&file).unwrap();
             let left = store.directory().join("same.galley-backup.unfinished");
-            // What a killed one left is used again; what is no file of its own is left alone.
+            // A leftover file of a killed backup is overwritten. Any other file stays untouched.
             std::fs::write(&left, "left behind").unwrap();
             assert!(run(command(&store).arg("backup").arg(&file)).status.success());
             let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions());
@@ -367,7 +368,7 @@ on_both_engines! {
             }
             assert!(!data_dir(&other).join("galley.db").exists());
         }
-        // A trigger would run with the server.
+        // A trigger in a backup would run in the server.
         std::fs::write(&bad, &whole).unwrap();
         rusqlite::Connection::open(&bad).unwrap().execute_batch(
             "CREATE TRIGGER evil AFTER INSERT ON tokens BEGIN DELETE FROM events; END").unwrap();
@@ -376,7 +377,7 @@ on_both_engines! {
             assert_eq!(output.status.code(), Some(1), "{verb}: {output:?}");
             assert!(stderr(&output).contains("evil is another one"), "{output:?}");
         }
-        // Values of another type than their columns'.
+        // Values whose type differs from their column's.
         std::fs::write(&bad, &whole).unwrap();
         rusqlite::Connection::open(&bad).unwrap()
             .execute_batch("UPDATE content_groups SET name = x'ff00'").unwrap();
