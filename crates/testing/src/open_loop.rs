@@ -103,9 +103,10 @@ impl Reader {
         (result, Times::of(thread.join().expect("the clients end")))
     }
 
-    /// Measures the latency of reads that are sent at a steady rate, while as many clients send
-    /// `others` in a closed loop. Returns the latency and the number of responses to `others`. Both
-    /// loops run on this thread, so that neither waits for the other one's processor time.
+    /// Measures the latency of reads that are sent at a steady rate, while the same number of
+    /// connections sends `others` in a closed loop. Returns the latency and the number of responses
+    /// to `others`. Both loops run on this thread, so that neither waits for the other one's
+    /// processor time.
     pub fn beside_clients(&self, rate: f64, time: Duration, others: &[Vec<u8>]) -> (Times, usize) {
         let loops = self.loops(rate, others);
         let started = Instant::now();
