@@ -1,12 +1,13 @@
-//! How fast HTML becomes a tree, as a ratio to html5ever alone, and what the worst inputs cost.
+//! Speed of the conversion of HTML to a tree, as a ratio to html5ever alone, and the cost of the
+//! worst inputs.
 //!
 //! ```sh
 //! cargo bench -p galley-content
 //! ```
 //!
-//! Documents are those of `GALLEY_CORPUS_DIR` or, without it, those of the tests. Each figure is the
-//! best of several rounds in which the two take turns, as machines are noisy. What leaves its bounds
-//! is marked and ends the run with a failure.
+//! Documents come from `GALLEY_CORPUS_DIR`, or from the tests' fixtures if it is not set. Each
+//! figure is the best of several rounds in which the two take turns, as machines are noisy. A
+//! figure outside its bounds is marked, and the run then fails.
 
 use std::borrow::Cow;
 use std::cell::{Cell, Ref, RefCell};
@@ -24,10 +25,10 @@ static MEMORY: PeakAlloc = PeakAlloc;
 
 const ROUNDS: usize = 15;
 
-/// The speed as a part of html5ever's into a sink that does nothing.
+/// The lowest speed, relative to html5ever with a sink that does nothing.
 const RATIO_MIN: f64 = 0.4;
 
-/// The size of the inputs made to be slow.
+/// The size of the inputs that are built to be slow.
 const LARGE: usize = 2 * 1024 * 1024;
 const LARGE_TIME_MAX: Duration = Duration::from_secs(1);
 const LARGE_MEMORY_MAX: usize = 16;
@@ -65,7 +66,7 @@ fn main() -> ExitCode {
     if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Measures an input that was made to be slow; says whether it stays within its bounds.
+/// Measures an input that is built to be slow. Returns true if it stays within its bounds.
 fn measure(what: &str, html: &str) -> bool {
     let mut outcome = "";
     let (time, factor) = cost(html, || {
@@ -84,7 +85,7 @@ fn measure(what: &str, html: &str) -> bool {
     kept
 }
 
-/// The time, and how many times the input's size is taken of memory at the most.
+/// Returns the duration, and the peak memory as a multiple of the input's size.
 fn cost(html: &str, work: impl FnOnce()) -> (Duration, usize) {
     MEMORY.reset_peak_usage();
     let before = MEMORY.current_usage();
@@ -102,7 +103,7 @@ fn read(html: &str) -> Option<Tree> {
     Tree::from_html(html, &Limits::default()).ok()
 }
 
-/// Real documents, or else those of the tests.
+/// Returns real documents, or else those of the tests.
 fn documents() -> Vec<String> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
     let folder = std::env::var("GALLEY_CORPUS_DIR").unwrap_or_else(|_| beside.to_owned());
@@ -116,7 +117,7 @@ fn documents() -> Vec<String> {
     cases.map(|case| case["html"].as_str().expect("a case has its HTML").to_owned()).collect()
 }
 
-/// Inputs of two mebibytes that were made to be slow, or to take room.
+/// Returns inputs of two mebibytes that are built to be slow or to use much memory.
 fn slow() -> Vec<(&'static str, String)> {
     let repeat = |piece: &str| piece.repeat(LARGE / piece.len());
     let numbered = |count: usize, before: &str, behind: &str| {
@@ -171,7 +172,7 @@ fn parse_into_nothing(html: &str) {
     parse_document(Nothing::default(), ParseOpts::default()).one(StrTendril::from_slice(html));
 }
 
-/// A sink that keeps the elements' names, which the parser asks for, and nothing else.
+/// A sink that keeps only the elements' names, which the parser reads.
 #[derive(Default)]
 struct Nothing {
     names: RefCell<Vec<QualName>>,
@@ -196,7 +197,7 @@ impl ElemName for Name<'_> {
     }
 }
 
-/// Elements count up from 1, other nodes are 0.
+/// Elements have handles from 1 upwards; all other nodes have 0.
 impl TreeSink for Nothing {
     type Handle = usize;
     type Output = usize;

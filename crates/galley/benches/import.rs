@@ -1,11 +1,12 @@
-//! How fast `galley import` is, through a running server and beside it, and what those notice who read meanwhile.
+//! Speed of `galley import`, through a running server and directly, and its effect on concurrent
+//! reads.
 //!
 //! ```sh
 //! cargo bench -p galley --bench import [POSTS]
 //! ```
 //!
-//! Its yardstick, in the same run and with the same readers beside it, is a plain loop of POSTs of the same posts
-//! by 8 clients.
+//! The yardstick is a loop of POSTs of the same posts by 8 clients. It runs in the same run and
+//! with the same concurrent reads.
 
 #![allow(
     clippy::unwrap_used,
@@ -31,10 +32,10 @@ use tokio::task::JoinSet;
 
 use program::{Program, free_port, galley, init_token, stdout, write};
 
-/// How long reads are measured while there is nothing else.
+/// The duration of measured reads without other load.
 const IDLE: Duration = Duration::from_secs(8);
 
-/// How many pieces the readers read.
+/// The number of pieces that are read.
 const READ: usize = 200;
 
 fn main() {
@@ -87,7 +88,7 @@ async fn measure(store: &TestStore, posts: usize) {
     }
 }
 
-/// The way that an import takes.
+/// The way in which an import writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     ByUrl,
@@ -145,7 +146,7 @@ async fn plain_loop(program: &Program, posts: usize) -> f64 {
     per_second(posts, started.elapsed())
 }
 
-/// The rate, and the most memory that the import had.
+/// Returns the rate of an import, and its peak memory in KiB.
 async fn import(
     store: &TestStore,
     program: &Program,
@@ -179,7 +180,7 @@ fn resident_kib(process: u32) -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()
 }
 
-/// Reads pieces by id.
+/// Returns a reader that gets pieces by id.
 async fn reader(program: &Program) -> Reader {
     let group = program.group().await;
     let address = program.url.trim_start_matches("http://").to_owned();

@@ -1,10 +1,11 @@
-//! What a second server adds, and what a transaction that somebody leaves open takes.
+//! The gain by a second server, and the effect of a transaction that another program leaves open.
 //!
 //! ```sh
 //! cargo bench -p galley --bench nodes [two|open]…
 //! ```
 //!
-//! On the PostgreSQL that `GALLEY_TEST_POSTGRES_URL` names. `GALLEY_BENCH_SECONDS` is how long the transaction is left open, 120 by default.
+//! These run on the PostgreSQL that `GALLEY_TEST_POSTGRES_URL` names. `GALLEY_BENCH_SECONDS` sets
+//! the seconds for which the transaction stays open, 120 by default.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,13 +31,13 @@ use tokio_postgres::NoTls;
 
 use program::{Program, free_port, galley, init_token, piece};
 
-/// How much later than it was sent everything arrives that goes to the database or comes from it.
+/// The delay of all data to and from the database, in each direction.
 const LATENCY: Duration = Duration::from_millis(5);
 
-/// How many clients there are.
+/// The number of clients.
 const CLIENTS: usize = 64;
 
-/// How long is measured at a time.
+/// The duration of one measurement.
 const ROUND: Duration = Duration::from_secs(5);
 
 #[tokio::main]
@@ -60,7 +61,8 @@ fn serve(url: &str, store: &TestStore) -> Program {
     Program::start(command)
 }
 
-/// One server and two, with a database that is far away: what one can do is bounded by its connections.
+/// Compares one server with two on a distant database. With such a database, the connection pool
+/// bounds a single server's throughput.
 async fn two() {
     let Some(store) = TestStore::postgres().await else { return };
     let DatabaseUrl::Postgres(url) = &store.url else { unreachable!("it is one") };
@@ -92,7 +94,7 @@ async fn two() {
     }
 }
 
-/// Requests that are answered in a second, by clients who take turns with the nodes.
+/// Returns the successful responses per second, with clients spread evenly over the nodes.
 async fn load(nodes: &[Program], ids: &Arc<Vec<String>>, writes: bool) -> f64 {
     let client = Client::builder().no_proxy().build().unwrap();
     let (count, ends) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
@@ -106,7 +108,7 @@ async fn load(nodes: &[Program], ids: &Arc<Vec<String>>, writes: bool) -> f64 {
                     if ends.load(Ordering::Relaxed) {
                         return;
                     }
-                    // Each client has pieces of its own to change.
+                    // Each writing client has a piece of its own.
                     let id = &ids[if writes {
                         number % ids.len()
                     } else {
@@ -139,7 +141,7 @@ fn per_second(count: usize, time: Duration) -> f64 {
     count as f64 / time.as_secs_f64()
 }
 
-/// The same database, further away.
+/// Starts a proxy that delays all traffic to the database, and returns its URL.
 async fn delayed(url: &str) -> String {
     let config: tokio_postgres::Config = url.parse().unwrap();
     let (name, port) = (config.get_dbname().unwrap().to_owned(), config.get_ports()[0]);
@@ -160,7 +162,7 @@ async fn delayed(url: &str) -> String {
     format!("postgres://galley@127.0.0.1:{own}/{name}")
 }
 
-/// Passes on what comes, each part of it so much later.
+/// Forwards data, each part after the delay.
 async fn pass_on(
     mut from: tokio::net::tcp::OwnedReadHalf,
     mut to: tokio::net::tcp::OwnedWriteHalf,
@@ -183,11 +185,12 @@ async fn pass_on(
     }
 }
 
-/// Changes a second while deliveries are counted: about a quarter of what can be made.
+/// Changes per second while deliveries are counted: about a quarter of the possible rate.
 const CHANGES: u32 = 200;
 
-/// Deliveries a second under a steady load, before somebody opens a transaction, while it is open, and after. It has changed something and
-/// looked at everything, so that nothing that was there then may be cleared away.
+/// Measures deliveries per second under a steady load: before, during and after a transaction of
+/// another program. The transaction has created a table and read all events and deliveries. So
+/// PostgreSQL cannot vacuum rows that were visible to it.
 async fn open() {
     let Some(store) = TestStore::postgres().await else { return };
     let DatabaseUrl::Postgres(url) = &store.url else { unreachable!("it is one") };

@@ -1,12 +1,12 @@
-//! How soon events come to webhooks, how many of them, and what the others notice of it.
+//! Latency and throughput of webhook deliveries, and their effect on other requests.
 //!
 //! ```sh
 //! cargo bench -p galley --bench webhooks [latency|drain|dead|many|start|zoo]…
 //! ```
 //!
-//! On SQLite, and on PostgreSQL where `GALLEY_TEST_POSTGRES_URL` names a server. While a backlog is drained
-//! the program has the first core, if `taskset` is installed. Each figure stands beside a yardstick of
-//! the same run.
+//! These run on SQLite, and on PostgreSQL if `GALLEY_TEST_POSTGRES_URL` names a server. While a
+//! backlog is drained, the program is pinned to the first core, if `taskset` is installed. Each
+//! figure is printed beside a yardstick of the same run.
 
 #![allow(
     clippy::unwrap_used,
@@ -77,7 +77,7 @@ fn serve(store: &TestStore) -> Program {
     Program::start(command)
 }
 
-/// The program on the first core alone.
+/// Starts the program, pinned to the first core.
 fn serve_on_one_core(store: &TestStore) -> Program {
     let plain = galley(store);
     let mut command = std::process::Command::new("taskset");
@@ -134,7 +134,7 @@ fn percentile(times: &mut [Duration], part: f64) -> Duration {
     times[at]
 }
 
-/// From the answer to a change until its event has come to an idle receiver.
+/// Measures the time from the response to a change until an idle receiver has got its event.
 async fn latency(store: &TestStore) {
     let program = serve(store);
     let receiver = Receiver::start(Behaviour::Status(200)).await;
@@ -160,7 +160,7 @@ async fn latency(store: &TestStore) {
     );
 }
 
-/// A backlog for fifty receivers that are well.
+/// Measures the delivery of a backlog to fifty healthy receivers.
 async fn drain(store: &TestStore) {
     const RECEIVERS: usize = 50;
     const EVENTS: usize = 400;
@@ -173,7 +173,7 @@ async fn drain(store: &TestStore) {
         webhooks.push(watch(&program, &receiver.url, false).await);
         receivers.push(receiver);
     }
-    // With its envelope an event is about 1 KiB.
+    // An event has about 1 KiB with its envelope.
     let name = "n".repeat(240);
     for number in 0..EVENTS {
         add_group(&program, &format!("{number}{name}")).await;
@@ -190,7 +190,7 @@ async fn drain(store: &TestStore) {
         put(&program, "/webhooks", &json!({"id": webhook, "enabled": true})).await;
     }
     let count = || receivers.iter().map(Receiver::count).sum::<usize>();
-    // While these changes are made, deliveries stand back; what is sent until then doesn't count.
+    // Deliveries yield to these changes. Deliveries sent before the clock starts are not counted.
     let (before, started) = (count(), Instant::now());
     while count() < all {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -211,7 +211,7 @@ fn per_second(count: usize, time: Duration) -> f64 {
     count as f64 / time.as_secs_f64()
 }
 
-/// Posts of the same size, from a thread of their own.
+/// Measures POSTs of the same size, from a thread of their own.
 async fn bare_loop(receivers: &[Receiver], count: usize) -> f64 {
     let urls: Vec<String> = receivers.iter().map(|receiver| receiver.url.clone()).collect();
     let (tell, told) = tokio::sync::oneshot::channel();
@@ -247,12 +247,12 @@ async fn bare_loop(receivers: &[Receiver], count: usize) -> f64 {
     told.await.unwrap()
 }
 
-/// What receivers that are well notice of those that are dead.
+/// Measures the effect of dead receivers on healthy ones.
 async fn dead(store: &TestStore) {
-    /// Events until connections are open and receivers known.
+    /// The number of events until connections are open and the receivers' latency is known.
     const WARM_UP: usize = 20;
     let mut with_and_without = [Vec::new(), Vec::new()];
-    // In turns, as the store grows.
+    // The two cases take turns, as the store grows.
     for (place, dead) in [(0, 0), (1, 10), (0, 0), (1, 10)] {
         let program = serve(store);
         let mut healthy = Vec::new();
@@ -288,7 +288,7 @@ async fn dead(store: &TestStore) {
             let lag = received.at.saturating_duration_since(answered[number]);
             with_and_without[place].extend((number >= WARM_UP).then_some(lag));
         }
-        // The next round has webhooks of its own.
+        // The next round creates its own webhooks.
         let all = program.get("/webhooks/list?perPage=1000").await;
         for webhook in all.as_array().unwrap() {
             let id = webhook["id"].as_str().unwrap();
@@ -303,15 +303,16 @@ async fn dead(store: &TestStore) {
     );
 }
 
-/// Lets the thread have only what of the processor the program leaves: a receiver is elsewhere.
+/// Sets the thread to idle priority, as a receiver would run on another machine.
 fn step_back() {
     let Ok(thread) = std::fs::read_link("/proc/thread-self") else { return };
     let Some(id) = thread.file_name() else { return };
     let _ = std::process::Command::new("chrt").args(["--idle", "--pid", "0"]).arg(id).output();
 }
 
-/// What it costs that a thousand webhooks watch for an event: first disabled, so that deliveries are made and
-/// not sent, then sent to a receiver that has a thread of its own.
+/// Measures the cost of a thousand webhooks for one event. They are disabled first, so that
+/// deliveries are created but not sent. Then they are enabled, with a receiver on a thread of its
+/// own.
 async fn many(store: &TestStore) {
     let program = serve(store);
     let (tell, told) = tokio::sync::oneshot::channel();
@@ -363,7 +364,7 @@ async fn many(store: &TestStore) {
     show("sent", measure().await);
 }
 
-/// From the start of the program to the first of a million deliveries.
+/// Measures the time from the program's start to the first of a million deliveries.
 async fn start(store: &TestStore) {
     let DatabaseUrl::Sqlite(_) = store.url else { return };
     let mut program = serve(store);
@@ -405,7 +406,7 @@ async fn start(store: &TestStore) {
     );
 }
 
-/// Two hundred receivers that behave as badly as they can, all at once.
+/// Measures attempts and memory with two hundred faulty receivers at once.
 async fn zoo(store: &TestStore) {
     const WEBHOOKS: usize = 200;
     let program = serve(store);
@@ -443,7 +444,7 @@ async fn zoo(store: &TestStore) {
     );
 }
 
-/// How much of the program is in memory.
+/// Returns the program's resident memory in KiB.
 fn resident_kib(program: &Program) -> u64 {
     let path = format!("/proc/{}/status", program.child.id());
     let status = std::fs::read_to_string(path).unwrap();
