@@ -52,7 +52,7 @@ impl Table {
         statement.query_map([], read).unwrap().map(Result::unwrap).collect()
     }
 
-    /// The column that names the piece, in the tables of pieces.
+    /// Returns the index of the column with the piece's id, for tables of pieces.
     fn piece_column(&self) -> Option<usize> {
         let name = match self.name.as_str() {
             "content_pieces" => "id",
