@@ -1,4 +1,4 @@
-//! A file of any text has front matter that is read, or refused with a line of the file, or none.
+//! Front matter: any text is parsed, or rejected with the number of a line that it has.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Identifiers, order keys, tokens and secrets of any text are refused, or are what they are written as again.
+//! Identifiers, order keys, tokens and secrets: any text is rejected, or parsed and written back
+//! unchanged.
 
 #![no_main]
 
@@ -19,7 +20,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         assert_eq!(token.reveal(), text);
     }
     let _ = (WebhookSecret::parse(text.to_string()), WebhookUrl::parse(text.to_string()));
-    // Two keys of one text: between them there is always another one.
+    // There is always another order key between two different ones.
     let (first, second) = text.split_once(' ').unwrap_or((&text, ""));
     let (Ok(first), Ok(second)) = (OrderKey::parse(first), OrderKey::parse(second)) else { return };
     if first == second {
@@ -29,7 +30,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     for moving in [Moving::Before, Moving::After] {
         let between = OrderKey::between(Some(&low), Some(&high), moving, 7);
         assert!(low < between && between < high, "{between:?}");
-        // One that grows too long is not used.
+        // A key over the maximum length is not used.
         let is_short = between.as_str().len() <= OrderKey::LENGTH_MAX;
         assert_eq!(OrderKey::parse(between.as_str()).ok(), is_short.then_some(between));
         assert!(OrderKey::between(None, Some(&low), moving, 7) < low);

@@ -1,4 +1,4 @@
-//! Signatures of any text: only the right one is taken, whatever stands beside it.
+//! Webhook signatures: only the right one is accepted, regardless of others beside it.
 
 #![no_main]
 

@@ -1,10 +1,10 @@
-//! What is worked out in memory for a request, a change or a delivery, one by one.
+//! Micro-benchmarks of work in memory that belongs to a request, a change or a delivery.
 //!
 //! ```sh
 //! cargo bench -p galley-bench --bench pure [NAME]
 //! ```
 //!
-//! How fast HTML becomes a tree is measured by `cargo bench -p galley-content`.
+//! The conversion of HTML to a tree is measured by `cargo bench -p galley-content`.
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
@@ -19,7 +19,7 @@ fn main() {
     divan::main();
 }
 
-/// A number as good as a random one.
+/// Returns a pseudo-random number.
 fn scattered(number: u32) -> u32 {
     number.wrapping_mul(2_654_435_761)
 }
@@ -36,7 +36,7 @@ fn an_id_from_text(bencher: Bencher<'_, '_>) {
     bencher.bench(|| black_box(&text).parse::<ContentPieceId>());
 }
 
-/// Thousand pieces, each put behind the one before.
+/// A thousand pieces, each placed after the previous one.
 #[divan::bench]
 fn order_keys_at_the_end() -> OrderKey {
     let next = |last: Option<OrderKey>, number| {
@@ -45,7 +45,7 @@ fn order_keys_at_the_end() -> OrderKey {
     (0..1_000).fold(None, next).expect("there are some")
 }
 
-/// Thousand pieces, each put behind the same one.
+/// A thousand pieces, each placed directly after the first one.
 #[divan::bench]
 fn order_keys_at_one_place() -> OrderKey {
     let first = OrderKey::between(None, None, Moving::Before, 0);

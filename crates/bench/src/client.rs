@@ -1,4 +1,4 @@
-//! A connection over which requests go one after another, for what is not measured: setting up.
+//! A client with one connection and sequential requests, for the set-up, which is not measured.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -19,17 +19,17 @@ impl Client {
         Ok(Self { stream, token: token.to_owned(), buffer: Vec::new() })
     }
 
-    /// The JSON of the answer, which must be one of success.
+    /// Returns the JSON of a successful response.
     pub(crate) fn get(&mut self, path: &str) -> anyhow::Result<Value> {
         Ok(serde_json::from_slice(&self.send("GET", path, None)?.1)?)
     }
 
-    /// The JSON of the answer, which must be one of success.
+    /// Returns the JSON of a successful response.
     pub(crate) fn post(&mut self, path: &str, body: &Value) -> anyhow::Result<Value> {
         Ok(serde_json::from_slice(&self.send("POST", path, Some(body))?.1)?)
     }
 
-    /// Head and body of the answer.
+    /// Returns head and body of a successful response.
     pub(crate) fn send(
         &mut self,
         method: &str,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Copies the files of a folder, without those in folders below it.
+/// Copies the files of a folder, without its subfolders.
 pub(crate) fn copy_files(from: &Path, to: &Path) -> anyhow::Result<()> {
     let _ = fs::remove_dir_all(to);
     fs::create_dir_all(to)?;

@@ -1,4 +1,4 @@
-//! Load: wrk on a core of its own, with the requests of a Lua script.
+//! Load generation: wrk on a core of its own, with the requests of a Lua script.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -10,18 +10,18 @@ use anyhow::{Context, bail, ensure};
 
 use crate::server::{LOAD_CORE, Server};
 
-/// How many connections ask at the same time.
+/// The number of concurrent connections.
 const CONNECTIONS: usize = 32;
 
 /// The requests of a measurement.
 #[derive(Debug, Clone)]
 pub(crate) struct Requests {
-    /// Lua that sets the global `next_request` to a function, which gives the next request.
+    /// Lua code that sets the global `next_request` to a function that returns the next request.
     pub(crate) lua: String,
 }
 
 impl Requests {
-    /// GETs of `paths`, one after another and again from the beginning.
+    /// Creates GETs of `paths` in rotation.
     pub(crate) fn gets(paths: &[String], headers: &[(&str, &str)]) -> Self {
         let mut lua = "local requests = {}\n".to_owned();
         lua.push_str(&headers_in_lua(headers));
@@ -34,7 +34,7 @@ impl Requests {
         Self { lua: format!("LINES = 'LINES_FILE'\n{lua}--LINES\n{}", paths.join("\n")) }
     }
 
-    /// Requests that Lua makes up: `body` gives the body of the request `number`.
+    /// Creates requests in Lua: `body(number)` returns the body of the request `number`.
     pub(crate) fn made_up(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Self {
         let headers = headers_in_lua(headers);
         let lua = format!(
@@ -50,17 +50,17 @@ fn headers_in_lua(headers: &[(&str, &str)]) -> String {
     format!("local headers = {{\n{}}}\n", each.collect::<String>())
 }
 
-/// What came of a measurement.
+/// The results of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Measured {
     pub(crate) per_second: f64,
     pub(crate) p50: Duration,
     pub(crate) p99: Duration,
-    /// Processor time of the server for each request.
+    /// The server's processor time per request.
     pub(crate) cpu: Duration,
 }
 
-/// Sends requests to `server` for that long.
+/// Sends requests to `server` for the duration `time`.
 pub(crate) fn run(
     folder: &Path,
     server: &Server,
@@ -98,7 +98,8 @@ fn wrk(
     let (lua, paths) = requests.lua.split_once("--LINES\n").unwrap_or((&requests.lua, ""));
     let lua = lua.replace("LINES_FILE", &lines.display().to_string());
     fs::write(&lines, paths)?;
-    // wrk asks for a request before it has a connection, too: one that each connection would begin with.
+    // wrk calls `request` before it has a connection, too, and each connection would begin with
+    // that request.
     fs::write(&script, format!("{lua}request = function() return next_request() end\n"))?;
     let output = Command::new("taskset")
         .args(["-c", LOAD_CORE, "wrk", "-t1", "--latency", "--timeout", "30s"])
@@ -117,7 +118,7 @@ fn wrk(
     Ok((told, count))
 }
 
-/// A time as wrk writes it: `1.23ms`.
+/// Parses a duration in wrk's notation: `1.23ms`.
 fn duration(text: &str) -> anyhow::Result<Duration> {
     let unit = text.find(char::is_alphabetic).with_context(|| format!("no time: {text}"))?;
     let (number, unit) = text.split_at(unit);

@@ -1,11 +1,15 @@
-//! How fast Galley is, beside yardsticks that are measured in the same minutes: `cargo xtask bench`.
+//! Galley's performance beside yardsticks, measured within the same minutes: `cargo xtask bench`.
 //!
-//! Absolute figures say little on a machine that others share. So each operation is measured in turns with something
-//! that does nothing but the least that could answer it, and what is told is the ratio of the two.
+//! Absolute figures mean little on a shared machine. So each operation is measured in turns with a
+//! server that does only the minimum for the same response, and the report states the ratio.
 //!
-//! [`plan`] says what is measured against what, [`operations`] what is asked; [`rows`] takes turns; [`load`] drives a
-//! server with wrk; [`server`] starts one on a core of its own and reads what it costs; [`store`] fills one;
-//! [`yardsticks`] are what it is compared with.
+//! - [`plan`] defines the sections, and the yardstick of each.
+//! - [`operations`] defines the requests.
+//! - [`rows`] measures in turns.
+//! - [`load`] drives a server with wrk.
+//! - [`server`] starts a server on a core of its own and reads its resource usage.
+//! - [`store`] fills a store.
+//! - [`yardsticks`] contains the servers to compare with.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -38,21 +42,23 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measures, and prints tables.
+    /// Measure, and print tables.
     Run(plan::Plan),
-    /// Answers every request with so many bytes as its path says: the limit of what HTTP allows here.
+    /// Respond to every request with as many bytes as its path states: the upper limit of HTTP on
+    /// this machine.
     #[command(hide = true)]
     Constant { address: SocketAddr },
-    /// Answers from a store of Galley's, with the least code that gives the same JSON.
+    /// Serve from a Galley store, with the least code that produces the same JSON.
     #[command(hide = true)]
     Floor { address: SocketAddr, file: PathBuf },
-    /// The same on PostgreSQL, for one piece.
+    /// Serve a single piece from PostgreSQL in the same way.
     #[command(hide = true)]
     PostgresFloor { address: SocketAddr, url: String },
-    /// Writes the rows of new titles that are sent, in groups.
+    /// Write the rows of received titles, in groups.
     #[command(hide = true)]
     CommitsServer { address: SocketAddr, file: PathBuf },
-    /// Writes the rows of new titles, so many in a transaction, and prints how many in a second.
+    /// Write the rows of new titles, with `group` titles in a transaction, and print the titles per
+    /// second.
     #[command(hide = true)]
     Commits { file: PathBuf, group: usize, seconds: u64 },
 }

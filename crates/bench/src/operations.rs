@@ -9,13 +9,13 @@ use crate::rows::Row;
 use crate::server::Server;
 use crate::store::{Names, Store, piece};
 
-/// How many pieces are asked for again and again where answers are warm.
+/// The number of pieces that requests repeat when responses are cached.
 const HOT: usize = 1_000;
 
-/// How many pages of a list.
+/// The number of pages of a list.
 const PAGES: usize = 50;
 
-/// What is asked of a store.
+/// The operations on a store.
 pub(crate) struct Operations<'s> {
     names: &'s Names,
     authorization: String,
@@ -30,12 +30,12 @@ impl<'s> Operations<'s> {
         [("Authorization", &self.authorization), ("Content-Type", "application/json")]
     }
 
-    /// GETs of `paths` with the token.
+    /// Returns GETs of `paths` with the token.
     pub(crate) fn gets(&self, paths: &[String]) -> Requests {
         Requests::gets(paths, &self.headers()[..1])
     }
 
-    /// The requests of each kind of read.
+    /// Returns each kind of read: its name, its lowest acceptable ratio, and its paths.
     pub(crate) fn reads(&self) -> Vec<(&'static str, f64, Vec<String>)> {
         let Names { pieces, tags, group, .. } = self.names;
         let each = |path: fn(&str) -> String| -> Vec<String> {
@@ -77,7 +77,8 @@ impl<'s> Operations<'s> {
         ]
     }
 
-    /// Reads that are answered from memory, beside a constant of their size.
+    /// Returns reads that the response cache serves, with a constant response of the same size as
+    /// yardstick.
     pub(crate) fn hot(&self, galley: &Server, store: &Store) -> anyhow::Result<Vec<Row>> {
         let mut client = Client::connect(galley.address, &store.token)?;
         let mut rows = Vec::new();
@@ -99,7 +100,7 @@ impl<'s> Operations<'s> {
         Ok(rows)
     }
 
-    /// Reads of each piece once, beside the floor.
+    /// Returns reads of each piece once, with the floor as yardstick.
     pub(crate) fn cold(&self) -> Vec<Row> {
         let pieces = &self.names.pieces;
         let gets = pieces.iter().map(|(id, _)| format!("/content-pieces?id={id}&content=true"));
@@ -112,7 +113,7 @@ impl<'s> Operations<'s> {
         vec![row("get with content", 0.7, gets.collect()), row("list of 20", 0.6, lists.collect())]
     }
 
-    /// New titles for some pieces.
+    /// Returns updates of some pieces' titles.
     pub(crate) fn update(&self) -> Requests {
         let ids = self.names.pieces.iter().take(HOT).map(|(id, _)| format!("'{id}'"));
         let body = format!(
@@ -136,7 +137,7 @@ impl<'s> Operations<'s> {
         Ok(Requests::made_up("POST", "/content-pieces", &self.headers(), &body))
     }
 
-    /// Nineteen reads for each new title.
+    /// Returns nineteen reads for each title update.
     fn mixed(&self) -> Requests {
         let ids = self.names.pieces.iter().take(HOT).map(|(id, _)| format!("'{id}'"));
         let lua = format!(
@@ -151,7 +152,7 @@ impl<'s> Operations<'s> {
         Requests { lua }
     }
 
-    /// Writes, beside a constant of 4.6 KB.
+    /// Returns writes, with a constant response of 4.6 KB as yardstick.
     pub(crate) fn writes(&self) -> anyhow::Result<Vec<Row>> {
         let row = |name: &str, bar, requests| {
             let yardstick = self.gets(&["/4600".to_owned()]);

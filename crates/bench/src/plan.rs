@@ -1,4 +1,4 @@
-//! What is measured against what, section by section.
+//! The sections of the benchmark, and the yardstick of each.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -18,53 +18,53 @@ use crate::store::Store;
 use crate::table::{self, median};
 use crate::yardsticks;
 
-/// Measures Galley beside its yardsticks.
+/// Measure Galley beside its yardsticks.
 #[derive(Args)]
 pub(crate) struct Plan {
-    /// The program.
+    /// The program to measure.
     #[arg(long, value_name = "FILE")]
     galley: PathBuf,
-    /// Where stores are kept from one time to the next.
+    /// Keep stores in this directory between runs.
     #[arg(long, value_name = "DIR")]
     stores: PathBuf,
-    /// How many pieces the small store has.
+    /// The number of pieces in the small store.
     #[arg(long, default_value_t = 10_000)]
     few: usize,
-    /// How many pieces there are of which each is asked for once.
+    /// The number of pieces that are read once each.
     #[arg(long, default_value_t = 200_000)]
     once: usize,
-    /// How many pieces the large store has.
+    /// The number of pieces in the large store.
     #[arg(long, default_value_t = 1_000_000)]
     many: usize,
-    /// How many seconds each measurement takes.
+    /// The duration of each measurement in seconds.
     #[arg(long, default_value_t = 5)]
     seconds: u64,
-    /// How often each is done; the tables show medians.
+    /// The number of repetitions. The tables show medians.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// An empty PostgreSQL database, for what is measured there.
+    /// An empty PostgreSQL database for the measurements on PostgreSQL.
     #[arg(long, value_name = "URL")]
     postgres: Option<String>,
-    /// Only these.
+    /// Run only these sections.
     sections: Vec<Section>,
 }
 
-/// A table.
+/// A section of the benchmark, with a table of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Section {
-    /// Reads that are answered from memory.
+    /// Reads that the response cache serves.
     Hot,
     /// Reads of each piece once.
     Cold,
-    /// Reads of many pieces and of few.
+    /// Reads from a store of many pieces, beside one of few.
     Many,
     /// Writes.
     Writes,
-    /// Commits in groups.
+    /// Group commits.
     Groups,
-    /// Reads while others write.
+    /// Reads with concurrent writes.
     Beside,
-    /// Memory, and the time of a start.
+    /// Memory, and the start-up time.
     Sizes,
     /// PostgreSQL.
     Postgres,
@@ -73,7 +73,7 @@ enum Section {
 impl Plan {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         fs::create_dir_all(self.work())?;
-        // What is started from here, and the load of threads, keeps off the servers' core.
+        // Child processes and load threads inherit this core, and so don't use the servers' core.
         let pid = std::process::id().to_string();
         let pinned = Command::new("taskset").args(["-cp", LOAD_CORE, &pid]).output();
         ensure!(pinned.context("taskset")?.status.success(), "this needs two cores");
@@ -115,12 +115,12 @@ impl Plan {
 
     fn store(&self, pieces: usize) -> anyhow::Result<Store> {
         let store = Store::of(&self.stores, &self.galley, pieces)?;
-        // From here on it is read from memory, as it would be after a while.
+        // This loads the file into the page cache, as after some time of operation.
         std::io::copy(&mut fs::File::open(store.file())?, &mut std::io::sink())?;
         Ok(store)
     }
 
-    /// A yardstick of this program's own.
+    /// Starts a yardstick, which is a subcommand of this program.
     fn yardstick(arguments: impl FnOnce(SocketAddr) -> Vec<String>) -> anyhow::Result<Server> {
         Server::start(std::env::current_exe()?, arguments, &[])
     }
@@ -159,7 +159,7 @@ impl Plan {
         let file = store.file().display().to_string();
         let floor = Self::yardstick(|address| vec!["floor".to_owned(), address.to_string(), file])?;
         for row in Operations::new(&store, &names).cold() {
-            // Nothing is remembered of the round before.
+            // The server restarts for each round, so that its response cache is empty.
             let (mut rounds, one) = (Vec::new(), Effort { rounds: 1, ..self.effort() });
             for _ in 0..self.rounds {
                 let galley = store.serve(&self.galley, &[])?;
@@ -170,7 +170,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Without memory of answers, as with it there is no difference.
+    /// Compares stores of different sizes. The response cache is off, as it would hide the
+    /// difference.
     fn many(&self) -> anyhow::Result<()> {
         let forgetful = [("GALLEY_ANSWERS_MAX", "0".to_owned())];
         let (few, many) = (self.store(self.few)?, self.store(self.many)?);
@@ -197,7 +198,7 @@ impl Plan {
         let constant = Self::constant()?;
         let galley = store.serve(&self.galley, &[])?;
         let mut client = crate::client::Client::connect(galley.address, &store.token)?;
-        // On the core of the load, as it stands for another machine.
+        // The receiver runs on the load's core, as it represents another machine.
         let receiver = Server::start_on(
             LOAD_CORE,
             std::env::current_exe()?,
@@ -213,7 +214,8 @@ impl Plan {
         self.rows(operations.writes()?, "constant", &galley, &constant)
     }
 
-    /// New titles: by Galley over HTTP, and by a loop that does nothing else, in groups and with a commit for each.
+    /// Compares Galley's title updates over HTTP with bare loops that write the same rows, in
+    /// groups and with a commit for each.
     fn groups(&self) -> anyhow::Result<()> {
         let slow = [
             "strace",
@@ -298,7 +300,7 @@ impl Plan {
         Ok(String::from_utf8(output.stdout)?.trim().parse()?)
     }
 
-    /// Gets that are due at a steady rate, alone and while 32 clients write.
+    /// Measures the latency of gets at a steady rate, alone and beside 32 writing clients.
     fn beside(&self) -> anyhow::Result<()> {
         let store = self.store(self.few)?.copied(&self.work())?;
         let names = store.names(self.few)?;
@@ -313,7 +315,7 @@ impl Plan {
         let gets = operations.gets(&operations.reads()[1].2);
         let time = Duration::from_secs(self.seconds);
         let peak = load::run(&self.work(), &galley, &gets, time)?.per_second;
-        // Of two titles for each piece, so that each write changes something.
+        // There are two titles for each piece, so that each write changes a value.
         let writes: Vec<_> = (0..2_000).map(|number| {
             let body = format!(r#"{{"id":"{}","title":"Title {number}"}}"#, names.pieces[number % 1_000].0);
             let length = body.len();
@@ -416,7 +418,7 @@ impl Plan {
         let output =
             Command::new(&self.galley).args(["copy", "--from", &from, "--to", url]).output()?;
         let told = String::from_utf8_lossy(&output.stderr);
-        // From the time before it is the same.
+        // The copy of an earlier run is the same.
         ensure!(output.status.success() || told.contains("empty"), "{told}");
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! One thing that is measured beside another.
+//! A comparison of Galley with a yardstick: one row of a table.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,27 +7,27 @@ use crate::load::{self, Measured, Requests};
 use crate::server::Server;
 use crate::table;
 
-/// Requests to Galley, and those to a yardstick.
+/// The requests to Galley and to a yardstick.
 #[derive(Clone)]
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// The least ratio of their rates.
+    /// The lowest acceptable ratio of their rates.
     pub(crate) bar: f64,
     pub(crate) requests: Requests,
     pub(crate) yardstick: Requests,
 }
 
-/// How often, and for how long.
+/// The number of rounds, and the duration of each measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     pub(crate) rounds: usize,
     pub(crate) time: Duration,
 }
 
-/// What came of a row: of Galley, and of its yardstick in the same round.
+/// The results of a row: Galley's and the yardstick's, by round.
 pub(crate) type Rounds = Vec<(Measured, Measured)>;
 
-/// Measures in turns, so that whatever else the machine does meets both.
+/// Measures in turns, so that other load on the machine affects both alike.
 pub(crate) fn measure(
     work: &Path,
     effort: Effort,
@@ -45,11 +45,11 @@ pub(crate) fn measure(
     Ok(rounds)
 }
 
-/// The heads of [`line()`].
+/// The column heads of [`line()`].
 pub(crate) const HEADS: [&str; 9] =
     ["what", "beside", "ratio", "bar", "a second", "p50 ms", "p99 ms", "CPU µs", "its CPU µs"];
 
-/// The medians of a row.
+/// Returns a row's medians as table cells.
 pub(crate) fn line(row: &Row, beside: &str, rounds: &Rounds) -> Vec<String> {
     let middle = |figure: fn(&(Measured, Measured)) -> f64| {
         table::median(rounds.iter().map(figure).collect())

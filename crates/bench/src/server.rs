@@ -1,4 +1,4 @@
-//! A server on a core of its own, and what it costs.
+//! A server process on a core of its own, and its resource usage.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-/// The core of the servers; the load comes from another one.
+/// The core of the servers. The load comes from another one.
 pub(crate) const SERVER_CORE: &str = "0";
 
-/// The core that the load comes from.
+/// The core of the load generator.
 pub(crate) const LOAD_CORE: &str = "1";
 
-/// How long a server may take to begin.
+/// The longest time until a server accepts connections.
 const START_MAX: Duration = Duration::from_mins(10);
 
-/// Ticks of a process's times in a second, on every Linux.
+/// The clock ticks per second in `/proc/<pid>/stat`, 100 on Linux.
 const TICKS: f64 = 100.0;
 
 pub(crate) struct Server {
@@ -28,7 +28,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts `program`, and waits until it takes connections. Its arguments follow from its address.
+    /// Starts `program`, and waits until it accepts connections. `arguments` receives the address
+    /// that the server must listen on.
     pub(crate) fn start<A: AsRef<OsStr>>(
         program: impl AsRef<OsStr>,
         arguments: impl FnOnce(SocketAddr) -> Vec<A>,
@@ -37,7 +38,7 @@ impl Server {
         Self::start_on(SERVER_CORE, program, arguments, environment)
     }
 
-    /// The same on another core.
+    /// Starts `program` as [`Self::start`] does, on another core.
     pub(crate) fn start_on<A: AsRef<OsStr>>(
         core: &str,
         program: impl AsRef<OsStr>,
@@ -62,7 +63,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Seconds of processor time that it has used.
+    /// Returns the processor time that the server has used, in seconds.
     pub(crate) fn cpu_seconds(&self) -> anyhow::Result<f64> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         let after_name = stat.rsplit(')').next().unwrap_or_default();
@@ -72,7 +73,7 @@ impl Server {
         Ok((user + system) / TICKS)
     }
 
-    /// Bytes that it holds in memory.
+    /// Returns the resident memory of the server in bytes.
     pub(crate) fn memory(&self) -> anyhow::Result<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -83,9 +84,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // As the user would stop it, so that it leaves its files tidy.
+        // This sends SIGTERM, as in ordinary operation, so that the server shuts down cleanly.
         let pid = self.child.id().to_string();
-        // Where it runs under another program, that one ends with it.
+        // Under a wrapper, the server is the wrapper's child, and the wrapper ends with it.
         let _ = Command::new("pkill").args(["-P", &pid]).status();
         let _ = Command::new("kill").arg(pid).status();
         let _ = self.child.wait();

@@ -1,4 +1,4 @@
-//! A store with as many pieces as are asked for, made through the API.
+//! A store with a given number of pieces, created through the API.
 
 use std::fs;
 use std::io::{IsTerminal as _, Write as _, stderr};
@@ -17,13 +17,13 @@ use crate::client::Client;
 use crate::files::copy_files;
 use crate::server::Server;
 
-/// How many tags there are; every piece has two of them.
+/// The number of tags. Every piece has two of them.
 const TAGS: usize = 50;
 
-/// How many pieces are made by one request.
+/// The number of pieces that one request creates.
 const BATCH: usize = 100;
 
-/// How many clients make them.
+/// The number of clients that create pieces.
 const CLIENTS: usize = 4;
 
 /// A data directory.
@@ -32,17 +32,17 @@ pub(crate) struct Store {
     pub(crate) token: String,
 }
 
-/// What requests name.
+/// The ids that requests refer to.
 pub(crate) struct Names {
     pub(crate) group: String,
     pub(crate) tags: Vec<String>,
     pub(crate) member: String,
-    /// Ids and orders of pieces, in no particular order.
+    /// Ids and order keys of pieces, in a scattered order.
     pub(crate) pieces: Vec<(String, String)>,
 }
 
 impl Store {
-    /// The store of so many pieces in `folder`, made by `program` if it isn't there.
+    /// Returns the store with that many pieces in `folder`. `program` creates it unless it exists.
     pub(crate) fn of(folder: &Path, program: &Path, pieces: usize) -> anyhow::Result<Self> {
         let token = AccessToken::from_random([7; 32]).reveal().to_owned();
         let store = Self { folder: folder.join(format!("{pieces}-pieces")), token };
@@ -56,19 +56,19 @@ impl Store {
         Ok(store)
     }
 
-    /// Its SQLite file.
+    /// Returns the path of the SQLite file.
     pub(crate) fn file(&self) -> PathBuf {
         self.folder.join("galley.db")
     }
 
-    /// The same once more, to be written to.
+    /// Copies the store, so that writes leave the original unchanged.
     pub(crate) fn copied(&self, work: &Path) -> anyhow::Result<Self> {
         let folder = work.join("store");
         copy_files(&self.folder, &folder)?;
         Ok(Self { folder, token: self.token.clone() })
     }
 
-    /// Starts Galley on it.
+    /// Starts Galley on the store.
     pub(crate) fn serve(
         &self,
         program: &Path,
@@ -77,7 +77,7 @@ impl Store {
         self.serve_by(&[], program, settings)
     }
 
-    /// Starts Galley on it, by a program that is given it as its arguments.
+    /// Starts Galley on the store under a wrapper such as strace.
     pub(crate) fn serve_by(
         &self,
         wrapper: &[&str],
@@ -139,7 +139,7 @@ impl Store {
         done
     }
 
-    /// What there is to ask for: at most `count` pieces, spread evenly over all.
+    /// Returns ids for requests, with at most `count` pieces, spread evenly over all.
     pub(crate) fn names(&self, count: usize) -> anyhow::Result<Names> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
         let database = Connection::open_with_flags(self.file(), flags)?;
@@ -150,7 +150,7 @@ impl Store {
             .prepare("SELECT id, order_key FROM content_pieces")?
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<Result<_, _>>()?;
-        // A step without a divisor in common with the number of pieces comes by each of them once.
+        // A step coprime to the number of pieces visits each piece once.
         let first = all.len() * 618 / 1_000 + 1;
         let step = (first..first + all.len()).find(|&step| gcd(step, all.len()) == 1);
         let step = step.context("there are pieces")?;
@@ -168,7 +168,7 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Text that differs from piece to piece and compresses as prose does.
+/// Returns text that differs from piece to piece and compresses like prose.
 fn words(seed: usize, count: usize) -> String {
     const WORDS: [&str; 48] = [
         "the",
@@ -233,7 +233,7 @@ fn words(seed: usize, count: usize) -> String {
     text
 }
 
-/// HTML of some 3 KB, whose tree has some 4.
+/// Returns HTML of about 3 KB, whose tree has about 4 KB.
 pub(crate) fn html(number: usize) -> String {
     let mut html = format!("<h2>{}</h2>", words(number, 6));
     for part in 0..6 {
@@ -250,7 +250,7 @@ pub(crate) fn html(number: usize) -> String {
     html
 }
 
-/// A piece as it is sent.
+/// Returns the JSON that creates a piece.
 pub(crate) fn piece(number: usize, group: &str, tags: &[String], member: &str) -> Value {
     json!({
         "title": format!("Piece {number}: {}", words(number, 5)),

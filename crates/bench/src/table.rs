@@ -1,6 +1,6 @@
 //! Tables in Markdown.
 
-/// Prints rows under their heads, as wide as they are.
+/// Prints rows under their heads, without padding.
 pub(crate) fn print(heads: &[&str], rows: &[Vec<String>]) {
     let heads: Vec<String> = heads.iter().map(|&head| head.to_owned()).collect();
     let line = |cells: &[String]| println!("| {} |", cells.join(" | "));
@@ -12,7 +12,7 @@ pub(crate) fn print(heads: &[&str], rows: &[Vec<String>]) {
     println!();
 }
 
-/// The middle one of figures.
+/// Returns the median.
 pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures[figures.len() / 2]

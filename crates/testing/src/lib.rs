@@ -1,8 +1,9 @@
-//! What the tests of the other crates run against: a new database for each test, on either engine, and
-//! receivers of webhooks.
+//! Test infrastructure of the other crates: a new database for each test, on either engine, and
+//! webhook receivers.
 //!
-//! PostgreSQL's is made in the server that `GALLEY_TEST_POSTGRES_URL` names, which
-//! `cargo xtask test` brings up. Without it the tests on PostgreSQL say that they are skipped.
+//! PostgreSQL databases are created in the server that `GALLEY_TEST_POSTGRES_URL` names. `cargo
+//! xtask test` starts it and sets the variable. Without it, the tests on PostgreSQL report that
+//! they are skipped.
 
 pub mod locks;
 pub mod open_loop;

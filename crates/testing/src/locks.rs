@@ -1,9 +1,9 @@
-//! Locks of processes on files, as the kernel lists them.
+//! File locks of processes, read from the kernel's list.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Tells whether a process holds a POSIX lock on a file: SQLite's are of this kind.
+/// Returns true if a process holds a POSIX lock on a file. SQLite takes locks of this kind.
 pub fn are_held(process: u32, file: &Path) -> bool {
     let metadata = std::fs::metadata(file).expect("the file is there");
     let (device, inode) = (metadata.dev(), metadata.ino());
@@ -20,7 +20,7 @@ pub fn are_held(process: u32, file: &Path) -> bool {
     })
 }
 
-/// The parts of a device's number, as glibc encodes them.
+/// Returns the major number of a device number, in glibc's encoding.
 fn major(device: u64) -> u64 {
     ((device >> 8) & 0xfff) | ((device >> 32) & !0xfff)
 }

@@ -1,7 +1,8 @@
-//! Requests that are due at a steady rate, whatever becomes of those before, and how long they take.
+//! A load generator with an open loop: it sends requests at a steady rate, independent of earlier
+//! responses, and measures their latency.
 //!
-//! Who asks again only when it was answered asks less while the answers are slow, and so doesn't notice how slow they
-//! are.
+//! A closed loop sends its next request only after a response. So it sends fewer requests while the
+//! server is slow, and underestimates the latency.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -11,23 +12,23 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How many clients there are in a closed loop.
+/// The number of clients in a closed loop.
 pub const CLIENTS: usize = 8;
 
-/// How many connections the open loop has.
+/// The number of connections in the open loop.
 const CONNECTIONS: usize = 32;
 
-/// How long it waits for answers at a time.
+/// The longest wait for responses in one poll.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// Times of requests.
+/// Latency percentiles of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// Half of them take no longer.
+    /// The median.
     pub p50: Duration,
-    /// Of a hundred, 99 take no longer.
+    /// The 99th percentile.
     pub p99: Duration,
-    /// How many there were.
+    /// The number of requests.
     pub count: usize,
 }
 
@@ -45,30 +46,31 @@ impl Times {
     }
 }
 
-/// Sends the same requests again and again, on threads of its own: what it costs itself is little beside what it
-/// measures.
+/// A client that repeats the same requests on threads of its own. Its overhead is small compared to
+/// the measured latency.
 #[derive(Debug)]
 pub struct Reader {
     address: String,
-    /// What is sent.
+    /// Complete requests, sent in rotation.
     requests: Arc<Vec<Vec<u8>>>,
     is_restless: bool,
 }
 
 impl Reader {
-    /// Of whole requests to `address`, which are answered by 200 with a length, or by 204.
+    /// Creates a reader that sends complete requests to `address`. Responses must be 200 with a
+    /// content length, or 204.
     pub fn new(address: String, requests: Vec<Vec<u8>>) -> Self {
         Self { address, requests: Arc::new(requests), is_restless: false }
     }
 
-    /// With a processor to itself, on which it looks for answers all the time. On a virtual one the server would pay
-    /// for waking the reader more than for the answer.
+    /// Polls for responses without sleeping, on a processor of its own. On a virtual processor,
+    /// waking the reader would cost the server more than the response.
     #[must_use]
     pub fn restless(self) -> Self {
         Self { is_restless: true, ..self }
     }
 
-    /// Reads a second in a closed loop.
+    /// Measures requests per second in a closed loop.
     pub fn peak(&self) -> f64 {
         const TIME: Duration = Duration::from_secs(5);
         let clients = (0..CLIENTS).map(|first| {
@@ -88,8 +90,9 @@ impl Reader {
         per_second(counts.sum(), TIME)
     }
 
-    /// What comes of `work`, and how long reads take meanwhile that are due at a steady rate, whatever becomes of
-    /// those before: one that is sent late, as its connection still waits for an answer, has waited since then.
+    /// Runs `work`, and meanwhile sends reads at a steady rate; returns the result of `work` and
+    /// the reads' latency. Latency counts from the time at which a read is due. So a read that is
+    /// sent late, because all connections are busy, counts its delay.
     pub async fn beside<T>(&self, rate: f64, work: impl Future<Output = T>) -> (T, Times) {
         let done = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&done);
@@ -100,9 +103,10 @@ impl Reader {
         (result, Times::of(thread.join().expect("the clients end")))
     }
 
-    /// How long reads take that are due at a steady rate, while as many clients send `others` one after another, each
-    /// whenever it was answered; and how often they were. All on this thread, so that neither waits for the other to
-    /// have the processor.
+    /// Measures the latency of reads that are sent at a steady rate, while the same number of
+    /// connections sends `others` in a closed loop. Returns the latency and the number of responses
+    /// to `others`. Both loops run on this thread, so that neither waits for the other one's
+    /// processor time.
     pub fn beside_clients(&self, rate: f64, time: Duration, others: &[Vec<u8>]) -> (Times, usize) {
         let loops = self.loops(rate, others);
         let started = Instant::now();
@@ -123,8 +127,9 @@ impl Reader {
     }
 }
 
-/// An open loop over the first [`CONNECTIONS`], and a closed one over each of the others. One thread for all: many
-/// would take longer to be woken than what they measure.
+/// An open loop over the first [`CONNECTIONS`], and a closed loop over the others. One thread
+/// serves all connections, as waking one of many threads would take longer than the measured
+/// requests.
 struct Loops {
     connections: Vec<Connection>,
     rate: f64,
@@ -132,8 +137,8 @@ struct Loops {
 }
 
 impl Loops {
-    /// Sends what is due over whichever connection is free, until it is done. Gives the times of the open loop, and
-    /// how often the other one was answered.
+    /// Sends due requests over free connections until `is_done`. Returns the latencies of the open
+    /// loop, and the number of responses in the closed loop.
     fn run(self, is_done: impl Fn() -> bool) -> (Vec<Duration>, usize) {
         let Self { mut connections, rate, wait_max } = self;
         for connection in &connections {
@@ -194,12 +199,12 @@ impl Loops {
     }
 }
 
-/// A connection of the reader's.
+/// A connection of the reader.
 struct Connection {
     stream: TcpStream,
     requests: Arc<Vec<Vec<u8>>>,
     buffer: Vec<u8>,
-    /// What of an answer is there, and how much that is when it is whole.
+    /// The bytes received of the current response, and its total size once the head is complete.
     have: usize,
     all: Option<usize>,
 }
@@ -228,7 +233,7 @@ impl Connection {
         (self.have, self.all) = (0, None);
     }
 
-    /// Takes what is there of the answer; says whether that is all of it.
+    /// Reads available bytes of the response. Returns true if the response is complete.
     fn receive(&mut self) -> bool {
         let count = match self.stream.read(&mut self.buffer[self.have..]) {
             Ok(count) => count,
@@ -243,7 +248,7 @@ impl Connection {
     }
 }
 
-/// How long an answer is with its head, once that is there.
+/// Returns the size of a response including its head, or `None` while the head is incomplete.
 fn whole_size(answer: &str) -> Option<usize> {
     let end = answer.find("\r\n\r\n")? + 4;
     if answer.starts_with("HTTP/1.1 204") {
@@ -254,7 +259,7 @@ fn whole_size(answer: &str) -> Option<usize> {
     Some(end + length.parse::<usize>().ok()?)
 }
 
-/// A rate.
+/// Returns the rate per second.
 pub fn per_second(count: usize, time: Duration) -> f64 {
     as_float(count) / time.as_secs_f64()
 }

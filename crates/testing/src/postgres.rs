@@ -1,4 +1,4 @@
-//! PostgreSQL servers of a test's own, to be stopped, lost and replaced.
+//! PostgreSQL servers owned by a single test, which stops, crashes and replaces them.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -15,28 +15,30 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::store::{TestStore, skipped};
 
-/// Where there are scripts that run `initdb` and `postgres`, and room.
+/// The variable that names a directory with scripts that run `initdb` and `postgres`, and with
+/// space for data.
 const DIRECTORY: &str = "GALLEY_TEST_POSTGRES_DIRECTORY";
 
-/// How long a server may take to be there.
+/// The longest time until a server accepts connections.
 const START_TIME_MAX: Duration = Duration::from_mins(1);
 
-/// How a standby is called.
+/// The standby's `application_name`.
 const STANDBY: &str = "standby";
 
-/// A server, which ends when this is dropped.
+/// A PostgreSQL server, which stops when this is dropped.
 #[derive(Debug)]
 pub struct PostgresServer {
     process: Option<Child>,
     program: PathBuf,
     data: PathBuf,
     port: u16,
-    /// Goes away with the last of its servers.
+    /// The directory of all servers of the test, removed when the last of them is dropped.
     directory: Arc<TempDir>,
 }
 
 impl PostgresServer {
-    /// An empty one, and a standby that has what it answers is committed; nothing, where the tests have no programs.
+    /// Starts an empty primary and a synchronous standby. Returns `None` if the tests have no
+    /// PostgreSQL programs.
     pub async fn with_standby() -> Option<(Self, Self)> {
         let Some(programs) = std::env::var_os(DIRECTORY).map(PathBuf::from) else {
             skipped(&format!(
@@ -45,7 +47,7 @@ impl PostgresServer {
             return None;
         };
         let directory = Arc::new(TempDir::new_in(&programs).expect("there is room"));
-        // The servers may be somebody else's than the test.
+        // The servers may run as another user than the test.
         let owner = fs::metadata(&programs).expect("the directory is there");
         chown(directory.path(), Some(owner.uid()), Some(owner.gid())).expect("it is handed over");
         let server = |name: &str| Self {
@@ -73,13 +75,13 @@ impl PostgresServer {
         );
         primary.start().await;
         standby.start().await;
-        // From now on a commit is answered when the standby has it, too.
+        // From now on, a commit returns after the standby has received it.
         primary.configure(&format!("synchronous_standby_names = '{STANDBY}'\n"));
         primary.execute("SELECT pg_reload_conf()").await;
         Some((primary, standby))
     }
 
-    /// Starts it, or starts it again.
+    /// Starts or restarts the server.
     pub async fn start(&mut self) {
         assert!(self.process.is_none(), "it runs");
         let mut command = Command::new(&self.program);
@@ -101,14 +103,15 @@ impl PostgresServer {
         self.wait().await;
     }
 
-    /// Ends it at once, as when its machine is gone: what was not on disk is lost.
+    /// Stops the server immediately, as when its machine fails. Data that was not on disk is lost.
     pub fn stop(&mut self) {
         let Some(mut process) = self.process.take() else { return };
         let _ = Command::new("kill").args(["-QUIT", &process.id().to_string()]).status();
         let _ = process.wait();
     }
 
-    /// Another server of what this one, which is stopped, has: from here on they have nothing to do with each other.
+    /// Starts another server on a copy of the data of this one, which is stopped. The two servers
+    /// are independent of each other.
     pub async fn copy(&self) -> Self {
         assert!(self.process.is_none(), "it runs");
         let data = self.directory.path().join("copy");
@@ -121,7 +124,7 @@ impl PostgresServer {
         copy
     }
 
-    /// Makes a standby the one that takes writes.
+    /// Promotes a standby to primary.
     pub async fn promote(&self) {
         self.execute("SELECT pg_promote()").await;
         self.execute("ALTER SYSTEM RESET synchronous_standby_names").await;
@@ -133,29 +136,29 @@ impl PostgresServer {
         self.connect().await.expect("it answers").batch_execute(sql).await.expect("it is executed");
     }
 
-    /// A connection to it.
+    /// Opens a connection to the server.
     pub async fn connect(&self) -> Result<Client, tokio_postgres::Error> {
         let (client, connection) = tokio_postgres::connect(&self.url(), NoTls).await?;
         tokio::spawn(connection);
         Ok(client)
     }
 
-    /// Where it is.
+    /// Returns the URL of the database.
     pub fn url(&self) -> String {
         format!("postgres://galley@{}/postgres", self.address())
     }
 
-    /// Host and port.
+    /// Returns host and port.
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Its database.
+    /// Returns the server's database as a test store.
     pub fn store(&self) -> TestStore {
         TestStore::at(DatabaseUrl::Postgres(self.url()))
     }
 
-    /// Adds settings to its file.
+    /// Appends settings to the configuration file.
     fn configure(&self, settings: &str) {
         let file = OpenOptions::new().append(true).open(self.data.join("postgresql.conf"));
         file.and_then(|mut file| file.write_all(settings.as_bytes()))
@@ -183,7 +186,7 @@ impl Drop for PostgresServer {
     }
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that was free at the time of the call.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     listener.local_addr().expect("it has an address").port()

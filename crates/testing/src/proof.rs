@@ -1,12 +1,14 @@
-//! How thorough the tests are, and what they measured: `cargo xtask prove` has them do more, and shows it.
+//! The extent of tests, and the figures that they measured. `cargo xtask prove` raises the extent
+//! and prints the figures.
 
 use std::fmt::Display;
 use std::io::Write;
 
-/// What asks for more than `cargo xtask test` does.
+/// The variable that requests more than `cargo xtask test` does.
 const VARIABLE: &str = "GALLEY_PROVE";
 
-/// How much a test does: as one of many, in a short proof, and in a long one.
+/// Returns the extent of a test: `test` in an ordinary run, `short` or `long` in the reliability
+/// suite.
 pub fn size<T>(test: T, short: T, long: T) -> T {
     match std::env::var(VARIABLE).as_deref() {
         Err(_) => test,
@@ -16,10 +18,10 @@ pub fn size<T>(test: T, short: T, long: T) -> T {
     }
 }
 
-/// Says what a proof found, and what it had to find.
+/// Reports a measured figure and its required value to the reliability suite.
 pub fn figure(what: &str, found: impl Display, required: &str) {
     if std::env::var_os(VARIABLE).is_some() {
-        // Nobody may be listening; the test goes on all the same.
+        // The test continues even if standard error is closed.
         let _ = writeln!(std::io::stderr(), "\nFIGURE\t{what}\t{found}\t{required}");
     }
 }

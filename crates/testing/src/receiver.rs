@@ -1,4 +1,4 @@
-//! A receiver of webhooks that behaves as it is told, and as badly as it is told.
+//! A webhook receiver with configurable behaviour, including faulty behaviour.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,51 +9,52 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-/// How a receiver treats a request.
+/// The behaviour of a receiver towards a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Behaviour {
-    /// Answers with this status, and keeps the connection.
+    /// Responds with this status, and keeps the connection.
     Status(u16),
-    /// Answers with this status and these lines of a head.
+    /// Responds with this status and these header lines.
     Head(u16, String),
-    /// Answers 200 with this body.
+    /// Responds 200 with this body.
     Body(Vec<u8>),
-    /// Answers 200 with the request's head and body.
+    /// Responds 200 with the request's headers and body.
     Echo,
-    /// Answers 200 after a while.
+    /// Responds 200 after a delay.
     After(Duration),
     /// Sends exactly these bytes, and closes.
     Raw(Vec<u8>),
     /// Sends exactly these bytes, and stalls.
     RawThenStall(Vec<u8>),
-    /// Closes before anything was read.
+    /// Closes the connection before it reads anything.
     CloseAtOnce,
-    /// Sends these bytes before anything was read, and closes.
+    /// Sends these bytes before it reads anything, and closes.
     Greet(Vec<u8>),
-    /// Closes when the request was read.
+    /// Closes after it has read the request.
     Close,
-    /// Resets the connection when the request was read.
+    /// Resets the connection after it has read the request.
     Reset,
-    /// Answers 200 and promises a body, and resets the connection.
+    /// Responds 200 with a content length, and resets the connection within the body.
     OkThenReset,
-    /// Says nothing at all.
+    /// Never responds.
     Stall,
-    /// Sends the head of a 200, a byte each second.
+    /// Sends the head of a 200 response, a byte each second.
     SlowHead,
-    /// Sends a 200, and its body a byte each second.
+    /// Sends the head of a 200 response, and its body a byte each second.
     SlowBody,
-    /// Sends a 200 and a body without an end.
+    /// Sends a 200 response and an endless body.
     EndlessBody,
-    /// Sends lines of a head without an end.
+    /// Sends endless header lines.
     EndlessHead,
-    /// Sends interim answers without an end.
+    /// Sends endless interim responses.
     EndlessContinue,
-    /// Answers 200, promises to keep the connection, and closes it.
+    /// Responds 200 with `connection: keep-alive`, and closes the connection.
     CloseAfterAnswer,
 }
 
 impl Behaviour {
-    /// The zoo: what receivers do, and what comes of it: the status that they answer with, or the error.
+    /// Returns many kinds of behaviour, each with the expected outcome of its delivery: the
+    /// response's status, or the error.
     pub fn zoo() -> Vec<(Self, &'static str)> {
         let raw = |text: &str| Self::Raw(text.as_bytes().to_vec());
         let stalling = |text: &str| Self::RawThenStall(text.as_bytes().to_vec());
@@ -102,36 +103,36 @@ impl Behaviour {
     }
 }
 
-/// What a receiver got.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// When it had all of it.
+    /// The time at which the request was complete.
     pub at: Instant,
-    /// The first line.
+    /// The request line.
     pub request_line: String,
-    /// The fields of the head, their names in lower case.
+    /// The header fields, with names in lower case.
     pub fields: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
 }
 
 impl Received {
-    /// A field of the head, or nothing.
+    /// Returns the value of a header field, or an empty string.
     pub fn field(&self, name: &str) -> &str {
         let found = self.fields.iter().find(|(known, _)| known == name);
         found.map_or("", |(_, value)| value)
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).expect("the body is JSON")
     }
 }
 
-/// A running receiver, which ends when this is dropped.
+/// A running receiver, which stops when this is dropped.
 #[derive(Debug)]
 pub struct Receiver {
-    /// Where it is: `http://127.0.0.1:…/hook`.
+    /// The receiver's URL: `http://127.0.0.1:…/hook`.
     pub url: String,
     state: Arc<State>,
     task: JoinHandle<()>,
@@ -179,7 +180,7 @@ impl Receiver {
                 serving.connections.fetch_add(1, Ordering::Relaxed);
                 let state = Arc::clone(&serving);
                 tokio::spawn(async move {
-                    // A connection that breaks is part of the game.
+                    // Broken connections are expected here.
                     let _ = state.serve(stream).await;
                 });
             }
@@ -187,32 +188,32 @@ impl Receiver {
         Self { url, state, task }
     }
 
-    /// From now on it behaves like this.
+    /// Changes the receiver's behaviour.
     pub fn behave(&self, behaviour: Behaviour) {
         *locked(&self.state.behaviour) = behaviour;
     }
 
-    /// What it has got so far.
+    /// Returns the requests received so far.
     pub fn received(&self) -> Vec<Received> {
         locked(&self.state.received).clone()
     }
 
-    /// How many requests it has got so far.
+    /// Returns the number of requests received so far.
     pub fn count(&self) -> usize {
         locked(&self.state.received).len()
     }
 
-    /// How many connections were made to it.
+    /// Returns the number of accepted connections.
     pub fn connections(&self) -> usize {
         self.state.connections.load(Ordering::Relaxed)
     }
 
-    /// How many requests it had at the same time at the most.
+    /// Returns the largest number of concurrent requests so far.
     pub fn under_way_max(&self) -> usize {
         self.state.under_way_max.load(Ordering::Relaxed)
     }
 
-    /// Waits until it has got so many requests.
+    /// Waits until the receiver has got `count` requests.
     pub async fn wait_for(&self, count: usize) -> Vec<Received> {
         let deadline = Instant::now() + Duration::from_mins(2);
         while self.count() < count {
@@ -248,7 +249,7 @@ impl State {
     }
 }
 
-/// Treats a request as told; says whether the connection stays.
+/// Responds to a request as the behaviour says. Returns true if the connection stays open.
 async fn behave(
     stream: &mut TcpStream,
     behaviour: &Behaviour,
@@ -297,7 +298,8 @@ async fn behave(
         }
         Behaviour::OkThenReset => {
             stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nbegin").await?;
-            // Until the other side has read it, as a reset takes away what it has not.
+            // A reset discards bytes that the client has not read yet, so this waits until it has
+            // read them.
             sleep(Duration::from_millis(100)).await;
             stream.set_zero_linger()?;
             return Ok(false);
@@ -332,7 +334,7 @@ async fn behave(
     Ok(true)
 }
 
-/// Waits until the other side gives up.
+/// Waits until the client closes the connection.
 async fn stall(stream: &mut TcpStream) -> std::io::Result<bool> {
     while stream.read(&mut [0; 1_024]).await? > 0 {}
     Ok(false)
@@ -353,7 +355,7 @@ async fn flood(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<bool> {
     }
 }
 
-/// Reads a request; nothing where the connection has ended.
+/// Reads a request. Returns `None` if the connection has ended.
 async fn read_request(
     stream: &mut TcpStream,
     buffered: &mut Vec<u8>,

@@ -8,35 +8,35 @@ use galley_storage::DatabaseUrl;
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
 
-/// Says that a test is left out, past the test runner, which keeps what passing tests print to
-/// itself.
+/// Reports that a test is skipped. It writes to standard error directly, as the test runner
+/// captures the output of passing tests.
 pub fn skipped(why: &str) {
-    // Nobody may be listening; the test is left out all the same.
+    // The test is skipped even if standard error is closed.
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
 
-/// Where the tests' PostgreSQL server is.
+/// The variable that names the tests' PostgreSQL server.
 const POSTGRES_URL: &str = "GALLEY_TEST_POSTGRES_URL";
 
-/// Counts the databases that this process made, for their names.
+/// The number of databases that this process has created, used in their names.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// A database of one test. The SQLite file goes away with it.
+/// The database of one test. An SQLite file is deleted with it.
 #[derive(Debug)]
 pub struct TestStore {
-    /// Where it is.
+    /// The database's URL.
     pub url: DatabaseUrl,
     directory: TempDir,
 }
 
 impl TestStore {
-    /// An SQLite file that is not there yet.
+    /// Returns the URL of an SQLite file that does not exist yet.
     pub fn sqlite() -> Self {
         let directory = tempfile::tempdir().expect("the system has room for a directory");
         Self { url: DatabaseUrl::Sqlite(directory.path().join("galley.db")), directory }
     }
 
-    /// An empty PostgreSQL database; nothing, where the tests have no server.
+    /// Creates an empty PostgreSQL database. Returns `None` if the tests have no server.
     pub async fn postgres() -> Option<Self> {
         let Ok(server) = std::env::var(POSTGRES_URL) else {
             skipped(&format!("PostgreSQL: {POSTGRES_URL} is not set (cargo xtask test sets it)"));
@@ -61,17 +61,17 @@ impl TestStore {
         Some(Self::at(DatabaseUrl::Postgres(format!("{base}/{name}"))))
     }
 
-    /// One that is made already.
+    /// Uses an existing database.
     pub fn at(url: DatabaseUrl) -> Self {
         Self { url, directory: tempfile::tempdir().expect("the system has room for a directory") }
     }
 
-    /// A directory of the test's own.
+    /// Returns a directory that belongs to this test.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// The engine's name.
+    /// Returns the engine's name.
     pub fn engine(&self) -> &'static str {
         match self.url {
             DatabaseUrl::Sqlite(_) => "SQLite",

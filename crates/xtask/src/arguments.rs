@@ -5,13 +5,13 @@ use std::ffi::OsString;
 /// The arguments of `cargo xtask test`.
 #[derive(clap::Args)]
 pub(crate) struct TestArguments {
-    /// Leaves out the tests that need PostgreSQL.
+    /// Skip the tests that need PostgreSQL.
     #[arg(long, conflicts_with = "require_postgres")]
     pub(crate) no_postgres: bool,
-    /// Fails when no PostgreSQL can be had, instead of leaving out the tests that need it.
+    /// Fail if no PostgreSQL is available, instead of skipping the tests that need it.
     #[arg(long)]
     pub(crate) require_postgres: bool,
-    /// Handed on to `cargo test`: `-- --package galley-storage some_name -- --nocapture`.
+    /// Arguments for `cargo test`: `-- --package galley-storage some_name -- --nocapture`.
     #[arg(last = true)]
     pub(crate) cargo_arguments: Vec<OsString>,
 }
@@ -19,10 +19,10 @@ pub(crate) struct TestArguments {
 /// The arguments of `cargo xtask prove`.
 #[derive(clap::Args)]
 pub(crate) struct ProveArguments {
-    /// `short` takes ten minutes, `long` some hours.
+    /// The extent: `short` takes ten minutes, `long` some hours.
     #[arg(value_enum, default_value_t = Size::Short)]
     pub(crate) size: Size,
-    /// Only these parts.
+    /// Run only these parts.
     pub(crate) parts: Vec<String>,
 }
 

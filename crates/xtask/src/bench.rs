@@ -1,7 +1,7 @@
-//! `cargo xtask bench`: how fast Galley is, beside yardsticks that are measured in the same minutes.
+//! `cargo xtask bench`: Galley's performance beside yardsticks, measured within the same minutes.
 //!
-//! Builds the program as it is handed out and [`galley-bench`], which measures it, and starts that with a throw-away
-//! PostgreSQL where there can be one.
+//! Builds the program with its release settings (profile `dist`) and [`galley-bench`], which
+//! measures it. Then starts the measurement, with a throw-away PostgreSQL if one is available.
 //!
 //! [`galley-bench`]: ../../galley_bench/index.html
 
@@ -19,7 +19,7 @@ use crate::{
     step::Steps,
 };
 
-/// Builds, measures, and returns the exit code of the latter.
+/// Builds both programs, measures, and returns the exit code of the measurement.
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
     for (program, package) in [("wrk", "wrk"), ("taskset", "util-linux")] {
         if Command::new(program).arg("-v").output().is_err() {

@@ -1,4 +1,4 @@
-//! How Cargo is run from here, and where the workspace and its target directory are.
+//! Cargo commands, and the paths of the workspace and its target directory.
 
 use std::{
     collections::HashMap,
@@ -12,13 +12,14 @@ use serde_json::Value;
 
 use crate::{child, signals::Signals};
 
-/// Returns a Cargo command in the workspace's root, as a developer's own shell would run it.
+/// Returns a Cargo command in the workspace's root, with the environment of a developer's own
+/// shell.
 pub(crate) fn command(subcommand: &str) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.arg(subcommand).current_dir(workspace_root());
-    // `cargo run` describes this package in the environment. Some build scripts (ring's is one) ask
-    // to be run again when these change, so that this command and a plain `cargo test` would take
-    // turns in rebuilding each other's dependencies.
+    // `cargo run` sets variables that describe this package. Some build scripts (ring's is one)
+    // rerun when these change. Then this command and a plain `cargo test` would rebuild each
+    // other's dependencies in turns.
     for (name, _) in env::vars_os() {
         if name.to_str().is_some_and(describes_this_package) {
             command.env_remove(name);
@@ -29,27 +30,27 @@ pub(crate) fn command(subcommand: &str) -> Command {
 
 /// Returns the directory of the workspace's `Cargo.toml`.
 pub(crate) fn workspace_root() -> PathBuf {
-    // The variable is Cargo's and right even when the tree was moved after this was compiled.
+    // Cargo sets this variable, and it is right even if the tree was moved after this was compiled.
     let package =
         env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let package = Path::new(&package);
     package.ancestors().nth(2).unwrap_or(package).to_path_buf()
 }
 
-/// Returns the directory that Cargo builds into, which is ours to keep fetched things in.
+/// Returns the directory that Cargo builds into. Fetched programs are kept there, too.
 pub(crate) fn target_directory() -> PathBuf {
     let chosen = env::var_os("CARGO_TARGET_DIR").filter(|path| !path.is_empty());
     workspace_root().join(chosen.unwrap_or_else(|| "target".into()))
 }
 
-/// A crate's integration tests, built.
+/// The program of a crate's integration tests.
 pub(crate) struct TestProgram {
     program: PathBuf,
     package: PathBuf,
 }
 
 impl TestProgram {
-    /// Returns a command that runs it as Cargo would.
+    /// Returns a command that runs the tests as Cargo would.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.current_dir(&self.package).env("CARGO_MANIFEST_DIR", &self.package);
@@ -57,8 +58,9 @@ impl TestProgram {
     }
 }
 
-/// Builds the tests of the whole workspace, as `cargo xtask test` does, so that nothing is built twice; returns the
-/// integration tests by their crate's folder, or how the build failed.
+/// Builds the tests of the whole workspace with the same arguments as `cargo xtask test`, so that
+/// nothing is built twice. Returns the integration tests by their crate's folder, or the exit
+/// status of the failed build.
 pub(crate) fn test_programs(
     profile: &str,
     signals: &Signals,
@@ -69,7 +71,7 @@ pub(crate) fn test_programs(
     if !status.success() {
         return Ok(Err(status));
     }
-    // Nothing is left to be built, so this tells only where everything is.
+    // Everything is built already, so this only returns the paths.
     let told = child::output(build.args(["--quiet", "--message-format", "json"]))?;
     let messages = told.lines().map(serde_json::from_str::<Value>);
     let mut programs = HashMap::new();
@@ -82,7 +84,7 @@ pub(crate) fn test_programs(
     Ok(Ok(programs))
 }
 
-/// The crate's folder and the program, where this is about integration tests.
+/// Returns the crate's folder and the program, if the message describes integration tests.
 fn test_program(message: &Value) -> Option<(String, TestProgram)> {
     let is_it = message["target"]["kind"][0] == "test" && message["target"]["name"] == "it";
     let program = message["executable"].as_str().filter(|_| is_it)?.into();

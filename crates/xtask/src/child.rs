@@ -1,4 +1,4 @@
-//! How other programs are run: to their end, whatever signals arrive meanwhile.
+//! Child processes: run to completion, with signals passed on.
 
 use std::{
     fs::{self, Permissions},
@@ -17,22 +17,23 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::signals::{self, Signals};
 
-/// How often a running child is looked at.
+/// The interval at which a running child is polled.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How much an error shows of what a failed program said.
+/// The number of lines of a failed program's standard error that an error shows.
 const ERROR_LINES: usize = 10;
 
-/// Runs a command with this program's own input and output, and waits for its end.
+/// Runs a command with this program's standard streams, and waits for its end.
 ///
-/// After a signal nothing is started any more: the status is then that of a program killed by it.
+/// After a signal, no command is started any more. The returned status is then that of a program
+/// killed by this signal.
 pub(crate) fn run(command: &mut Command, signals: &Signals) -> Result<ExitStatus> {
     if let Some(signal) = signals.received() {
         return Ok(ExitStatus::from_raw(signal));
     }
-    // In a terminal the child must stay in the terminal's own process group, or it could not read
-    // from it. Elsewhere it leads a group, so that its children (Cargo's tests) get the signals as
-    // well.
+    // In a terminal, the child stays in the terminal's process group, as it could not read from the
+    // terminal otherwise. Without one, the child leads a group, so that its own children (Cargo's
+    // tests) receive the signals as well.
     let leads_a_group = !signals::terminal_signals_children();
     if leads_a_group {
         command.process_group(0);
@@ -55,8 +56,8 @@ pub(crate) fn run(command: &mut Command, signals: &Signals) -> Result<ExitStatus
     }
 }
 
-/// Runs a command that should succeed, and returns its standard output; an error shows its last
-/// words.
+/// Runs a command and returns its standard output. If it fails, the error shows the end of its
+/// standard error.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| cannot_start(command))?;
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -68,14 +69,14 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(stdout)
 }
 
-/// Writes a script that everybody may run.
+/// Writes a script that every user may execute.
 pub(crate) fn write_script(path: &Path, script: &str) -> Result<()> {
     fs::write(path, script)
         .and_then(|()| fs::set_permissions(path, Permissions::from_mode(0o755)))
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Returns the end of a text that may be long.
+/// Returns the last `count` lines of a text.
 pub(crate) fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.trim_end().lines().collect();
     lines[lines.len().saturating_sub(count)..].join("\n")
@@ -83,11 +84,11 @@ pub(crate) fn last_lines(text: &str, count: usize) -> String {
 
 /// Sends a signal to a child that has not been waited for yet.
 pub(crate) fn send(child: &Child, signal: Signal) {
-    // It fails only for a child that has ended by itself, which is what was wanted.
+    // This fails only if the child has already ended.
     let _ = pid(child).map(|pid| kill_process(pid, signal));
 }
 
-/// Sends a signal to a child that leads a process group, and to all in the group.
+/// Sends a signal to a child that leads a process group, and to the whole group.
 fn send_to_group(child: &Child, signal: Signal) {
     let _ = pid(child).map(|pid| kill_process_group(pid, signal));
 }
@@ -96,7 +97,8 @@ fn pid(child: &Child) -> Option<Pid> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }
 
-/// Returns the exit code that a shell would give: a death by a signal is 128 and its number.
+/// Returns the exit code as a shell does: 128 plus the signal's number for a child killed by a
+/// signal.
 pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))

@@ -1,4 +1,5 @@
-//! Unpacks packages of Debian's into the target directory: no rights needed, nothing installed.
+//! Debian packages, unpacked into the target directory. This needs no privileges and installs
+//! nothing.
 
 use std::{
     fs,
@@ -10,10 +11,11 @@ use anyhow::{Context, Result};
 
 use crate::child;
 
-/// Downloads and unpacks what `pick` takes of the packages that apt-get says it would install for `package`.
+/// Downloads and unpacks the packages that `pick` selects from apt-get's simulated installation of
+/// `package`.
 pub(crate) fn unpack(package: &str, directory: &Path, pick: impl Pick) -> Result<()> {
     eprintln!("unpacking Debian's package {package} into {}", directory.display());
-    // Half of it would be taken for the whole by the next call: it gets its name when it is
+    // A partial directory would look complete to the next call, so it is renamed only when
     // complete.
     let partial = directory.with_extension("partial");
     let _ = fs::remove_dir_all(&partial);
@@ -27,56 +29,55 @@ pub(crate) fn unpack(package: &str, directory: &Path, pick: impl Pick) -> Result
     outcome
 }
 
-/// Picks names of packages from what a simulation prints.
+/// A function that selects package names from the output of a simulation.
 pub(crate) trait Pick: Fn(&str) -> Result<Vec<&str>> {}
 
 impl<F: Fn(&str) -> Result<Vec<&str>>> Pick for F {}
 
-/// The packages that a simulation says would be installed.
+/// Returns the packages that a simulation would install.
 pub(crate) fn packages_of(simulation: &str) -> Vec<&str> {
     let lines = simulation.lines().filter_map(|line| line.strip_prefix("Inst "));
     lines.filter_map(|line| line.split_whitespace().next()).collect()
 }
 
-/// Whether a package is a library that has to come along: the C library belongs to the system's own loader and must not
-/// be mixed with another one.
+/// Returns true if a package is a library to unpack. The C library is left out: it belongs to the
+/// system's loader and must not be mixed with another one.
 pub(crate) fn is_needed_library(package: &str) -> bool {
     package.starts_with("lib")
         && !["libc6", "libc-bin"].iter().any(|prefix| package.starts_with(prefix))
 }
 
-/// Returns the directories of libraries in what was unpacked.
+/// Returns the library directories of the unpacked packages.
 pub(crate) fn libraries(root: &Path) -> Vec<PathBuf> {
     let parents = ["usr/lib", "lib"].map(|parent| root.join(parent));
     parents.iter().flat_map(|parent| architecture_directories(parent)).collect()
 }
 
-/// Returns the directories of libraries, which are named like `x86_64-linux-gnu`.
+/// Returns the library directories, which have names such as `x86_64-linux-gnu`.
 fn architecture_directories(parent: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let names = entries.filter(|entry| entry.file_name().to_string_lossy().contains("-linux-"));
     names.map(|entry| entry.path()).collect()
 }
 
-/// Unpacks into one directory, with another one to work in.
+/// Unpacks into `root`, with `work` as the working directory.
 fn unpack_into(root: &Path, work: &Path, package: &str, pick: &impl Pick) -> Result<()> {
     fs::create_dir_all(root).with_context(|| format!("cannot create {}", root.display()))?;
     Apt::with_system_lists(work)?.unpack(root, package, pick).or_else(|error| {
-        // The lists are missing, as in a new container, or name versions that are gone.
+        // The lists are missing, as in a new container, or name versions that no longer exist.
         eprintln!("with the system's own lists of packages: {error:#}");
         Apt::with_new_lists(work)?.unpack(root, package, pick)
     })
 }
 
-/// Debian's package tools, used by somebody who may not install anything.
+/// Debian's package tools, run without the right to install.
 struct Apt {
-    /// Where packages are downloaded to.
+    /// The directory for downloaded packages.
     directory: PathBuf,
-    /// A list of installed packages of our own, which is empty: what is installed, or half
-    /// installed, on this machine must not matter, and libraries of one release always fit each
-    /// other.
+    /// A separate, empty list of installed packages. Packages installed on this machine must not
+    /// matter, and libraries of one release always fit each other.
     status: PathBuf,
-    /// Lists of available packages of our own, in place of the system's.
+    /// Separate lists of available packages, in place of the system's.
     lists: Option<PathBuf>,
 }
 

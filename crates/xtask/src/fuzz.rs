@@ -1,8 +1,8 @@
-//! Programs that are fed with what libFuzzer makes up: the `fuzz` part of the reliability suite.
+//! Fuzz targets, run by libFuzzer: the `fuzz` part of the reliability suite.
 //!
-//! They are built with the stable toolchain: what a fuzzer needs to know of a program, which of its branches were taken, any
-//! compiler can be asked for. They look for panics, wrong results and time, not for wrong memory: there is no `unsafe` in
-//! the project's own code.
+//! The stable toolchain builds them, as any compiler can emit the branch coverage that a fuzzer
+//! needs. They look for panics, wrong results and long run times. They don't look for memory
+//! errors, as the project's own code has no `unsafe`.
 
 use std::{
     fs,
@@ -15,14 +15,14 @@ use anyhow::{Context, Result, bail};
 
 use crate::{arguments::Size, cargo, child, paths, signals::Signals};
 
-/// How often each program is run.
+/// The number of runs of each target.
 const SHORT_RUNS: u64 = 100_000;
 const LONG_RUNS: u64 = 10_000_000;
 
-/// The most bytes of an input.
+/// The longest input in bytes.
 const LENGTH_MAX: u32 = 4_096;
 
-/// The programs.
+/// The fuzz targets.
 const TARGETS: [&str; 9] = [
     "html",
     "markdown",
@@ -35,17 +35,17 @@ const TARGETS: [&str; 9] = [
     "signatures",
 ];
 
-/// Has the compiler count which branches are taken, for libFuzzer to see.
+/// Compiler flags that emit the branch coverage for libFuzzer.
 const COUNTED: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=4";
 
-/// Where inputs are kept that break something.
+/// Returns the directory of inputs that made a target fail.
 pub(crate) fn artifacts() -> PathBuf {
     paths::directory("fuzz").join("artifacts")
 }
 
-/// Builds and runs all of them; says whether all held.
+/// Builds and runs all targets. Returns true if none failed.
 pub(crate) fn run(
     size: Size,
     signals: &Signals,
@@ -86,12 +86,12 @@ pub(crate) fn run(
     Ok(all_hold)
 }
 
-/// Returns where the programs are, unless they can't be built.
+/// Returns the directory of the programs, or `None` if the build failed.
 fn build(size: Size, signals: &Signals) -> Result<Option<PathBuf>> {
     if Command::new("c++").arg("--version").output().is_err() {
         bail!("libFuzzer needs a C++ compiler: apt-get install g++");
     }
-    // With the name of a target, build scripts and macros are not counted.
+    // With an explicit target triple, build scripts and macros are not instrumented.
     let triple = host()?;
     let directory = cargo::target_directory().join("fuzz");
     let profile = match size {
@@ -113,7 +113,7 @@ fn build(size: Size, signals: &Signals) -> Result<Option<PathBuf>> {
     Ok(status.success().then(|| directory.join(triple).join(profile)))
 }
 
-/// The machine that this is compiled on and for.
+/// Returns the target triple of this machine.
 fn host() -> Result<String> {
     let told = child::output(Command::new("rustc").arg("-vV"))?;
     let line = told.lines().find_map(|line| line.strip_prefix("host: "));

@@ -1,9 +1,12 @@
 //! The project's own commands, started as `cargo xtask <command>`.
 //!
-//! This file is the command line and nothing else. Each command is a module of its own:
-//! [`test`](mod@test), [`prove`], [`serve`] (`cargo xtask postgres`), [`openapi`] and [`bench`](mod@bench). What they
-//! share is [`postgres`], the throw-away server, [`python`], what tests need of that, [`programs`], others that they
-//! need, [`child`], how other programs are run, and [`cargo`], how Cargo is.
+//! This file is the command line only. Each command is a module: [`test`](mod@test), [`prove`],
+//! [`serve`] (`cargo xtask postgres`), [`openapi`] and [`bench`](mod@bench). Shared modules:
+//!
+//! - [`postgres`] is the throw-away server.
+//! - [`python`] and [`programs`] provide the Python environments and other programs that tests
+//!   need.
+//! - [`child`] and [`cargo`] run other programs and Cargo.
 
 mod arguments;
 mod bench;
@@ -39,25 +42,26 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs the tests of the whole workspace, on SQLite and on a throw-away PostgreSQL.
+    /// Run the tests of the whole workspace, on SQLite and on a throw-away PostgreSQL.
     Test(TestArguments),
-    /// Keeps the same throw-away PostgreSQL up while a command runs, or until Ctrl-C.
+    /// Keep the same throw-away PostgreSQL running during a command, or until Ctrl-C.
     Postgres {
         /// The command, which finds the address in GALLEY_TEST_POSTGRES_URL.
         #[arg(last = true)]
         command: Vec<OsString>,
     },
-    /// Measures how fast Galley is beside yardsticks, with wrk: half an hour, and 15 GB for a store of a million pieces.
+    /// Measure Galley's performance beside yardsticks, with wrk: half an hour, and 15 GB for a
+    /// store of a million pieces.
     Bench {
-        /// Handed on to what measures: `-- --few 1000 hot cold`; `-- --help` tells of the sections.
+        /// Arguments for galley-bench: `-- --few 1000 hot cold`. `-- --help` lists the sections.
         #[arg(last = true)]
         arguments: Vec<OsString>,
     },
-    /// Runs what trust in Galley rests on, and prints a table of what was found.
+    /// Run the reliability suite, and print a table of the results.
     Prove(ProveArguments),
-    /// Writes openapi.json from the code.
+    /// Write openapi.json from the code.
     Openapi {
-        /// Writes nothing, and fails when the committed file differs from the code.
+        /// Write nothing, and fail if the committed file differs from the code.
         #[arg(long)]
         check: bool,
     },

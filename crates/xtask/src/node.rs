@@ -1,4 +1,4 @@
-//! Packages of npm that tests need, each set beside what Cargo builds.
+//! npm packages that tests need, installed into the target directory.
 
 use std::{
     fs,
@@ -10,14 +10,15 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{cargo, child};
 
-/// A folder of scripts with a `package.json` and its lock, which is installed elsewhere.
+/// A folder of scripts with a `package.json` and its lock file, copied to the target directory and
+/// installed there.
 pub(crate) struct Packages {
     pub(crate) name: &'static str,
-    /// The variable by which the tests find the copy with its packages.
+    /// The environment variable that names the installed copy for the tests.
     pub(crate) variable: &'static str,
-    /// The copy's folder beside what Cargo builds.
+    /// The copy's folder in the target directory.
     directory: &'static str,
-    /// The folder of scripts, from the workspace's root.
+    /// The folder of scripts, relative to the workspace's root.
     source: &'static str,
 }
 
@@ -37,7 +38,8 @@ pub(crate) const PACKAGES: [Packages; 2] = [
 ];
 
 impl Packages {
-    /// Returns the folder that is named already, or copies the scripts and installs their packages.
+    /// Returns the folder that the variable names already. Otherwise copies the scripts and
+    /// installs their packages.
     pub(crate) fn provide(&self) -> Result<PathBuf> {
         if let Some(folder) = std::env::var_os(self.variable) {
             return Ok(folder.into());
@@ -48,7 +50,7 @@ impl Packages {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(self.source);
         fs::create_dir_all(&directory)?;
         copy_files(&source, &directory)?;
-        // The lock is written down when all of it is installed.
+        // The lock file is copied only after a complete installation.
         let lock = fs::read(source.join("package-lock.json"))?;
         let installed = directory.join("installed.json");
         if fs::read(&installed).is_ok_and(|before| before == lock) {
@@ -65,7 +67,7 @@ impl Packages {
     }
 }
 
-/// Copies the files of a folder, but for its packages.
+/// Copies the files of a folder, without its subfolders.
 fn copy_files(from: &Path, to: &Path) -> Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;

@@ -1,4 +1,4 @@
-//! `cargo xtask openapi`: keeps the committed `openapi.json` the same as what the code says.
+//! `cargo xtask openapi`: keeps the committed `openapi.json` in step with the code.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::cargo;
 
-/// Writes the description of the interface to its file.
+/// Writes the OpenAPI document to its file.
 pub(crate) fn write() -> Result<ExitCode> {
     let path = path();
     fs::write(&path, generate()?).with_context(|| format!("cannot write {}", path.display()))?;
@@ -18,7 +18,7 @@ pub(crate) fn write() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fails when the committed file is not what the code would write.
+/// Fails if the committed file differs from the generated document.
 pub(crate) fn check() -> Result<ExitCode> {
     const REMEDY: &str = "run `cargo xtask openapi` and commit the file";
     let path = path();
@@ -44,7 +44,7 @@ fn generate() -> Result<String> {
     String::from_utf8(output.stdout).context("`galley openapi` wrote something that is not UTF-8")
 }
 
-/// Returns the first line that differs, as it is committed and as it is generated.
+/// Returns the first line that differs, as committed and as generated.
 fn first_difference(committed: &str, generated: &str) -> Option<String> {
     if committed == generated {
         return None;

@@ -1,12 +1,12 @@
 //! A throw-away PostgreSQL server for tests and development.
 //!
-//! [`provide`] is the door: it takes the server that the user names, or finds the programs
-//! ([`find`]), or fetches them ([`install`]), and starts a server of its own ([`server`]) in a
+//! [`provide`] is the entry point. It uses the server that the user names, or finds the programs
+//! ([`find`]), or fetches them ([`install`]). Then it starts a server of its own ([`server`]) in a
 //! directory of its own ([`scratch`]), as a user other than root ([`privileges`]). A server is
-//! stopped when its [`Server`] is dropped. One that outlived its command, killed with SIGKILL, is
-//! stopped by the next start.
+//! stopped when its [`Server`] is dropped. If its command was killed with SIGKILL, the next start
+//! stops the server.
 //!
-//! No server of the machine is ever touched, and no setting outside the directory changed.
+//! The machine's other servers are never touched, and no setting outside the directory is changed.
 
 mod binaries;
 mod debian_download;
@@ -24,10 +24,11 @@ use anyhow::{Context, Error, Result};
 
 pub(crate) use server::Server;
 
-/// The variable in which the tests look for a server's address.
+/// The variable that holds a server's address for the tests.
 const URL_VARIABLE: &str = "GALLEY_TEST_POSTGRES_URL";
 
-/// The variable in which tests that start servers of their own look for the programs and for room.
+/// The variable that names a directory for tests that start servers: with the programs' scripts,
+/// and with space for data.
 const DIRECTORY_VARIABLE: &str = "GALLEY_TEST_POSTGRES_DIRECTORY";
 
 const NOT_FOUND: &str = "no PostgreSQL server programs were found; install your system's \
@@ -38,13 +39,13 @@ const UNUSABLE: &str = "PostgreSQL's programs were fetched but do not run, for t
     above; install your system's PostgreSQL server package, or set CARGO_TARGET_DIR to a directory \
     that everybody can enter";
 
-/// Where a server came from, or why there is none.
+/// The result of providing a server.
 pub(crate) enum Provision {
-    /// The user named a server; it is used as it is.
+    /// The server that the user named, used as it is.
     Given(String),
-    /// A server of our own, up until this is dropped.
+    /// A server of our own, which runs until this is dropped.
     Started(Server),
-    /// There is no server, and the error says what to do about it.
+    /// No server is available. The error tells the user how to resolve it.
     Missing(Error),
 }
 
@@ -58,7 +59,8 @@ impl Provision {
         }
     }
 
-    /// What tests are told of it: variables, some of them not set.
+    /// Returns the environment variables that describe the server to tests. A variable without a
+    /// value is to be removed.
     pub(crate) fn variables(&self) -> [(&'static str, Option<OsString>); 2] {
         let directory = match self {
             Self::Given(_) => env::var_os(DIRECTORY_VARIABLE),
@@ -69,7 +71,7 @@ impl Provision {
     }
 }
 
-/// Provides a server, and says on standard error which.
+/// Provides a server, and logs to standard error which one.
 pub(crate) fn provide() -> Provision {
     if let Some(url) = env::var(URL_VARIABLE).ok().filter(|url| !url.is_empty()) {
         eprintln!("using the server that {URL_VARIABLE} names");
@@ -84,7 +86,7 @@ fn start() -> Result<Server> {
         return Server::start(&binaries, &account);
     }
     install::install(&account).context(NOT_FOUND)?;
-    // The packages bring a user of their own, who may not have been there before.
+    // The packages create a user of their own, which may not have existed before.
     let account = privileges::Account::choose()?;
     let binaries = find::find(&account)?.context(UNUSABLE)?;
     Server::start(&binaries, &account)

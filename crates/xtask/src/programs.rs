@@ -1,5 +1,5 @@
-//! Programs that tests need beside PostgreSQL: proxies that stand between the parts, strace, which shows and breaks what
-//! a program asks of the system, and the shell of an older SQLite.
+//! Programs that tests need beside PostgreSQL. These are proxies, strace, which traces system calls
+//! and injects faults into them, and the shell of an older SQLite.
 
 use std::{
     env,
@@ -14,9 +14,9 @@ use crate::{cargo, child, debian};
 /// A program of a Debian package of the same name.
 pub(crate) struct DebianProgram {
     pub(crate) name: &'static str,
-    /// Where the package has it.
+    /// The program's directory within the package.
     directory: &'static str,
-    /// What the tests find it by.
+    /// The environment variable that names the program for the tests.
     pub(crate) variable: &'static str,
     version_flag: &'static str,
 }
@@ -39,7 +39,8 @@ const fn program(
 }
 
 impl DebianProgram {
-    /// Returns the one that is named already, or that is installed, or unpacks Debian's beside what Cargo builds.
+    /// Returns the program that the variable names, or the installed one, or unpacks Debian's
+    /// package into the target directory.
     pub(crate) fn provide(&self) -> Result<PathBuf> {
         if let Some(program) = env::var_os(self.variable) {
             return Ok(program.into());

@@ -1,7 +1,8 @@
-//! `cargo xtask prove`: everything that trust in Galley rests on, with a table of what was found.
+//! `cargo xtask prove`: the reliability suite, with a table of its results.
 //!
-//! The proofs are tests like all others, which do more here: `GALLEY_PROVE` tells them how much, and each figure that they
-//! report becomes a row of the table. A short run is for every change, a long one for a release.
+//! The suite consists of ordinary tests that do more here. `GALLEY_PROVE` sets their extent, and
+//! each figure that they report becomes a row of the table. A short run is for every change, a long
+//! one for a release.
 
 use std::{
     collections::HashMap,
@@ -24,14 +25,15 @@ use crate::{
     test::{self, Variables},
 };
 
-/// What is proved.
+/// A part of the suite.
 struct Part {
     name: &'static str,
-    /// What it shows.
+    /// A description of the tested condition.
     says: &'static str,
-    /// The folders of crates, and of each the names of tests, or parts of them.
+    /// The folders of crates, each with the names, or parts of names, of its tests.
     tests: &'static [(&'static str, &'static [&'static str])],
-    /// Whether they do more in a short run than `cargo xtask test` has them do; a short run leaves out the others.
+    /// True if the tests do more in a short run than in `cargo xtask test`. A short run leaves out
+    /// the other parts.
     grows: bool,
 }
 
@@ -133,7 +135,7 @@ const PARTS: &[Part] = &[
     },
 ];
 
-/// The part that is no tests: programs that are fed with what a fuzzer makes up.
+/// The part that is not made of tests: the fuzz targets.
 const FUZZ: &str = "fuzz";
 
 /// A row of the table.
@@ -144,7 +146,7 @@ struct Figure {
     required: String,
 }
 
-/// Runs the parts that were asked for, and returns the exit code.
+/// Runs the requested parts, and returns the exit code.
 pub(crate) fn run(arguments: &ProveArguments) -> Result<ExitCode> {
     let known = || PARTS.iter().map(|part| part.name).chain([FUZZ]);
     if let Some(other) = arguments.parts.iter().find(|name| !known().any(|one| one == *name)) {
@@ -153,7 +155,7 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<ExitCode> {
     }
     let is_wanted =
         |name: &str| arguments.parts.is_empty() || arguments.parts.iter().any(|one| one == name);
-    // What is asked for by name is done in any case.
+    // Parts requested by name run in any case.
     let is_worth_it = |part: &&Part| match arguments.size {
         Size::Long => true,
         Size::Short => part.grows || !arguments.parts.is_empty(),
@@ -176,7 +178,7 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<ExitCode> {
     }
     let needed =
         TestArguments { no_postgres: false, require_postgres: true, cargo_arguments: Vec::new() };
-    // The programs of the fuzzer need nothing.
+    // The fuzz targets need neither PostgreSQL nor other programs.
     let provided = if parts.is_empty() { None } else { Some(test::provide(&needed, &mut steps)?) };
     let (variables, provision) = provided.unzip();
     let variables = variables.unwrap_or_default();
@@ -229,7 +231,8 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<ExitCode> {
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Tests of a crate, one after another: each takes as much of the machine as it wants.
+/// Returns a command for tests of a crate. They run one after another, as each may use the whole
+/// machine.
 fn test_command(
     tests: &[&str],
     program: &TestProgram,
@@ -249,7 +252,8 @@ fn test_command(
     command
 }
 
-/// Runs tests of a part, keeps all that they say, and shows their figures as they come; says whether they hold.
+/// Runs tests of a part, logs their output, and shows their figures at once. Returns true if they
+/// pass.
 fn watch(
     command: &mut Command,
     part: &'static str,
@@ -261,7 +265,7 @@ fn watch(
     command.stdout(writer.try_clone().context("no pipe can be made")?).stderr(writer);
     let reads = thread::spawn(move || read(part, reader, log));
     let status = child::run(command, signals);
-    // The pipe ends when nobody can write into it any more.
+    // The pipe ends when its last writer is closed, and the command holds two.
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let (found, skipped, end) = reads.join().expect("the reader does not panic");
     figures.extend(found);
@@ -275,7 +279,7 @@ fn watch(
     Ok(holds && skipped.is_empty())
 }
 
-/// Copies lines to the log; returns the figures, what was left out, and the last words.
+/// Copies lines to the log. Returns the figures, the skipped tests, and the last lines.
 fn read(
     part: &'static str,
     from: PipeReader,
@@ -285,7 +289,7 @@ fn read(
     let (mut figures, mut skipped, mut end) = (Vec::new(), Vec::new(), Vec::new());
     let started = Instant::now();
     for line in BufReader::new(from).lines().map_while(std::result::Result::ok) {
-        // A log that can't be written is told of by what is missing in it.
+        // A failed write is ignored, as the gap in the log shows it.
         let _ = writeln!(log, "{line}");
         if let Some(reason) = line.strip_prefix("SKIPPED: ") {
             skipped.push(reason.to_owned());
@@ -306,7 +310,7 @@ fn read(
     (figures, skipped, end.join("\n"))
 }
 
-/// Prints the table, and keeps it as Markdown.
+/// Prints the table, and writes it as Markdown to a file.
 fn show(figures: &[Figure], file: &Path) -> Result<()> {
     let mut table = String::from("| part | what | found | required |\n|---|---|---|---|\n");
     for Figure { part, what, found, required } in figures {

@@ -1,4 +1,4 @@
-//! Environments of Python with what tests need of it.
+//! Python environments that tests need.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,15 +9,15 @@ use anyhow::{Context, Result};
 
 use crate::{cargo, child};
 
-/// An environment of its own, with packages of the Python Package Index.
+/// A virtual environment with packages of the Python Package Index.
 pub(crate) struct Environment {
     pub(crate) name: &'static str,
-    /// What the tests find its program by.
+    /// The environment variable that names the environment's program for the tests.
     pub(crate) variable: &'static str,
-    /// Where it is, beside what Cargo builds.
+    /// The environment's folder in the target directory.
     directory: &'static str,
     program: &'static str,
-    /// What is installed, in every part by version.
+    /// The packages, all pinned to a version.
     requirements: &'static str,
 }
 
@@ -39,7 +39,7 @@ pub(crate) const ENVIRONMENTS: [Environment; 2] = [
 ];
 
 impl Environment {
-    /// Returns the program that is named already, or makes the environment.
+    /// Returns the program that the variable names already, or creates the environment.
     pub(crate) fn provide(&self) -> Result<PathBuf> {
         if let Some(program) = std::env::var_os(self.variable) {
             return Ok(program.into());
@@ -47,7 +47,7 @@ impl Environment {
         let directory = cargo::target_directory().join(self.directory);
         let directory = std::path::absolute(&directory).context("nobody knows where this is")?;
         let program = directory.join(self.program);
-        // What was asked for is written down when all of it is there.
+        // The requirements are recorded only after a complete installation.
         let installed = directory.join("installed.txt");
         if std::fs::read_to_string(&installed).is_ok_and(|text| text == self.requirements)
             && child::output(Command::new(&program).arg("--version")).is_ok()

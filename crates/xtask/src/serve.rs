@@ -15,7 +15,7 @@ use crate::{
     signals::Signals,
 };
 
-/// Keeps a server up, and returns the exit code of the command that it was kept up for.
+/// Keeps a server running during a command, and returns the command's exit code.
 pub(crate) fn run(command: &[OsString]) -> Result<ExitCode> {
     let signals = Signals::listen()?;
     let provision = match postgres::provide() {
@@ -38,7 +38,7 @@ pub(crate) fn run(command: &[OsString]) -> Result<ExitCode> {
             Ok(child::exit_code(child::run(&mut command, &signals)?))
         }
         ([], Provision::Started(server)) => wait(server, &signals),
-        // Somebody else's server stays up without our help.
+        // A server that the user named keeps running without this command.
         ([], _) => Ok(ExitCode::SUCCESS),
     }
 }

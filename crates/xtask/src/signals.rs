@@ -1,8 +1,8 @@
-//! The signals that ask this program to end.
+//! Signals that request this program's termination.
 //!
-//! They are noted, not obeyed at once, so that every way out passes by the code that stops the
-//! server and removes its directory. Only SIGKILL goes round it; see [`crate::postgres`] for what
-//! is left then.
+//! They are recorded instead of ending the program, so that every exit path stops the server and
+//! removes its directory. SIGKILL alone bypasses this; [`crate::postgres`] describes the clean-up
+//! in that case.
 
 use std::{
     io::{self, IsTerminal},
@@ -16,14 +16,14 @@ use anyhow::{Context, Result};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-/// Which signal, if any, has asked this program to end.
+/// The last termination signal received, if any.
 #[derive(Clone)]
 pub(crate) struct Signals {
     latest: Arc<AtomicUsize>,
 }
 
 impl Signals {
-    /// Starts to note signals, in place of dying of them.
+    /// Installs the handlers, which record signals instead of ending the program.
     pub(crate) fn listen() -> Result<Self> {
         let latest = Arc::new(AtomicUsize::new(0));
         for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
@@ -42,19 +42,19 @@ impl Signals {
         }
     }
 
-    /// Returns what a running child must be sent because of the signal received.
+    /// Returns the signal to send to a running child because of the signal received.
     ///
-    /// A terminal gives Ctrl-C to the children as well, and a second one could mean "at once" to
-    /// them.
+    /// A terminal sends Ctrl-C to the children as well. A second one could request an immediate
+    /// stop.
     pub(crate) fn to_pass_on(&self) -> Option<Signal> {
         let signal = self.received()?;
         let known_to_children = matches!(signal, SIGINT | SIGQUIT) && terminal_signals_children();
-        // Always SIGTERM: a child started in the background of a shell ignores SIGINT.
+        // This is always SIGTERM, as a child started in the background of a shell ignores SIGINT.
         (!known_to_children).then_some(Signal::TERM)
     }
 }
 
-/// Tells whether there is a terminal that gives its signals to the children too.
+/// Returns true if there is a terminal that sends its signals to the children, too.
 pub(crate) fn terminal_signals_children() -> bool {
     io::stdin().is_terminal()
 }

@@ -1,15 +1,15 @@
-//! Headings and times: what a person sees of a command with several steps.
+//! Headings and durations of commands with several steps.
 
 use std::time::Instant;
 
-/// The steps of one command, and what was left out.
+/// The steps of one command, and the skipped parts.
 #[derive(Default)]
 pub(crate) struct Steps {
     lines: Vec<String>,
 }
 
 impl Steps {
-    /// Does one step under its heading, and notes how long it took.
+    /// Runs one step under its heading, and records its duration.
     pub(crate) fn run<T>(&mut self, name: &str, work: impl FnOnce() -> T) -> T {
         eprintln!("\n==== {name}");
         let start = Instant::now();
@@ -20,14 +20,14 @@ impl Steps {
         result
     }
 
-    /// Notes a part that is left out, and why; the summary says it again.
+    /// Records a skipped part and the reason. The summary repeats it.
     pub(crate) fn skip(&mut self, part: &str, reason: &str) {
         let line = format!("SKIPPED: {part}: {reason}");
         eprintln!("\n{line}");
         self.lines.push(line);
     }
 
-    /// Prints all steps once more, after their output has scrolled them away.
+    /// Prints all steps once more, as their output has scrolled away.
     pub(crate) fn summarize(&self) {
         eprintln!("\n==== Summary");
         for line in &self.lines {

@@ -1,8 +1,8 @@
 //! `cargo xtask test`: the tests of the whole workspace, on SQLite and on PostgreSQL.
 //!
-//! The tests themselves leave out what needs PostgreSQL when its address is not in their
-//! environment, or a mail server or another program when that one is not; this command provides both, and says
-//! at the end what was left out and why.
+//! The tests skip themselves if the environment does not name PostgreSQL, the mail server or
+//! another program that they need. This command provides all of them, and reports at the end the
+//! skipped parts with reasons.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &TestArguments) -> Result<ExitCode> {
     Ok(child::exit_code(status?))
 }
 
-/// Builds first: an error of the compiler needs no server to be seen.
+/// Builds first, as a compiler error needs no server.
 fn run_steps(
     arguments: &TestArguments,
     signals: &Signals,
@@ -59,11 +59,11 @@ fn run_steps(
     Ok(status)
 }
 
-/// Variables that are to be set, or not to be.
+/// Environment variables to set, or to remove.
 pub(crate) type Variables = Vec<(&'static str, Option<OsString>)>;
 
-/// Brings up what the tests need, and returns the variables that they find it by. PostgreSQL is there until what is
-/// returned is dropped.
+/// Starts the services that the tests need, and returns the variables that name them. PostgreSQL
+/// runs until the returned [`Provision`] is dropped.
 pub(crate) fn provide(
     arguments: &TestArguments,
     steps: &mut Steps,
@@ -105,10 +105,11 @@ fn provide_postgres(arguments: &TestArguments, steps: &mut Steps) -> Result<Prov
     Ok(provision)
 }
 
-/// Returns the command that only builds, unless the arguments themselves say something about that.
+/// Returns the command that only builds, or `None` if the arguments already control the build.
 fn build_command(cargo_arguments: &[OsString]) -> Option<Command> {
     let for_cargo = cargo_arguments.split(|argument| argument == "--").next().unwrap_or_default();
-    // Cargo refuses the first given twice, and the second, whose tests are built while they run.
+    // Cargo rejects a repeated `--no-run`. It also rejects `--no-run` with `--doc`, whose tests are
+    // built while they run.
     if for_cargo.iter().any(|argument| argument == "--no-run" || argument == "--doc") {
         return None;
     }
@@ -127,7 +128,7 @@ fn test_command(cargo_arguments: &[OsString]) -> Command {
     command
 }
 
-/// Tells whether the arguments choose packages, which `--workspace` would overrule.
+/// Returns true if the arguments select packages, which `--workspace` would override.
 fn names_a_package(cargo_arguments: &[OsString]) -> bool {
     let for_cargo = cargo_arguments.iter().take_while(|argument| *argument != "--");
     for_cargo.filter_map(|argument| OsStr::to_str(argument)).any(|argument| {

@@ -1,7 +1,7 @@
 //! No file imports a file that imports it, directly or indirectly.
 //!
-//! A file imports another one where a path in it leads there: in a `use`, or in the code itself. The crates in
-//! [`TIED`] still have cycles.
+//! File A imports file B if a path in A leads to B: in a `use`, or in the code itself. The crates
+//! in [`TIED`] still have cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
 use syn::{Item, UseTree};
 
-/// The crates whose cycles are still to be broken. A crate without any is taken out of this list.
+/// The crates that still have cycles. A crate without any is to be removed from this list.
 const TIED: [&str; 1] = ["server"];
 
 /// A module of a crate: its path from the crate's root, and its file.
@@ -52,10 +52,11 @@ fn read(path: Vec<String>, file: &Path, modules: &mut Modules) {
     modules.insert(path, Module { file: file.to_owned(), children, source });
 }
 
-/// Collects the paths of a file.
+/// A visitor that collects the paths of a file.
 struct Paths {
     found: BTreeSet<Vec<String>>,
-    /// The inline modules around, such as `tests`, for which `super` is the file itself.
+    /// The number of enclosing inline modules, such as `tests`, for which `super` is the file
+    /// itself.
     depth: usize,
 }
 
@@ -100,7 +101,7 @@ impl<'ast> Visit<'ast> for Paths {
         self.add_tree(Vec::new(), &item.tree);
     }
 
-    /// `pub(crate)` is no import.
+    /// Ignores `pub(crate)`, as it is no import.
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
@@ -115,7 +116,7 @@ impl<'ast> Visit<'ast> for Paths {
     }
 }
 
-/// Returns the module that a path in another one leads to.
+/// Returns the module that a path in another module leads to.
 fn target(from: &[String], path: &[String], modules: &Modules) -> Option<Vec<String>> {
     let (mut base, mut rest) = match path.first()?.as_str() {
         "crate" => (Vec::new(), &path[1..]),
@@ -138,7 +139,7 @@ fn target(from: &[String], path: &[String], modules: &Modules) -> Option<Vec<Str
     Some(base).filter(|base| base != from)
 }
 
-/// Returns the modules that each one imports.
+/// Returns the imported modules of each module.
 fn imports(modules: &Modules) -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
     let of = |(path, module): (&Vec<String>, &Module)| {
         let mut paths = Paths { found: BTreeSet::new(), depth: 0 };
@@ -175,7 +176,7 @@ fn cycles(imports: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> Vec<BTreeSe
     sets.into_iter().collect()
 }
 
-/// The crates' folders.
+/// Returns the crates' folders.
 fn crates() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let entries = fs::read_dir(folder).expect("the crates' folder");

@@ -1,5 +1,5 @@
-//! The rows of a new title, written by rusqlite alone: in groups, as Galley's writer does, or with a commit for each;
-//! without anything around it, or behind axum.
+//! Yardsticks for title updates, written by rusqlite alone. They commit in groups, as Galley's
+//! writer thread does, or each update by itself, with or without axum in front.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,11 +15,11 @@ use rusqlite::Connection;
 use serde::Deserialize;
 use tokio::sync::oneshot;
 
-/// What writes.
+/// An SQLite connection that writes title updates.
 struct Writer {
     connection: Connection,
     workspace: String,
-    /// Of some event, to write others like it.
+    /// The path and data of an existing event, from which others are written.
     path: String,
     data: String,
     written: i64,
@@ -82,7 +82,7 @@ impl Writer {
     }
 }
 
-/// Prints how many were written in a second.
+/// Writes titles for some seconds and prints the rate per second.
 pub(crate) fn run(file: &Path, group: usize, seconds: u64) -> anyhow::Result<()> {
     let mut writer = Writer::open(file)?;
     let pieces = writer.pieces()?;
@@ -108,7 +108,7 @@ struct Update {
 
 type Waiting = (Update, oneshot::Sender<()>);
 
-/// Takes new titles as Galley does, and writes what waits together.
+/// Accepts title updates over HTTP, and commits all queued ones in one transaction.
 pub(crate) fn serve(address: SocketAddr, file: &Path) -> anyhow::Result<()> {
     let mut writer = Writer::open(file)?;
     let (queue, waiting) = mpsc::channel::<Waiting>();

@@ -1,4 +1,4 @@
-//! An axum server with constant answers: what is left of a request when nothing is done for it.
+//! An axum server with constant responses: the cost of an HTTP request without any work.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::routing::{get, post};
 
-/// The most bytes that can be asked for.
+/// The largest response in bytes.
 const SIZE_MAX: usize = 4 * 1024 * 1024;
 
 pub(crate) fn serve(address: SocketAddr) -> anyhow::Result<()> {

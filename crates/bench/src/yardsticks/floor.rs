@@ -1,5 +1,5 @@
-//! axum, rusqlite and serde_json with the statements that Galley sends, on the same file, and nothing else: no token
-//! is looked at, nothing is checked, no entity tag is made.
+//! axum, rusqlite and serde_json with the same statements as Galley on the same file, and nothing
+//! else. It checks no token, validates nothing and computes no entity tag.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -45,7 +45,8 @@ fn open(file: &std::path::Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // As Galley does: otherwise SQLite plans statements anew for each set of parameters.
+    // Galley sets this, too. Without it, SQLite prepares statements again for each set of
+    // parameters.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }

@@ -1,4 +1,4 @@
-//! What Galley is measured against.
+//! The yardsticks that Galley is compared with.
 
 pub(crate) mod commits;
 pub(crate) mod constant;
@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use axum::Router;
 
-/// Serves `router` as axum's own examples do.
+/// Serves `router` with axum's defaults.
 fn serve(address: SocketAddr, router: Router) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {

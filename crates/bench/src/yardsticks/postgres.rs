@@ -1,5 +1,5 @@
-//! axum and tokio-postgres with the statements that Galley sends for a piece, pipelined over one connection, and
-//! nothing else.
+//! axum and tokio-postgres with the same statements as Galley for a piece, pipelined over one
+//! connection, and nothing else.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -55,7 +55,8 @@ pub(crate) fn serve(address: SocketAddr, url: &str) -> anyhow::Result<()> {
     })
 }
 
-/// Lets the server of this database run on one core alone, where it is on this machine and may be told so.
+/// Pins the database server to one core. This needs a server on the same machine, and the right to
+/// do so.
 pub(crate) fn keep_to(core: &str, url: &str) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let own: i32 = runtime.block_on(async {
@@ -63,7 +64,7 @@ pub(crate) fn keep_to(core: &str, url: &str) -> anyhow::Result<()> {
         tokio::spawn(connection);
         anyhow::Ok(client.query_one("SELECT pg_backend_pid()", &[]).await?.get(0))
     })?;
-    // Connections are served by children of the server.
+    // Connections are served by child processes of the server.
     let status = std::fs::read_to_string(format!("/proc/{own}/status"))?;
     let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
     let parent = parent.context("a process has a parent")?.trim();

@@ -1,5 +1,5 @@
-//! Nothing is ever sent inside of somebody's network, however the address is spelled, and whatever a name
-//! leads to a moment later.
+//! Webhooks never reach a private network. This holds for every spelling of an address, and for
+//! names whose address changes between check and request.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::service::{Answer, Service};
 
-/// Hosts that are, or lead to, this machine or a network that nobody else sees.
+/// Hosts that are, or resolve to, this machine or a private network.
 const HOSTS: &[&str] = &[
     "127.0.0.1",
     "127.0.0.1.",
@@ -95,15 +95,15 @@ const HOSTS: &[&str] = &[
     "turns-back.test",
 ];
 
-/// What else a URL may look like; `{}` is the host and the port.
+/// Other forms of a URL; `{}` is the host and the port.
 const SHAPES: &[&str] =
     &["http://{}/", "HTTP://{}/a?b#c", "https://{}/", "http:{}", "http:\\\\{}\\", " http://{}/\t"];
 
-/// Names that lead to this machine, some of them not always.
+/// A resolver with names that resolve to this machine, some of them only at times.
 #[derive(Debug, Default)]
 struct Names(AtomicUsize);
 
-/// One that may be called. Where a name leads there, nothing is to be had on a test's port.
+/// A public address. Nothing listens there on a test's port.
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(9, 9, 9, 9));
 
 impl Resolve for Names {
@@ -123,7 +123,7 @@ impl Resolve for Names {
     }
 }
 
-/// Listens on all of this machine's addresses, and counts who comes.
+/// Listens on all addresses of this machine, and counts connections.
 async fn canary() -> (u16, Arc<AtomicUsize>) {
     let hits = Arc::new(AtomicUsize::new(0));
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await.unwrap();
@@ -152,7 +152,7 @@ on_both_engines! {
     async fn nothing_is_sent_inside(store: TestStore) {
         let service = Service::start_among(store, Limits::default(), Arc::new(Names::default())).await;
         let (port, hits) = canary().await;
-        // It does count.
+        // This checks that the counter works.
         drop(tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap());
         let first = json!({"url": "https://9.9.9.9/", "name": "w", "event": "memberAdded", "enabled": false});
         let updated = service.create("/webhooks", &first).await;
@@ -196,7 +196,7 @@ on_both_engines! {
     }
 }
 
-/// The attempts of the sample and of the event, once there is one of each.
+/// Returns the attempts of the sample and of the event, once each has one.
 async fn attempts(service: &Service, webhook: &str) -> Vec<Value> {
     let mut found = Value::Null;
     for _ in 0..3_000 {

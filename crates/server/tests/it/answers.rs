@@ -1,4 +1,4 @@
-//! Answers that are given again: never after what they show was changed.
+//! Cached responses: none is served after a change of a resource that it shows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::service::{Answer, Service};
 
-/// What of an answer may differ from one request to the next.
+/// Returns the parts of a response that must not differ between requests.
 fn comparable(mut answer: Answer) -> (u16, Value, Vec<(String, String)>) {
     if let Some(problem) = answer.body.as_object_mut() {
         problem.remove("requestId");
@@ -35,7 +35,8 @@ async fn get_as(service: &Service, token: &str, path: &str, origin: Option<&str>
     .await
 }
 
-/// Asks for each path three times, so that it is remembered and given again, and once so that it can't be.
+/// Gets each path three times, so that the response is cached and served from the cache. Another
+/// `Origin` header then forces an uncached read for comparison.
 async fn assert_fresh(service: &Service, token: &str, paths: &[String], after: &str) {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     for path in paths {
@@ -50,7 +51,8 @@ async fn assert_fresh(service: &Service, token: &str, paths: &[String], after: &
     }
 }
 
-/// Which of tokens and pieces were looked up, and how often, since this was last asked, or the statements taken.
+/// Returns the number of look-ups of tokens and of pieces since the last call, or since the
+/// statements were last taken.
 fn read(service: &Service) -> (usize, usize) {
     let statements = service.statements.take();
     let of = |table: &str| {
@@ -60,7 +62,8 @@ fn read(service: &Service) -> (usize, usize) {
     (of("FROM tokens t"), of("FROM content_pieces p"))
 }
 
-/// What a read from memory looks up: who asks, where only the database knows whether that still holds.
+/// Returns the look-ups of a read from the cache. The token is looked up if only the database can
+/// tell its validity.
 fn read_from_memory(service: &Service) -> (usize, usize) {
     (usize::from(service.database.has_generations()), 0)
 }
@@ -136,7 +139,7 @@ on_both_engines! {
                 assert_fresh(&service, token, &paths, &format!("{path} {body}")).await;
             }
         }
-        // A user is of no workspace.
+        // A user belongs to no workspace.
         let renamed = service.send_as(&person.token, Method::PUT, "/profile", Some(&json!({"fullName": "Ann New"}))).await;
         assert_eq!(renamed.status, 204);
         assert_fresh(&service, &service.home.token, &paths, "a new name").await;
@@ -160,34 +163,35 @@ on_both_engines! {
         let id = service.create("/content-pieces", &service.piece("a")).await;
         let path = format!("/content-pieces?id={id}");
         let first = comparable(service.get(&path).await);
-        // What is asked for once may never be again: nothing is remembered yet.
+        // A response is cached only on the second request.
         service.statements.take();
         assert_eq!(comparable(service.get(&path).await), first);
         assert_eq!(read(&service).1, 1);
         service.statements.take();
         assert_eq!(comparable(service.get(&path).await), first);
         assert_eq!(read(&service), read_from_memory(&service));
-        // Nor when somebody else's workspace changes.
+        // A change in another workspace invalidates nothing, either.
         let tag = service.send_as(&other.token, Method::POST, "/tags", Some(&json!({"label": "x"}))).await;
         assert_eq!(tag.status, 201);
         service.statements.take();
         assert_eq!(comparable(service.get(&path).await), first);
         assert_eq!(read(&service), read_from_memory(&service));
-        // What is read from the store is asked for once.
+        // A response that is not cached takes one query.
         service.statements.take();
         assert_eq!(service.get(&format!("{path}&content=true")).await.status, 200);
         assert_eq!(read(&service), (read_from_memory(&service).0, 1));
-        // Compressed or not, in parts or not, the request's own headers stay its own.
+        // A cached response keeps the request id of its own request, and HEAD gets the same entity
+        // tag.
         let request = service.request(Method::GET, &path).bearer_auth(&service.home.token).header("x-request-id", "mine");
         assert_eq!(Answer::of(request).await.header("x-request-id"), "mine");
         let head = Answer::of(service.request(Method::HEAD, &path).bearer_auth(&service.home.token)).await;
         assert_eq!((head.status.as_u16(), head.header("etag")), (200, first.2.iter().find(|(name, _)| name == "etag").unwrap().1.as_str()));
-        // Another token doesn't see what this one saw.
+        // The cached response is not served to another token.
         let outside = service.token("contentPieces:read", Some(&[])).await;
         assert_eq!(get_as(&service, &outside, &path, None).await.status, 404);
         assert_eq!(get_as(&service, &other.token, &path, None).await.status, 404);
         assert_eq!(service.send_as("galley_x", Method::GET, &path, None).await.status, 401);
-        // Two authorizations are none, and a request without a host none either.
+        // A request with two authorization headers is rejected.
         let twice = service.request(Method::GET, &path).bearer_auth(&service.home.token).bearer_auth(&service.home.token);
         assert_eq!(Answer::of(twice).await.status, 401);
     }
@@ -268,7 +272,7 @@ on_both_engines! {
         for _ in 0..4 {
             let (service, ids, done) = (Arc::clone(&service), ids.clone(), Arc::clone(&done));
             readers.push(tokio::spawn(async move {
-                // What a reader has seen of a piece never goes back.
+                // A reader's view of a piece never goes back.
                 let mut seen = vec![0_u64; ids.len()];
                 while !done.load(Ordering::Relaxed) {
                     for (index, id) in ids.iter().enumerate() {
@@ -287,7 +291,7 @@ on_both_engines! {
                 let path = format!("/content-pieces?id={id}");
                 for number in 1..=40 {
                     let title = format!("N{number}");
-                    // Every third piece is written by somebody else than the server.
+                    // Every third piece is written by a process other than the server.
                     if index % 3 == 0 {
                         retitle(&beside, &service, id.parse().unwrap(), title.clone()).await;
                     } else {
@@ -310,7 +314,7 @@ on_both_engines! {
         }
     }
 
-    /// What another process does, on the database itself.
+    /// Another process changes the database directly.
     async fn commands_beside_the_server_are_seen(store: TestStore) {
         let service = Service::start(store).await;
         let beside = service.beside().await;
@@ -325,7 +329,7 @@ on_both_engines! {
             let title = format!("by a command {number}");
             retitle(&beside, &service, id.parse().unwrap(), title.clone()).await;
             assert_eq!(service.get(&path).await.body["title"], json!(title));
-            // One of our own in between.
+            // The server's own change comes in between.
             assert_eq!(
                 service.post("/tags", &json!({"label": format!("t{number}")})).await.status,
                 201

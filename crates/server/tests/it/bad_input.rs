@@ -1,5 +1,5 @@
-//! Requests that are wrong, each in a way of its own: a 4xx that names what is wrong, and nothing is
-//! changed.
+//! Invalid requests of every kind. Each gets a 4xx response that names the error, and changes
+//! nothing.
 
 use galley_testing::on_both_engines;
 use reqwest::Method;
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::described::DOCUMENT;
 use crate::service::{Answer, Service};
 
-/// A request that is wrong, and what is said to it.
+/// An invalid request and its expected response.
 struct Bad {
     method: Method,
     path: String,
@@ -25,7 +25,7 @@ enum Body {
     Typed(&'static str, &'static str),
 }
 
-/// What the table's texts may name.
+/// The identifiers that requests of the table use.
 struct Names {
     piece: String,
     group: String,
@@ -33,14 +33,14 @@ struct Names {
     /// A variant whose key is `de`.
     variant: String,
     member: String,
-    /// A role that somebody may have.
+    /// The id of an existing role.
     role: String,
     token: String,
-    /// On members who are added.
+    /// The id of a webhook for added members.
     webhook: String,
 }
 
-/// A piece's body in which `fields` are set, or added.
+/// Returns a piece's body with `fields` set or added.
 fn piece(names: &Names, fields: &str) -> Body {
     let group = &names.group;
     let all = [
@@ -68,7 +68,7 @@ fn table(names: &Names) -> Vec<Bad> {
     };
     let pieces = "/content-pieces";
 
-    // Bodies that are no JSON object.
+    // Bodies that are not JSON objects.
     for body in [
         "",
         " ",
@@ -150,7 +150,7 @@ fn table(names: &Names) -> Vec<Bad> {
         add("POST", pieces, piece(names, fields), 400, "validation", issues);
     }
 
-    // Several at once.
+    // Batches.
     let Body::Json(good) = piece(names, "") else { unreachable!("it is JSON") };
     for (text, reason, issues) in [
         ("{}".to_owned(), "validation", &["pieces"][..]),
@@ -420,7 +420,7 @@ fn table(names: &Names) -> Vec<Bad> {
     table
 }
 
-/// Requests about members, roles, tokens, the profile and the workspace.
+/// Returns invalid requests for members, roles, tokens, the profile and the workspace.
 fn table_of_people(names: &Names) -> Vec<Bad> {
     let Names { group, tag, member, role, token, .. } = names;
     let mut table = Vec::new();
@@ -706,7 +706,7 @@ fn table_of_webhooks(names: &Names) -> Vec<Bad> {
     table
 }
 
-/// Requests about what comes of webhooks.
+/// Returns invalid requests for deliveries and events.
 fn table_of_deliveries(names: &Names) -> Vec<Bad> {
     let Names { tag, webhook, .. } = names;
     let mut table = Vec::new();
@@ -790,7 +790,7 @@ on_both_engines! {
         let before = service.everything().await;
         let table = table(&names);
         assert!(table.len() >= 200, "{}", table.len());
-        // Every route that takes something is tried.
+        // The table has a row for every route with parameters or a body.
         for (path, item) in DOCUMENT["paths"].as_object().unwrap() {
             for (method, operation) in item.as_object().unwrap() {
                 let takes = ["requestBody", "parameters"].iter().any(|part| operation.get(part).is_some());

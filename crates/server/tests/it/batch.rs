@@ -1,4 +1,4 @@
-//! Several pieces at once: all of them in their order, or none.
+//! Batches of pieces: all pieces are created in their order, or none.
 
 use futures_util::future::join_all;
 use galley_testing::on_both_engines;
@@ -20,7 +20,7 @@ on_both_engines! {
         service.create("/content-pieces", &service.piece("last")).await;
         let mut pieces: Vec<Value> = (0..100).map(|number| service.piece(&format!("b{number:03}"))).collect();
         pieces[0]["content"] = json!("<p>One</p>");
-        // Kept as it was written, in the second of two alike.
+        // Custom data keeps its key order.
         pieces[2]["customData"] = json!({"b": 1.50, "a": [1, {"x": "\u{e9}"}]});
         pieces[99]["referenceId"] = json!(first);
         let answer = service.post(BATCH, &json!({"pieces": pieces})).await;

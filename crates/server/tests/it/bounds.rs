@@ -1,4 +1,5 @@
-//! What all clients take together has a bound: connections, and the memory of what they send.
+//! Bounds that apply to all clients together: connections, and the memory of requests and
+//! responses.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::service::{Answer, Service};
 
-/// A connection on which a request was answered, and how that began.
+/// Opens a connection and sends a request. Returns the connection and the start of the response.
 async fn connection(service: &Service) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
@@ -19,14 +20,15 @@ async fn connection(service: &Service) -> (TcpStream, String) {
     (stream, answer)
 }
 
-/// What comes next.
+/// Reads the next bytes.
 async fn some(stream: &mut TcpStream) -> String {
     let mut bytes = vec![0; 16 * 1024];
     let count = tokio::time::timeout(Duration::from_secs(20), stream.read(&mut bytes)).await;
     String::from_utf8_lossy(&bytes[..count.unwrap().unwrap()]).into_owned()
 }
 
-/// A connection on which an answer begins to come, unless there is no room for it.
+/// Opens a connection on which a response has begun, or returns `None` if the memory budget rejects
+/// it.
 async fn unread(service: &Service, request: &str) -> Option<TcpStream> {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(16 * 1024).unwrap();
@@ -48,7 +50,7 @@ on_both_engines! {
         let mut served = Vec::new();
         while served.len() < 3 {
             let (stream, answer) = connection(&service).await;
-            // The service's own test client may have one of them for a moment.
+            // The service's own test client may briefly hold one of the connections.
             if answer.starts_with("HTTP/1.1 200 ") {
                 served.push(stream);
             }
@@ -59,7 +61,7 @@ on_both_engines! {
         assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
         assert!(answer.contains("\"reason\":\"overloaded\""), "{answer}");
         assert_eq!(some(&mut refused).await, "", "it is hung up on");
-        // Who says nothing is not waited for.
+        // A rejected connection that sends nothing is closed, too.
         let mut silent = TcpStream::connect(&service.url[7..]).await.unwrap();
         assert_eq!(some(&mut silent).await, "");
         served.pop();
@@ -78,7 +80,8 @@ on_both_engines! {
              content-type: application/json\r\ncontent-length: {size}\r\n\r\n",
             service.home.token
         );
-        // Nearly as many as there is room for of one workspace, each but for its last byte.
+        // These bodies, each without its last byte, take nearly the whole memory budget of one
+        // workspace.
         let mut waiting = Vec::new();
         for _ in 0..4 {
             let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
@@ -86,7 +89,7 @@ on_both_engines! {
             stream.write_all(&vec![b' '; size - 1]).await.unwrap();
             waiting.push(stream);
         }
-        // Its client may be done before all of it was read.
+        // Earlier bodies may still be in transit, so this retries.
         let large = json!({"label": "x".repeat(1_000_000), "more": "is ignored"});
         let deadline = std::time::Instant::now() + Duration::from_secs(20);
         let answer = loop {
@@ -97,7 +100,7 @@ on_both_engines! {
         };
         answer.assert_problem(503, "overloaded", &[]);
         assert!(answer.headers.contains_key("retry-after"));
-        // What most send finds room, and so do others.
+        // Small requests are admitted, and so are those of other workspaces.
         service.create("/tags", &json!({"label": "small"})).await;
         let of_other = service.send_as(&other.token, Method::POST, "/tags", Some(&large)).await;
         of_other.assert_problem(400, "validation", &["label"]);
@@ -127,7 +130,7 @@ on_both_engines! {
         assert!(list("").await.body["issues"][0]["message"].as_str().unwrap().contains("ask for fewer"));
         assert_eq!(list("").await.body["issues"][0]["code"], "too_long");
         assert_eq!(list("perPage=4").await.column("id"), made[..4]);
-        // Answers that are remembered take no room.
+        // Cached responses reserve no memory.
         for _ in 0..3 {
             let (mut walked, mut path) = (Vec::new(), "/content-pieces/list?perPage=1&content=true".to_owned());
             loop {
@@ -142,7 +145,7 @@ on_both_engines! {
                 assert_eq!(one.status, 200, "{one:?}");
             }
         }
-        // A page of events ends where it is enough, and says where to go on.
+        // A page of events ends at its size limit, and links to the next page.
         let (mut events, mut path) = (0, "/events?perPage=1000".to_owned());
         let mut pages = 0;
         loop {
@@ -154,7 +157,7 @@ on_both_engines! {
         }
         assert_eq!(events, service.events_after(0).await.len());
         assert!(pages > 1, "{pages}");
-        // To who doesn't see them it doesn't show where these pages end.
+        // The pages of a limited token don't reveal the size of hidden events.
         let body = json!({"name": "apart", "ancestor": null});
         let apart = service.create("/content-groups", &body).await;
         let limited = service.token("contentPieces:read contentGroups:read webhooks:read", Some(&[&apart])).await;
@@ -168,7 +171,7 @@ on_both_engines! {
         let service = Service::start_with(store, limits).await;
         let quotes = format!("{}<pre>{}</pre>", "<blockquote>".repeat(50), "a\n".repeat(20_000));
         let ampersands = format!("<p>{}</p>", "& ".repeat(100_000));
-        // As JSON each line's end is two characters.
+        // In JSON, each line end takes two characters.
         let custom_data = format!("[{}]", "\n".repeat(200_000));
         let mut ids = Vec::new();
         for (slug, content, custom_data) in [
@@ -213,7 +216,7 @@ on_both_engines! {
         let limits = Limits { page_max: 200_000, ..Limits::default() };
         let service = Service::start_with(store, limits).await;
         let long = |number: usize| format!("{number} {}", "\u{1f5de}".repeat(240));
-        // Each piece shows all of its tags whole.
+        // Each piece contains all of its tags in full.
         let mut tags = Vec::new();
         for number in 0..60 {
             tags.push(service.create("/tags", &json!({"label": long(number)})).await);
@@ -225,7 +228,7 @@ on_both_engines! {
         }
         service.get("/content-pieces/list").await.assert_problem(400, "validation", &["perPage"]);
         assert_eq!(service.get("/content-pieces/list?perPage=2").await.body.as_array().unwrap().len(), 2);
-        // And each group what is under it.
+        // Each group contains its subtree.
         let mut above = service.home.group.clone();
         for number in 0..200 {
             let body = json!({"name": long(number), "ancestor": above});
@@ -242,7 +245,7 @@ on_both_engines! {
         }
         assert_eq!(service.get("/content-groups/list").await.status, 200);
         assert_eq!(service.get(&format!("/content-groups?id={above}&perPage=10")).await.status, 200);
-        // What a change would come to has all of the content.
+        // The response of a dry run contains the whole content.
         let mut piece = service.piece("large");
         piece["content"] = json!("<p>Some words.</p>".repeat(4_000));
         service.post("/content-pieces?dryRun=true", &piece).await.assert_problem(400, "validation", &["content"]);
@@ -252,7 +255,7 @@ on_both_engines! {
     }
 
     async fn answers_take_so_much_together(store: TestStore) {
-        // More than the buffers of a connection take.
+        // This is more than a connection's buffers hold.
         let limits = Limits { page_max: 16_000_000, ..Limits::default() };
         let service = Service::start_with(store, limits).await;
         let other = service.other_workspace().await;
@@ -273,7 +276,7 @@ on_both_engines! {
             "{}content-type: application/json\r\ncontent-length: {}\r\n\r\n{change}",
             head("PUT /content-pieces?dryRun=true", &service.home.token), change.len()
         );
-        // Clients that begin to read, and then don't, also of something smaller.
+        // Clients begin to read a response, and then stop. The second response is a smaller one.
         let (mut open, mut counts) = (Vec::new(), Vec::new());
         for request in [head(list, &service.home.token) + "\r\n", dry_run] {
             let before = open.len();
@@ -284,11 +287,11 @@ on_both_engines! {
             counts.push(open.len() - before);
         }
         assert!(counts[0] > 1, "there is room for some: {counts:?}");
-        // What says little needs none, and others have theirs.
+        // Small responses need no reservation, and other workspaces have a share of their own.
         assert_eq!(service.get("/content-pieces/list").await.status, 200);
         let of_other = service.send_as(&other.token, Method::GET, "/content-pieces/list?content=true", None).await;
         assert_eq!(of_other.status, 200);
-        // But not more than there is in all.
+        // All workspaces together cannot exceed the total budget.
         let request = head(list, &other.token) + "\r\n";
         let before = open.len();
         while let Some(stream) = unread(&service, &request).await {
@@ -325,7 +328,7 @@ on_both_engines! {
         refused.assert_problem(503, "overloaded", &[]);
         assert_eq!(refused.header("retry-after"), "1");
         assert_eq!(refused.header("access-control-allow-origin"), origin);
-        // What was done is answered all the same.
+        // A successful change gets a response in any case.
         let mut piece = service.piece("large");
         piece["customData"] = json!(json!({"a": "b".repeat(200_000)}).to_string());
         let made = send(Method::POST, "/content-pieces", Some(&piece)).await;
@@ -371,7 +374,7 @@ on_both_engines! {
             let request = request.header("content-type", "application/json").body(body);
             Answer::of(request).await
         };
-        // Beside them the object, two names, a text and the list.
+        // The other values are the object, two names, a text and the list.
         assert_eq!(send(1_000_000 - 5).await.status, 201);
         let answer = send(1_000_000 - 4).await;
         answer.assert_problem(400, "malformed_body", &[]);

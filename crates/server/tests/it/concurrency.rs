@@ -1,4 +1,4 @@
-//! Rules that hold for a workspace as a whole, when many requests try them at once.
+//! Rules for a whole workspace, under concurrent requests.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::service::{Answer, Person, Service};
 
-/// Makes as many Admins, of whom the first is the owner.
+/// Adds `count` Admins besides the owner.
 async fn admins(service: &Service, count: usize, round: usize) -> Vec<Person> {
     let [admin, ..] = service.roles();
     let mut admins = Vec::new();
@@ -19,7 +19,7 @@ async fn admins(service: &Service, count: usize, round: usize) -> Vec<Person> {
     admins
 }
 
-/// Who is Admin, by what the last one sees.
+/// Returns the members who are Admins, as `witness` sees them.
 async fn left(service: &Service, witness: &str) -> Vec<String> {
     let [admin, ..] = service.roles();
     let path = "/workspace-memberships/list-members?perPage=1000";
@@ -29,7 +29,7 @@ async fn left(service: &Service, witness: &str) -> Vec<String> {
     admins.map(|member| member["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Demotes, or removes, a member.
+/// Demotes or removes a member.
 async fn take_away(service: &Service, by: &str, member: &str, removes: bool) -> u16 {
     let path = "/workspace-memberships";
     let answer = if removes {
@@ -51,12 +51,13 @@ on_both_engines! {
         let mut owner = Some(service.home.made.member.to_string());
         for round in 0..3 {
             let mut admins = admins(&service, 15, round).await;
-            // The one who stayed is among them.
+            // The Admin who is left over from the last round takes part.
             let stayed = left(&service, &witness).await;
             let stayed = stayed.into_iter().find(|id| !admins.iter().any(|one| one.member == *id));
             let member = owner.take().or(stayed).expect("somebody stayed");
             admins.push(Person { member, ..Person::clone(&admins[0]) });
-            // Each goes by the hand of another, and half of them by two hands at once.
+            // Another Admin removes each one, and half of them also remove themselves at the same
+            // time.
             let goings = (0..16).map(|number| {
                 let (who, by) = (&admins[number], &admins[(number + 1) % 15]);
                 take_away(&service, &by.token, &who.member, number % 2 == 0)
@@ -67,7 +68,7 @@ on_both_engines! {
             });
             let both = tokio::join!(join_all(goings), join_all(own));
             let statuses = [both.0, both.1].concat();
-            // Who was taken away meanwhile is told so.
+            // Requests by an Admin removed meanwhile are rejected.
             let expected = [204, 401, 403, 404, 409];
             assert!(statuses.iter().all(|status| expected.contains(status)), "{statuses:?}");
             assert!(!left(&service, &witness).await.is_empty(), "{statuses:?}");
@@ -80,7 +81,7 @@ on_both_engines! {
         let witness = service.person("witness", &viewer).await.token;
         for round in 0..3 {
             let admins = admins(&service, 16, round).await;
-            // Whoever was Admin before is none any more.
+            // Earlier Admins are demoted first.
             for member in left(&service, &witness).await {
                 if !admins.iter().any(|one| one.member == member) {
                     let status = take_away(&service, &admins[0].token, &member, false).await;
@@ -109,7 +110,8 @@ on_both_engines! {
         }
         let mut moved = 0;
         for round in 0..12_usize {
-            // Each under the next, or the one after: if all of it were done, a circle.
+            // Each group moves under the next one or the one after. All moves together would form a
+            // cycle.
             let moves = groups.iter().enumerate().flat_map(|(number, id)| {
                 let next = |step: usize| groups[(number + step + round) % groups.len()].clone();
                 [json!(next(1)), json!(next(2)), Value::Null].map(|ancestor| {
@@ -125,7 +127,7 @@ on_both_engines! {
                     _ => panic!("{answer:?}"),
                 }
             }
-            // From the top down each is met once, and what is above it is as told.
+            // A walk from the top visits each group once, and `ancestors` matches the path.
             let tree = service.get("/content-groups/list?subtree=true&perPage=100").await.body;
             let mut met = HashMap::new();
             walk(&tree, &[], &mut met);
@@ -180,7 +182,7 @@ on_both_engines! {
                 let found = service.get(&format!("{path}?id={id}")).await;
                 assert!(values.iter().any(|value| found.body[field] == json!(value)), "{found:?}");
             }
-            // A deletion is bound to a version as well; of the group, it would not be empty.
+            // A deletion is subject to the version as well, which is checked first.
             let path = format!("{path}?id={id}");
             let request = service.request(Method::DELETE, &path).bearer_auth(&service.home.token);
             let late = Answer::of(request.header("if-match", "\"1.x\"")).await;
@@ -251,7 +253,7 @@ on_both_engines! {
         });
         let answers = join_all(writes).await;
         assert!(answers.iter().all(|one| one.status.is_success()), "{answers:?}");
-        // The database breaks each after a second, in which others wait, too.
+        // The database breaks a deadlock after a second, and others wait meanwhile.
         assert_eq!(service.deadlocks().await, before);
     }
 
@@ -318,7 +320,7 @@ fn names(stem: &str) -> Vec<String> {
     (0..16).map(|number| format!("{stem}{number}")).collect()
 }
 
-/// Notes what is above each group.
+/// Records the ancestors of each group.
 fn walk(groups: &Value, above: &[String], met: &mut HashMap<String, Vec<String>>) {
     for group in groups.as_array().unwrap() {
         let id = group["id"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Conditional requests: not sending what a client has, not losing what another one wrote.
+//! Conditional requests: they avoid resending unchanged resources, and prevent lost updates.
 
 use galley_testing::on_both_engines;
 use reqwest::Method;
@@ -21,7 +21,7 @@ async fn delete_if_match(service: &Service, path: &str, tags: &str) -> Answer {
     Answer::of(request.header("if-match", tags)).await
 }
 
-/// A piece, a group, a tag and a variant: path, id, and a change of each.
+/// Creates a piece, a group, a tag and a variant. Returns path, id and a change of each.
 async fn resources(service: &Service) -> Vec<(&'static str, String, Value)> {
     let piece = service.create("/content-pieces", &service.piece("a")).await;
     let group = service.create("/content-groups", &json!({"name": "A"})).await;

@@ -12,12 +12,12 @@ use crate::service::{Service, piece_in};
 
 const NO_GROUP: &str = "cg_00000000000000000000000000";
 
-/// Makes a group under `ancestor`.
+/// Creates a group under `ancestor`.
 async fn group(service: &Service, name: &str, ancestor: Option<&str>) -> String {
     service.create("/content-groups", &json!({"name": name, "ancestor": ancestor})).await
 }
 
-/// Makes so many pieces as one that is the last, after it.
+/// Creates `count` copies of the last piece, after it.
 async fn copy(service: &Service, id: &str, count: u32) {
     let (workspace, id): (_, ContentPieceId) = (service.home.made.workspace, id.parse().unwrap());
     let environment = service.environment.clone();
@@ -196,7 +196,7 @@ on_both_engines! {
         let answer = service.delete(&format!("/content-groups?id={a}&recursive=true")).await;
         answer.assert_problem(409, "too_large", &[]);
         assert_eq!(get(&service, &a).await["descendants"], json!([b]));
-        // One less, and it goes.
+        // With one piece less, the deletion succeeds.
         assert_eq!(service.delete(&format!("/content-pieces?id={last}")).await.status, 204);
         let sequence = service.last_sequence().await;
         let answer = service.delete(&format!("/content-groups?id={a}&recursive=true")).await;
@@ -285,7 +285,7 @@ on_both_engines! {
         answer.assert_problem(403, "outside_group_limit", &[]);
         let answer = send(Method::DELETE, &format!("/content-groups?id={a}&recursive=1"), None).await;
         answer.assert_problem(404, "not_found", &[]);
-        // What is above its view is not there for it, be it the group's real parent or not.
+        // A group outside of its limits is unknown to the token, even if it is the real parent.
         for ancestor in [json!(a), json!(service.home.group)] {
             let answer = send(Method::PUT, "/content-groups", Some(json!({"id": b, "ancestor": ancestor})));
             answer.await.assert_problem(400, "unknown_reference", &["ancestor"]);

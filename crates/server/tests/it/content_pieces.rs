@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::service::{Service, piece_in};
 
-/// An id that has the right shape and names nothing.
+/// A valid id of no resource.
 const NO_PIECE: &str = "cp_00000000000000000000000000";
 
-/// Makes a piece with every field, and gives its id and body.
+/// Creates a piece with every field, and returns its id and body.
 pub(crate) async fn full_piece(service: &Service) -> (String, Value) {
     let tag = service.create("/tags", &json!({"label": "News", "color": "blue"})).await;
     let mut body = service.piece("full");
@@ -321,7 +321,7 @@ on_both_engines! {
         let order = hidden_piece["order"].as_str().unwrap();
         let own = service.create("/content-pieces", &piece_in(&mine, "own")).await;
         let token = service.token("contentPieces:write", Some(&[&mine])).await;
-        // A place is none of anybody's, but the title at it is.
+        // A list position is not secret, but a title at that position is.
         for sort in ["title", "-date", "updatedAt", "createdAt"] {
             let mut answers = Vec::new();
             for last in [order, "zzzzz"] {
@@ -423,7 +423,7 @@ on_both_engines! {
             body["date"] = date;
             ids.push(service.create("/content-pieces", &body).await);
         }
-        // What was updated last comes last.
+        // The pieces updated last come last.
         for id in [&ids[1], &ids[0]] {
             tokio::time::sleep(std::time::Duration::from_millis(3)).await;
             service.put("/content-pieces", &json!({"id": id, "filename": "touched"})).await;
@@ -514,7 +514,7 @@ on_both_engines! {
     }
 }
 
-/// The slugs of a list, walked by the `Link` header.
+/// Returns the slugs of a list, paged by the `Link` header.
 pub(crate) async fn walk_by_link(service: &Service, query: &str) -> Vec<String> {
     let mut slugs = Vec::new();
     let mut next = Some(format!("/content-pieces/list?{query}"));
@@ -527,7 +527,7 @@ pub(crate) async fn walk_by_link(service: &Service, query: &str) -> Vec<String> 
     slugs
 }
 
-/// The slugs of a list, walked by `lastOrder`.
+/// Returns the slugs of a list, paged by `lastOrder`.
 pub(crate) async fn walk_by_last_order(service: &Service, query: &str) -> Vec<String> {
     let mut slugs = Vec::new();
     let mut last = String::new();

@@ -1,4 +1,4 @@
-//! From a change to a receiver: what comes there, when, and what becomes of it.
+//! Deliveries from a change to its receiver: content, time and result.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn start(store: TestStore) -> Service {
     Service::start_with(store, Limits { webhook_addresses, ..Limits::default() }).await
 }
 
-/// Makes a webhook for groups' events.
+/// Creates a webhook for added groups.
 async fn watch_groups(service: &Service, receiver: &Receiver) -> String {
     let body = json!({"url": receiver.url, "name": "w", "event": "contentGroupAdded"});
     service.create("/webhooks", &body).await
@@ -27,7 +27,7 @@ async fn add_group(service: &Service, name: &str) -> String {
     service.create("/content-groups", &json!({"name": name})).await
 }
 
-/// The deliveries of a webhook, the latest first.
+/// Returns the deliveries of a webhook, latest first.
 async fn deliveries(service: &Service, webhook: &str) -> Vec<Value> {
     let answer =
         service.get(&format!("/webhooks/deliveries?webhookId={webhook}&perPage=100")).await;
@@ -35,7 +35,7 @@ async fn deliveries(service: &Service, webhook: &str) -> Vec<Value> {
     answer.body.as_array().expect("a list").clone()
 }
 
-/// Waits until the webhook's deliveries are like this, the latest first.
+/// Waits until the webhook's deliveries, latest first, have these statuses.
 async fn wait_for_statuses(service: &Service, webhook: &str, expected: &[&str]) -> Vec<Value> {
     let mut found = Vec::new();
     for _ in 0..3_000 {
@@ -49,7 +49,8 @@ async fn wait_for_statuses(service: &Service, webhook: &str, expected: &[&str]) 
     panic!("{expected:?} never came, last there was {found:#?}");
 }
 
-/// Has the webhook's line looked at, as time has passed that nobody noticed.
+/// Makes the dispatcher check the webhook's queue, as it does not notice that the test's clock has
+/// advanced.
 async fn nudge(service: &Service, webhook: &str) {
     let description = service.environment.new_id().to_string();
     let answer =
@@ -57,7 +58,7 @@ async fn nudge(service: &Service, webhook: &str) {
     assert_eq!(answer.status, 204, "{answer:?}");
 }
 
-/// Waits until the latest delivery has been attempted so often.
+/// Waits until the latest delivery has `count` attempts.
 async fn wait_for_attempts(service: &Service, webhook: &str, count: usize) -> Value {
     let mut found = Vec::new();
     for _ in 0..3_000 {
@@ -123,7 +124,7 @@ on_both_engines! {
             let started = ms(&delivery["attempts"][made - 1]["startedAt"]);
             let waits = ms(&delivery["nextAttemptAt"]) - started;
             assert!((pause * 1_000..pause * 1_100 + 30_000).contains(&waits), "{made}: {waits}");
-            // Never early, also when somebody looks.
+            // No attempt is early, even if the queue is checked.
             service.pass(Duration::from_millis(pause.cast_unsigned() * 1_000 - 1_000));
             nudge(&service, &webhook).await;
             tokio::time::sleep(Duration::from_millis(30)).await;
@@ -157,7 +158,7 @@ on_both_engines! {
         wait_for_statuses(&service, &webhook, &["held", "held"]).await;
         service.pass(HOUR * 24);
         assert_eq!(receiver.count(), 1);
-        // What was held comes when somebody enables it.
+        // Held deliveries are sent when the webhook is enabled.
         receiver.behave(Behaviour::Status(200));
         service.put("/webhooks", &json!({"id": webhook, "enabled": true})).await;
         wait_for_statuses(&service, &webhook, &["delivered", "delivered"]).await;
@@ -233,7 +234,7 @@ on_both_engines! {
         let found = wait_for_statuses(&service, &webhook, &["delivered", "held"]).await;
         assert_eq!(found[0]["id"], answer.body["id"]);
         assert_eq!(found[0]["test"], true);
-        // A sample is sent once, whatever comes of it.
+        // A sample is sent once, regardless of the result.
         receiver.behave(Behaviour::Status(500));
         service.post("/webhooks/test", &json!({"id": webhook})).await;
         wait_for_statuses(&service, &webhook, &["failed", "delivered", "held"]).await;
@@ -328,14 +329,14 @@ on_both_engines! {
         for number in 0..3 {
             add_group(&service, &format!("{number}")).await;
         }
-        // Until all have been attempted as often as they may be.
+        // This repeats until all deliveries have used up their attempts.
         for _ in 0..400 {
             service.pass(HOUR * 2);
             nudge(&service, &webhook).await;
             let found = deliveries(&service, &webhook).await;
             if found.iter().all(|one| one["status"] == "failed") { break }
             tokio::time::sleep(Duration::from_millis(20)).await;
-            // On a busy machine five days may have passed by now.
+            // On a busy machine, five days of the test's clock may have passed.
             service.put("/webhooks", &json!({"id": webhook, "enabled": true})).await;
         }
         wait_for_statuses(&service, &webhook, &["failed"; 4]).await;
@@ -354,7 +355,7 @@ on_both_engines! {
         let since = service.environment.now();
         add_group(&service, "waiting").await;
         wait_for_attempts(&service, &webhook, 1).await;
-        // The second attempt fails as well: the next one is minutes away.
+        // The second attempt fails as well, and the next one is minutes away.
         service.pass(Duration::from_secs(10));
         nudge(&service, &webhook).await;
         wait_for_attempts(&service, &webhook, 2).await;
@@ -374,8 +375,8 @@ on_both_engines! {
         let hidden = add_group(&service, "hidden").await;
         let limited = service.token("all", Some(&[&seen])).await;
         let of_groups = service.token("webhooks:write webhooks:read contentGroups:read", None).await;
-        // What a webhook watches at first and later, whose token is tried, why it is refused, and whether the
-        // webhook is enabled.
+        // Each case has the webhook's first and later filter, a token, the reason of its rejection,
+        // and true if the webhook is enabled.
         let mut cases = Vec::new();
         let piece = |group: &str| json!({"event": "contentPieceAdded", "metadata": {"contentGroupId": group}});
         for enabled in [true, false] {
@@ -412,11 +413,11 @@ on_both_engines! {
                     body["id"] = json!(webhook);
                     send(Method::PUT, "/webhooks", body).await.assert_problem(403, reason, &[]);
                 }
-                // What it says otherwise may be changed.
+                // Other fields may be changed.
                 let named = send(Method::PUT, "/webhooks", json!({"id": webhook, "name": "n"})).await;
                 assert_eq!(named.status, 204, "{named:?}");
             }
-            // Whoever sees all may do all of it.
+            // A token that sees everything may do this.
             assert_eq!(service.post("/webhooks/deliveries/retry", &retry).await.status, 202);
         }
         assert_eq!(elsewhere.count(), 0);
@@ -432,7 +433,8 @@ on_both_engines! {
         let found = wait_for_statuses(&service, &webhook, &["delivered"; 2]).await;
         let since = |day| json!({"id": webhook, "since": format!("2026-01-{day}T00:00:00Z")});
         let other = watch_groups(&service, &receiver).await;
-        // What is asked for, something else of the kind, and how often each delivery was attempted then.
+        // Each case has a request, another one to the same path, and the expected attempts of each
+        // delivery.
         let requests = [
             ("/webhooks/deliveries/retry", json!({"id": found[1]["id"]}), json!({"id": found[0]["id"]}), vec![1, 2]),
             ("/webhooks/test", json!({"id": webhook}), json!({"id": other}), vec![1, 1, 2]),
@@ -443,7 +445,7 @@ on_both_engines! {
                 let request = service.request(Method::POST, path).bearer_auth(&service.home.token);
                 Answer::of(request.header("idempotency-key", path).json(body)).await
             };
-            // While something is to be sent that was asked for, its status is another.
+            // The deliveries have another status while a requested one is pending.
             let check = async || {
                 let found = wait_for_statuses(&service, &webhook, &vec!["delivered"; attempts.len()]).await;
                 let made = |one: &Value| one["attempts"].as_array().unwrap().len();

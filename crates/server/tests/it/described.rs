@@ -1,5 +1,5 @@
-//! Every answer that any test gets is held against the description: its status, headers, media type
-//! and body, and where it succeeded also the request.
+//! Validation of every response in these tests against the OpenAPI document: status, headers, media
+//! type and body. Successful requests are validated, too.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -9,11 +9,11 @@ use reqwest::header::HeaderMap;
 use reqwest::{Method, Request, StatusCode};
 use serde_json::{Value, json};
 
-/// The description.
+/// The OpenAPI document.
 pub(crate) static DOCUMENT: LazyLock<Value> = LazyLock::new(galley_server::openapi::document);
 
-/// The schemas of answers, which here hold nothing that isn't described: clients must be ready for
-/// more, but we must not forget to describe it.
+/// The schemas of responses, without undescribed fields. Clients must accept additional fields, but
+/// the document must describe all of them.
 static STRICT: LazyLock<Value> = LazyLock::new(|| {
     let mut components = DOCUMENT["components"]["schemas"].clone();
     forbid_more(&mut components);
@@ -22,12 +22,12 @@ static STRICT: LazyLock<Value> = LazyLock::new(|| {
 
 static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
 
-/// What was asked.
+/// A request, as far as the checks need it.
 pub(crate) struct Asked {
     method: Method,
     path: String,
     body: Option<Value>,
-    /// `docs/api.md` alone describes dry runs.
+    /// True for dry runs, which only `docs/api.md` describes.
     is_dry: bool,
 }
 
@@ -43,8 +43,8 @@ impl Asked {
     }
 }
 
-/// Panics if the answer is not as described. What is asked of unknown paths or by unknown methods
-/// is described nowhere.
+/// Panics if the response differs from the document. Unknown paths and unknown methods are not
+/// described.
 pub(crate) fn check(asked: &Asked, status: StatusCode, headers: &HeaderMap, body: &[u8]) {
     check_safety(asked, status, headers);
     let reads = asked.method == Method::HEAD;
@@ -54,7 +54,7 @@ pub(crate) fn check(asked: &Asked, status: StatusCode, headers: &HeaderMap, body
         return;
     };
     let Some(operation) = item.get(&method) else {
-        // 200 is the answer to a browser that asks before it lets a script in.
+        // 200 is the response to a CORS preflight.
         let expected = status == 405 || (asked.method == Method::OPTIONS && status == 200);
         assert!(expected, "{} {} is not described: {status}", asked.method, asked.path);
         return;
@@ -81,7 +81,7 @@ pub(crate) fn check(asked: &Asked, status: StatusCode, headers: &HeaderMap, body
     }
 }
 
-/// What each answer has, whatever was asked.
+/// Checks the headers that every response has.
 fn check_safety(asked: &Asked, status: StatusCode, headers: &HeaderMap) {
     let place = || format!("{} {} {status}: {headers:?}", asked.method, asked.path);
     assert!(
@@ -90,7 +90,7 @@ fn check_safety(asked: &Asked, status: StatusCode, headers: &HeaderMap) {
         place()
     );
     let cached = headers.get("cache-control").and_then(|value| value.to_str().ok());
-    // Only what is the same for everybody may be kept by whoever stands in between.
+    // Shared caches may store only public resources.
     let is_public =
         ["/docs", "/problems", "/openapi.json"].iter().any(|path| asked.path.starts_with(path));
     let is_kept_apart =
@@ -129,7 +129,7 @@ fn check_body(place: &str, response: &Value, headers: &HeaderMap, body: &[u8]) {
     }
     let value: Value = serde_json::from_slice(body)
         .unwrap_or_else(|error| panic!("{place}: {error} in {}", shown(body)));
-    // Of a create that could have been answered in two ways, the one that was asked for.
+    // Selects the schema by `Preference-Applied`, as a creation has two forms of response.
     let preferred = headers.contains_key("preference-applied");
     let forms = &media["schema"]["anyOf"];
     let (schema, form) = match forms.as_array().map(Vec::as_slice) {
@@ -147,10 +147,10 @@ fn check_body(place: &str, response: &Value, headers: &HeaderMap, body: &[u8]) {
     }
 }
 
-/// What can be wrong must be described: each issue is at a parameter or a field.
+/// Checks that each issue refers to a described parameter or field.
 fn check_issues(place: &str, operation: &'static Value, schema: &Value, body: &[u8]) {
     let problem: Value = serde_json::from_slice(body).unwrap_or_default();
-    // What can't be changed is no field of a change.
+    // A field that cannot be changed is no field of the update.
     let issues = problem["issues"].as_array().into_iter().flatten();
     for issue in issues.filter(|issue| issue["code"] != "immutable_field") {
         let name = issue["path"][0].as_str().unwrap_or_default();
@@ -161,7 +161,7 @@ fn check_issues(place: &str, operation: &'static Value, schema: &Value, body: &[
     }
 }
 
-/// The path's template and what is described of it.
+/// Returns the path's template and description.
 fn find(path: &str) -> Option<(&'static str, &'static Value)> {
     let path = match path.trim_end_matches('/') {
         "" => "/",
@@ -181,7 +181,7 @@ fn find(path: &str) -> Option<(&'static str, &'static Value)> {
     paths.iter().find(|(template, _)| fits(template)).map(|(path, item)| (path.as_str(), item))
 }
 
-/// What `value` refers to, or itself.
+/// Returns the target of a reference, or the value itself.
 pub(crate) fn resolved(value: &'static Value) -> &'static Value {
     match value["$ref"].as_str() {
         Some(reference) => {
@@ -192,7 +192,7 @@ pub(crate) fn resolved(value: &'static Value) -> &'static Value {
     }
 }
 
-/// Panics if `value` is not as `schema` says.
+/// Panics if `value` does not match `schema`.
 pub(crate) fn validate(
     key: &str,
     schema: &Value,
@@ -213,7 +213,7 @@ pub(crate) fn validate(
     assert!(errors.is_empty(), "{}: {}\n{value}", what(), errors.join("; "));
 }
 
-/// A validator of `schema`, whose references lead to `schemas`.
+/// Returns a validator of `schema`, whose references point to `schemas`.
 pub(crate) fn validator(schema: &Value, schemas: &Value) -> Validator {
     let mut root = schema.clone();
     forbid_more_if(schemas == &*STRICT, &mut root);
@@ -227,7 +227,7 @@ fn forbid_more_if(strict: bool, schema: &mut Value) {
     }
 }
 
-/// Makes every object within `schema` hold only what is described.
+/// Forbids undescribed fields in every object within `schema`.
 fn forbid_more(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(forbid_more),

@@ -1,4 +1,4 @@
-//! The pages for people: `/docs` and `/problems`.
+//! The pages for humans: `/docs` and `/problems`.
 
 use galley_testing::on_both_engines;
 use reqwest::Method;
@@ -10,7 +10,7 @@ async fn open(service: &Service, path: &str) -> Answer {
     Answer::of(service.request(Method::GET, path)).await
 }
 
-/// The values of the attributes `href` and `src`.
+/// Returns the values of the attributes `href` and `src`.
 fn links(html: &str) -> Vec<String> {
     let parts = html.split(['"', '>']).collect::<Vec<_>>();
     let pairs =
@@ -81,7 +81,8 @@ on_both_engines! {
             assert!(heading("What it means") && heading("What to do"), "{html}");
             assert!(html.contains("<html lang=\"en\">") && html.contains("name=\"viewport\""));
         }
-        // A problem's reason is always one that is described, which each answer is checked for.
+        // Every response's reason is checked against the document, so its examples contain all
+        // reasons.
         for response in DOCUMENT["components"]["responses"].as_object().unwrap().values() {
             let examples = &response["content"]["application/problem+json"]["examples"];
             for (reason, example) in examples.as_object().unwrap() {

@@ -1,4 +1,4 @@
-//! `dryRun=true`: everything is checked, nothing is changed, and what would be lost is told.
+//! `dryRun=true`: the request is validated, nothing is changed, and conversion losses are reported.
 
 use galley_testing::on_both_engines;
 use reqwest::Method;
@@ -29,7 +29,7 @@ on_both_engines! {
             assert_eq!(losses[1]["first"]["line"], 2);
             assert_eq!(service.everything().await, before);
         }
-        // What is made then has the content that was shown, and the key was not used up.
+        // The created piece has the content of the dry run, and the dry run did not use the key.
         let tried = service.post(PATH, &body).await.body;
         let request = service.request(Method::POST, "/content-pieces").bearer_auth(&service.home.token);
         let made = Answer::of(request.header("idempotency-key", "k").json(&body)).await;

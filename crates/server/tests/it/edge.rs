@@ -1,4 +1,4 @@
-//! What holds for every request: tokens, paths, methods, media types, limits, request ids.
+//! Rules for every request: tokens, paths, methods, media types, limits, request ids.
 
 use std::time::Duration;
 
@@ -177,7 +177,7 @@ on_both_engines! {
         let long = json!({"label": "x".repeat(1_000)});
         let answer = service.post("/tags", &long).await;
         answer.assert_problem(413, "payload_too_large", &[]);
-        // Larger than all buffers on the way: the client sends all of it before it reads.
+        // The body is larger than all buffers, and the client sends all of it before it reads.
         let large = json!({"label": "x".repeat(9_000_000)});
         for content_type in ["application/json", "text/plain"] {
             let request = service.request(Method::POST, "/tags").bearer_auth(&service.home.token);
@@ -244,10 +244,10 @@ on_both_engines! {
     }
 
     async fn a_client_that_reads_too_slowly_is_dropped(store: TestStore) {
-        // Long enough that the connections which fill the store are not dropped for being idle.
+        // The connections that fill the store must not time out as idle.
         let receive_time_max = Duration::from_secs(1);
         let service = Service::start_with(store, Limits { receive_time_max, ..Limits::default() }).await;
-        // More than the buffers on the way hold.
+        // This is more than all buffers hold.
         for number in 0..90 {
             let mut body = service.piece(&format!("p{number}"));
             body["content"] = json!(format!("<p>{}</p>", "x".repeat(200_000)));
@@ -268,12 +268,13 @@ on_both_engines! {
 
     async fn a_client_that_goes_away_does_not_tear_its_write(store: TestStore) {
         let service = Service::start(store).await;
-        // Somebody else's change, for which the request has to wait.
+        // Another transaction holds a lock that the request waits for.
         let (database, workspace) = (service.database.clone(), service.home.made.workspace);
         let on_sqlite = service.database.engine() == "SQLite";
         let hold = async move |tx: &galley_storage::WriteTx<'_>| {
             galley_storage::workspaces::lock(tx, workspace).await?;
-            // SQLite's writer has a thread of its own; PostgreSQL's must not hold up the server's.
+            // SQLite's writer has a thread of its own. On PostgreSQL, a blocking sleep would block
+            // the server's runtime.
             if on_sqlite {
                 std::thread::sleep(Duration::from_secs(2));
             } else {
@@ -322,7 +323,7 @@ on_both_engines! {
         }
         let preflight = ask(Method::OPTIONS, "/content-pieces", origin).await;
         assert_eq!(preflight.status, 200);
-        // All that the description names may be sent by a script, and read.
+        // Scripts may send all headers that the document names, and read all response headers.
         let allowed = preflight.header("access-control-allow-headers").to_lowercase();
         assert!(allowed.contains("authorization") && allowed.contains("content-type"));
         for parameter in DOCUMENT["components"]["parameters"].as_object().unwrap().values() {
@@ -337,7 +338,7 @@ on_both_engines! {
         let answers = answers.flat_map(|answers| answers.values());
         let headers = answers.flat_map(|answer| answer["headers"].as_object().into_iter());
         for name in headers.flat_map(|headers| headers.keys()).map(|name| name.to_lowercase()) {
-            // Of these, scripts read the first without being told, and fetch acts on the second.
+            // Scripts may always read the first of these, and fetch itself handles the second.
             if !["cache-control", "vary"].contains(&name.as_str()) {
                 assert!(exposed.split(',').any(|one| one == name), "{name} in {exposed}");
             }
@@ -365,7 +366,7 @@ on_both_engines! {
     }
 }
 
-/// The first line of what comes, or what came before the connection ended.
+/// Returns the first line of the response, or the part received before the connection ended.
 async fn first_line(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
     let mut buffer = [0; 1_024];

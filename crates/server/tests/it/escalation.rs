@@ -1,5 +1,5 @@
-//! Nobody gives or takes more than they have: attempts to, each of which is refused and changes
-//! nothing.
+//! Privilege escalation: attempts to gain or revoke more than the token's own permissions. Each is
+//! rejected and changes nothing.
 
 use galley_domain::Timestamp;
 use galley_server::operations::Expected;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::service::{ALL, Answer, Service, TokenKind, piece_in};
 
-/// What is refused, and how.
+/// A request and its expected rejection.
 struct Attempt<'a> {
     what: &'static str,
     token: &'a str,
@@ -31,7 +31,7 @@ on_both_engines! {
         let home = service.home.clone();
         let [admin, editor, viewer] = service.roles();
 
-        // A manager: may write members, roles and tokens, and pieces, but not groups or webhooks.
+        // The manager may write members, roles, tokens and pieces, but neither groups nor webhooks.
         let manages = json!(["workspaceMemberships:write", "roles:write", "tokens:write",
             "contentPieces:write", "profile:write", "workspace:read"]);
         let role = json!({"name": "Manager", "permissions": manages});
@@ -56,7 +56,7 @@ on_both_engines! {
         let pending = json!({"email": "p@example.org", "name": "P", "roleId": admin});
         let pending = service.create("/workspace-memberships", &pending).await;
 
-        // Groups: the limited token sees `inside`.
+        // The limited token sees `inside` and its subtree.
         let group = async |name: &str, ancestor: Option<&str>| {
             service.create("/content-groups", &json!({"name": name, "ancestor": ancestor})).await
         };
@@ -134,7 +134,7 @@ on_both_engines! {
         add("makes itself Admin again after being demoted", &demoted.token, "PUT", members,
             json!({"id": demoted.member, "roleId": admin}), 403, "insufficient_permissions");
 
-        // All permissions are not all that an Admin has.
+        // All permissions together are less than an Admin has.
         add("makes itself Admin by all permissions", &ops.token, "PUT", members,
             json!({"id": ops.member, "roleId": admin}), 403, BEYOND);
         add("invites an Admin by all permissions", &ops.token, "POST", members,
@@ -146,7 +146,7 @@ on_both_engines! {
         add("sees an Admin's token by all permissions", &ops.token, "GET", &by(tokens, &owner_id),
             no(), 404, "not_found");
 
-        // What lasts, by a token that ends.
+        // An expiring token cannot make permanent changes.
         add("invites by a token that ends", &expiring, "POST", members,
             json!({"email": "x@example.org", "name": "x", "roleId": viewer}), 403, BEYOND);
         add("raises somebody by a token that ends", &expiring, "PUT", members,
@@ -338,7 +338,7 @@ on_both_engines! {
         let removed = service.send_as(&manager.token, Method::DELETE, &path, None).await;
         assert_eq!(removed.status, 204, "{removed:?}");
 
-        // A token that ends may take away and lessen what itself has.
+        // An expiring token may revoke or reduce permissions that it has itself.
         let end = Some(Timestamp::from_ms(service.environment.now().ms() + 3_600_000));
         let ending = service.token_of(service.home.made.user, TokenKind { expires_at: end, ..ALL }).await;
         let [admin, editor, viewer] = service.roles();
@@ -370,7 +370,7 @@ on_both_engines! {
         let shown = service.get("/workspace").await.body;
         assert_eq!(shown["subscriptionExpiresAt"], "2027-01-15T08:00:00.000Z");
         assert_eq!(shown["subscriptionData"], "{\"seats\":3}");
-        // A client can't set them.
+        // Clients cannot set these fields.
         let mut body = json!({"name": "Renamed"});
         for field in fields {
             body[field] = json!("hers");

@@ -1,5 +1,4 @@
-//! The feed of events: pages without a gap, streams that go on where they were, and for each token what it
-//! may see.
+//! The feed of events: pages without gaps, streams that resume, and visibility by token.
 
 use std::time::Duration;
 
@@ -11,13 +10,13 @@ use serde_json::{Value, json};
 
 use crate::service::{ALL, Service, TokenKind, piece_in};
 
-/// The numbers of a page's events.
+/// Returns the sequence numbers of a page's events.
 fn sequences(body: &Value) -> Vec<i64> {
     let events = body.as_array().expect("a list");
     events.iter().map(|event| event["sequence"].as_i64().unwrap()).collect()
 }
 
-/// Type and data of a page's events.
+/// Returns type and data of a page's events.
 fn told(body: &Value) -> Vec<(String, Value)> {
     let events = body.as_array().expect("a list");
     events
@@ -26,7 +25,7 @@ fn told(body: &Value) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// A stream as a client of server-sent events reads it.
+/// A client of server-sent events.
 struct Stream {
     response: Response,
     buffered: String,
@@ -45,7 +44,7 @@ impl Stream {
         Self { response, buffered: String::new() }
     }
 
-    /// The next event's id, type and data; nothing, where the stream has ended.
+    /// Returns the next event's id, type and data, or `None` if the stream has ended.
     async fn next(&mut self) -> Option<(i64, String, Value)> {
         loop {
             if let Some((event, rest)) = self.buffered.split_once("\n\n") {
@@ -55,7 +54,7 @@ impl Stream {
                     let line = event.lines().find_map(|line| line.strip_prefix(name));
                     line.map(|text| text.trim_start().to_owned())
                 };
-                // A comment is a heartbeat.
+                // Comments are heartbeats.
                 let Some(id) = field("id:") else { continue };
                 let data = serde_json::from_str(&field("data:").unwrap()).unwrap();
                 return Some((id.parse().unwrap(), field("event:").unwrap(), data));
@@ -94,7 +93,7 @@ on_both_engines! {
         assert_eq!(first["workspaceId"], service.home.made.workspace.to_string());
         assert_eq!(first.get("webhookId"), None);
         assert_eq!(service.get(&format!("/events?after={}", before + 25)).await.body, json!([]));
-        // From the other workspace nothing of it is seen.
+        // Events of this workspace are not visible from another one.
         let other = service.other_workspace().await;
         let theirs = service.send_as(&other.token, Method::GET, "/events?perPage=1000", None).await;
         assert!(!theirs.body.to_string().contains(&service.home.made.workspace.to_string()));
@@ -129,7 +128,7 @@ on_both_engines! {
         assert_eq!(seen[1].1["contentGroupId"], inner);
         assert_eq!(seen[3].1["contentGroupId"], inner, "as it was before it left");
         assert_eq!(seen[3].1["title"], "New");
-        // Another permission is needed for each kind of event.
+        // Each kind of event needs its own permission.
         let pieces = service.token("webhooks:read contentPieces:read", None).await;
         let seen = service.send_as(&pieces, Method::GET, &path, None).await.body;
         assert!(told(&seen).iter().all(|(event, _)| event.starts_with("contentPiece")), "{seen:#}");
@@ -194,7 +193,7 @@ on_both_engines! {
         for number in 0..100 {
             assert_eq!(stream.next().await.unwrap().0, before + 2 + number);
         }
-        // It is torn off, and goes on.
+        // The stream is cut off and resumes.
         drop(stream);
         let mut again =
             Stream::open(&service, &service.home.token, "/events?after=0", Some(before + 101)).await;
@@ -243,7 +242,7 @@ on_both_engines! {
             service.create("/content-groups", &json!({"name": "unseen"})).await;
             assert_eq!(stream.next().await, None, "of who {what}");
         }
-        // One whose token expires.
+        // The same holds for a token that expires.
         let end = service.environment.now().ms() + 60_000;
         let kind = TokenKind { expires_at: Some(Timestamp::from_ms(end)), ..ALL };
         let token = service.token_of(service.home.made.user, kind).await;
@@ -254,7 +253,7 @@ on_both_engines! {
         service.pass(Duration::from_mins(2));
         service.create("/content-groups", &json!({"name": "unseen"})).await;
         assert_eq!(stream.next().await, None);
-        // One that is limited to a group meanwhile.
+        // The same holds for a token that is limited to a group meanwhile.
         let token = service.token("all", None).await;
         let inner = service.create("/content-groups", &json!({"name": "inner"})).await;
         let last = service.last_sequence().await;
@@ -279,7 +278,7 @@ on_both_engines! {
         let request = service.request(Method::GET, "/events").bearer_auth(&service.home.token);
         let answer = crate::service::Answer::of(request.header("accept", "text/event-stream")).await;
         answer.assert_problem(503, "overloaded", &[]);
-        // Another one's are not fewer for that.
+        // Another workspace's limit is separate.
         Stream::open(&service, &other.token, "/events", None).await;
         open.truncate(100);
         let deadline = std::time::Instant::now() + Duration::from_secs(30);
@@ -304,11 +303,11 @@ on_both_engines! {
             let answer = crate::service::Answer::of(request).await;
             answer.assert_problem(400, "validation", &["Last-Event-ID"]);
         }
-        // Who wants no stream says nothing of where it was.
+        // `Last-Event-ID` is ignored if the client requests no stream.
         let request = service.request(Method::GET, "/events").bearer_auth(&service.home.token);
         let request = request.header("accept", "application/json").header("last-event-id", "x");
         assert_eq!(crate::service::Answer::of(request).await.status, 200);
-        // What is wanted less, or not at all, is not what comes.
+        // A media type with a lower or zero quality is not chosen.
         for accept in ["application/json, text/event-stream;q=0.5", "text/event-stream;q=0"] {
             let request = service.request(Method::GET, "/events").bearer_auth(&service.home.token);
             let answer = crate::service::Answer::of(request.header("accept", accept)).await;

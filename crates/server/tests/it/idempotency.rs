@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: a POST sent again is answered again, and changes nothing twice.
+//! `Idempotency-Key`: a repeated POST gets the stored response, and changes nothing.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use crate::service::{ALL, Answer, Service, TokenKind};
 
-/// POSTs with a key.
+/// Sends a POST with a key.
 async fn post(service: &Service, token: &str, path: &str, key: &str, body: &Value) -> Answer {
     let request = service.request(Method::POST, path).bearer_auth(token);
     Answer::of(request.header("idempotency-key", key).json(body)).await
 }
 
-/// A body for each thing that can be made, but tokens.
+/// Returns a body for each resource that can be created, except tokens.
 fn bodies(service: &Service, name: &str) -> Vec<(&'static str, Value)> {
     let [_, editor, _] = service.roles();
     vec![
@@ -44,7 +44,7 @@ on_both_engines! {
             assert_eq!(first.status, 201, "{path}: {first:?}");
             assert_eq!(first.header("idempotency-replayed"), "");
             let everything = service.everything().await;
-            // Whatever else is asked for the second time.
+            // This holds for any preference of the repeated request.
             for prefer in ["return=minimal", "return=representation"] {
                 let request = service.request(Method::POST, &format!("{path}/")).bearer_auth(&token)
                     .header("idempotency-key", "key").header("prefer", prefer).json(&body);
@@ -56,7 +56,7 @@ on_both_engines! {
                 }
             }
             assert_eq!(service.everything().await, everything, "{path}");
-            // The same key on another path, or with another body, is a mistake.
+            // The same key with another path or body is rejected.
             let mut other = body.clone();
             other["x"] = json!(1);
             let reused = post(&service, &token, path, "key", &other).await;
@@ -87,7 +87,7 @@ on_both_engines! {
         }
         ids.dedup();
         assert_eq!(ids.len(), 3);
-        // A token that was revoked or lost its permission gets no answer again.
+        // A revoked token gets no stored response.
         let path = format!("/tokens?id={}", service.token_id(&second).await);
         service.delete(&path).await;
         assert_eq!(post(&service, &second, "/tags", "the same", &body).await.status, 401);

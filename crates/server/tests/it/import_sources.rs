@@ -1,4 +1,4 @@
-//! The sources that importers note of pieces.
+//! Import sources, which importers record for pieces.
 
 use galley_testing::on_both_engines;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ on_both_engines! {
             "sources": [{"variant": null, "sourceHash": "a", "importedHash": "i"},
                 {"variant": "de", "sourceHash": "c", "importedHash": "i"}]}));
         assert_eq!(listed[1]["sources"], json!([{"variant": null, "sourceHash": "b", "importedHash": "i"}]));
-        // A later one replaces it, by the variant's identifier as by its key.
+        // A later source replaces it, addressed by the variant's id or key.
         note(&service, json!([source(&first, Some(&variant), "later")])).await;
         let listed = service.get(SOURCES).await.body;
         assert_eq!(listed[0]["sources"][1]["sourceHash"], "later");

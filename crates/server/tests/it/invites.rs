@@ -1,4 +1,4 @@
-//! Accepting invites: by programs and on the page, once, by whoever has the code.
+//! Acceptance of invites, by the API and by the page: once, by any holder of the code.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::service::{Answer, Service};
 const MEMBERS: &str = "/workspace-memberships";
 const ACCEPT: &str = "/invites/accept";
 
-/// Invites somebody; the member's id and the code.
+/// Invites a person; returns the member's id and the code.
 async fn invite(service: &Service, email: &str, name: &str) -> (String, String) {
     let [_, editor, _] = service.roles();
     let id =
@@ -26,7 +26,7 @@ async fn invite(service: &Service, email: &str, name: &str) -> (String, String) 
     (id, code)
 }
 
-/// Sends this without a token.
+/// Accepts an invite, without a token.
 async fn accept(service: &Service, body: &Value) -> Answer {
     Answer::of(service.request(Method::POST, ACCEPT).json(body)).await
 }
@@ -44,7 +44,7 @@ async fn send_form(service: &Service, fields: &[(&str, &str)]) -> Answer {
     Answer::of(form(service.request(Method::POST, "/invite"), fields)).await
 }
 
-/// What a browser makes of a form.
+/// Encodes fields as a browser's form does.
 fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
     let mut body = form_urlencoded::Serializer::new(String::new());
     body.extend_pairs(fields);
@@ -66,7 +66,7 @@ fn assert_page(answer: &Answer, status: u16, words: &str) {
     assert!(!answer.body.as_str().unwrap().contains("<script"), "{answer:?}");
 }
 
-/// What may not come of a request that is refused.
+/// Returns the state that a rejected request must not change.
 async fn state(service: &Service) -> Value {
     let invites = service.get("/workspace-memberships/list-members?perPage=100").await.body;
     json!({"members": invites, "everything": service.everything().await})
@@ -104,7 +104,7 @@ on_both_engines! {
         service.send_as(token, Method::GET, "/tokens/list", None).await
             .assert_problem(403, "insufficient_permissions", &[]);
 
-        // Once.
+        // The code works once.
         let before = state(&service).await;
         accept(&service, &by(&code, "other")).await.assert_problem(410, "invite_ended", &[]);
         assert_page(&page(&service, &code).await, 410, "The invite was accepted");
@@ -115,7 +115,7 @@ on_both_engines! {
         let service = Service::start(store).await;
         let (expired, expired_code) = invite(&service, "a@example.org", "A").await;
         service.pass(Duration::from_hours(7 * 24));
-        // Another one takes its place.
+        // A new invite replaces it.
         let (again, new_code) = invite(&service, "A@example.org", "A").await;
         assert_eq!(again, expired);
         let (removed, removed_code) = invite(&service, "b@example.org", "B").await;
@@ -170,7 +170,7 @@ on_both_engines! {
         let name = "<b>Ann</b> & \"co\"";
         let (_, code) = invite(&service, "ann+x@example.org", name).await;
         for _ in 0..3 {
-            // Looking at it, as programs that check links do, changes nothing.
+            // A GET, such as by link checkers, changes nothing.
             let answer = page(&service, &code).await;
             assert_page(&answer, 200, "Join home");
             let text = answer.body.as_str().unwrap();
@@ -220,7 +220,7 @@ on_both_engines! {
             let workspaces = service.send_as(token, Method::GET, list, None).await.body;
             assert_eq!(workspaces.as_array().unwrap().len(), 2, "{workspaces}");
         }
-        // Each token sees its own workspace.
+        // Each token belongs to its own workspace.
         let [of_home, of_other] = [token, other.token.as_str()].map(async |token| {
             service.send_as(token, Method::GET, "/workspace", None).await.body["id"].clone()
         });
@@ -263,13 +263,13 @@ on_both_engines! {
             assert_eq!(answer.header("cache-control"), "no-store");
         }
         assert_eq!(service.events_after(sequence).await.len(), 1);
-        // It must be the same in all.
+        // Key, code and names must all be the same.
         let before = state(&service).await;
         with_key("a1f6", &body).await.assert_problem(410, "invite_ended", &[]);
         with_key("a1f5", &by(&code, "ann2")).await.assert_problem(410, "invite_ended", &[]);
         with_key("a1f5", &by("x", "ann")).await.assert_problem(404, "not_found", &[]);
         accept(&service, &body).await.assert_problem(410, "invite_ended", &[]);
-        // Another invite's attempt of the same name.
+        // Another invite may use the same key.
         let (_, other) = invite(&service, "bob@example.org", "Bob").await;
         let of_bob = with_key("a1f5", &by(&other, "bob")).await;
         assert_ne!(of_bob.body["token"], first.body["token"]);
@@ -299,7 +299,7 @@ on_both_engines! {
         let service = Service::start(store).await;
         let other = service.other_workspace().await;
         let own = service.send_as(&other.token, Method::GET, "/profile", None).await.body;
-        // Somebody new, and a user who is there: their form has no names.
+        // One person is new, the other one an existing user, whose form has no name fields.
         for (email, names) in [("ann@example.org", true), (own["email"].as_str().unwrap(), false)] {
             let (_, code) = invite(&service, email, "Ann").await;
             let attempt = async || {
@@ -333,7 +333,7 @@ on_both_engines! {
         let other = accept(&service, &by(&code, "other")).await;
         assert_eq!(other.status, 200, "{other:?}");
         assert_ne!(other.body["userId"], kate["userId"]);
-        // The same, however it is spelled.
+        // Other spellings of the same address are the same address.
         let body = json!({"email": "KATE@EXAMPLE.org", "name": "Kate", "roleId": service.roles()[1]});
         service.post(MEMBERS, &body).await.assert_problem(409, "already_member", &[]);
         invite(&service, "ann@b\u{fc}cher.example", "Ann").await;
@@ -365,7 +365,7 @@ on_both_engines! {
         let of_gone = invited_by(&token, "x@example.org").await;
         let (lowered, token) = as_admin("b@example.org", "b").await;
         let of_lowered = invited_by(&token, "y@example.org").await;
-        // In a role that is lessened.
+        // A role is reduced after its member has invited a person.
         let manager = json!({"name": "Manager", "permissions": ["workspaceMemberships:write", "contentPieces:write",
             "tags:write", "profile:write", "contentGroups:read", "variants:read", "roles:read", "workspace:read", "webhooks:read"]});
         let manager = service.create("/roles", &manager).await;
@@ -391,7 +391,7 @@ on_both_engines! {
             assert_page(&page(&service, code).await, 410, "The invite is void");
         }
         assert_eq!(accept(&service, &by(&staying, "z")).await.status, 200);
-        // Somebody else can invite them.
+        // Another member may invite them again.
         let (_, again) = invite(&service, "x@example.org", "X").await;
         assert_eq!(accept(&service, &by(&again, "x")).await.status, 200);
     }

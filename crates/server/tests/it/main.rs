@@ -1,4 +1,4 @@
-//! The service through its real edge: HTTP on a real port, on both databases.
+//! The service over real HTTP on a real port, on both databases.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Every route of the description, asked by everybody: a route without a row here fails.
+//! Every route of the OpenAPI document with every kind of client. A route without a row here fails.
 
 use std::collections::BTreeSet;
 
@@ -13,19 +13,19 @@ use crate::described::{DOCUMENT, resolved};
 use crate::query_count::of_requests;
 use crate::service::{ALL, Answer, Service, TokenKind, Workspace};
 
-/// What is answered on a route, beside 401 and what follows from the permission.
+/// The expected statuses of a route, apart from 401 and from 403 without the permission.
 struct Row {
-    /// What the route needs.
+    /// The permission that the route needs.
     permission: Option<&'static str>,
-    /// To a token that may do it.
+    /// The status for a token that may do it.
     success: u16,
-    /// To a token with the route's permission alone.
+    /// The status for a token with the route's permission only.
     alone: u16,
-    /// To a token that is limited to a group which holds nothing of what is asked for.
+    /// The status for a token limited to a group that does not contain the resource.
     limited: u16,
-    /// To an extension's token.
+    /// The status for an extension's token.
     extension: u16,
-    /// To the Admin of another workspace.
+    /// The status for the Admin of another workspace.
     stranger: u16,
 }
 
@@ -106,7 +106,7 @@ fn row(method: &str, path: &str) -> Option<Row> {
     }
 }
 
-/// The routes that need no token, how each is asked for, and what is answered.
+/// The routes that need no token, with a path of each and its status.
 const OPEN: [(&str, &str, &str, u16); 11] = [
     ("GET", "/", "/", 200),
     ("GET", "/healthz", "/healthz", 200),
@@ -145,7 +145,7 @@ fn has(held: &str, permission: &str) -> bool {
     held.split(' ').any(|one| one == permission || one == write)
 }
 
-/// All that can be held without holding `permission`.
+/// Returns all permissions that do not include `permission`.
 fn all_but(permission: &str) -> String {
     let held = |resource: &&str| match permission.split_once(':').unwrap() {
         (lacks, "write") if lacks == *resource => Some(format!("{resource}:read")),
@@ -162,7 +162,7 @@ struct Target {
     body: Option<Value>,
 }
 
-/// A request that the home workspace's Admin may make, to something new of its own.
+/// Returns a request that the home workspace's Admin may make, on a new resource of its own.
 async fn target(service: &Service, method: &str, route: &str, number: usize) -> Target {
     let name = format!("n{number}");
     let group = service.home.group.clone();
@@ -170,7 +170,7 @@ async fn target(service: &Service, method: &str, route: &str, number: usize) -> 
         json!({"title": name, "slug": name, "tags": [], "members": [], "contentGroupId": group});
     let webhook = json!({"url": "https://hooks.invalid/", "name": name, "event": "contentPieceAdded",
         "metadata": {"contentGroupId": group}});
-    // How something of the route's resource is made, and what may change of it.
+    // The body that creates a resource of the route, and a change of it.
     let (make, change) = match route {
         "/content-pieces" => (piece, json!({"title": "changed"})),
         "/content-pieces/batch" => (json!({"pieces": [piece]}), Value::Null),
@@ -243,7 +243,7 @@ async fn target(service: &Service, method: &str, route: &str, number: usize) -> 
     Target { path: route.to_owned(), body: Some(body) }
 }
 
-/// The same text with the ids in it changed to such as nobody has.
+/// Replaces the ids in a text by ids of no resource.
 fn absent(text: &str) -> String {
     let mut changed = String::new();
     let mut rest = text;
@@ -285,7 +285,7 @@ impl Target {
     }
 }
 
-/// What of an answer may tell one case from another.
+/// Returns the parts of a response by which a client could distinguish cases.
 fn seen(answer: &Answer) -> (u16, HeaderMap, Value) {
     let (mut headers, mut body) = (answer.headers.clone(), answer.body.clone());
     headers.remove("date");
@@ -294,7 +294,7 @@ fn seen(answer: &Answer) -> (u16, HeaderMap, Value) {
     (answer.status.as_u16(), headers, body)
 }
 
-/// The ids in a text.
+/// Returns the ids in a text.
 fn ids(text: &str) -> Vec<&str> {
     let is_id = |word: &&str| word.contains('_') && absent(word) != *word;
     text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
@@ -302,14 +302,14 @@ fn ids(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Those who ask, and what they hold.
+/// The clients, by their tokens.
 struct Callers {
     editor: String,
     viewer: String,
     limited: String,
     extension: String,
     other: String,
-    /// With what is said against it.
+    /// Descriptions and tokens of clients that must get 401.
     unauthorized: Vec<(&'static str, Option<String>)>,
 }
 
@@ -342,13 +342,13 @@ async fn callers(service: &Service) -> Callers {
     }
 }
 
-/// A service in which nothing but the matrix bounds how much is asked.
+/// Starts a service without a limit on invites.
 async fn start(store: galley_testing::TestStore) -> Service {
     let limits = Limits { invites_per_hour: 1_000_000, ..Limits::default() };
     Service::start_with(store, limits).await
 }
 
-/// The description's routes.
+/// Returns the routes of the OpenAPI document.
 fn routes() -> Vec<(String, String)> {
     let mut routes = Vec::new();
     for (path, item) in DOCUMENT["paths"].as_object().unwrap() {
@@ -379,7 +379,7 @@ on_both_engines! {
             }
             let row = row(method, route)
                 .unwrap_or_else(|| panic!("{method} {route} has no row in this test"));
-            // What nobody may touch who is refused.
+            // Rejected requests must leave this resource unchanged.
             number += 1;
             let kept = target(&service, method, route, number).await;
             for (who, token) in &callers.unauthorized {
@@ -429,7 +429,7 @@ on_both_engines! {
                 cells += 1;
             }
 
-            // Another workspace's Admin gets what it would get if nothing were there.
+            // Another workspace's Admin gets the same response as for an absent resource.
             let answer = kept.ask(&service, Some(&callers.other), method).await;
             assert_eq!(answer.status, row.stranger, "{method} {route} by a stranger: {answer:?}");
             if row.stranger >= 400 || method == "GET" {
@@ -447,7 +447,7 @@ on_both_engines! {
             assert_eq!(leaked, None, "{method} {route} shows a stranger what is not theirs: {told}");
             cells += 1;
 
-            // Whatever was refused left it as it was.
+            // The rejected requests have changed nothing.
             let answer = kept.ask(&service, Some(&service.home.token), method).await;
             assert_eq!(answer.status, row.success, "{method} {route} in the end: {answer:?}");
         }
@@ -601,7 +601,7 @@ on_both_engines! {
             delete(format!("/webhooks?id={webhook}")),
         ];
         let keep = ids_of_home(&service, &[&mine, &my_member, &my_webhook, &my_variant, &my_token]);
-        // Each place of the interface where an id may stand is among them.
+        // The requests cover every parameter and field that may contain an id.
         let tried: BTreeSet<String> =
             requests.iter().flat_map(|(method, target)| target.places(method, &keep)).collect();
         let all = places_of_ids(&DOCUMENT);
@@ -614,10 +614,10 @@ on_both_engines! {
             let answer = target.ask(&service, Some(&service.home.token), method).await;
             let foreign = work();
             let truly = absent.ask(&service, Some(&service.home.token), method).await;
-            // As much work, so that it takes as long.
+            // Both take the same statements, so that their duration is the same, too.
             assert_eq!(foreign, work(), "{method} {target:?} against {absent:?}");
             assert_eq!(seen(&answer), seen(&truly), "{method} {target:?} against {absent:?}");
-            // A list of one's own and another's is that of one's own.
+            // A list of own and foreign groups equals the list of own groups.
             let beside = target.path.contains(&format!("{my_group},"));
             let refused = answer.status.is_client_error() || answer.body == json!([]);
             assert!(refused || beside, "{method} {target:?}: {answer:?}");
@@ -633,19 +633,19 @@ on_both_engines! {
             ("/workspace-memberships/list-members", &member),
             ("/workspace-memberships/list-workspaces", &other.made.workspace.to_string()),
         ] {
-            // As good a place to go on from as one beside it, where nothing is.
+            // A foreign id works as a position like an adjacent id without a resource.
             let beside = format!("{}{}", &last[..last.len() - 1], if last.ends_with('0') { '1' } else { '0' });
             let ask = async |last: &str| seen(&service.get(&format!("{list}?lastId={last}")).await);
             assert_eq!(ask(last).await, ask(&beside).await, "{list}");
         }
         assert_eq!(service.everything().await, before);
-        // A cursor says where to go on, not in which workspace.
+        // A cursor contains a position, but no workspace.
         let page = service.get(next).await;
         assert!(page.column("slug").iter().all(|slug| slug == "mine"), "{page:?}");
     }
 }
 
-/// What a client would like to have in a field that is not its own to set.
+/// Returns a value that a client might try in a field that it may not set.
 fn wish(name: &str, schema: &Value, other: &Workspace) -> Value {
     let is = |kind: &str| [&schema["type"], &schema["type"][0]].contains(&&json!(kind));
     match name {
@@ -661,7 +661,7 @@ fn wish(name: &str, schema: &Value, other: &Workspace) -> Value {
     }
 }
 
-/// The names of a schema's own fields.
+/// Returns the names of a schema's own fields.
 fn names_of(schema: &'static Value) -> BTreeSet<&'static str> {
     let schema = resolved(schema);
     let forms = schema["anyOf"].as_array().into_iter().flatten();
@@ -669,7 +669,7 @@ fn names_of(schema: &'static Value) -> BTreeSet<&'static str> {
     forms.flat_map(names_of).chain(fields.map(|(name, _)| name.as_str())).collect()
 }
 
-/// An answer without what differs from one request to the next.
+/// Returns a response without the parts that differ between requests.
 fn without_what_differs(answer: &Answer, name: &str) -> (u16, Value) {
     fn strip(value: &mut Value) {
         for name in ["createdAt", "updatedAt", "order", "token", "requestId"] {
@@ -711,7 +711,7 @@ on_both_engines! {
                 let operation = &DOCUMENT["paths"][route][method.to_lowercase()];
                 let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
                 let (place, own) = match route.as_str() {
-                    // Each of the pieces, too, says what is to be.
+                    // In a batch, each piece has its own fields.
                     "/content-pieces/batch" => {
                         let piece = &resolved(schema)["properties"]["pieces"]["items"];
                         (&mut body["pieces"][0], names_of(piece))
@@ -734,7 +734,8 @@ on_both_engines! {
                 };
                 let mut answer = send(&target.body).await;
                 if answer.body["reason"] == "immutable_field" {
-                    // What is set once is refused by its name, and is no other's.
+                    // A field that cannot be changed is rejected by name, and belongs to this
+                    // resource.
                     assert_eq!((method.as_str(), route.as_str()), ("PUT", "/webhooks"), "{answer:?}");
                     answer.assert_problem(400, "immutable_field", &["secret"]);
                     let mut body = target.body.clone();
@@ -758,16 +759,17 @@ on_both_engines! {
     }
 }
 
-/// Whether an id may stand in a parameter or field of this name.
+/// Returns true if a parameter or field of this name may contain an id.
 fn names_an_id(name: &str) -> bool {
     let is_one = ["id", "ancestor", "variant", "tags", "members"].contains(&name)
         || name.ends_with("Id")
         || name.ends_with("Ids");
-    // Where a list goes on is no resource, and no other one's.
+    // A list position is not a reference to a resource.
     is_one && name != "lastId"
 }
 
-/// Every place where a request may name something that is there, after the description.
+/// Returns every parameter and field of the OpenAPI document that may refer to an existing
+/// resource.
 fn places_of_ids(document: &Value) -> BTreeSet<String> {
     let mut places = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -797,14 +799,14 @@ fn places_of_ids(document: &Value) -> BTreeSet<String> {
     places
 }
 
-/// The places of a schema's texts, such as `pieces[].tags[].id`.
+/// Collects the paths of a schema's texts, such as `pieces[].tags[].id`.
 fn fields_of(document: &Value, schema: &Value, at: &str, found: &mut Vec<String>) {
     if let Some(name) = schema["$ref"].as_str() {
         let schema = document.pointer(name.trim_start_matches('#')).unwrap();
         return fields_of(document, schema, at, found);
     }
     for form in schema["anyOf"].as_array().into_iter().flatten() {
-        // Beside properties these are conditions.
+        // Beside properties, `anyOf` expresses conditions.
         if schema.get("properties").is_none() {
             fields_of(document, form, at, found);
         }
@@ -822,7 +824,7 @@ fn fields_of(document: &Value, schema: &Value, at: &str, found: &mut Vec<String>
     }
 }
 
-/// The places of the texts of a body.
+/// Collects the paths of a body's texts.
 fn texts_of(value: &Value, at: &str, found: &mut Vec<(String, String)>) {
     let dot = if at.is_empty() { "" } else { "." };
     match value {
@@ -850,7 +852,8 @@ fn ids_of_home(service: &Service, more: &[&str]) -> Vec<String> {
 }
 
 impl Target {
-    /// Where ids stand that are none of `home`'s, as [`places_of_ids`] writes it.
+    /// Returns the places of ids that do not belong to `home`, in the notation of
+    /// [`places_of_ids`].
     fn places(&self, method: &str, home: &[String]) -> Vec<String> {
         let is_foreign = |text: &str| {
             text.split(',')
@@ -867,7 +870,7 @@ impl Target {
         parameters.chain(fields.map(|(at, _)| format!("{method} {path} {at}"))).collect()
     }
 
-    /// The same request with the ids changed, except these.
+    /// Returns the same request with absent ids in place of all except `kept`.
     fn absent_but(&self, kept: &[String]) -> Self {
         let changed = |text: &str| {
             let mut text = text.to_owned();

@@ -1,4 +1,4 @@
-//! `/workspace-memberships`: invites with their mails, roles, removal, and the events they cause.
+//! `/workspace-memberships`: invites with their mails, roles, removal, and their events.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ fn invitation(service: &Service, email: &str) -> Value {
     json!({"email": email, "name": "Invited Ann", "roleId": editor})
 }
 
-/// The member of this id in the list.
+/// Returns the member with this id from the list.
 async fn listed(service: &Service, id: &str) -> Option<Value> {
     let list = service.get(LIST).await.body;
     list.as_array().unwrap().iter().find(|member| member["id"] == id).cloned()
 }
 
-/// What the mails of an invite say.
+/// Returns the mails of an invite with their contents.
 pub(crate) async fn mails_of(service: &Service, member: &str) -> Vec<(mails::Mail, InviteMail)> {
     let (workspace, member) = (service.home.made.workspace, member.parse().unwrap());
     let read = async move |tx: &Tx<'_>| mails::list_of_member(tx, workspace, member).await;
@@ -61,7 +61,7 @@ on_both_engines! {
         assert_eq!((says.name.as_str(), says.role.as_str()), ("Invited Ann", "Editor"));
         assert_eq!((says.inviter.as_str(), says.workspace.as_str()), ("home", "home"));
         assert_eq!(says.code.len(), 43, "256 bits in base 64");
-        // Who reads the database finds no code that works.
+        // The database contains no usable code.
         let sealed = String::from_utf8_lossy(&mail.sealed).into_owned();
         assert!(!sealed.contains(&says.code) && !sealed.contains("Invited"), "{sealed}");
     }
@@ -76,10 +76,10 @@ on_both_engines! {
         let answer = service.post(PATH, &invitation(&service, "HOME@example.org")).await;
         answer.assert_problem(409, "already_member", &[]);
         assert_eq!(mails_of(&service, &id).await.len(), 1);
-        // A user of another workspace may be invited as anybody else.
+        // A user of another workspace may be invited like any other person.
         service.other_workspace().await;
         service.create(PATH, &invitation(&service, "other@example.org")).await;
-        // Once removed it may be invited again, and its first mail is not sent any more.
+        // A removed address may be invited again, and its first mail is cancelled.
         assert_eq!(service.delete(&format!("{PATH}?id={id}")).await.status, 204);
         assert_eq!(mails_of(&service, &id).await.len(), 0);
         let again = service.create(PATH, &invitation(&service, "ann@example.org")).await;
@@ -117,7 +117,7 @@ on_both_engines! {
             service.create(PATH, &invitation(&service, &format!("a{number}@example.org"))).await;
             service.pass(Duration::from_mins(10));
         }
-        // Removing one makes no room for another one: its mail may be out.
+        // A removal does not raise the limit, as the mail may have been sent.
         let first = service.get(LIST).await.column("id")[1].clone();
         service.delete(&format!("{PATH}?id={first}")).await;
         let before = service.everything().await;
@@ -232,7 +232,7 @@ on_both_engines! {
         let service = Service::start(store).await;
         let [admin, editor, _] = service.roles();
         let me = service.home.made.member.to_string();
-        // Somebody who is only invited is none.
+        // A pending member does not count as an Admin.
         let mut pending = invitation(&service, "ann@example.org");
         pending["roleId"] = json!(admin);
         service.create(PATH, &pending).await;
@@ -286,7 +286,7 @@ on_both_engines! {
         assert_eq!(only.column("id"), [service.home.made.member.to_string()]);
         assert_eq!(only.body[0]["workspace"]["id"], json!(service.home.made.workspace.to_string()));
         assert_eq!(only.body[0]["role"], json!({"id": service.roles()[0], "name": "Admin"}));
-        // What the operator adds counts.
+        // Memberships that the operator adds are listed.
         let member: WorkspaceMemberId = invited.id().parse().unwrap();
         add_owner_to(&service, &other, member).await;
         let both = service.get(path).await;
@@ -323,7 +323,7 @@ on_both_engines! {
     }
 }
 
-/// Adds the home workspace's owner to another workspace, where it is invited.
+/// Adds the home workspace's owner to another workspace that has invited them.
 async fn add_owner_to(
     service: &Service,
     other: &crate::service::Workspace,

@@ -1,7 +1,8 @@
-//! Random requests, one after another, on both engines, beside a model in memory that says what each must answer, what is
-//! there afterwards, and what webhooks and limited tokens get to see of it.
+//! Random requests in sequence, on both engines, compared with an in-memory model. The model
+//! predicts each response, the resulting state, and the events that webhooks and limited tokens
+//! see.
 //!
-//! A sequence that goes wrong is made shorter until nothing can be left out of it, and shown.
+//! A failing sequence is shrunk to a minimal one and printed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -19,19 +20,20 @@ use serde_json::{Value, json};
 
 use crate::service::{Service, Workspace};
 
-/// How many requests a sequence has at the most.
+/// The most requests of a sequence.
 const STEPS_MAX: usize = 120;
 
-/// How deep groups stand at the most.
+/// The maximum depth of groups.
 const DEPTH_MAX: usize = 32;
 
-/// How long deliveries may take to be made of events.
+/// The longest time until events become deliveries.
 const EXPANDED_MAX: Duration = Duration::from_secs(30);
 
-/// One of so many things: which one is known when the request is sent. Also one that is gone by then, or was never there.
+/// A choice among several resources, resolved when the request is sent. It may also choose a
+/// deleted or an unknown id.
 type Pick = u8;
 
-/// Where a piece is to go.
+/// The new position of a piece.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Stays,
@@ -58,7 +60,7 @@ enum Step {
         group: Option<Pick>,
         place: Place,
     },
-    /// Pieces that are each made between the two made before, until their order keys grow long.
+    /// Creates pieces, each between the two created last, until their order keys grow long.
     Crowd {
         piece: Pick,
         count: u8,
@@ -191,7 +193,7 @@ const EVENTS: [&str; 9] = [
     "memberRemoved",
 ];
 
-/// What a piece says otherwise in a variant.
+/// The overrides of a piece in a variant.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Said {
     title: Option<String>,
@@ -208,7 +210,7 @@ struct Piece {
 }
 
 impl Piece {
-    /// The title and the tags, in a variant or not.
+    /// Returns the title and the tags, in a variant or without one.
     fn shown(&self, variant: Option<&str>) -> (String, Vec<String>) {
         let said = variant.and_then(|variant| self.said.get(variant)).cloned().unwrap_or_default();
         (said.title.unwrap_or(self.title.clone()), said.tags.unwrap_or(self.tags.clone()))
@@ -235,14 +237,14 @@ struct Webhook {
     event: &'static str,
     group: Option<String>,
     enabled: bool,
-    /// The events that it gets.
+    /// The sequence numbers of the events that it receives.
     gets: Vec<i64>,
 }
 
-/// Something that happened.
+/// An event in the model.
 #[derive(Debug, Clone)]
 struct Happened {
-    /// As the whole workspace sees it.
+    /// The type for the whole workspace.
     event: &'static str,
     id: String,
     before: Option<Vec<String>>,
@@ -250,7 +252,8 @@ struct Happened {
 }
 
 impl Happened {
-    /// What of it is seen by who sees a group and what is under it; nothing: all.
+    /// Returns the event's type as seen in the scope of a group and its subtree, or of the whole
+    /// workspace for `None`.
     fn seen(&self, group: Option<&str>) -> Option<&'static str> {
         let Some(group) = group.filter(|_| !self.event.starts_with("member")) else {
             return Some(self.event);
@@ -267,14 +270,14 @@ impl Happened {
     }
 }
 
-/// A workspace as it should be.
+/// The model of a workspace.
 struct World<'s> {
     service: &'s Service,
     workspace: WorkspaceId,
     token: String,
     limited: String,
     first_group: String,
-    /// In their order.
+    /// The pieces in list order.
     pieces: Vec<Piece>,
     groups: Vec<Group>,
     tags: Vec<(String, String)>,
@@ -283,10 +286,10 @@ struct World<'s> {
     members: Vec<Member>,
     webhooks: Vec<Webhook>,
     happened: Vec<Happened>,
-    /// Identifiers of what is gone.
+    /// The ids of deleted resources.
     gone: Vec<String>,
     made: usize,
-    /// Since order keys have grown long they may be changed after any step.
+    /// True once order keys have grown long, as any later step may then change them.
     is_crowded: bool,
 }
 
@@ -333,7 +336,7 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Picks one of what is there, or now and then one that is not.
+    /// Picks an existing id, or sometimes a deleted one.
     fn pick(&self, from: Vec<&str>, pick: Pick) -> String {
         let all: Vec<&str> = from.into_iter().chain(self.gone.last().map(String::as_str)).collect();
         all[usize::from(pick) % all.len()].to_owned()
@@ -367,7 +370,7 @@ impl<'s> World<'s> {
         self.groups.iter().find(|group| group.id == id)
     }
 
-    /// The groups from the top down to this one.
+    /// Returns the groups from the top down to this one.
     fn path(&self, id: &str) -> Vec<String> {
         let mut path = Vec::new();
         let mut next = Some(id.to_owned());
@@ -379,7 +382,7 @@ impl<'s> World<'s> {
         path
     }
 
-    /// How many levels a group and what is under it has.
+    /// Returns the number of levels of a group's subtree.
     fn height(&self, id: &str) -> usize {
         let children = self.groups.iter().filter(|group| group.parent.as_deref() == Some(id));
         1 + children.map(|child| self.height(&child.id)).max().unwrap_or(0)
@@ -411,7 +414,7 @@ impl<'s> World<'s> {
     ) -> Result<Value, TestCaseError> {
         let shown = format!("{method} {path} {}", body.cloned().unwrap_or_default());
         let answer = self.service.send_as(&self.token, method, path, body).await;
-        // Where both what is changed and what it names are not there, either may be told.
+        // If both the resource and a reference are missing, the response may report either.
         let status = match (answer.status.as_u16(), expected) {
             (400, 404) if answer.body["reason"] == "unknown_reference" => 404,
             (status, _) => status,
@@ -700,7 +703,8 @@ impl<'s> World<'s> {
                 let expected = match found {
                     None => 404,
                     Some(_) if !known => 400,
-                    // The one who does all this.
+                    // This member owns the token and is the last Admin, as all others are only
+                    // invited.
                     Some(0) if role != admin => 409,
                     _ => 204,
                 };
@@ -759,7 +763,7 @@ impl<'s> World<'s> {
                 let id =
                     self.pick(self.webhooks.iter().map(|one| one.id.as_str()).collect(), *webhook);
                 let found = self.webhooks.iter().position(|one| one.id == id);
-                // Of a group that is gone nothing can be watched.
+                // Webhooks of deleted groups are skipped, as they cannot be enabled.
                 let groups = &self.groups;
                 let watches = |at: usize| {
                     let group = self.webhooks[at].group.as_ref();
@@ -812,8 +816,8 @@ impl<'s> World<'s> {
         self.happen("contentPieceAdded", &id, None, Some(path));
     }
 
-    /// Waits until order keys that have grown long are spread out, and takes in that these pieces
-    /// were changed; each is then as its last event says.
+    /// Waits until long order keys are spread out, and adds the resulting events to the model. Each
+    /// of these pieces must then match its last event.
     async fn follow_spreads(&mut self) -> Checked {
         let started = Instant::now();
         let workspace = self.workspace;
@@ -873,7 +877,7 @@ impl<'s> World<'s> {
         set("contentGroupId", group.as_ref().map(|one| json!(one)));
         set("referenceId", reference.as_ref().map(|one| json!(one)));
         let at = self.pieces.iter().position(|one| one.id == id);
-        // A null is refused where there is nothing to fall back to; that is seen before anything is looked for.
+        // A null without a fallback is rejected before any look-up.
         let clears = title == Some(None) || tags == Some(None);
         let is_malformed = variant.is_none() && clears;
         let known = |variant: &String| self.variants.iter().any(|(id, _)| id == variant);
@@ -938,7 +942,7 @@ impl<'s> World<'s> {
         Ok(())
     }
 
-    /// Before which place a piece goes, if it moves.
+    /// Returns the position before which a piece is inserted, if it moves.
     fn new_place(
         &self,
         at: usize,
@@ -963,7 +967,8 @@ impl<'s> World<'s> {
         }
     }
 
-    /// A group is gone with all that it held: told of in an order in which each comes before what held it.
+    /// Applies a group's deletion with its contents to the model. Events must report contents
+    /// before their group.
     async fn follow_deletion(&mut self, id: &str) -> Checked {
         let under: Vec<String> = self
             .groups
@@ -999,7 +1004,7 @@ impl<'s> World<'s> {
         Ok(())
     }
 
-    /// Looks whether everything is as it should be.
+    /// Checks that the service's state equals the model's.
     async fn check(&self) -> Checked {
         for variant in
             [None].into_iter().chain(self.variants.iter().map(|(id, _)| Some(id.as_str())))
@@ -1101,7 +1106,7 @@ impl<'s> World<'s> {
         self.check_deliveries().await
     }
 
-    /// A list, walked in parts by the last one's field.
+    /// Returns a whole list, paged by the last item's field.
     async fn walk(
         &self,
         path: &str,
@@ -1151,7 +1156,7 @@ impl<'s> World<'s> {
                 Some((number, one.seen(Some(&self.first_group))?.to_owned()))
             })
             .collect();
-        // The first page of as many as there may be on one.
+        // Only the first page is compared.
         prop_assert_eq!(&seen, &expected[..expected.len().min(seen.len())]);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Several servers of one database.
+//! Several servers on one database.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::service::{Answer, Service};
 
-/// That of a machine whose clock nobody looks after.
+/// The clock of a machine without time synchronization.
 #[derive(Debug)]
 struct WrongClock {
     ahead_ms: AtomicI64,
@@ -35,10 +35,10 @@ on_both_engines! {
             let follow = DatabaseClock::follow(&service.database, Arc::clone(&own) as Arc<dyn Clock>);
             let clock = follow.await.unwrap();
             let off = || clock.now().ms() - SystemClock.now().ms();
-            // PostgreSQL is on this machine, and goes by its clock.
+            // PostgreSQL runs on this machine and uses its clock.
             let expected = if is_shared { 0 } else { ahead_ms };
             assert!((off() - expected).abs() < HOUR / 2, "{} ms off", off());
-            // Somebody sets the machine's clock right.
+            // The machine's clock is corrected.
             own.ahead_ms.store(0, Ordering::Relaxed);
             let started = Instant::now();
             while off().abs() > HOUR / 2 {
@@ -65,7 +65,7 @@ on_both_engines! {
         let answer = ready().await;
         answer.assert_problem(503, "not_ready", &[]);
         assert!(answer.body["detail"].as_str().unwrap().contains("99.0.0"), "{answer:?}");
-        // Whoever asks all the same is answered.
+        // The server still responds to requests.
         assert_eq!(service.get("/tags/list").await.status, 200);
     }
 }
@@ -85,7 +85,7 @@ on_both_engines! {
         for number in 0..20 {
             let token = service.token("contentPieces:read", None).await;
             for token in [&token, &person.token] {
-                // Remembered from the second time on.
+                // Responses are cached from the second request on.
                 for _ in 0..3 {
                     assert_eq!(ask(token, &path).await.status, 200);
                 }

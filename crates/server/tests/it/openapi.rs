@@ -1,4 +1,4 @@
-//! The description: it names what there is and nothing else, and says what is true.
+//! The OpenAPI document: it is complete and correct.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ struct Operation {
 }
 
 impl Operation {
-    /// The path with an example in the place of each parameter.
+    /// Returns the path with examples in place of its parameters.
     fn example_path(&self) -> String {
         let mut path = self.path.to_owned();
         for parameter in parameters(self.described).filter(|it| it["in"] == "path") {
@@ -28,7 +28,7 @@ impl Operation {
         path
     }
 
-    /// The permission that it is said to need; none where any token will do.
+    /// Returns the described permission, or `None` if any token suffices.
     fn permission(&self) -> Option<&'static str> {
         self.described["security"][0]["accessToken"][0].as_str()
     }
@@ -115,7 +115,8 @@ on_both_engines! {
             assert_eq!(access, if reads { "read" } else { "write" }, "{path}");
             let about = operation.described["description"].as_str().unwrap_or_default();
             assert!(about.ends_with(&format!("Needs the permission `{permission}`.")), "{about}");
-            // All but this one; a token that may write may read, too.
+            // The token has all other permissions. For reads, the write permission is left out as
+            // well, as it includes reading.
             let others = PermissionSet::ALL.iter().map(|other: Permission| other.to_string());
             let others = others.filter(|other| {
                 other != permission && !(reads && other.starts_with(&format!("{what}:")))
@@ -187,7 +188,7 @@ fn every_operation_says_what_it_is() {
             assert!(!about.is_empty(), "{place} {status}");
             assert!(response["headers"]["X-Request-Id"].is_object(), "{place} {status}");
             let has = |kind: &str| response["content"].get(kind).is_some();
-            // Who asks for a page is answered by one.
+            // Routes of HTML pages respond with HTML.
             let page = has("text/html") && place.ends_with("/invite");
             let problem = has("application/problem+json");
             let failed = status.as_str() >= "400";
@@ -244,7 +245,7 @@ fn request_examples_show_every_field() {
         if let Some(name) = media["schema"]["$ref"].as_str() {
             let schema = DOCUMENT.pointer(&name[1..]).unwrap();
             for (field, _) in schema["properties"].as_object().unwrap() {
-                // It needs an example of its own, or a type that has one.
+                // This needs an example of its own, or a type with an example.
                 let there = media["example"].get(field).is_some() || field == "variant";
                 assert!(there, "{method} {path}: {field} is not in the example");
             }
@@ -273,7 +274,7 @@ fn the_document_is_sound() {
     }
     for (name, schema) in DOCUMENT["components"]["schemas"].as_object().unwrap() {
         assert!(jsonschema::meta::is_valid(schema), "{name} is no schema");
-        // Those of utoipa's from before 3.1.
+        // These keywords are from before OpenAPI 3.1, and utoipa may emit them.
         assert!(schema.get("nullable").is_none() && schema.get("example").is_none(), "{name}");
     }
 }

@@ -1,4 +1,4 @@
-//! Where pieces stand: new ones, moved ones, and many at the same place at once.
+//! Positions of pieces: new ones, moved ones, and many inserts at one position.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -98,7 +98,7 @@ on_both_engines! {
         }
         for _ in 0..150 {
             for (moved, reference) in [(&a, &b), (&b, &a)] {
-                // Placing is told apart by the millisecond.
+                // Placements are ordered by their time in milliseconds.
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
                 service.put("/content-pieces", &json!({"id": moved, "referenceId": reference})).await;
             }
@@ -115,7 +115,8 @@ on_both_engines! {
         let mut expected_right = vec!["last".to_owned()];
         service.create("/content-pieces", &service.piece("last")).await;
         let (mut longest, mut inserted) = (0, 0);
-        // Always between the two pieces made last: the pattern that no choice of keys can keep short.
+        // Each insert is between the last two pieces. No choice of keys can keep keys short for
+        // this pattern.
         for round in 0..700 {
             let slug = format!("z{round}");
             let mut body = service.piece(&slug);
@@ -150,7 +151,7 @@ on_both_engines! {
         let orders = pieces.column("order");
         assert!(orders.windows(2).all(|pair| pair[0] < pair[1]), "bytewise order is list order");
         assert!(orders.iter().all(|order| order.len() <= 64));
-        // Each piece is as its last event says, also its custom data.
+        // Each piece matches its last event, including its custom data.
         let events = service.events_after(0).await;
         let sequences: Vec<i64> = events.iter().map(|event| event.sequence).collect();
         assert_eq!(sequences, (1..=sequences.len() as i64).collect::<Vec<_>>());

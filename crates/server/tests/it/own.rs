@@ -1,4 +1,4 @@
-//! `/profile` and `/workspace`: what belongs to the token's user, and to its workspace.
+//! `/profile` and `/workspace`: the token's user and workspace.
 
 use galley_testing::on_both_engines;
 use reqwest::Method;

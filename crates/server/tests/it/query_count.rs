@@ -1,4 +1,4 @@
-//! How many statements a request takes, whatever the size of its page.
+//! The number of statements per request is independent of the page size.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ on_both_engines! {
             assert_eq!(list.column("id").len(), size, "{query}");
             let statements = of_requests(service.statements.take());
             let count: u64 = statements.values().sum();
-            // One more looks at the token.
+            // One more statement looks up the token.
             assert!(count <= 1 + 3, "{query} took {statements:#?}");
 
             service.statements.take();
@@ -52,7 +52,7 @@ on_both_engines! {
     }
 }
 
-/// Without those of deliveries, mails and order keys, which are looked for, or counted, now and then.
+/// Removes statements of deliveries, mails and order keys, which run in the background.
 pub(crate) fn of_requests(mut statements: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let is_background = |sql: &str| {
         ["webhook_queues", "order_spreads", "FROM mails", "last_used_at_ms ="]

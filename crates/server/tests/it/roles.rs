@@ -74,7 +74,7 @@ on_both_engines! {
         let change = json!({"id": invited, "roleId": other});
         assert_eq!(service.put("/workspace-memberships", &change).await.status, 204);
         assert_eq!(service.delete(&path).await.status, 204);
-        // All but Admin can be deleted, and changed, once nobody has them.
+        // All roles except Admin can be changed, and deleted when no member has them.
         let [admin, editor, viewer] = service.roles();
         let answer = service.delete(&format!("/roles?id={admin}")).await;
         answer.assert_problem(409, "builtin_role", &[]);

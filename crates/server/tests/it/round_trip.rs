@@ -1,4 +1,4 @@
-//! What a GET gave is PUT back whole: nothing is changed, and nothing fired.
+//! A PUT of a whole GET response changes nothing, and fires no event.
 
 use galley_testing::on_both_engines;
 use reqwest::Method;
@@ -48,7 +48,7 @@ on_both_engines! {
             "event": "contentPieceAdded", "metadata": {"contentGroupId": a}})).await;
         let off = create("/webhooks", json!({"url": "http://127.0.0.1/", "name": "w", "enabled": false,
             "event": "memberAdded"})).await;
-        // What was deleted since is no obstacle either.
+        // References to deleted resources are accepted as well.
         let gone = create("/content-groups", json!({"name": "gone"})).await;
         let on_gone = create("/webhooks", json!({"url": "https://hooks.invalid/", "name": "w",
             "event": "contentGroupMoved", "metadata": {"contentGroupId": gone}})).await;
@@ -70,7 +70,7 @@ on_both_engines! {
         paths.extend(by_id("/tokens", &[&token, &plain, &for_gone]));
         paths.extend(by_id("/webhooks", &[&hook, &off, &on_gone]));
         paths.extend(by_id("/content-pieces", &[&full, &empty]));
-        // As HTML, the form in which an update takes it.
+        // This is HTML, the form that an update accepts.
         let html = "&content=true&contentFormat=html";
         paths.extend([&full, &empty].map(|id| format!("/content-pieces?id={id}{html}")));
 
@@ -103,7 +103,7 @@ on_both_engines! {
             let put = service.put("/workspace-memberships", member).await;
             assert_eq!(put.status, 204, "{member}: {put:?}");
         }
-        // A variant as it shows, sent back as the variant's.
+        // The variant's own view is sent back as the variant's.
         for query in ["", html] {
             let path = format!("/content-pieces?id={full}&variant=de{query}");
             let got = service.get(&path).await;

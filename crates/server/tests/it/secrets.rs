@@ -1,4 +1,4 @@
-//! Over the whole suite: what was given as a secret comes back in no answer, and stands in no line of the log.
+//! A check over all these tests: no response and no log line contains a secret.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -7,17 +7,17 @@ use std::sync::{LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use serde_json::Value;
 use tracing::Level;
 
-/// Shorter ones may stand somewhere by chance.
+/// Shorter secrets may occur by chance.
 const LENGTH_MIN: usize = 8;
 
 static SECRETS: LazyLock<Mutex<Secrets>> = LazyLock::new(Default::default);
 
-/// What may stand in answers, but in no line of the log.
+/// Secrets that may occur in responses, but not in the log.
 static NOT_IN_LOG: LazyLock<Mutex<Secrets>> = LazyLock::new(Default::default);
 
-/// All of them are looked for at once, as there are many, and many places where they could stand.
+/// A set of secrets that finds any of them in one pass, as there are many secrets and many texts.
 struct Secrets {
-    /// At the number that a secret's last two bytes are.
+    /// The secrets, indexed by their last two bytes as a number.
     by_end: Vec<BTreeSet<String>>,
 }
 
@@ -51,7 +51,7 @@ fn lock(secrets: &Mutex<Secrets>) -> MutexGuard<'_, Secrets> {
     secrets.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers the secret in a request's body, if there is one.
+/// Records the secret in a request's body, if there is one.
 pub(crate) fn remember(body: &[u8]) {
     watch_the_log();
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
@@ -62,13 +62,13 @@ pub(crate) fn remember(body: &[u8]) {
     }
 }
 
-/// Remembers what a client is shown and the log is not.
+/// Records a secret that a client may see, but the log must not contain.
 pub(crate) fn remember_for_log(secret: &str) {
     watch_the_log();
     lock(&NOT_IN_LOG).insert(secret);
 }
 
-/// Asserts that none of them stands in `text`.
+/// Asserts that `text` contains no recorded secret.
 pub(crate) fn assert_absent(text: &[u8], place: &str) {
     let secrets = lock(&SECRETS);
     assert_eq!(
@@ -108,7 +108,7 @@ impl Drop for Log {
     fn drop(&mut self) {
         for secrets in [&SECRETS, &NOT_IN_LOG] {
             if let Some(found) = lock(secrets).found_in(&self.0) {
-                // A panic would end some task that nobody waits for.
+                // A panic would only end the current task, and the test would pass.
                 let text = String::from_utf8_lossy(&self.0);
                 eprintln!("the secret {found} stands in the log: {text}");
                 std::process::abort();

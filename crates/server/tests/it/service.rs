@@ -26,7 +26,7 @@ use sha2::{Digest, Sha256};
 use crate::described::{self, Asked};
 use crate::secrets;
 
-/// The system's time and what a test let pass.
+/// The system clock plus an offset that the test sets.
 #[derive(Debug, Default)]
 pub(crate) struct TestClock(AtomicI64);
 
@@ -36,7 +36,7 @@ impl Clock for TestClock {
     }
 }
 
-/// Names as they are in tests, which ask nobody: `localhost` leads to this machine, all others nowhere.
+/// A resolver without network access: `localhost` resolves to this machine, other names fail.
 #[derive(Debug)]
 struct TestNames;
 
@@ -56,11 +56,11 @@ pub(crate) struct Service {
     pub(crate) database: Database,
     pub(crate) environment: Environment,
     pub(crate) statements: Arc<StatementLog>,
-    /// The workspace that the test works in.
+    /// The workspace that the test uses.
     pub(crate) home: Workspace,
     clock: Arc<TestClock>,
     client: Client,
-    /// Kept until the end: the database is in it.
+    /// The store with the database, kept until the end.
     store: TestStore,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Service {
 pub(crate) struct Workspace {
     pub(crate) made: MadeWorkspace,
     pub(crate) token: String,
-    /// Its first content group.
+    /// The id of its first content group.
     pub(crate) group: String,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Person {
     pub(crate) token: String,
 }
 
-/// What a token is to be like.
+/// The properties of a test token.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TokenKind<'a> {
     /// Permissions, or `all`.
@@ -95,12 +95,12 @@ pub(crate) struct TokenKind<'a> {
 pub(crate) const ALL: TokenKind<'static> =
     TokenKind { permissions: "all", groups: None, extension: None, expires_at: None };
 
-/// An answer, read whole.
+/// A complete response.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: reqwest::header::HeaderMap,
-    /// Null where there is none, a text where it isn't JSON.
+    /// JSON, a text if the body is not JSON, or null without a body.
     pub(crate) body: Value,
 }
 
@@ -117,7 +117,7 @@ fn options(store: &TestStore, role: Role, environment: &Environment) -> Options 
     }
 }
 
-/// Serves a database at a port of its own; the address.
+/// Serves a database on a port of its own, and returns the URL.
 async fn serve(database: &Database, environment: &Environment, limits: Limits) -> String {
     let app = App::new(database.clone(), environment.clone(), key(), limits, None);
     let server = Server::bind(([127, 0, 0, 1], 0).into()).await.expect("a port is free");
@@ -135,7 +135,7 @@ impl Service {
         Self::start_among(store, limits, Arc::new(TestNames)).await
     }
 
-    /// With names of the test's own.
+    /// Starts a service with the given resolver.
     pub(crate) async fn start_among(
         store: TestStore,
         limits: Limits,
@@ -156,13 +156,13 @@ impl Service {
         Self { url, database, environment, statements, home, clock, client, store }
     }
 
-    /// A second way to the same store, as a command has.
+    /// Opens a second connection to the same store, as a command does.
     pub(crate) async fn beside(&self) -> Database {
         let options = options(&self.store, Role::Command, &self.environment);
         Database::open(options).await.expect("the store opens")
     }
 
-    /// The address of a second server on the same database, where there can be one.
+    /// Starts a second server on the same database and returns its URL, or `None` on SQLite.
     pub(crate) async fn another_server(&self) -> Option<String> {
         if self.database.path().is_some() {
             return None;
@@ -172,7 +172,7 @@ impl Service {
         Some(serve(&database, &self.environment, Limits::default()).await)
     }
 
-    /// A connection of its own to PostgreSQL.
+    /// Opens a separate connection to PostgreSQL.
     pub(crate) async fn postgres(&self) -> Option<tokio_postgres::Client> {
         let DatabaseUrl::Postgres(url) = &self.store.url else { return None };
         let (client, connection) =
@@ -181,20 +181,20 @@ impl Service {
         Some(client)
     }
 
-    /// How many deadlocks the database has broken; SQLite, with one writer, has none.
+    /// Returns the number of deadlocks in the database. SQLite has one writer and therefore none.
     pub(crate) async fn deadlocks(&self) -> i64 {
         let Some(client) = self.postgres().await else { return 0 };
         let sql = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
         client.query_one(sql, &[]).await.expect("it is known").get(0)
     }
 
-    /// Lets this time pass at once.
+    /// Advances the clock.
     pub(crate) fn pass(&self, time: Duration) {
         let ms = i64::try_from(time.as_millis()).unwrap();
         self.clock.0.fetch_add(ms, Ordering::Relaxed);
     }
 
-    /// Reads from the database itself.
+    /// Reads directly from the database.
     pub(crate) async fn read<T, F>(&self, read: F) -> T
     where
         T: Send + 'static,
@@ -223,12 +223,12 @@ impl Service {
         Answer::of(request).await
     }
 
-    /// A request to fill in by hand.
+    /// Returns a request builder.
     pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         self.request_to(&self.url, method, path)
     }
 
-    /// The same, to another server.
+    /// Returns a request builder for another server.
     pub(crate) fn request_to(
         &self,
         server: &str,
@@ -254,29 +254,29 @@ impl Service {
         self.send(Method::DELETE, path, None).await
     }
 
-    /// POSTs what must succeed; the new id.
+    /// Sends a POST that must succeed, and returns the new id.
     pub(crate) async fn create(&self, path: &str, body: &Value) -> String {
         self.create_as(&self.home.token, path, body).await
     }
 
-    /// The same with `token`.
+    /// Creates a resource with `token`, and returns its id.
     pub(crate) async fn create_as(&self, token: &str, path: &str, body: &Value) -> String {
         let answer = self.send_as(token, Method::POST, path, Some(body)).await;
         assert_eq!(answer.status, 201, "{answer:?}");
         answer.id()
     }
 
-    /// A piece's body with all that is required, in the home workspace's first group.
+    /// Returns a minimal body of a piece in the home workspace's first group.
     pub(crate) fn piece(&self, slug: &str) -> Value {
         piece_in(&self.home.group, slug)
     }
 
-    /// A new token of the home workspace's owner.
+    /// Creates a token of the home workspace's owner.
     pub(crate) async fn token(&self, permissions: &str, groups: Option<&[&str]>) -> String {
         self.token_of(self.home.made.user, TokenKind { permissions, groups, ..ALL }).await
     }
 
-    /// A new token of somebody in the home workspace.
+    /// Creates a token of a member of the home workspace.
     pub(crate) async fn token_of(&self, user: UserId, kind: TokenKind<'_>) -> String {
         let token = self.environment.new_access_token();
         let ids = |groups: &[&str]| {
@@ -304,7 +304,7 @@ impl Service {
         token.reveal().to_owned()
     }
 
-    /// A token's id, by its text.
+    /// Returns the id of a token.
     pub(crate) async fn token_id(&self, token: &str) -> String {
         let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let read = async move |tx: &Tx<'_>| {
@@ -314,8 +314,7 @@ impl Service {
         found.expect("the token works").token.to_string()
     }
 
-    /// Makes somebody a member of the home workspace, with one of its first roles or another one, and
-    /// an unlimited token.
+    /// Adds a member to the home workspace, with the given role and an unlimited token.
     pub(crate) async fn person(&self, name: &str, role: &str) -> Person {
         let invitation = Invitation {
             email: EmailAddress::parse(format!("{name}@example.org")).unwrap(),
@@ -332,17 +331,17 @@ impl Service {
         Person { member: member.id.to_string(), user, token }
     }
 
-    /// The ids of the roles Admin, Editor and Viewer.
+    /// Returns the ids of the roles Admin, Editor and Viewer.
     pub(crate) fn roles(&self) -> [String; 3] {
         self.home.made.roles.map(|role| role.to_string())
     }
 
-    /// Another workspace on the same database.
+    /// Creates another workspace on the same database.
     pub(crate) async fn other_workspace(&self) -> Workspace {
         make_another_workspace(&self.database, &self.environment).await
     }
 
-    /// The home workspace's events after the one with this number.
+    /// Returns the home workspace's events after this sequence number.
     pub(crate) async fn events_after(&self, sequence: i64) -> Vec<Event> {
         let workspace = self.home.made.workspace;
         let read = async move |tx: &Tx<'_>| {
@@ -351,12 +350,12 @@ impl Service {
         self.database.read("events.list", read).await.unwrap()
     }
 
-    /// The number of the home workspace's last event.
+    /// Returns the sequence number of the home workspace's last event.
     pub(crate) async fn last_sequence(&self) -> i64 {
         self.events_after(0).await.last().map_or(0, |event| event.sequence)
     }
 
-    /// Everything in the home workspace that a refused request might have changed.
+    /// Returns all data of the home workspace that a rejected request might have changed.
     pub(crate) async fn everything(&self) -> Value {
         let mut all = Vec::new();
         for path in [
@@ -372,7 +371,7 @@ impl Service {
         ] {
             all.push(self.get(path).await.body);
         }
-        // When tokens were last used is noted by requests that only read, too.
+        // Reads update the tokens' time of last use, too, so it is left out.
         let mut tokens = self.get("/tokens/list?perPage=1000").await.body;
         for token in tokens.as_array_mut().expect("a list") {
             token["lastUsedAt"] = Value::Null;
@@ -392,7 +391,7 @@ impl Answer {
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes = response.bytes().await.expect("the answer is whole");
         let coding = headers.get("content-encoding").map_or("", |coding| coding.to_str().unwrap());
-        // The answer to HEAD has its headers alone.
+        // The response to HEAD has headers only.
         let bytes = if bytes.is_empty() { Vec::new() } else { decoded(&bytes, coding) };
         described::check(&asked, status, &headers, &bytes);
         secrets::assert_absent(&bytes, "an answer");
@@ -417,13 +416,13 @@ impl Answer {
         self.headers.get(name).map_or("", |value| value.to_str().expect("it is ASCII"))
     }
 
-    /// The values of `key` in an array of objects.
+    /// Returns the values of `key` in an array of objects.
     pub(crate) fn column(&self, key: &str) -> Vec<String> {
         let items = self.body.as_array().unwrap_or_else(|| panic!("not a list: {self:?}"));
         items.iter().map(|item| item[key].as_str().expect("a text").to_owned()).collect()
     }
 
-    /// Asserts a problem of this status and reason, whose issues are at these paths.
+    /// Asserts a problem with this status and reason, and with issues at these paths.
     #[track_caller]
     pub(crate) fn assert_problem(&self, status: u16, reason: &str, paths: &[&str]) {
         assert_eq!(self.status, status, "{self:?}");
@@ -440,7 +439,7 @@ impl Answer {
         assert_eq!(found, expected, "{self:?}");
     }
 
-    /// `tags[1]`, `title`.
+    /// Returns the paths of issues in the form `tags[1]`, `title`.
     fn issue_paths(&self) -> Vec<String> {
         let issues = self.body["issues"].as_array().cloned().unwrap_or_default();
         let written = |issue: &Value| {
@@ -455,7 +454,7 @@ impl Answer {
     }
 }
 
-/// What was encoded by a coding of HTTP.
+/// Decodes a body by its content coding.
 fn decoded(bytes: &[u8], coding: &str) -> Vec<u8> {
     let mut plain = Vec::new();
     match coding {
@@ -472,12 +471,12 @@ fn decoded(bytes: &[u8], coding: &str) -> Vec<u8> {
     plain
 }
 
-/// What the services of the tests encrypt with.
+/// Returns the encryption key of the tests' services.
 pub(crate) fn key() -> SecretKey {
     SecretKey::new([7; 32])
 }
 
-/// A piece's body with all that is required.
+/// Returns a minimal body of a piece.
 pub(crate) fn piece_in(group: &str, slug: &str) -> Value {
     json!({
         "title": format!("Title of {slug}"),

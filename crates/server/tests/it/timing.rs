@@ -1,4 +1,4 @@
-//! How long answers take, where that could tell what the answers don't.
+//! Response times must not reveal data that the responses hide.
 
 use std::time::{Duration, Instant};
 
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use crate::service::{Service, piece_in};
 
-/// How many pieces of the other workspace are asked for.
+/// The number of requested pieces of the other workspace.
 const PIECES: usize = 20;
 
-/// An id beside this one, where nothing is.
+/// Returns an adjacent id without a resource.
 fn beside(id: &str) -> String {
     let (start, last) = id.split_at(id.len() - 1);
     format!("{start}{}", if last == "0" { "1" } else { "0" })
 }
 
-/// How long an answer takes, which is that nothing is there: a 404, or an empty list.
+/// Measures a request whose response must be a 404 or an empty list.
 async fn time(service: &Service, path: &str) -> Duration {
     let request = service.request(Method::GET, path).bearer_auth(&service.home.token);
     let started = Instant::now();
@@ -74,7 +74,7 @@ on_both_engines! {
             for round in 0..rounds {
                 let id = &ids[round % ids.len()];
                 let (there, absent) = (format!("{path}{id}"), format!("{path}{}", beside(id)));
-                // Each of them comes first as often.
+                // The order alternates between rounds.
                 if round % 2 == 0 {
                     theirs.push(time(&service, &there).await);
                     nothing.push(time(&service, &absent).await);
@@ -96,7 +96,7 @@ on_both_engines! {
              the foreign one took longer", kinds.len()
         );
         figure(&format!("{engine}: 404 of another workspace's and of nothing"), &found, "0.95 to 1.05 times");
-        // A few tell nothing, and some little.
+        // Few rounds are not significant, so the bound depends on the extent.
         let bar = size(f64::INFINITY, 0.25, 0.05);
         assert!(far(farthest) < bar, "{found}");
     }

@@ -1,4 +1,4 @@
-//! `/tokens`: shown once, what they may do, and who sees them.
+//! `/tokens`: creation, permissions and visibility. The token itself is shown once.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ on_both_engines! {
         for _ in 0..2 {
             let earliest = service.environment.now().to_string();
             assert_eq!(service.send_as(&token, Method::GET, "/tags/list", None).await.status, 200);
-            // It is noted beside the request.
+            // The time of last use is recorded after the response.
             let used = loop {
                 let used = service.get(&path).await.body["lastUsedAt"].clone();
                 if used != before {
@@ -100,7 +100,7 @@ on_both_engines! {
             service.send_as(&token, Method::GET, "/content-pieces/list", None).await.column("slug")
         };
         assert_eq!(slugs().await, ["inside"]);
-        // It can make others of its kind, no wider ones.
+        // It can create tokens with the same limits or narrower ones.
         let under = service.create("/content-groups", &json!({"name": "B", "ancestor": group})).await;
         let body = json!({"name": "u", "permissions": [], "contentGroupIds": [under]});
         let made_by_it = service.send_as(&token, Method::POST, "/tokens", Some(&body)).await;
@@ -108,7 +108,7 @@ on_both_engines! {
         let change = json!({"id": made.id(), "contentGroupIds": null});
         assert_eq!(service.put("/tokens", &change).await.status, 204);
         assert_eq!(slugs().await, ["inside", "outside"]);
-        // When its groups are deleted, nothing is there for it, rather than everything.
+        // When all its groups are deleted, the token sees nothing, instead of everything.
         let change = json!({"id": made.id(), "contentGroupIds": [under]});
         assert_eq!(service.put("/tokens", &change).await.status, 204);
         service.delete(&format!("/content-groups?id={under}")).await;
@@ -137,10 +137,10 @@ on_both_engines! {
         let path = format!("/tokens?id={}", ids[0]);
         let answer = service.send_as(&ann.token, Method::GET, &path, None).await;
         answer.assert_problem(404, "not_found", &[]);
-        // By what is less than an Admin's whole token, one sees one's own.
+        // A token with less than an Admin's full rights sees its user's tokens only.
         let extension = service.token_of(second.user, TokenKind { extension: Some("e"), ..ALL }).await;
         assert_eq!(seen(&extension).await, [ids[2].clone(), service.token_id(&extension).await]);
-        // An Admin revokes anybody's.
+        // An Admin may revoke every token.
         let path = format!("/tokens?id={}", ids[1]);
         assert_eq!(service.delete(&path).await.status, 204);
         assert_eq!(service.send_as(&ann.token, Method::GET, "/tags/list", None).await.status, 401);

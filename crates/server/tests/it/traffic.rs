@@ -1,4 +1,4 @@
-//! Compression, and bounds on how much a token may ask.
+//! Compression, and rate limits of tokens.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::service::{Answer, Service};
 
-/// What is read with this `Accept-Encoding`.
+/// Sends a GET with this `Accept-Encoding` and `If-None-Match`.
 async fn get(service: &Service, path: &str, accepts: Option<&str>, known: Option<&str>) -> Answer {
     let mut request = service.request(Method::GET, path).bearer_auth(&service.home.token);
     for (name, value) in [("accept-encoding", accepts), ("if-none-match", known)] {
@@ -43,13 +43,13 @@ on_both_engines! {
             assert_eq!(answer.body, plain.body, "{accepts}");
             let tag = answer.header("etag").to_owned();
             assert!(tag.starts_with('"') && tag.ends_with('"'), "a strong tag: {tag}");
-            // Each coding has a tag of its own, by which it is known again.
+            // Each coding has its own entity tag, which works for `If-None-Match`.
             let again = get(&service, list, Some(accepts), Some(&tag)).await;
             assert_eq!((again.status.as_u16(), again.header("etag")), (304, tag.as_str()), "{accepts}");
             assert_eq!(again.header("content-encoding"), "");
             let request = service.request(Method::HEAD, list).bearer_auth(&service.home.token);
             let head = Answer::of(request.header("accept-encoding", accepts)).await;
-            // The length of what is compressed is known only of what is remembered.
+            // The length of a compressed response is known only from the cache.
             let answer = get(&service, list, Some(accepts), None).await;
             for name in ["etag", "content-encoding", "content-type", "content-length", "vary", "link"] {
                 assert_eq!(head.header(name), answer.header(name), "{accepts} {name}");
@@ -101,7 +101,7 @@ on_both_engines! {
         assert!(refused.header("ratelimit").starts_with("\"default\";r=0;t="), "{refused:?}");
         let seconds: u64 = refused.header("retry-after").parse().unwrap();
         assert!((1..=12).contains(&seconds), "{seconds}");
-        // Others go on, and who is nobody is told so.
+        // Other tokens are not affected, and an unknown token still gets 401.
         assert_eq!(ask(&second).await.status, 200);
         assert_eq!(ask("galley_x").await.status, 401);
         assert_eq!(Answer::of(service.request(Method::GET, "/healthz")).await.status, 200);

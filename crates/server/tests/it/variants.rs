@@ -1,4 +1,4 @@
-//! `/variants`, and pieces in them: what shows, what is found, what a change of one does.
+//! `/variants`, and pieces in variants: display, search, and effects of changes.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::service::{Answer, Service, piece_in};
 
 const NO_VARIANT: &str = "var_00000000000000000000000000";
 
-/// Makes a variant of this key.
+/// Creates a variant with this key.
 async fn variant(service: &Service, key: &str) -> String {
     service.create("/variants", &json!({"key": key, "label": key})).await
 }
 
-/// Changes a piece, which must succeed.
+/// Updates a piece; the update must succeed.
 async fn change(service: &Service, body: &Value) -> Answer {
     let answer = service.put("/content-pieces", body).await;
     assert_eq!(answer.status, 204, "{body}: {answer:?}");
@@ -29,7 +29,7 @@ fn of(id: &str, query: &str) -> String {
     format!("/content-pieces?id={id}{query}")
 }
 
-/// The version in the entity tag of a piece.
+/// Returns the version in a piece's entity tag.
 async fn version(service: &Service, id: &str) -> i64 {
     let answer = service.get(&of(id, "")).await;
     let tag = answer.header("etag").trim_start_matches('"').to_owned();
@@ -307,7 +307,7 @@ on_both_engines! {
             assert_eq!((&after.body, after.header("etag")), (&before.body, before.header("etag")));
         }
         assert_eq!(service.last_sequence().await, sequence, "nothing was fired");
-        // What was put back made no overrides: these still follow the piece.
+        // The PUT of a GET response created no overrides, so these fields still follow the piece.
         change(&service, &json!({"id": id, "slug": "moved", "coverAlt": null, "title": "Other"})).await;
         let german = service.get(&of(&id, "&variant=de")).await.body;
         assert_eq!((&german["slug"], &german["coverAlt"]), (&json!("moved"), &Value::Null));
@@ -552,7 +552,7 @@ on_both_engines! {
             assert_eq!(service.delete(&format!("/variants?id={german}")).await.status, 204);
             for writer in writers {
                 let (id, before, status) = writer.await.unwrap();
-                // Once for the override, once for its end.
+                // The override raises the version once, and its deletion once.
                 let raised = if status == 204 { 2 } else { 0 };
                 assert!([204, 404].contains(&status), "{status}");
                 assert_eq!(version(&service, &id).await, before + raised);
@@ -594,7 +594,7 @@ on_both_engines! {
             for query in ["", "&variant=de"] {
                 assert_eq!(service.get(&of(id, query)).await.body["members"], json!([]));
             }
-            // An empty list of the variant's own doesn't fall back to the piece's.
+            // An empty list of the variant does not fall back to the piece's list.
             change(&service, &json!({"id": id, "tags": [b]})).await;
         }
         let shown = service.get(&of(&pieces[0].1, "&variant=de")).await.body;

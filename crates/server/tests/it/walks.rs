@@ -1,4 +1,4 @@
-//! Walking a list while others write: no gap, no repeat.
+//! Pagination during concurrent writes: no gaps and no repetitions.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ async fn filled(service: &Service) -> Vec<String> {
     ids
 }
 
-/// Inserts pieces until told to stop: after random ones of `places`, or at the end.
+/// Inserts pieces until `stop` is set: after random pieces of `places`, or at the end.
 fn keep_writing(
     service: &Arc<Service>,
     places: Option<Vec<String>>,
@@ -93,7 +93,7 @@ on_both_engines! {
         for _ in 0..27 {
             let pieces: Vec<_> = (0..100).map(|_| {
                 number += 1;
-                // Every fourth in another group.
+                // Every fourth piece is in another group.
                 let group = if number % 4 == 0 { &other } else { &service.home.group };
                 crate::service::piece_in(group, &format!("p{number}"))
             }).collect();
@@ -104,7 +104,7 @@ on_both_engines! {
             for filter in [String::new(), format!("&contentGroupId={home}")] {
                 for sort in ["order", "-order"] {
                     let list = format!("/content-pieces/list?sort={sort}{filter}");
-                    // By cursors, which know nothing of numbers.
+                    // Cursors are independent of page numbers.
                     let mut all = Vec::new();
                     let mut next = Some(format!("{list}&perPage=1000"));
                     while let Some(path) = next {

@@ -1,4 +1,4 @@
-//! `/webhooks`: kept, validated and shown; their secrets are not.
+//! `/webhooks`: storage, validation and display. Secrets are never shown.
 
 use galley_domain::WebhookId;
 use galley_domain::address_policy::AddressPolicy;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::service::{ALL, Answer, Service, TokenKind, key};
 
-/// An address in nobody's private network, which needs no look-up.
+/// A URL with a reserved name, which never resolves to a private network.
 const URL: &str = "https://hooks.invalid/hook";
 
 const EVENTS: [&str; 9] = [
@@ -85,7 +85,7 @@ on_both_engines! {
             let answer = service.post("/webhooks", &webhook(event, Some(&service.home.group))).await;
             answer.assert_problem(400, "validation", &["event"]);
         }
-        // What an update leaves must keep the rule, too.
+        // The rule also applies to the result of an update.
         let id = service.create("/webhooks", &webhook("memberAdded", None)).await;
         let answer = service.put("/webhooks", &json!({"id": id, "event": "contentPieceAdded"})).await;
         answer.assert_problem(400, "validation", &["metadata.contentGroupId"]);
@@ -169,7 +169,7 @@ on_both_engines! {
             let warning = made.body["warning"].as_str();
             assert_eq!(warning.is_some(), warned, "{url}: {made:?}");
             assert!(warning.is_none_or(|text| text.contains("GALLEY_WEBHOOKS_ALLOW")), "{made:?}");
-            // What is kept is what was given.
+            // The URL is stored unchanged.
             let kept = service.get(&format!("/webhooks?id={}", made.id())).await.body["url"].clone();
             assert_eq!(kept, json!(url));
         }
@@ -219,7 +219,7 @@ on_both_engines! {
             let webhook = shown(id).await;
             assert_eq!((&webhook["enabled"], &webhook["disabledReason"]), (&json!(false), &json!("group_deleted")));
             assert_eq!(webhook["metadata"]["contentGroupId"], json!(group));
-            // It stays so until it watches a group that is there.
+            // It stays disabled until it refers to an existing group.
             let answer = service.put("/webhooks", &json!({"id": id, "enabled": true})).await;
             answer.assert_problem(400, "unknown_reference", &["metadata.contentGroupId"]);
             let change = json!({"id": id, "enabled": true, "metadata": {"contentGroupId": service.home.group}});

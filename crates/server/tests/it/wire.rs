@@ -1,5 +1,5 @@
-//! Requests that two readers of HTTP may take for different ones: each is taken for one, or refused, and nothing in a body is
-//! ever taken for a request.
+//! Request smuggling: requests that two HTTP parsers could interpret differently. Each is read in
+//! one way or rejected, and a body is never read as a request.
 
 use std::time::Duration;
 
@@ -9,10 +9,12 @@ use tokio::net::TcpStream;
 
 use crate::service::Service;
 
-/// Asks for what nobody else asks for: an answer to it is another answer than the one before.
+/// A request that the tests otherwise don't send, so that its response is distinguishable from the
+/// one before.
 const MARKED: &str = "GET /problems/validation HTTP/1.1\r\nhost: x\r\n\r\n";
 
-/// The statuses that come for some bytes, until the server closes or says nothing any more, and whether it has closed.
+/// Sends bytes and returns the statuses of the responses, until the server closes or pauses. Also
+/// returns true if the server has closed the connection.
 async fn statuses(service: &Service, bytes: &[u8]) -> (Vec<String>, bool) {
     let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
     stream.write_all(bytes).await.unwrap();
@@ -38,14 +40,15 @@ on_both_engines! {
         );
         let body = "{\"label\":\"a\"}";
         let length = body.len();
-        // What is sent behind the head's first lines, and what must come: what is refused ends the connection, so
-        // that nobody's next request is taken for the rest of it.
+        // Each case has the rest of the head with the body, the first status, and true if another
+        // request may follow. A rejected request closes the connection, so that no following
+        // request is read as part of it.
         for (rest, first, may_follow) in [
             (format!("content-length: {length}\r\n\r\n{body}"), "201", true),
-            // One length twice is one length.
+            // A repeated equal length counts as one.
             (format!("content-length: {length}\r\ncontent-length: {length}\r\n\r\n{body}"), "201", true),
             ("transfer-encoding: chunked\r\n\r\nd\r\n{\"label\":\"a\"}\r\n0\r\n\r\n".to_owned(), "201", true),
-            // Both: the length is not taken, and the connection not kept.
+            // With both headers, the length is ignored, and the connection is closed.
             (format!("content-length: 3\r\ntransfer-encoding: chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"), "201", false),
             (format!("content-length: {length}\r\ncontent-length: 3\r\n\r\n{body}"), "400", false),
             (format!("content-length: {length}, {length}\r\n\r\n{body}"), "400", false),
@@ -71,8 +74,8 @@ on_both_engines! {
                 assert!(came.len() == 1 && closed, "{rest:?}: {came:?}, closed: {closed}");
             }
         }
-        // A client that closes its side when it has sent its request gets the response; a stream of
-        // events is for those who stay.
+        // A client that half-closes the connection after its request gets the response. A stream of
+        // events ends in this case.
         let post = format!("{head}content-length: {length}\r\n\r\n{body}");
         let token = &service.home.token;
         let get = |path: &str, more: &str| {
@@ -87,14 +90,14 @@ on_both_engines! {
             stream.write_all(request.as_bytes()).await.unwrap();
             stream.shutdown().await.unwrap();
             let mut answered = Vec::new();
-            // Less than the time between two heartbeats of a stream.
+            // This is less than the interval between two heartbeats of a stream.
             let read = stream.read_to_end(&mut answered);
             let read = tokio::time::timeout(Duration::from_secs(12), read).await;
             read.expect("the server closes its side, too").unwrap();
             let answered = String::from_utf8_lossy(&answered);
             assert!(answered.starts_with(expected), "{request}: {answered}");
         }
-        // The end of a client is seen also behind a byte that nothing has read yet.
+        // The client's end is detected even behind a byte that the server has not read.
         let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
         let request = get("/events", "accept: text/event-stream\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -105,7 +108,7 @@ on_both_engines! {
         let mut rest = Vec::new();
         let read = tokio::time::timeout(Duration::from_secs(12), stream.read_to_end(&mut rest));
         read.await.expect("the stream ends").unwrap();
-        // What is in the body of a request that is refused for its head is no request.
+        // A body is not read as a request, even if its request is rejected by its headers.
         for (line, first) in [
             ("POST /tags HTTP/1.1\r\nhost: x\r\n", "401"),
             ("POST /nothing HTTP/1.1\r\nhost: x\r\n", "404"),

@@ -1,5 +1,6 @@
-//! Change tracking takes the workspace and the piece of a change from its statement's parameters. Each
-//! statement is run again here, and must change nothing of another workspace or piece.
+//! Change tracking derives the workspace and the piece of a change from its statement's parameters.
+//! These tests run each statement again, and check that it changes no rows of another workspace or
+//! piece.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +12,17 @@ use rusqlite::{Connection, params_from_iter};
 
 use crate::conformance;
 
-/// The workspace in which every row has a twin of the same ids.
+/// The workspace that contains a copy of every row, with the same ids.
 const TWIN: &str = "ws_00000000000000000000000000";
 
-/// A table with rows of workspaces.
+/// A table whose rows belong to workspaces.
 struct Table {
     name: String,
     columns: Vec<String>,
 }
 
 impl Table {
-    /// All of a database, each after those that it refers to.
+    /// Returns all such tables of a database, with referencing tables after the referenced ones.
     fn all(connection: &Connection) -> Vec<Self> {
         let names =
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'";
@@ -51,7 +52,7 @@ impl Table {
         statement.query_map([], read).unwrap().map(Result::unwrap).collect()
     }
 
-    /// The column that names the piece, in the tables of pieces.
+    /// Returns the index of the column with the piece's id, for tables of pieces.
     fn piece_column(&self) -> Option<usize> {
         let name = match self.name.as_str() {
             "content_pieces" => "id",
@@ -61,7 +62,7 @@ impl Table {
         self.columns.iter().position(|column| column == name)
     }
 
-    /// Adds the twin of each row that has none.
+    /// Adds a copy in the other workspace of each row that has none.
     fn add_twins(&self, connection: &Connection) {
         let columns = |workspace: &str| {
             let column = |column: &String| match column.as_str() {
@@ -80,10 +81,10 @@ impl Table {
     }
 }
 
-/// The rows that statements change but must not.
+/// Returns the rows that statements change outside their workspace or piece.
 fn violations(statements: &[ChangeStatement], path: &std::path::Path) -> Vec<String> {
     let connection = Connection::open(path).unwrap();
-    // Twins come in any order.
+    // Copies are inserted in any order.
     connection.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
     let tables = Table::all(&connection);
     let mut found = Vec::new();
@@ -123,7 +124,7 @@ fn violations(statements: &[ChangeStatement], path: &std::path::Path) -> Vec<Str
     found
 }
 
-/// A new database with the schema and nothing in it.
+/// Creates a database with the schema and no rows.
 async fn empty() -> (TestStore, std::path::PathBuf) {
     let store = TestStore::sqlite();
     let options = crate::store::options(store.url.clone(), galley_storage::Role::Command);

@@ -1,5 +1,5 @@
-//! Every function of the store does the same on both engines, by statements that both can prepare
-//! and that find their rows by an index.
+//! Every function of the store behaves alike on both engines. Both can prepare its statements, and
+//! find their rows by an index.
 
 use std::path::Path;
 
@@ -161,7 +161,8 @@ async fn pieces(tx: &WriteTx<'_>, open: &Given, member: WorkspaceMemberId) -> Re
     Ok(())
 }
 
-/// What `piece` says otherwise in a variant, until the variant or what it names goes.
+/// Exercises the overrides of `piece` in variants, until the variant or a row that they refer to is
+/// deleted.
 async fn in_variant(
     tx: &WriteTx<'_>,
     open: &Given,
@@ -241,7 +242,7 @@ async fn in_variant(
         let found = content_piece_list::list(tx, workspace, &query).await?;
         assert_eq!(found.len(), count, "{query:?}");
     }
-    // In French there is but a title, so that the piece's own slug and tag are found.
+    // In French only the title is overridden, so filters find the piece's own slug and tag.
     lists(tx, open, own_tag, Some(french.id)).await?;
 
     let source = |hash: &str, variant| SourceOf {
@@ -273,7 +274,7 @@ async fn in_variant(
     let nothing = ContentPieceOverrides::default();
     content_piece_variants::update(tx, workspace, piece.id, german.id, &nothing).await?;
     assert_eq!(find(german.id).await?, None);
-    // Of the content alone the piece's version rises, too.
+    // Deleting a variant raises the piece's version, even if only the content is overridden.
     assert!(variants::delete(tx, workspace, german.id).await?);
     assert!(!variants::delete(tx, workspace, german.id).await?);
     assert_eq!(version().await?, before + 3);
@@ -286,7 +287,7 @@ async fn in_variant(
     Box::pin(spreads(tx, open)).await
 }
 
-/// A list of all pieces.
+/// Returns a query for all pieces.
 fn everything() -> ListQuery {
     ListQuery {
         groups: None,
@@ -302,7 +303,7 @@ fn everything() -> ListQuery {
     }
 }
 
-/// Order keys, spread out; what is moved stays in its order.
+/// Exercises spreading out order keys. Moved pieces keep their order.
 async fn spreads(tx: &WriteTx<'_>, open: &Given) -> Result<(), Error> {
     assert_eq!(ordering::spread_slice(tx, open.workspace, None).await?, None);
     let around = galley_domain::OrderKey::from_stored("V0000");
@@ -332,7 +333,7 @@ async fn spreads(tx: &WriteTx<'_>, open: &Given) -> Result<(), Error> {
     Ok(())
 }
 
-/// Every filter and sort, and the place after which a list goes on.
+/// Exercises every filter and sort key, and pagination by position.
 async fn lists(
     tx: &WriteTx<'_>,
     open: &Given,
@@ -398,7 +399,7 @@ async fn told(
     Ok(())
 }
 
-/// What the closures need of the open store.
+/// The fixture of the closures.
 #[derive(Clone)]
 struct Given {
     workspace: WorkspaceId,
@@ -425,7 +426,7 @@ async fn exercise(open: &Open) {
     Box::pin(open.database.write::<_, Error, _>("exercise", exercise)).await.unwrap();
 }
 
-/// The statements that change rows when every function is called, in their order.
+/// Returns the statements that change rows when every function is called, in their order.
 pub(crate) async fn changes() -> Vec<ChangeStatement> {
     let open = Open::with_log(TestStore::sqlite(), StatementLog::with_changes()).await;
     exercise(&open).await;
@@ -498,7 +499,8 @@ on_both_engines! {
         while database.read::<_, Error, _>("is_open", is_open).await.unwrap() {
             assert!(std::time::Instant::now() < deadline, "the statement goes on");
         }
-        // What is soon over closes none; where the machine stands still, it may not have been.
+        // Statements that end soon don't close their connection. On a stalled machine, a statement
+        // may take too long, so this retries.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
         let mut before = next;
         loop {

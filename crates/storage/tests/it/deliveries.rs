@@ -1,5 +1,5 @@
-//! Deliveries, as the store keeps them: in slices, leased by one at a time, settled by whoever holds
-//! the lease.
+//! Storage of deliveries: they are created in slices, and leased by one session at a time. Only the
+//! holder of the lease records their results.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ async fn write<T: Send + 'static>(
     database.write("test", operation).await.unwrap()
 }
 
-/// Makes a webhook that watches the whole workspace.
+/// Creates a webhook for the whole workspace.
 pub(crate) async fn webhook(open: &Open) -> WebhookId {
     let workspace = open.workspace;
     let webhook = Webhook {
@@ -74,21 +74,21 @@ pub(crate) async fn webhook(open: &Open) -> WebhookId {
     id
 }
 
-/// Keeps so many events in one transaction.
+/// Stores `count` events in one transaction.
 async fn happen(open: &Open, count: usize) {
     happen_at(open, count, NOW).await;
 }
 
-/// The same at another time.
+/// Stores `count` events with this time.
 pub(crate) async fn happen_at(open: &Open, count: usize, now: Timestamp) {
     let ids: Vec<EventId> = (0..count).map(|_| EventId::new(id())).collect();
     happen_as(open, &ids, now).await;
 }
 
-/// What each event says.
+/// The data of each event.
 const DATA: &str = "{}";
 
-/// Keeps events with these ids in one transaction.
+/// Stores events with these ids in one transaction.
 async fn happen_as(open: &Open, ids: &[EventId], now: Timestamp) {
     let workspace = open.workspace;
     let new = |&id: &EventId| NewEvent {
@@ -151,7 +151,7 @@ fn settlement(leased: &ClaimedDelivery, outcome: Outcome, step: Step) -> Attempt
     }
 }
 
-/// Settles all of these alike; says how many were kept.
+/// Records the same result for all of these. Returns the number of recorded results.
 async fn settle(
     open: &Open,
     leased: &[ClaimedDelivery],
@@ -170,7 +170,7 @@ async fn settle(
     write(&open.database, settle).await.recorded
 }
 
-/// Settles these as delivered, makes deliveries of what happened, and leases, in one transaction.
+/// In one transaction, records these as delivered, fans out events, and leases deliveries.
 async fn exchange(
     open: &Open,
     front: &Arc<ScanPosition>,
@@ -194,9 +194,9 @@ async fn exchange(
     write(&open.database, exchange).await
 }
 
-/// How many entries of each index of these tables were read.
+/// Returns the number of entries read from each index of these tables.
 async fn index_reads(open: &Open, url: &str, tables: &[&str]) -> Vec<(String, i64)> {
-    // What a connection has read is counted when it has ended.
+    // PostgreSQL adds a connection's reads to the statistics when the connection ends.
     open.database.close().await;
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -231,7 +231,7 @@ async fn gauges(open: &Open) -> delivery_queue::QueueMetrics {
     open.database.read::<_, Error, _>("gauges", read).await.unwrap()
 }
 
-/// Looks at how the statements so far find their rows, but for those of the test itself.
+/// Checks the plans of the statements so far, except for the test's own.
 async fn check_plans(open: &Open) {
     let statements = open.log.take();
     let of_the_test = |sql: &&String| sql.starts_with("SELECT count(*)");
@@ -291,7 +291,7 @@ on_both_engines! {
         let DatabaseUrl::Postgres(url) = store.url.clone() else { return };
         let open = Open::new(store).await;
         webhook(&open).await;
-        // Nothing that is there from here on may be cleared away.
+        // This transaction keeps PostgreSQL from vacuuming rows that exist from here on.
         let (foreign, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
         tokio::spawn(connection);
         let look = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM events";
@@ -300,7 +300,7 @@ on_both_engines! {
         let mut leased: Vec<ClaimedDelivery> = Vec::new();
         for round in 0..ROUNDS {
             if round == 50 {
-                // As PostgreSQL does by itself, some time after a table has grown.
+                // Autovacuum does this some time after a table has grown.
                 let analyze = async |tx: &WriteTx<'_>| tx.execute("ANALYZE", &[]).await;
                 write(&open.database, analyze).await;
             }
@@ -313,7 +313,8 @@ on_both_engines! {
         }
         let tables = ["deliveries", "delivery_leases", "webhook_queues", "event_matches"];
         for (index, read) in index_reads(&open, &url, &tables).await {
-            // With all that was done before it would be a hundred and more a round.
+            // Reading the rows of all earlier rounds would add up to more than a hundred entries
+            // per round.
             eprintln!("{index}: {read}");
             assert!(read <= 40 * ROUNDS, "{index}: {read}");
         }
@@ -331,7 +332,7 @@ on_both_engines! {
         let first = lease(&open, "a", NOW).await;
         settle(&open, &first, Outcome::Taken, Step::Delivered, NOW).await;
         assert_eq!(lease(&open, "a", later(60_000)).await, [], "those that wait are due later");
-        // By hand, as an operator would who is in a hurry.
+        // An operator could change the due time by hand like this.
         let hurry = async |tx: &WriteTx<'_>| {
             tx.execute(&format!("UPDATE deliveries SET due_at_ms = {}", NOW.ms() - 1_000), &[]).await?;
             tx.execute(&format!("UPDATE webhook_queues SET next_at_ms = {}", NOW.ms()), &[]).await
@@ -389,7 +390,7 @@ on_both_engines! {
         for is_more in [true, false] {
             let expand = async move |tx: &WriteTx<'_>| {
                 let (mut lines, front) = (LockedQueues::default(), ScanPosition::default());
-                // One delivery more than an event makes.
+                // In the second round, the limit is one delivery more than an event creates.
                 let max = WEBHOOKS + usize::from(!is_more);
                 delivery_queue::lock_queues_ahead(tx, &mut lines, &front, &[], max).await?;
                 let new_id = || DeliveryId::new(id());
@@ -430,7 +431,8 @@ on_both_engines! {
         let made_at = |ms: i64| EventId::new(u128::try_from(later(ms).ms()).unwrap() << 80);
         happen_as(&open, &[made_at(60_000)], NOW).await;
         exchange(&open, &front, Vec::new(), 100, NOW).await;
-        // Made a little earlier, and so much that it is seen only when all is looked at again.
+        // The first event's id is slightly older than the scan position. The second one's is so
+        // much older that only a full scan finds it.
         for (ms, waits) in [(56_000, false), (1_000, matches!(open.store.url, DatabaseUrl::Postgres(_)))] {
             happen_as(&open, &[made_at(ms)], NOW).await;
             exchange(&open, &front, Vec::new(), 100, NOW).await;
@@ -458,7 +460,7 @@ on_both_engines! {
         let mine = lease(&open, "a", NOW).await;
         assert_eq!(mine.len(), 2, "of a receiver that nothing is known of");
         assert_eq!(lease(&open, "a", later(1_000)).await, [], "they are not handed out twice");
-        // Somebody else has them when the lease has ended, and not before.
+        // Another session gets them after the lease has expired, and not before.
         assert_eq!(lease(&open, "b", later(59_000)).await, []);
         let theirs = lease(&open, "b", later(60_000)).await;
         assert_eq!(theirs.iter().map(|one| one.id).collect::<Vec<_>>(), mine.iter().map(|one| one.id).collect::<Vec<_>>());
@@ -469,7 +471,7 @@ on_both_engines! {
         let found = statuses(&open).await;
         assert_eq!(found.iter().filter(|&&status| status == Status::Delivered).count(), 2);
         assert_eq!(gauges(&open).await.pending, 3);
-        // What its receiver can do with is counted over all programs.
+        // The receiver's concurrency limit applies to all sessions together.
         happen(&open, 12).await;
         expand(&open, 100).await;
         assert_eq!(lease(&open, "a", later(62_000)).await.len(), 8);
@@ -486,7 +488,8 @@ on_both_engines! {
         let release = async move |tx: &WriteTx<'_>| delivery_queue::release(tx, &leased, NOW).await;
         write(&open.database, release).await;
         assert_eq!(lease(&open, "a", NOW).await.len(), 2);
-        // Another session found it dead; since then it has written a heartbeat, or it has not.
+        // Another session considers session `a` dead. Since then, `a` has written a heartbeat in
+        // the first case.
         let seen_at = Timestamp::from_ms(0);
         let dead = DeadSession { session: "a".to_owned(), seen_at, is_gone: true };
         let was_seen = DeadSession { seen_at: Timestamp::from_ms(1), ..dead.clone() };
@@ -497,7 +500,7 @@ on_both_engines! {
             assert_eq!(write(&open.database, bury).await, freed);
         }
         assert_eq!(lease(&open, "b", NOW).await.len(), 2);
-        // A session that is gone leases nothing any more.
+        // A session declared dead can no longer lease deliveries.
         let request = lease_request("a", later(60_000));
         let lease_again = async move |tx: &WriteTx<'_>| {
             let front = ScanPosition::default();
@@ -548,7 +551,7 @@ on_both_engines! {
             assert_eq!(webhooks::note_failure(tx, workspace, id, later(5)).await?, Some(NOW));
             assert!(webhooks::disable(tx, workspace, id, DisabledReason::Failing).await?);
             assert!(!webhooks::disable(tx, workspace, id, DisabledReason::Gone).await?);
-            // As if there were as many as there may be.
+            // This simulates the largest number of held deliveries.
             let sql = format!("UPDATE webhook_queues SET pending = {HELD_MAX}");
             tx.execute(&sql, &[]).await
         };
@@ -659,7 +662,7 @@ on_both_engines! {
         };
         write(&open.database, delete).await;
         assert_eq!((open.count("deliveries").await, open.count("webhook_queues").await), (0, 0));
-        // However old it is, the numbers go on after the last one.
+        // Sequence numbers continue after the last one, even if its event has expired.
         let forget = async move |tx: &WriteTx<'_>| events::forget(tx, workspace, later(1), 100).await;
         assert_eq!(write(&open.database, forget).await, 1);
         assert_eq!(write(&open.database, forget).await, 0);
@@ -698,7 +701,7 @@ on_both_engines! {
             left = lease(&open, "a", later(60_000)).await;
         }
         assert_eq!(shown(DeliverySelection::Pending).await, []);
-        // What is being recovered will be sent.
+        // Deliveries under recovery count as pending.
         let recover = async move |tx: &WriteTx<'_>| {
             delivery_queue::start_recovery(tx, workspace, webhook, NOW, DeliveryId::new(id())).await
         };

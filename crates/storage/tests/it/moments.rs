@@ -1,4 +1,4 @@
-//! Whether what was read at a moment still holds, on SQLite.
+//! Validity of cached reads on SQLite, by data versions.
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ async fn a_change_ends_what_was_of_its_workspace_alone() {
     let after = database.moment().unwrap();
     assert!(last(own).is_before(after) && after > moment);
 
-    // What is undone, or changes nothing, or isn't shown, ends nothing.
+    // Writes that are rolled back, change nothing, or change no visible column invalidate nothing.
     let undone = async move |tx: &WriteTx<'_>| {
         let found = workspaces::find(tx, own).await?.unwrap();
         workspaces::update(tx, &found).await?;
@@ -70,7 +70,7 @@ async fn what_others_commit_ends_everything() {
             assert!(!database.last_change(workspace).unwrap().is_before(moment), "{number}");
             assert!(database.last_change(workspace).unwrap().is_before(now), "{number}");
         }
-        // Also when nobody has looked before our own next commit.
+        // This also holds if no read came before this database's own next commit.
         let moment = database.moment().unwrap();
         rename(&beside, other, format!("{number} again")).await.unwrap();
         rename(database, own, format!("{number}")).await.unwrap();
@@ -78,8 +78,8 @@ async fn what_others_commit_ends_everything() {
     }
 }
 
-/// A process that was killed while it wrote the index's header leaves one that nobody believes; SQLite then makes the
-/// index anew, and counts from the beginning.
+/// A process that is killed while it writes the WAL index's header leaves an invalid header. SQLite
+/// then rebuilds the index, and its change counter restarts.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_that_is_made_anew_ends_everything() {
     let open = Open::new(TestStore::sqlite()).await;
@@ -92,7 +92,7 @@ async fn an_index_that_is_made_anew_ends_everything() {
             rename(database, own, format!("before {number}")).await.unwrap();
         }
         let moment = database.moment().unwrap();
-        // Never closed, as that would take the locks of this process off.
+        // The file is never closed, as closing it would release this process's locks.
         let file = std::fs::OpenOptions::new().write(true).open(&index).unwrap();
         file.write_all_at(&[0; 4], 40).unwrap();
         std::mem::forget(file);
@@ -108,7 +108,7 @@ async fn an_index_that_is_made_anew_ends_everything() {
     }
 }
 
-/// Reads that are remembered beside writers of both kinds are never older than the last write that was answered.
+/// Cached reads beside writers of both kinds are never older than the last acknowledged write.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_remembered_is_never_older_than_an_answered_write() {
     let open = Open::new(TestStore::sqlite()).await;

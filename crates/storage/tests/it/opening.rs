@@ -1,4 +1,4 @@
-//! Opening a database: its schema, and who may have it.
+//! Opening a database: its schema, and its lock.
 
 use galley_storage::{Database, DatabaseUrl, Error, Role, Tx, WriteTx};
 use galley_testing::{TestStore, on_both_engines};

@@ -1,4 +1,4 @@
-//! Order keys that have grown long are spread out in slices, between which the order always holds.
+//! Long order keys are spread out in slices. The order is preserved after each slice.
 
 use galley_domain::content_piece::{ContentPiece, CustomData, Description};
 use galley_domain::{ContentPieceId, OrderKey};
@@ -12,7 +12,7 @@ use crate::store::{NOW, Open};
 const MOVED_MAX: usize = 256;
 const BYTES_MAX: usize = 1024 * 1024;
 
-/// A generator of numbers that are the same in every run.
+/// A deterministic number generator.
 struct Numbers(u32);
 
 impl Numbers {
@@ -84,7 +84,7 @@ impl Open {
     }
 }
 
-/// Keys that are nested as deep as keys may be: each is right after the one before.
+/// Returns keys of nearly the maximum length, each directly after the previous one.
 fn nested(count: usize) -> Vec<OrderKey> {
     let deep = "0000100001".repeat(24) + "00001";
     let key = |number: usize| OrderKey::from_stored(format!("{deep}{number:05}"));
@@ -104,7 +104,7 @@ on_both_engines! {
         assert!(crowded.iter().map(|(id, _)| id).eq(&expected));
         let (last_of_nest, order) = crowded[300].clone();
         let last = Place { id: last_of_nest, order: OrderKey::from_stored(order), placed_at: NOW };
-        // It notes that the place is crowded, and takes a long key meanwhile.
+        // This schedules a spread, and returns a long key meanwhile.
         assert!(open.choose_after(&last, 1).await.unwrap().as_str().len() > 200);
         let plan = open.plan().await.expect("the place is noted");
         let mut moved = 0;
@@ -129,7 +129,7 @@ on_both_engines! {
             }
         }
         assert!(moved >= 600, "{moved}");
-        // The position that became contended during the spread comes after it.
+        // Keys that became long during the spread are spread out after it.
         for _ in 0..20 {
             let Some(plan) = open.plan().await else { break };
             while open.slice(Some(plan.clone())).await.is_some() {}
@@ -149,7 +149,7 @@ on_both_engines! {
         let before = Place { id, order: OrderKey::from_stored(deep), placed_at: NOW };
         let chosen = open.choose_after(&before, 0).await;
         assert!(matches!(chosen, Err(Error::Crowded(..))), "{chosen:?}");
-        // The place is noted all the same, and there is room when it was spread out.
+        // The spread is scheduled all the same, and short keys are available after it.
         assert_eq!(open.pending().await, 1);
         let plan = open.plan().await;
         while open.slice(plan.clone()).await.is_some() {}
@@ -173,7 +173,7 @@ on_both_engines! {
             if round % 2 == 0 {
                 before = place(made, &order);
             }
-            // A worker that looks after each tenth insert only.
+            // This represents a worker that runs after each tenth insert only.
             if round % 10 == 0 {
                 let plan = open.plan().await;
                 while let Some(slice) = open.slice(plan.clone()).await {

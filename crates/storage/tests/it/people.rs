@@ -1,4 +1,4 @@
-//! The functions about people, tokens and webhooks, for `conformance.rs`.
+//! The functions for people, tokens and webhooks, called by `conformance.rs`.
 
 use galley_domain::access_token::TokenName;
 use galley_domain::event::EventType;
@@ -22,7 +22,7 @@ use crate::store::{NOW, id};
 
 const LATER: Timestamp = Timestamp::from_ms(NOW.ms() + 1_000);
 
-/// Calls everything, and leaves a member.
+/// Calls every function, and keeps one member.
 pub(crate) async fn exercise(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -231,7 +231,7 @@ async fn invited(tx: &WriteTx<'_>, workspace: WorkspaceId, admin: &Member) -> Re
     Ok(())
 }
 
-/// Leased by one at a time, tried again, given up.
+/// Exercises a mail that is leased by one worker at a time, retried, and abandoned.
 async fn the_mail_is_sent(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -249,7 +249,7 @@ async fn the_mail_is_sent(
     assert_eq!(lease(at(99)).await?, []);
     let second = lease(at(100)).await?;
     assert_eq!(second[0].attempts, 2);
-    // Who had it before says nothing about it any more.
+    // A result with an expired lease is ignored.
     mails::settle(tx, &first[0], &MailOutcome::Sent, NOW).await?;
     assert_eq!(mails::list_troubled(tx, workspace).await?, []);
     mails::settle(tx, &second[0], &postponed(1_000), NOW).await?;

@@ -1,4 +1,4 @@
-//! How the engines find the rows of a statement: never by reading a table that grows.
+//! Query plans: no statement may read a growing table without an index.
 
 use galley_storage::DatabaseUrl;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use tokio_postgres::NoTls;
 
 use crate::portability;
 
-/// Tables with few rows in a workspace, or that the operator's commands read whole.
+/// Tables with few rows in a workspace, or that only operators' commands read completely.
 const SMALL: &[&str] = &[
     "workspaces",
     "workspace_sequences",
@@ -21,12 +21,12 @@ const SMALL: &[&str] = &[
     "order_spreads",
 ];
 
-/// How a list is ordered by what a variant may override: no index has that in order, so that the
-/// list's pieces are read and sorted.
+/// Sort expressions on columns that a variant may override. No index has this order, so the pieces
+/// are read and sorted.
 const BY_OVERRIDES: [&str; 2] =
     ["ORDER BY COALESCE(v.date_ms,", "ORDER BY substr(COALESCE(v.title,"];
 
-/// Prepares each statement and looks at its plan.
+/// Prepares each statement and checks its plan.
 pub(crate) async fn check(url: &DatabaseUrl, statements: impl Iterator<Item = &String>) {
     match url {
         DatabaseUrl::Sqlite(path) => {
@@ -36,7 +36,8 @@ pub(crate) async fn check(url: &DatabaseUrl, statements: impl Iterator<Item = &S
         DatabaseUrl::Postgres(url) => {
             let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
             tokio::spawn(connection);
-            // As the program has it: a table is read whole only where no index could serve.
+            // With these settings of the program, PostgreSQL scans a table only if no index
+            // applies.
             let settings = "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan";
             client.batch_execute(settings).await.unwrap();
             let statements: Vec<&String> = statements.collect();
@@ -63,13 +64,13 @@ fn check_sqlite(connection: &rusqlite::Connection, sql: &str) {
         if let Some(rest) = step.strip_prefix("SCAN ") {
             let name = rest.split(' ').next().unwrap();
             let table = table_of(sql, name);
-            // The rows of a subquery, whose own steps are looked at.
+            // This step reads a subquery's rows. The subquery's own steps are checked separately.
             let is_result = steps.iter().any(|step| *step == format!("CO-ROUTINE {name}"));
             let harmless =
                 is_result || rest.contains("CONSTANT ROW") || rest.contains("VIRTUAL TABLE");
             assert!(harmless || SMALL.contains(&table.as_str()), "reads {table} whole:\n{shown}");
         }
-        // All rows of a workspace, to sort them or to give them all, are a whole table, too.
+        // Reading all rows of a workspace counts as reading a whole table.
         if step.starts_with("SEARCH ") && step.ends_with("(workspace_id=?)") {
             let by_overrides = BY_OVERRIDES.iter().any(|order| sql.contains(order));
             let bounded = sql.contains("LIMIT") && (!sorts || by_overrides);
@@ -82,7 +83,7 @@ fn check_sqlite(connection: &rusqlite::Connection, sql: &str) {
     }
 }
 
-/// The table that `alias` stands for.
+/// Returns the table that `alias` stands for.
 fn table_of(sql: &str, alias: &str) -> String {
     let words: Vec<&str> = sql.split_whitespace().collect();
     let named = words.windows(2).find(|pair| pair[1].trim_matches([',', ')']) == alias);

@@ -1,11 +1,11 @@
-//! What the statements need of an engine, beside what `docs/scaling.md` says of it to whoever has another one than
-//! PostgreSQL itself.
+//! SQL features that the statements use, compared with the list in `docs/scaling.md` for engines
+//! other than PostgreSQL itself.
 
 use std::collections::BTreeSet;
 
 const DOCUMENT: &str = include_str!("../../../../docs/scaling.md");
 
-/// What nothing may need, by words that it would have.
+/// Keywords of features that no statement may use.
 const UNUSED: [&str; 13] = [
     "NOTIFY",
     "LISTEN",
@@ -22,7 +22,7 @@ const UNUSED: [&str; 13] = [
     "WITH ",
 ];
 
-/// Whether the document says of all that these statements need that it is needed.
+/// Checks that the document lists every feature that these statements use.
 pub(crate) fn check<'s>(statements: impl Iterator<Item = &'s String>) {
     let mut missing = BTreeSet::new();
     for sql in statements {
@@ -61,7 +61,7 @@ fn features(sql: &str) -> Vec<&'static str> {
     features
 }
 
-/// Whether the statement names the workspace that its rows are of.
+/// Returns true if the statement restricts its rows to one workspace.
 fn is_of_one_workspace(sql: &str) -> bool {
     let words: Vec<&str> = sql.split_whitespace().collect();
     let is_named = words.windows(3).any(|three| {
@@ -70,13 +70,13 @@ fn is_of_one_workspace(sql: &str) -> bool {
         (column == "workspace_id" || column.ends_with(".workspace_id")) && value.starts_with('?')
     });
     let is_put_there = sql.starts_with("INSERT") && sql.contains("workspace_id,");
-    // The workspace itself is known by its own id.
+    // The workspace's own row is identified by its id.
     let is_by_id = sql.contains("id = ?1") || sql.contains("workspaces (id,");
     let is_itself = tables(sql) == ["workspaces"] && is_by_id;
     is_named || is_put_there || is_itself
 }
 
-/// The tables that it names.
+/// Returns the tables of the statement.
 fn tables(sql: &str) -> Vec<&str> {
     let words: Vec<&str> = sql.split_whitespace().collect();
     let named = words.windows(2).filter_map(|pair| match pair {

@@ -1,8 +1,8 @@
-//! Deliveries under a simulated clock: the dispatcher and the store as they are, receivers that fail in all
-//! kinds of ways, and a program that is killed now and then. No attempt is made before its time, none is late
-//! that nothing holds, and none is forgotten.
+//! Deliveries under a simulated clock, with the real dispatcher and store. Receivers fail in many
+//! ways, and the program is killed at intervals. No attempt starts before its due time, none is
+//! late without a reason, and none is lost.
 //!
-//! `GALLEY_TEST_SEED` simulates the same ones again.
+//! `GALLEY_TEST_SEED` repeats a simulation.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -26,20 +26,20 @@ use crate::store::{NOW, Open, id};
 
 const WEBHOOKS: usize = 100;
 
-/// What is due may come so much later.
+/// The longest delay in milliseconds between a delivery's due time and its attempt.
 const LATE_MAX: i64 = 5_000;
 
 const HOUR: i64 = 3_600_000;
 
-/// How a receiver behaves.
+/// The behaviour of a receiver.
 #[derive(Clone, Copy)]
 enum Receiver {
     Well,
-    /// It fails as often as this, of a hundred.
+    /// Fails in this percentage of attempts.
     Flaky(u32),
-    /// It fails in these hours.
+    /// Fails in this range of hours.
     Down(i64, i64),
-    /// It often wants to be called later.
+    /// Often responds with a retry-after time.
     Busy,
 }
 
@@ -73,13 +73,13 @@ impl Receiver {
     }
 }
 
-/// What is known of a webhook's line from outside of the store.
+/// A model of a webhook's queue, kept outside of the store.
 #[derive(Default)]
 struct Line {
     under_way: usize,
-    /// When its receiver last had as much to do as it may have, or its program was killed.
+    /// The time at which the receiver was last at its concurrency limit, or its program was killed.
     full_at: i64,
-    /// How it is at the worst: rests are as long as they may be.
+    /// The receiver's health in the worst case, with the longest possible back-off.
     health: Health,
     rests_until: i64,
 }
@@ -89,17 +89,17 @@ struct Simulation {
     random: StdRng,
     now: Timestamp,
     dispatcher: Dispatcher<ClaimedDelivery, AttemptResult>,
-    /// Attempts under way by their end.
+    /// The attempts in progress, by their end.
     ends: BinaryHeap<Reverse<(i64, u64)>>,
     attempts: HashMap<u64, (WebhookId, bool, AttemptResult)>,
     receivers: BTreeMap<WebhookId, Receiver>,
     lines: BTreeMap<WebhookId, Line>,
-    /// When deliveries are due that were attempted before.
+    /// The due times of deliveries that were attempted before.
     due: HashMap<DeliveryId, i64>,
     made: u64,
     retries: u64,
     kills: u64,
-    /// After how many attempts.
+    /// The number of attempts at which the next kill happens.
     next_kill: u64,
 }
 
@@ -166,7 +166,7 @@ impl Simulation {
         self.dispatcher.news();
     }
 
-    /// Does what the dispatcher says until then.
+    /// Executes the dispatcher's actions until `end`.
     async fn run_until(&mut self, end: i64) {
         loop {
             for action in self.dispatcher.next(self.now) {
@@ -183,7 +183,8 @@ impl Simulation {
             let ends_at = self.ends.peek().map_or(i64::MAX, |Reverse((at, _))| *at);
             let mut next = wakes_at.ms().min(ends_at);
             if self.attempts.is_empty() {
-                // Nothing happens until a line is to be looked at: it asks in vain once a second.
+                // Nothing happens before a queue is next due. Until then the dispatcher polls in
+                // vain once a second.
                 let first = self.first_look().await.unwrap_or(end).min(end);
                 next = next.max(first + (next - first).rem_euclid(1_000));
             }
@@ -244,7 +245,7 @@ impl Simulation {
     }
 
     fn end(&mut self, number: u64) {
-        // Nothing is known of it where its program was killed.
+        // The attempt's result is lost if its program was killed.
         let Some((webhook, is_failing, settlement)) = self.attempts.remove(&number) else { return };
         self.dispatcher.attempted(webhook, is_failing, settlement, self.now);
     }
@@ -296,7 +297,7 @@ impl Simulation {
         self.dispatcher.answered(jobs.collect(), Vec::new(), more, self.now);
     }
 
-    /// Another run of the program goes on with what there is in the store.
+    /// Restarts the program on the existing store.
     async fn kill(&mut self) {
         self.kills += 1;
         self.next_kill = self.made + self.random.random_range(100..10_000);
@@ -325,8 +326,7 @@ impl Simulation {
         self.read("SELECT MIN(next_at_ms) FROM webhook_queues WHERE ?1 = 0", 0).await
     }
 
-    /// Whether nothing is to be sent any more; looks on the way whether something lies there that should have
-    /// been.
+    /// Returns true if no delivery is pending. Fails if a delivery is overdue without a reason.
     async fn is_done(&self) -> bool {
         let overdue = self
             .read(

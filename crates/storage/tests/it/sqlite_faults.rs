@@ -1,4 +1,4 @@
-//! What goes wrong below SQLite: a full disk, a foreign lock, a read that takes too long.
+//! Faults below SQLite: a full disk, a foreign lock, a read that takes too long.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use galley_testing::TestStore;
 
 use crate::store::{NOW, Open, options};
 
-/// Lets the file grow to `pages` and no further, as a disk of that size would.
+/// Limits the file to `pages`, as a disk of that size would.
 async fn set_room(open: &Open, pages: u32) {
     let set = async move |tx: &WriteTx<'_>| {
         tx.query(&format!("PRAGMA max_page_count = {pages}"), &[], |_| Ok(())).await.map(drop)
@@ -145,11 +145,11 @@ async fn the_log_begins_anew_though_somebody_reads_all_the_time() {
     for reader in readers {
         reader.await.unwrap();
     }
-    // One that never begins anew has more than all that was written.
+    // A log that never restarts would be larger than all written data.
     assert!(written > 350 * MIB && largest < written, "{} MiB", largest / MIB);
 }
 
-/// Groups are answered from within the runtime in which the database was opened.
+/// Results of grouped writes are sent from the runtime in which the database was opened.
 #[test]
 fn a_write_is_answered_also_when_the_runtime_has_ended() {
     let runtime =

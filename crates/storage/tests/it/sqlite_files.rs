@@ -1,4 +1,4 @@
-//! The files that SQLite has open: the locks on them, and what happens when others take them away.
+//! SQLite's open files: the locks on them, and the reaction to files that are moved or deleted.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -24,12 +24,12 @@ fn database_of(store: &TestStore) -> PathBuf {
     store.directory().join("galley.db")
 }
 
-/// The paths of this process's descriptors that are open on the file at `path`.
+/// Returns the number of this process's descriptors for the file at `path`.
 fn descriptors(path: &Path) -> usize {
     let Ok(file) = fs::metadata(path) else { return 0 };
     let open = fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok);
     let is_of_file = |entry: &fs::DirEntry| {
-        // Follows the link, without opening the file.
+        // This follows the link without opening the file.
         fs::metadata(entry.path())
             .is_ok_and(|open| (open.dev(), open.ino()) == (file.dev(), file.ino()))
     };
@@ -48,7 +48,7 @@ async fn the_server_keeps_its_locks_through_checkpoints_commands_and_backups() {
     };
     is_locked("after the start");
     let started = Instant::now();
-    // Longer than the checkpointer waits for a moment without writes.
+    // This is longer than the checkpointer waits for a pause in writes.
     let length =
         size(Duration::from_millis(2_500), Duration::from_secs(10), Duration::from_hours(1));
     while started.elapsed() < length {
@@ -67,18 +67,19 @@ async fn the_server_keeps_its_locks_through_checkpoints_commands_and_backups() {
     is_locked("after a backup");
     drop(open.database.snapshot().await.unwrap());
     is_locked("after a snapshot");
-    // SQLite's descriptor of the index, and the one by which commits are counted.
+    // One descriptor is SQLite's, the other one reads the data version.
     assert_eq!(descriptors(&index), 2);
     open.database.close().await;
     drop(open.database);
     assert_eq!(descriptors(&path), 0, "a descriptor outlives the connections");
 }
 
-/// Takes files away from an open database, and returns the path that its log is then at, if any.
+/// Moves or deletes files of an open database, and checks that writes fail and that the database is
+/// rescued.
 async fn takes_note_of(take_away: fn(&Path)) {
     let open = Open::new(TestStore::sqlite()).await;
     let directory = open.store.directory().join("data");
-    // In a directory of its own, which may be replaced as a whole.
+    // The database has its own directory, so that the whole directory can be replaced.
     fs::create_dir(&directory).unwrap();
     let path = directory.join("galley.db");
     let mut own = options(open.store.url.clone(), Role::Server);
@@ -112,7 +113,7 @@ async fn takes_note_of(take_away: fn(&Path)) {
     let found: i64 = connection.query_row(count, [], |row| row.get(0)).unwrap();
     assert_eq!(found, 50, "all that was answered is in the rescued file");
     assert_eq!(fs::metadata(&rescued).unwrap().mode() & 0o777, 0o600);
-    // The server leaves the file that is now at the path alone when it stops.
+    // The server does not modify the file that is now at the path when it stops.
     let before = fs::read(&path).ok();
     let log = path.with_file_name("galley.db-wal");
     let log_before = fs::read(&log).ok();
@@ -183,14 +184,14 @@ async fn a_database_behind_a_link_is_served() {
     let database = Database::open(options(store.url.clone(), Role::Server)).await.unwrap();
     add_workspace(&database).await.unwrap();
     assert!(locks::are_held(std::process::id(), &target));
-    // The same file by its own name.
+    // This is the same file under its own name.
     let by_name = DatabaseUrl::Sqlite(target);
     let second = Database::open(options(by_name.clone(), Role::Server)).await;
     assert!(matches!(second, Err(Error::Locked(_))), "{second:?}");
     let command = Database::open(options(by_name, Role::Command)).await.unwrap();
     assert!(command.is_served().await.unwrap());
     command.close().await;
-    // A link that leads elsewhere is noticed.
+    // A link that points to another file is noticed.
     let other = store.directory().join("other.db");
     fs::write(&other, "").unwrap();
     fs::remove_file(&link).unwrap();

@@ -1,4 +1,4 @@
-//! An open store for a test, with a workspace in it.
+//! An open store with a workspace for tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use galley_storage::{
 };
 use galley_testing::TestStore;
 
-/// The time in all tests here.
+/// The current time in all tests here.
 pub(crate) const NOW: Timestamp = Timestamp::from_ms(1_763_631_000_000);
 
-/// An open store and what a test needs to fill it.
+/// An open store, and the ids to fill it with.
 pub(crate) struct Open {
     pub(crate) database: Database,
     pub(crate) log: Arc<StatementLog>,
@@ -38,7 +38,7 @@ pub(crate) fn options(url: DatabaseUrl, role: Role) -> Options {
     }
 }
 
-/// A new id's value.
+/// Returns the value of a new id.
 pub(crate) fn id() -> u128 {
     static IDS: std::sync::Mutex<Option<IdSequence>> = std::sync::Mutex::new(None);
     IDS.lock().unwrap().get_or_insert_default().next(NOW.ms(), 7)
@@ -66,7 +66,7 @@ impl Open {
         Self { database, log, workspace, group, store }
     }
 
-    /// A piece that isn't kept yet, after the one at `after`.
+    /// Returns a piece that is not stored yet, placed after the order key `after`.
     pub(crate) fn piece(&self, slug: &str, after: Option<&OrderKey>) -> ContentPiece {
         ContentPiece {
             id: ContentPieceId::new(id()),
@@ -93,7 +93,7 @@ impl Open {
         }
     }
 
-    /// How many rows a table has.
+    /// Returns the number of rows in a table.
     pub(crate) async fn count(&self, table: &'static str) -> i64 {
         let count = async move |tx: &galley_storage::Tx<'_>| {
             tx.get(&format!("SELECT count(*) FROM {table}"), &[], |row| row.int(0)).await

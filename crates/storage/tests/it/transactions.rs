@@ -1,4 +1,4 @@
-//! What a transaction promises, on both engines.
+//! Guarantees of transactions, on both engines.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use galley_testing::{TestStore, on_both_engines};
 
 use crate::store::{Open, options};
 
-/// Waits for nothing that a database would know of.
+/// Waits once for an event outside of the database.
 async fn await_elsewhere() {
     let mut polled = false;
     std::future::poll_fn(move |context| {
@@ -52,7 +52,7 @@ on_both_engines! {
         }
         let mut kept = 0;
         for (number, task) in tasks.into_iter().enumerate() {
-            // On PostgreSQL the panic is the caller's own.
+            // On PostgreSQL, the panic reaches the caller.
             let kept_this = matches!(task.await, Ok(Ok(())));
             assert_eq!(kept_this, number % 10 != 3 && number % 10 != 7, "{number}");
             kept += i64::from(kept_this);
@@ -72,7 +72,7 @@ on_both_engines! {
                     let piece = open.piece("a", None);
                     let write = async move |tx: &WriteTx<'_>| {
                         let mut piece = piece.clone();
-                        // A step that all choose alike, so that they do meet.
+                        // All writers choose the same step, so that their keys collide.
                         piece.order =
                             galley_storage::ordering::at_the_end(tx, workspace, 0).await?;
                         content_pieces::insert(tx, workspace, &piece, "{}").await
@@ -88,10 +88,10 @@ on_both_engines! {
     }
 
     async fn a_crowd_is_served_and_what_never_ends_is_not(store: TestStore) {
-        /// More than may wait where the queue never empties.
+        /// More writes than may wait while the queue never empties.
         const MANY: usize = 400;
         let open = std::sync::Arc::new(Open::new(store).await);
-        // What takes a while, and changes nothing that others would have to wait for.
+        // This takes a while, and changes no rows that others would wait for.
         let write = |open: &Open| {
             let (database, workspace) = (open.database.clone(), open.workspace);
             let write = async move |tx: &WriteTx<'_>| {
@@ -150,8 +150,8 @@ on_both_engines! {
     }
 }
 
-/// Passes on what comes to a PostgreSQL server, until told to be silent: then nothing goes over the connections that
-/// there are, and none is closed.
+/// Starts a proxy to a PostgreSQL server, and returns its URL with a switch. After the switch,
+/// existing connections transfer nothing, but stay open.
 async fn pass_on(url: &str) -> Option<(String, tokio::sync::watch::Sender<bool>)> {
     let authority = url.split_once("://")?.1.split(['/', '?']).next()?;
     let server = authority.rsplit('@').next()?.to_owned();
@@ -235,7 +235,7 @@ async fn a_read_that_is_dropped_is_interrupted_and_keeps_its_thread_until_then()
         database.read_much::<_, Error, _>("count", count)
     };
     for _ in 0..20 {
-        // Minutes, if it is not interrupted.
+        // Without an interrupt, this would take minutes.
         let long = tokio::time::timeout(Duration::from_millis(50), count_to(10_000_000_000)).await;
         assert!(long.is_err(), "{long:?}");
     }
@@ -244,7 +244,7 @@ async fn a_read_that_is_dropped_is_interrupted_and_keeps_its_thread_until_then()
     let open = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok);
     let of_database =
         open.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|to| to == path));
-    // The writer's, the checkpointer's, and one for the only thread.
+    // The writer and the checkpointer have a connection each, and the only reader thread has one.
     assert!(of_database.count() <= 4, "each dropped read has made a connection");
     database.close().await;
 }

@@ -1,4 +1,4 @@
-//! One set of PostgreSQL's server programs, and how they are run.
+//! PostgreSQL's server programs in one directory, and commands that run them.
 
 use std::{
     env,
@@ -13,23 +13,25 @@ use anyhow::Result;
 use super::privileges::Account;
 use crate::child;
 
-/// The programs that a server needs; a directory without one of them is passed over.
+/// The required programs. A directory without one of them is skipped.
 const PROGRAMS: [&str; 3] = ["initdb", "postgres", "pg_ctl"];
 
 /// A directory with PostgreSQL's server programs.
 pub(super) struct Binaries {
     directory: PathBuf,
-    /// Where their libraries are, for programs that were not installed but unpacked.
+    /// The directories of the programs' libraries, if the programs were unpacked instead of
+    /// installed.
     library_directories: Vec<PathBuf>,
 }
 
 impl Binaries {
-    /// Takes a directory of installed programs.
+    /// Creates the set from a directory of installed programs.
     pub(super) fn installed(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into(), library_directories: Vec::new() }
     }
 
-    /// Takes a directory of unpacked programs, together with those of their libraries.
+    /// Creates the set from a directory of unpacked programs, and the directories of their
+    /// libraries.
     pub(super) fn unpacked(directory: PathBuf, library_directories: Vec<PathBuf>) -> Self {
         Self { directory, library_directories }
     }
@@ -38,14 +40,14 @@ impl Binaries {
         &self.directory
     }
 
-    /// Tells whether all programs are there.
+    /// Returns true if all programs exist.
     pub(super) fn exist(&self) -> bool {
         PROGRAMS.iter().all(|program| self.directory.join(program).is_file())
     }
 
-    /// Runs each program, as the account that will, and returns the server's version.
+    /// Runs each program as the account, and returns the server's version.
     ///
-    /// This is what finds a home directory that the account cannot enter, and missing libraries.
+    /// This detects a home directory that the account cannot enter, and missing libraries.
     pub(super) fn version(&self, account: &Account) -> Result<String> {
         for program in ["initdb", "pg_ctl"] {
             child::output(self.command(program, account).arg("--version").current_dir("/"))?;
@@ -55,7 +57,7 @@ impl Binaries {
         Ok(version.trim().to_owned())
     }
 
-    /// Returns a command for one of the programs, which knows nothing of the user's own settings.
+    /// Returns a command for one of the programs, without the user's own PostgreSQL settings.
     pub(super) fn command(&self, program: &str, account: &Account) -> Command {
         let mut command = account.command(self.directory.join(program));
         for (name, _) in env::vars_os() {
@@ -70,8 +72,8 @@ impl Binaries {
         command
     }
 
-    /// Writes a script into `directory` that runs one of the programs as the account, for tests that start servers of
-    /// their own.
+    /// Writes a script into `directory` that runs one of the programs as the account. Tests that
+    /// start their own servers run these scripts.
     pub(super) fn write_script(
         &self,
         program: &str,
@@ -92,7 +94,8 @@ impl Binaries {
         let inherited = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
         let inherited = env::split_paths(&inherited).filter(|path| !path.as_os_str().is_empty());
         let paths = self.library_directories.iter().cloned().chain(inherited);
-        // A path with a colon cannot be told to the loader at all; it then says what it misses.
+        // A path with a colon cannot be passed to the loader at all. The loader then reports the
+        // missing library.
         env::join_paths(paths).unwrap_or_default()
     }
 }

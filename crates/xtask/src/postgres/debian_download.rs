@@ -1,4 +1,4 @@
-//! Unpacks Debian's PostgreSQL server into the target directory.
+//! Debian's PostgreSQL server, unpacked into the target directory.
 //!
 //! The programs find their data relative to themselves, and their libraries by `LD_LIBRARY_PATH`.
 
@@ -16,7 +16,7 @@ pub(super) fn unpacked() -> Option<Binaries> {
     Some(Binaries::unpacked(programs.into_iter().next()?, debian::libraries(&root)))
 }
 
-/// Downloads and unpacks the server's package, and those of all its libraries but the C library.
+/// Downloads and unpacks the server's package and all its libraries except the C library.
 pub(super) fn download() -> Result<()> {
     debian::unpack("postgresql", &directory(), packages_to_fetch)
 }
@@ -25,7 +25,7 @@ fn directory() -> PathBuf {
     cargo::target_directory().join("postgres-debian")
 }
 
-/// Picks the server and the libraries from what apt-get says that it would install.
+/// Selects the server and the libraries from apt-get's simulation.
 fn packages_to_fetch(simulation: &str) -> Result<Vec<&str>> {
     let names = debian::packages_of(simulation);
     ensure!(names.iter().any(|name| is_server(name)), "apt-get knows no PostgreSQL server package");
@@ -38,7 +38,8 @@ fn is_server(package: &str) -> bool {
 }
 
 fn is_needed_library(package: &str) -> bool {
-    // LLVM is for compiling queries, which the server is told not to do, and is the largest of all.
+    // LLVM is the largest library by far. It compiles queries, which the server's settings turn
+    // off.
     let unwanted = ["libllvm", "libperl"];
     debian::is_needed_library(package)
         && !package.ends_with("-perl")

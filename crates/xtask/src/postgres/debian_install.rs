@@ -1,27 +1,28 @@
-//! Installs Debian's PostgreSQL server, as root, without the database and the service that come
-//! with it.
+//! Debian's PostgreSQL server, installed as root without the database and the service that the
+//! package adds.
 
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, ensure};
 
-/// Where Debian's packages look whether to create a database of their own.
+/// The file in which Debian's packages look up if they are to create a database.
 const SETTINGS: &str = "/etc/postgresql-common/createcluster.conf";
-/// What Debian's packages would put there.
+/// The template that Debian's packages copy to this file.
 const SETTINGS_TEMPLATE: &str = "/usr/share/postgresql-common/createcluster.conf";
 
-/// Tells whether installing changes nothing that somebody else has set up.
+/// Returns true if an installation overwrites no existing settings.
 pub(super) fn is_harmless() -> bool {
     !Path::new(SETTINGS).exists()
 }
 
-/// Installs the server's package and what it needs.
+/// Installs the server's package and its dependencies.
 pub(super) fn install() -> Result<()> {
     eprintln!("installing the package `postgresql` with apt-get");
     forbid_database()?;
     let installed = apt_get(&["install", "--yes", "--no-install-recommends", "postgresql"]);
     let installed = installed.or_else(|_| {
-        // The lists of packages are missing, as in a new container, or name versions that are gone.
+        // The lists of packages are missing, as in a new container, or name versions that no longer
+        // exist.
         apt_get(&["update"])?;
         apt_get(&["install", "--yes", "--no-install-recommends", "postgresql"])
     });
@@ -29,7 +30,8 @@ pub(super) fn install() -> Result<()> {
     installed
 }
 
-/// Without this the package creates a database in /var/lib and starts a server for it on port 5432.
+/// Prevents the package from creating a database in /var/lib and starting a server for it on port
+/// 5432.
 fn forbid_database() -> Result<()> {
     let directory = Path::new(SETTINGS).parent().expect("the path has a directory");
     fs::create_dir_all(directory)
@@ -37,7 +39,7 @@ fn forbid_database() -> Result<()> {
         .with_context(|| format!("cannot write {SETTINGS}"))
 }
 
-/// Leaves the packages' own settings behind, so that a later installation is an ordinary one.
+/// Restores the packages' own settings, so that a later installation is an ordinary one.
 fn allow_database_again() -> Result<()> {
     let restored = if Path::new(SETTINGS_TEMPLATE).exists() {
         fs::copy(SETTINGS_TEMPLATE, SETTINGS).map(drop)

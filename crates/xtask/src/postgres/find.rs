@@ -1,6 +1,6 @@
-//! Where PostgreSQL's server programs may be, in the order in which they are tried.
+//! Candidates for PostgreSQL's server programs, in the order in which they are tried.
 //!
-//! Nothing is fetched here; see [`super::install`].
+//! This module fetches nothing; see [`super::install`].
 
 use std::{
     env,
@@ -13,13 +13,13 @@ use anyhow::{Context, Result, ensure};
 use super::{binaries::Binaries, debian_download, privileges::Account, versions::newest_first};
 use crate::child;
 
-/// The variable in which the user names the programs' directory.
+/// The variable that names the programs' directory.
 const DIRECTORY_VARIABLE: &str = "GALLEY_POSTGRES_BIN";
 
 /// Finds programs that the account can run.
 ///
-/// It is an error when those that the user named cannot be; others are passed over, and it is said
-/// why.
+/// Programs that the user named must run, or this fails. Other candidates that don't run are
+/// skipped, and the reason is logged.
 pub(super) fn find(account: &Account) -> Result<Option<Binaries>> {
     if let Some(directory) = env::var_os(DIRECTORY_VARIABLE).filter(|value| !value.is_empty()) {
         return named(Binaries::installed(directory), account).map(Some);
@@ -65,7 +65,8 @@ fn beside_pg_config() -> Option<PathBuf> {
     Some(PathBuf::from(directory.trim()))
 }
 
-/// Debian and Ubuntu, Red Hat, a build from source, Homebrew on either processor, Postgres.app.
+/// Returns the directories of Debian and Ubuntu, Red Hat, a build from source, Homebrew on either
+/// processor, and Postgres.app.
 fn in_known_places() -> Vec<PathBuf> {
     let mut places = newest_first("/usr/lib/postgresql", "", "bin");
     places.extend(newest_first("/usr", "pgsql-", "bin"));

@@ -1,4 +1,4 @@
-//! How PostgreSQL's programs get onto a machine that has none: Debian's way, or not at all.
+//! Installation of PostgreSQL's programs on a machine that has none, by apt-get only.
 
 use anyhow::{Result, bail};
 use rustix::process::geteuid;
@@ -8,8 +8,8 @@ use crate::child;
 
 /// Fetches the programs, so that [`super::find`] finds them.
 ///
-/// Root installs Debian's package. Anybody else, and root on a machine where somebody has already
-/// set up how PostgreSQL is to be installed, unpacks the packages into the target directory.
+/// Root installs Debian's package. Other users unpack the packages into the target directory. So
+/// does root on a machine that already has settings for PostgreSQL's installation.
 pub(super) fn install(account: &Account) -> Result<()> {
     if !apt_is_there(account) {
         bail!("this system has no apt-get, with which they could be fetched");

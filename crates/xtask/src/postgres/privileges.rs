@@ -1,4 +1,5 @@
-//! As whom PostgreSQL runs: its programs refuse root, so root lends them another user's rights.
+//! The user that runs PostgreSQL. Its programs refuse to run as root, so root runs them as another
+//! user.
 
 use std::{
     ffi::OsStr,
@@ -12,9 +13,9 @@ use rustix::process::geteuid;
 
 use crate::child;
 
-/// The user as whom PostgreSQL's programs run.
+/// The user that runs PostgreSQL's programs.
 pub(super) struct Account {
-    /// Set when we are root and must run them as somebody else.
+    /// The other user, set if the current user is root.
     lowered: Option<User>,
     uid: u32,
 }
@@ -26,7 +27,7 @@ struct User {
 }
 
 impl Account {
-    /// Chooses ourselves, or when we are root the user `postgres`, or else `nobody`.
+    /// Chooses the current user, or for root the user `postgres`, or else `nobody`.
     pub(super) fn choose() -> Result<Self> {
         let own = geteuid();
         if !own.is_root() {
@@ -44,22 +45,22 @@ impl Account {
         self.uid
     }
 
-    /// Returns the user's name when it is not ourselves.
+    /// Returns the user's name if it is not the current user.
     pub(super) fn name(&self) -> Option<&'static str> {
         self.lowered.as_ref().map(|user| user.name)
     }
 
-    /// Returns a command that runs with this account's rights and nothing of ours.
+    /// Returns a command that runs with this account's rights only.
     pub(super) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         if let Some(user) = &self.lowered {
-            // The standard library drops the supplementary groups along with root.
+            // The standard library drops root's supplementary groups as well.
             command.uid(user.uid).gid(user.gid);
         }
         command
     }
 
-    /// The words of a shell before a command that is to run with this account's rights.
+    /// Returns the shell words that run the following command with this account's rights.
     pub(super) fn shell_prefix(&self) -> String {
         let lowered = self.lowered.as_ref();
         lowered.map_or_else(String::new, |User { uid, gid, .. }| {

@@ -1,8 +1,8 @@
 //! The directory of one throw-away server, in the system's directory for temporary files.
 //!
-//! Each has a lock file beside it, which its command holds. The kernel gives the lock back when the
-//! command ends in whatever way, so that a directory whose lock is free is left over, and its
-//! server, should it still run, serves nobody.
+//! Each directory has a lock file beside it, which its command locks. The kernel releases the lock
+//! when the command ends for any reason. So a directory with a free lock is a leftover, and its
+//! server, if it still runs, has no users.
 
 use std::{
     env,
@@ -23,18 +23,18 @@ const NAME_PREFIX: &str = "galley-postgres-";
 /// A directory that is removed when this is dropped.
 pub(super) struct Scratch {
     path: PathBuf,
-    /// Held, and removed last.
+    /// Locked until this is dropped, and removed last.
     _lock: File,
 }
 
 impl Scratch {
-    /// Creates a directory that belongs to the account and that nobody else can read.
+    /// Creates a directory that belongs to the account and that other users cannot read.
     #[expect(clippy::disallowed_methods, reason = "a name that no other run has, not the time")]
     pub(super) fn create(account: &Account) -> Result<Self> {
         let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos();
         let name = format!("{NAME_PREFIX}{}-{nanoseconds:09}", process::id());
         let path = env::temp_dir().join(name);
-        // Locked before the directory is there: whoever tidies up looks for directories.
+        // The lock is taken before the directory exists, as the clean-up looks for directories.
         let lock_path = lock_path(&path);
         let lock = File::create_new(&lock_path)
             .with_context(|| format!("cannot create {}", lock_path.display()))?;
@@ -69,11 +69,11 @@ impl Drop for Scratch {
     }
 }
 
-/// Stops the servers and removes the directories of commands that were killed.
+/// Stops the servers and removes the directories of killed commands.
 pub(super) fn remove_left_over(binaries: &Binaries, account: &Account) {
     for entry in fs::read_dir(env::temp_dir()).into_iter().flatten().flatten() {
         let named_by_us = entry.file_name().to_string_lossy().starts_with(NAME_PREFIX);
-        // Not followed when it is a link: anybody may create one here.
+        // Symbolic links are not followed, as every user may create one here.
         let belongs_to_us = named_by_us
             && entry.metadata().is_ok_and(|data| data.is_dir() && data.uid() == account.uid());
         if belongs_to_us {
@@ -88,8 +88,8 @@ fn remove_when_left_over(path: &Path, binaries: &Binaries, account: &Account) {
         return;
     }
     eprintln!("removing {}, which a killed command left over", path.display());
-    // With the account's rights only: it is the account that could have written any number into the
-    // file of which pg_ctl learns whom to stop.
+    // This runs with the account's rights only. The account could have written any process id into
+    // the file from which pg_ctl reads it.
     let pg_ctl = |action: &[&str]| {
         let mut command = binaries.command("pg_ctl", account);
         command.args(action).arg("-D").arg(data(path)).current_dir("/");

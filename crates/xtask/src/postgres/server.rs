@@ -1,4 +1,4 @@
-//! One throw-away server: created, started, waited for, stopped.
+//! A throw-away server: creation, start, readiness check and stop.
 
 use std::{
     fs::{self, File},
@@ -20,25 +20,26 @@ use super::{
 };
 use crate::child;
 
-/// How long a server may take to accept connections.
+/// The longest time until a server accepts connections.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
-/// How long a server may take to end.
+/// The longest time until a server ends.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a server is started: its port is free when chosen, but may be taken a moment later.
+/// The number of attempts to start a server. Its port is free when chosen, but another process may
+/// bind it before the server does.
 const START_ATTEMPTS_MAX: u32 = 3;
-/// How much of the server's log an error shows.
+/// The number of lines of the server's log that an error shows.
 const LOG_TAIL_LINES: usize = 40;
 
-/// The server's settings: as durable as the product demands, with room for parallel tests.
+/// The server's settings: as durable as the product demands, and sized for parallel tests.
 const SETTINGS: [&str; 8] = [
     "fsync=on",
     "synchronous_commit=on",
     "max_connections=300",
     "shared_buffers=64MB",
     "listen_addresses=127.0.0.1",
-    // Their paths are short by law, and nobody needs one.
+    // Socket paths have a short maximum length, and the tests don't use sockets.
     "unix_socket_directories=",
-    // Compiles long queries, of which tests have none, and needs a library that may be missing.
+    // JIT compiles long queries, which tests don't have, and needs a library that may be missing.
     "jit=off",
     "logging_collector=off",
 ];
@@ -75,12 +76,13 @@ impl Server {
         &self.url
     }
 
-    /// Returns the directory with scripts that run `initdb` and `postgres`, in which there is room for servers of others.
+    /// Returns the directory with scripts that run `initdb` and `postgres`. Other servers may keep
+    /// their data in it.
     pub(crate) fn directory(&self) -> &Path {
         self.scratch.path()
     }
 
-    /// Tells whether the server has not ended by itself.
+    /// Returns true if the server process has not ended.
     pub(crate) fn is_running(&mut self) -> bool {
         matches!(self.process.try_wait(), Ok(None))
     }
@@ -100,7 +102,7 @@ impl Drop for Server {
 fn create_database(binaries: &Binaries, account: &Account, scratch: &Scratch) -> Result<()> {
     let mut command = binaries.command("initdb", account);
     command.args(["--locale=C", "--encoding=UTF8", "--auth=trust", "--username=galley"]);
-    // The server syncs what it commits; only what initdb itself writes is not waited for.
+    // The server syncs its commits. Only the files written by initdb are not synced.
     command.arg("--no-sync").arg("--pgdata").arg(scratch.data()).current_dir(scratch.path());
     child::output(&mut command).map(drop).with_context(|| {
         let place = scratch.path().display();
@@ -122,7 +124,8 @@ fn launch(binaries: &Binaries, account: &Account, scratch: &Scratch) -> Result<(
     command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
     command.arg("-p").arg(port.to_string()).arg("-D").arg(scratch.data());
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-    // A process group of its own: a Ctrl-C in the terminal must reach the tests before the server.
+    // The server has a process group of its own, as Ctrl-C in the terminal must reach the tests
+    // first.
     command.current_dir(scratch.path()).process_group(0);
     let mut process = command.spawn().context("postgres cannot be started")?;
     if let Err(error) = wait_until_ready(&mut process, &scratch.data()) {
@@ -153,13 +156,14 @@ fn wait_until_ready(process: &mut Child, data: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Reads the server's state where `pg_ctl --wait` does: in the eighth line of its pid file.
+/// Reads the server's state from the same place as `pg_ctl --wait`: the eighth line of its pid
+/// file.
 fn says_that_it_is_ready(data: &Path) -> bool {
     let pid_file = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
     pid_file.lines().nth(7).is_some_and(|state| state.trim() == "ready")
 }
 
-/// Ends the server without a checkpoint: nobody will read its data again.
+/// Ends the server without a checkpoint, as its data is not read again.
 fn stop(process: &mut Child) {
     child::send(process, Signal::QUIT);
     let deadline = Instant::now() + STOP_TIMEOUT;

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Returns `<parent>/<prefix><major version>/<inner>` for every version there is.
+/// Returns `<parent>/<prefix><major version>/<inner>` for every version that exists.
 pub(super) fn newest_first(parent: impl AsRef<Path>, prefix: &str, inner: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let mut versions: Vec<(u32, PathBuf)> = entries
