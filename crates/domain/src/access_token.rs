@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use sha2::{Digest, Sha256};
+
 use crate::text::line_of_text;
 
 line_of_text! {
@@ -26,6 +28,14 @@ const PREFIX: &str = "galley_";
 const SECRET_DIGITS: usize = 43;
 const CHECKSUM_DIGITS: usize = 6;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// The SHA-256 of a token, by which the store knows it.
+pub type TokenHash = [u8; 32];
+
+/// Returns the hash of a text, which may be a token.
+pub fn hash(text: &str) -> TokenHash {
+    Sha256::digest(text.as_bytes()).into()
+}
 
 /// A well-formed access token. `Debug` omits it.
 #[derive(Clone, PartialEq, Eq)]
@@ -61,6 +71,11 @@ impl AccessToken {
     /// Returns the token itself, which is shown once, at its creation.
     pub fn reveal(&self) -> &str {
         &self.0
+    }
+
+    /// Returns the hash by which the store knows the token.
+    pub fn hash(&self) -> TokenHash {
+        hash(&self.0)
     }
 }
 

@@ -34,6 +34,13 @@ impl Timestamp {
         self.0
     }
 
+    /// Returns the time to the minute in a form for people: `2026-11-20, 09:30 UTC`.
+    pub fn to_minute_text(self) -> String {
+        let text = self.to_string();
+        let (date, time) = text.split_once('T').unwrap_or((&text, ""));
+        format!("{date}, {} UTC", time.get(..5).unwrap_or(time))
+    }
+
     /// Parses a date, or a date-time with or without seconds, fraction and offset (`Z`, `+01:00`,
     /// `+0100`; none means UTC). Digits beyond milliseconds are truncated.
     pub fn parse_iso8601(text: &str) -> Result<Self, MalformedTime> {

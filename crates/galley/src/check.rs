@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use galley_server::{Environment, Mailer};
+use galley_application::Environment;
+use galley_server::Mailer;
 use galley_storage::{
     Database, DatabaseUrl, Error as StorageError, Role, Tx, webhooks, workspaces,
 };

@@ -5,11 +5,11 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
+use galley_application::operations::setup::{self, MadeWorkspace, NewWorkspace};
+use galley_application::{Environment, Error};
 use galley_domain::access_token::AccessToken;
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::people::EmailAddress;
-use galley_server::operations::setup::{self, MadeWorkspace, NewWorkspace};
-use galley_server::{Environment, Error};
 use galley_storage::{Database, Error as StorageError, Failure, Tx, WriteTx, workspaces};
 
 use crate::settings::Settings;

@@ -1,11 +1,11 @@
 //! `galley group list|create|move|delete`
 
 use anyhow::{Context, bail};
+use galley_application::operations::content_groups::{self, ContentGroupUpdate};
+use galley_application::{Environment, Error};
+use galley_application::{Expected, Scope};
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::{ContentGroupId, WorkspaceId};
-use galley_server::operations::content_groups::{self, ContentGroupUpdate};
-use galley_server::operations::{Expected, Scope};
-use galley_server::{Environment, Error};
 use galley_storage::{Database, Tx, WriteTx, content_groups as groups};
 
 use crate::cli::GroupCommand;

@@ -1,8 +1,8 @@
 //! Finds content groups by their paths, such as `Published/Rust Blog`.
 
 use anyhow::{Context, bail};
+use galley_application::Error;
 use galley_domain::{ContentGroupId, WorkspaceId};
-use galley_server::Error;
 use galley_storage::{Database, Tx, content_groups};
 
 /// More than the number of groups in a workspace.

@@ -1,11 +1,11 @@
 //! `galley init`
 
 use anyhow::bail;
+use galley_application::Environment;
+use galley_application::operations::setup::MadeWorkspace;
 use galley_domain::access_token::AccessToken;
 use galley_domain::people::EmailAddress;
 use galley_domain::workspace::WorkspaceName;
-use galley_server::Environment;
-use galley_server::operations::setup::MadeWorkspace;
 use galley_storage::Role;
 use serde::Serialize;
 

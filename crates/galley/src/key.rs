@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
-use galley_server::secrets::{KeyRefused, SecretKey};
+use galley_application::secrets::{KeyRefused, SecretKey};
 use galley_storage::{Database, DatabaseUrl, Error as StorageError, Tx, installation};
 
 use crate::settings::Settings;

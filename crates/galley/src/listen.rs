@@ -3,9 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::Context;
+use galley_application::{Clock, SystemClock};
 use galley_domain::webhook::WebhookSecret;
 use galley_server::callbacks::{self, Callback, Verdict};
-use galley_server::{Clock, SystemClock};
 use serde_json::Value;
 use tokio::net::TcpListener;
 

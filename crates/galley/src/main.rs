@@ -65,9 +65,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         // The server may run on this machine, and its requests have priority. An import into the
         // database itself blocks other writers, so its main thread keeps the normal priority.
         if arguments.url.is_some() {
-            galley_server::lower_priority(IMPORT_NICENESS);
+            galley_runtime::lower_priority(IMPORT_NICENESS);
         }
-        runtime.on_thread_start(|| galley_server::lower_priority(IMPORT_NICENESS));
+        runtime.on_thread_start(|| galley_runtime::lower_priority(IMPORT_NICENESS));
     }
     let runtime = runtime.enable_all().build()?;
     runtime.block_on(async {

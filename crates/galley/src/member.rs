@@ -1,11 +1,11 @@
 //! `galley member add|list`
 
 use anyhow::{Context, bail};
+use galley_application::operations::members::{self, Invitation};
+use galley_application::{Environment, Error};
 use galley_domain::people::{EmailAddress, FullName};
 use galley_domain::role::Role;
 use galley_domain::{RoleId, WorkspaceId};
-use galley_server::operations::members::{self, Invitation};
-use galley_server::{Environment, Error};
 use galley_storage::members::Member;
 use galley_storage::{Database, Tx, WriteTx, mails, roles};
 

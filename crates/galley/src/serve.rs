@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use galley_server::{App, DatabaseClock, Environment, Limits, Server, SystemClock, serve_metrics};
+use galley_application::{DatabaseClock, Environment, SystemClock};
+use galley_server::{App, Limits, Server, serve_metrics};
 use galley_storage::{Database, Role};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use galley_application::{Environment, Error};
 use galley_domain::WorkspaceId;
-use galley_server::{Environment, Error};
 use galley_storage::{Database, DatabaseUrl, Options, Role, Tx, workspaces};
 
 use crate::settings::Settings;

@@ -1,14 +1,14 @@
 //! `galley token create|list|revoke`
 
 use anyhow::{Context, bail};
+use galley_application::operations::tokens::{self, TokenRequest};
+use galley_application::{Environment, Error};
 use galley_domain::access_token::{GROUPS_MAX, TokenName};
 use galley_domain::content_piece::without_repeats;
 use galley_domain::people::EmailAddress;
 use galley_domain::{
     ContentGroupId, Permission, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId,
 };
-use galley_server::operations::tokens::{self, TokenRequest};
-use galley_server::{Environment, Error};
 use galley_storage::tokens::TokenSummary;
 use galley_storage::{Database, Tx, WriteTx, members, users, workspaces};
 

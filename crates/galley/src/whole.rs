@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use galley_server::Environment;
+use galley_application::Environment;
 use galley_storage::{
     Database, DatabaseUrl, NewStore, Role, TableSummary, back_up, copy as copy_rows,
     restore as restore_file, verify as verify_file,

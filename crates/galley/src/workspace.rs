@@ -1,14 +1,14 @@
 //! `galley workspace create|list|set`
 
 use anyhow::Context;
+use galley_application::Expected;
+use galley_application::operations::setup::{self, NewWorkspace};
+use galley_application::operations::workspace::{self, BillingUpdate, WorkspaceUpdate};
+use galley_application::{Environment, Error};
 use galley_domain::Timestamp;
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::people::EmailAddress;
 use galley_domain::workspace::{Billing, WorkspaceName};
-use galley_server::operations::Expected;
-use galley_server::operations::setup::{self, NewWorkspace};
-use galley_server::operations::workspace::{self, BillingUpdate, WorkspaceUpdate};
-use galley_server::{Environment, Error};
 use galley_storage::{Database, Tx, WriteTx, workspaces};
 
 use crate::cli::{BillingArguments, WorkspaceCommand};

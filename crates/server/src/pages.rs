@@ -9,7 +9,6 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use galley_domain::Timestamp;
 use sha2::{Digest, Sha256};
 
 use crate::http::response::{self, File};
@@ -53,11 +52,4 @@ pub(crate) fn private(status: StatusCode, page: &impl Template) -> Response {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
-}
-
-/// A time to the minute.
-pub(crate) fn for_people(time: Timestamp) -> String {
-    let text = time.to_string();
-    let (date, time) = text.split_once('T').unwrap_or((&text, ""));
-    format!("{date}, {} UTC", time.get(..5).unwrap_or(time))
 }

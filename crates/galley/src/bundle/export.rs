@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use galley_application::{Environment, Error};
 use galley_domain::access_token::ExtensionName;
 use galley_domain::people::{EmailAddress, FullName, Username};
 use galley_domain::text::WebReference;
 use galley_domain::{ContentGroupId, WorkspaceId};
-use galley_server::{Environment, Error};
 use galley_storage::content_piece_list::{self, ListQuery, Sort, SortKey};
 use galley_storage::content_piece_variants::{self, Override};
 use galley_storage::content_pieces::{View, Viewed};

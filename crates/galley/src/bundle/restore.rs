@@ -12,6 +12,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use galley_application::operations::import_sources::{self, NewSource};
+use galley_application::{Environment, Error, sanitize};
+use galley_application::{
+    Scope,
+    operations::{content_groups, content_pieces, restored_version},
+};
 use galley_content::{Limits, Tree};
 use galley_domain::content_piece::{ContentPiece, Description, REFERENCES_MAX};
 use galley_domain::event::EventType;
@@ -23,9 +29,6 @@ use galley_domain::tag::Tag;
 use galley_domain::variant::{Variant, VariantName};
 use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{Permission, Timestamp, UserId, WorkspaceId, role};
-use galley_server::operations::import_sources::{self, NewSource};
-use galley_server::operations::{Scope, content_groups, content_pieces, restored_version};
-use galley_server::{Environment, Error, sanitize};
 use galley_storage::content_piece_variants::Override;
 use galley_storage::members::Member;
 use galley_storage::users::{self, User};

@@ -11,7 +11,7 @@ mod source;
 
 use std::process::ExitCode;
 
-use galley_server::Environment;
+use galley_application::Environment;
 use galley_storage::content_piece_list::{Sort, SortKey};
 
 use crate::bundle;

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
+use galley_application::Error;
 use galley_domain::content_group::ContentGroup;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::variant::Variant;
 use galley_domain::{ContentGroupId, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
-use galley_server::Error;
 use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
 use galley_storage::content_pieces::{View, Viewed};
 use galley_storage::{Snapshot, Tx, content_groups, members, tags, variants};

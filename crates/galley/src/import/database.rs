@@ -3,6 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use galley_application::operations::content_pieces::{self, ContentPieceUpdate, NewContentPiece};
+use galley_application::operations::import_sources::{self, NewSource};
+use galley_application::{Environment, Error};
+use galley_application::{
+    Expected, Scope,
+    operations::{content_groups, tags, variants},
+};
 use galley_content::Tree;
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::content_piece::{
@@ -15,10 +22,6 @@ use galley_domain::variant::{VariantKey, VariantLabel, VariantName};
 use galley_domain::{
     ContentGroupId, ContentPieceId, OrderKey, TagId, WorkspaceId, WorkspaceMemberId,
 };
-use galley_server::operations::content_pieces::{self, ContentPieceUpdate, NewContentPiece};
-use galley_server::operations::import_sources::{self, NewSource};
-use galley_server::operations::{Expected, Scope, content_groups, tags, variants};
-use galley_server::{Environment, Error};
 use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
 use galley_storage::content_pieces::View;
 use galley_storage::{self as storage, Database, Failure as _, Tx, WriteTx, members};

@@ -1,11 +1,12 @@
 //! A piece's data as the source has it, for all formats, and its conversion to a document.
 
+use galley_application::sanitize;
 use galley_content::{Limits, Tree};
 use galley_domain::content_piece::{CustomData, Description, REFERENCES_MAX, Slug, Title};
 use galley_domain::tag::TagLabel;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::{ContentPieceId, Invalid, Timestamp};
-use galley_server::{Limits as ServerLimits, sanitize};
+use galley_server::Limits as ServerLimits;
 use serde_json::{Map, Value, json};
 
 use super::findings::{self, Finding};

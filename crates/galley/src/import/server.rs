@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use backon::{ExponentialBuilder, Retryable};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use galley_application::Environment;
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::content_piece::{CustomData, Description};
 use galley_domain::import_source::{ImportSource, SourceHash};
@@ -15,7 +16,6 @@ use galley_domain::tag::TagLabel;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_domain::{ContentGroupId, ContentPieceId, TagId, WorkspaceMemberId};
-use galley_server::Environment;
 use http::header::{
     AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, IF_MATCH, RETRY_AFTER, USER_AGENT,
 };

@@ -11,6 +11,7 @@ use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
+use galley_application::{Error, Rejection, Scope};
 use galley_domain::Permission;
 use galley_domain::access_token::AccessToken;
 use galley_domain::permission::Resource;
@@ -22,12 +23,10 @@ use crate::http::answers::{Found, TokenHash};
 use crate::http::app::App;
 use crate::http::client_socket::ClientSocket;
 use crate::http::edge;
-use crate::http::error::Error;
 use crate::http::prefer::Freshness;
-use crate::http::problem::Problem;
 use crate::http::room::Place;
 use crate::openapi::endpoint::{Argument, Facts};
-use crate::operations::Scope;
+use crate::problem::Problem;
 
 /// A permission as a type.
 pub(crate) trait Needs: Send {
@@ -107,13 +106,13 @@ impl<P> Deref for Actor<P> {
 }
 
 impl<P: Needs> FromRequestParts<App> for Actor<P> {
-    type Rejection = Error;
+    type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Error> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let authentication = authenticate(parts, app).await?;
         let missing = P::PERMISSION.filter(|&needed| !authentication.permissions.allows(needed));
         if let Some(missing) = missing {
-            return Err(Problem::insufficient_permissions(missing).into());
+            return Err(Rejection::insufficient_permissions(missing).into());
         }
         Ok(Self { authentication, permission: PhantomData })
     }
@@ -128,7 +127,7 @@ impl<P: Needs> Argument for Actor<P> {
 
 async fn authenticate(parts: &Parts, app: &App) -> Result<Arc<Authentication>, Error> {
     let token = bearer(&parts.headers).ok_or_else(|| {
-        Problem::unauthorized(
+        Rejection::unauthorized(
             "send the header Authorization: Bearer <ACCESS_TOKEN> with a valid token",
         )
     })?;
@@ -155,7 +154,7 @@ async fn authenticate(parts: &Parts, app: &App) -> Result<Arc<Authentication>, E
         rejected => {
             log_rejected(parts, app, rejected.as_deref());
             let detail = "the access token is unknown, was revoked, or has expired";
-            Err(Problem::unauthorized(detail).into())
+            Err(Rejection::unauthorized(detail).into())
         }
     }
 }

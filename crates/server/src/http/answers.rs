@@ -26,12 +26,11 @@ use quick_cache::sync::Cache;
 use quick_cache::{Equivalent, Weighter};
 use sha2::{Digest, Sha256};
 
-use crate::http::actor;
 use crate::http::app::App;
-use crate::http::conditional;
-use crate::http::edge;
 use crate::http::rate_limit::Standing;
 use crate::http::room::WorkspaceMemory;
+use crate::http::{actor, conditional, edge};
+use crate::problem::Problem;
 
 /// The paths whose answers depend on the store, the token and the address alone, and which
 /// [`Database::moment`] covers.
@@ -338,7 +337,8 @@ impl Answers {
         let started = Instant::now();
         let standing = Standing::default();
         if let Err(error) = app.rate_limit().check(authentication.token, Some(&standing)) {
-            let mut refused = edge::finish_alone(error.into_response(), request, app, &standing);
+            let mut refused =
+                edge::finish_alone(Problem::from(error).into_response(), request, app, &standing);
             refused.headers_mut().remove(VARY);
             edge::keep_headers_of_origin(refused.headers_mut(), &answer.headers);
             return refused;

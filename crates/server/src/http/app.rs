@@ -8,28 +8,24 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::http::HeaderValue;
 use axum::response::Response;
+use galley_application::secrets::SecretKey;
+use galley_application::{Environment, LogLimit, Rejection, Service, ServiceSettings, TokenUse};
 use galley_content::{ContentError, Loss, Tree};
-use galley_delivery::{Sender, SenderLimits};
 use galley_domain::address_policy::AddressPolicy;
-use galley_domain::{Invalid, WebhookId, WorkspaceId};
+use galley_domain::{Invalid, WorkspaceId};
 use galley_mail::Mailer;
 use galley_runtime::{CpuPool, Overloaded};
 use galley_storage::Database;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::environment::Environment;
 use crate::http::answers::Answers;
-use crate::http::error::Error;
 use crate::http::overload::{self, Overload};
-use crate::http::problem::Problem;
 use crate::http::rate_limit::RateLimit;
 use crate::http::response;
 use crate::http::room::{Bounded, WorkspaceMemory, WorkspaceReservation};
 use crate::http::stream_places::{StreamPlace, StreamPlaces};
-use crate::http::token_use::TokenUse;
-use crate::log_limit::LogLimit;
-use crate::secrets::SecretKey;
+use crate::problem::Problem;
 
 /// Bounds on what a client may do.
 #[derive(Debug, Clone)]
@@ -91,24 +87,18 @@ pub struct App(Arc<Parts>);
 
 #[derive(Debug)]
 struct Parts {
-    database: Database,
-    environment: Environment,
+    service: Service,
     limits: Limits,
-    key: SecretKey,
     answers: Answers,
     rate_limit: RateLimit,
     token_use: TokenUse,
-    sender: Arc<Sender>,
-    mailer: Option<Arc<Mailer>>,
     is_leaving: AtomicBool,
-    stopping: watch::Sender<bool>,
     streams: StreamPlaces,
     cpu_pool: CpuPool,
     room: WorkspaceMemory,
     answer_room: WorkspaceMemory,
     overload: Overload,
     rejected_credentials: LogLimit<Option<IpAddr>>,
-    failing_webhooks: LogLimit<WebhookId>,
 }
 
 /// For how many bytes of bodies there is room at the least, and for how many of the largest.
@@ -137,50 +127,44 @@ impl App {
         limits: Limits,
         mailer: Option<Mailer>,
     ) -> Self {
-        let sender = Sender::new(
-            Arc::clone(environment.resolver()),
-            limits.webhook_addresses.clone(),
-            SenderLimits::default(),
-            env!("CARGO_PKG_VERSION"),
-        );
+        let settings = ServiceSettings {
+            webhook_addresses: limits.webhook_addresses.clone(),
+            public_url: limits.public_url.clone(),
+            node: limits.node.clone(),
+        };
+        let service = Service::new(database, environment, key, settings, mailer);
         let (rate_limit, token_use) = (RateLimit::new(limits.rate_limit), TokenUse::default());
         let room = WorkspaceMemory::new(ROOM_MIN.max(limits.body_max.saturating_mul(BODIES_MIN)));
         let answer_room = WorkspaceMemory::new(limits.page_max.saturating_mul(PAGES_MIN * MADE_OF));
         Self(Arc::new(Parts {
-            database,
-            environment,
+            service,
             answers: Answers::new(limits.answers_max),
             limits,
-            key,
             rate_limit,
             token_use,
-            sender: Arc::new(sender),
-            mailer: mailer.map(Arc::new),
             is_leaving: AtomicBool::new(false),
-            stopping: watch::Sender::new(false),
             streams: StreamPlaces::default(),
             cpu_pool: CpuPool::default(),
             room,
             answer_room,
             overload: Overload::new(),
             rejected_credentials: LogLimit::default(),
-            failing_webhooks: LogLimit::default(),
         }))
     }
 
     /// Where everything is kept.
     pub fn database(&self) -> &Database {
-        &self.0.database
+        self.0.service.database()
     }
 
     /// Time and randomness.
     pub fn environment(&self) -> &Environment {
-        &self.0.environment
+        self.0.service.environment()
     }
 
     /// What the database's secrets are encrypted with.
     pub(crate) fn key(&self) -> &SecretKey {
-        &self.0.key
+        self.0.service.key()
     }
 
     /// What was answered lately.
@@ -196,11 +180,6 @@ impl App {
     /// Bounds the log's lines about rejected credentials, by client.
     pub(crate) fn rejected_credentials(&self) -> &LogLimit<Option<IpAddr>> {
         &self.0.rejected_credentials
-    }
-
-    /// Bounds the log's lines about failing webhooks.
-    pub(crate) fn failing_webhooks(&self) -> &LogLimit<WebhookId> {
-        &self.0.failing_webhooks
     }
 
     /// When tokens were last used.
@@ -220,12 +199,12 @@ impl App {
 
     /// Says to whatever goes on by itself that the service stops.
     pub(crate) fn stop(&self) {
-        self.0.stopping.send_replace(true);
+        self.0.service.stop();
     }
 
     /// Becomes true when the service stops.
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
-        self.0.stopping.subscribe()
+        self.0.service.stopping()
     }
 
     /// A place among the open streams of events, if there is one.
@@ -233,14 +212,9 @@ impl App {
         self.0.streams.take(workspace)
     }
 
-    /// What calls webhooks.
-    pub(crate) fn sender(&self) -> &Arc<Sender> {
-        &self.0.sender
-    }
-
-    /// How mails leave; nothing, where somebody else sends them.
-    pub(crate) fn mailer(&self) -> Option<Arc<Mailer>> {
-        self.0.mailer.clone()
+    /// Returns the parts without HTTP.
+    pub(crate) fn service(&self) -> &Service {
+        &self.0.service
     }
 
     /// Bounds on what a client may do.
@@ -289,9 +263,9 @@ impl App {
         version: i64,
         body: &impl Serialize,
         field: &str,
-    ) -> Result<Response, Error> {
+    ) -> Result<Response, Problem> {
         let made = self.made_in(self.space_for_answer(workspace, 0)?, body)?;
-        let made = made.ok_or_else(|| Problem::too_much(field, self.0.limits.page_max))?;
+        let made = made.ok_or_else(|| Rejection::too_much(field, self.0.limits.page_max))?;
         Ok(response::resource_in_space(version, made))
     }
 

@@ -6,19 +6,18 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use galley_application::Reason;
 use galley_runtime::Overloaded;
 use http_body_util::BodyExt;
 use percent_encoding::percent_decode;
 use serde_json::Value;
 
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::fields::Fields;
-use crate::http::json;
-use crate::http::overload;
-use crate::http::problem::{Problem, Reason};
 use crate::http::room::Place;
+use crate::http::{json, overload};
 use crate::openapi::endpoint::{Argument, Facts};
+use crate::problem::Problem;
 
 /// A body that is a JSON object.
 #[derive(Debug)]
@@ -30,16 +29,16 @@ pub(crate) struct JsonBody {
 }
 
 impl FromRequest<App> for JsonBody {
-    type Rejection = Error;
+    type Rejection = Problem;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Error> {
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         Self::read(request, app, app.limits().body_max).await
     }
 }
 
 impl JsonBody {
     /// Reads one of at most so many bytes.
-    async fn read(request: Request, app: &App, max: usize) -> Result<Self, Error> {
+    async fn read(request: Request, app: &App, max: usize) -> Result<Self, Problem> {
         let bytes = received(request, app, max, Kind::Json).await?;
         let large = bytes.clone();
         let value = app.process(bytes.len(), move || json::parse(&large)).await?;
@@ -62,9 +61,9 @@ impl Argument for JsonBody {
 pub(crate) struct StrangersBody(pub(crate) JsonBody);
 
 impl FromRequest<App> for StrangersBody {
-    type Rejection = Error;
+    type Rejection = Problem;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Error> {
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         JsonBody::read(request, app, STRANGERS_MAX).await.map(Self)
     }
 }
@@ -90,9 +89,9 @@ impl FormBody {
 }
 
 impl FromRequest<App> for FormBody {
-    type Rejection = Error;
+    type Rejection = Problem;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Error> {
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let bytes = received(request, app, STRANGERS_MAX, Kind::Form).await?;
         let mut fields = HashMap::new();
         // What is no text would become another one.
@@ -123,7 +122,7 @@ enum Kind {
     Form,
 }
 
-async fn received(request: Request, app: &App, max: usize, kind: Kind) -> Result<Bytes, Error> {
+async fn received(request: Request, app: &App, max: usize, kind: Kind) -> Result<Bytes, Problem> {
     let (mut head, body) = request.into_parts();
     let place = head.extensions.remove::<Place>();
     let widen = |bytes| match &place {
@@ -137,8 +136,8 @@ async fn received(request: Request, app: &App, max: usize, kind: Kind) -> Result
         .map_err(|_| Problem::new(Reason::RequestTimeout, "the body came too slowly"))?
 }
 
-fn malformed(detail: String) -> Error {
-    Problem::new(Reason::MalformedBody, detail).into()
+fn malformed(detail: String) -> Problem {
+    Problem::new(Reason::MalformedBody, detail)
 }
 
 /// How much of a body that is refused is read all the same: many clients look at an answer only
@@ -152,7 +151,7 @@ async fn receive(
     max: usize,
     kind: Kind,
     widen: impl Fn(usize) -> Result<(), Overloaded>,
-) -> Result<Bytes, Error> {
+) -> Result<Bytes, Problem> {
     let mut refused = check_media_type(headers, kind).err();
     if announced_size(headers).is_some_and(|size| size > max as u64) {
         refused = refused.or(Some(too_large(max)));
@@ -194,12 +193,12 @@ fn announced_size(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-fn too_large(max: usize) -> Error {
-    Problem::new(Reason::PayloadTooLarge, format!("the body may have at most {max} bytes")).into()
+fn too_large(max: usize) -> Problem {
+    Problem::new(Reason::PayloadTooLarge, format!("the body may have at most {max} bytes"))
 }
 
 /// `application/json` or `…+json`, or a form, in UTF-8, not compressed.
-fn check_media_type(headers: &HeaderMap, kind: Kind) -> Result<(), Error> {
+fn check_media_type(headers: &HeaderMap, kind: Kind) -> Result<(), Problem> {
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !matches!(header(CONTENT_ENCODING).trim(), "" | "identity") {
         return Err(unsupported("send the body without Content-Encoding"));
@@ -227,6 +226,6 @@ fn check_media_type(headers: &HeaderMap, kind: Kind) -> Result<(), Error> {
     if foreign_charset { Err(unsupported("send the body in UTF-8")) } else { Ok(()) }
 }
 
-fn unsupported(detail: &str) -> Error {
-    Problem::new(Reason::UnsupportedMediaType, detail).into()
+fn unsupported(detail: &str) -> Problem {
+    Problem::new(Reason::UnsupportedMediaType, detail)
 }

@@ -1,13 +1,15 @@
 //! What holds for whatever a client sends: used by the fuzz targets, and by a test with a few odd ones.
 
 use axum::http::{HeaderMap, Uri};
+use galley_api_types::problem::Issue;
+use galley_application::Rejection;
 use galley_domain::{ContentPieceId, Timestamp};
 use serde_json::Value;
 
 use crate::http::page::{self, Page};
-use crate::http::problem::{Issue, Problem};
 use crate::http::query::Query;
 use crate::http::{json, prefer};
+use crate::problem::Problem;
 
 /// A query of any bytes is read, or refused with its place; where a list goes on is a URI that asks for the same.
 pub fn query(bytes: &[u8]) {
@@ -71,7 +73,7 @@ pub fn fields(bytes: &[u8]) {
         let _ = prefer::preferred(&headers, "max-age");
     }
     let invalid = galley_domain::Invalid::new("invalid_string", text.to_string());
-    let path = vec![crate::http::problem::Step::Field(text.to_string())];
+    let path = vec![galley_api_types::problem::Step::Field(text.to_string())];
     problem(vec![Issue::new(path, &invalid)]);
 }
 
@@ -81,7 +83,7 @@ fn problem(issues: Vec<Issue>) {
         return;
     }
     let paths: Vec<Value> = issues.iter().map(|issue| serde_json::json!(issue.path)).collect();
-    let problem = Problem::of_issues(issues);
+    let problem = Problem::from(Rejection::of_issues(issues));
     let written: Value = serde_json::from_str(&problem.to_json("id")).expect("a problem is JSON");
     let told: Vec<&Value> = written["issues"]
         .as_array()

@@ -10,12 +10,12 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use galley_application::Expected;
 use sha2::{Digest, Sha256};
 
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::openapi::endpoint::{Argument, Facts};
-use crate::operations::Expected;
+use crate::problem::Problem;
 
 /// How many bytes of the hash are told: chance doesn't meet twice in so many.
 const HASH_BYTES: usize = 12;
@@ -47,9 +47,9 @@ pub(crate) fn names(request: &HeaderMap, own: &HeaderValue) -> bool {
 }
 
 impl FromRequestParts<App> for Expected {
-    type Rejection = Error;
+    type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Error> {
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
         if !parts.headers.contains_key(IF_MATCH) {
             return Ok(Self::Any);
         }

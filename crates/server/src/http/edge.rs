@@ -18,22 +18,22 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
+use galley_api_types::problem::{Issue, Step};
+use galley_application::{Environment, Reason, Rejection};
 use galley_domain::Invalid;
 use galley_storage::tokens::Authentication;
 use tower::ServiceExt;
 use tracing::field::{Empty, display};
 use tracing::{Instrument, Span};
 
-use crate::environment::Environment;
 use crate::http::answers::{Answers, LookedUp};
 use crate::http::app::App;
 use crate::http::client_socket::ClientSocket;
-use crate::http::error::Error;
 use crate::http::prefer::Freshness;
-use crate::http::problem::{Issue, Problem, Reason, Step};
 use crate::http::rate_limit::Standing;
 use crate::http::room::Place;
 use crate::http::{compression, conditional, room};
+use crate::problem::Problem;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -89,13 +89,13 @@ pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> R
     let response = match malformed {
         None => answer(router, request, place.clone()).instrument(span.clone()).await,
         // Another reader of HTTP may take what follows for something else.
-        Some(issue) => Problem::of_issues(vec![issue])
+        Some(issue) => Problem::from(Rejection::of_issues(vec![issue]))
             .with_header(CONNECTION, HeaderValue::from_static("close"))
             .into_response(),
     };
     let mut response = finish(response, &request_id, &method);
     if let Err(full) = room::give_space(app.answer_room(), &method, &place, &mut response).await {
-        response = finish(instead_of(&response, Error::from(full)), &request_id, &method);
+        response = finish(instead_of(&response, Problem::from(full)), &request_id, &method);
     }
     let ticket = ticket.filter(|_| Answers::is_worth(&response) && !freshness.is_old());
     let mut response = compression::compress(accepted, response).await;
@@ -150,7 +150,7 @@ async fn abandoned(socket: Option<ClientSocket>) {
 }
 
 /// A refusal in the place of an answer, for the same route and the same origin.
-fn instead_of(answer: &Response, refusal: Error) -> Response {
+fn instead_of(answer: &Response, refusal: Problem) -> Response {
     let mut refused = refusal.into_response();
     keep_headers_of_origin(refused.headers_mut(), answer.headers());
     if let Some(route) = answer.extensions().get::<Route>() {
@@ -180,7 +180,8 @@ pub(crate) fn not_modified(mut response: Response) -> Response {
 
 /// The answer to a request for which there is no room. It costs little, also in the log.
 pub(crate) fn refuse(app: &App, request: &Request) -> Response {
-    let problem = Problem::new(Reason::Overloaded, "nothing was changed; try again").retry_after(1);
+    let rejection = Rejection::new(Reason::Overloaded, "nothing was changed; try again");
+    let problem = Problem::from(rejection.retry_after(1));
     let request_id = request_id(request.headers(), app.environment());
     let mut response = finish(problem.into_response(), &request_id, request.method());
     set_request_id(&mut response, &request_id);
@@ -305,7 +306,7 @@ fn written(problem: &Problem, request_id: &str, more: &HeaderMap) -> Response {
     let body = problem.to_json(request_id);
     let length = HeaderValue::from(body.len());
     let mut response = Response::new(Body::from(body));
-    *response.status_mut() = problem.reason.status();
+    *response.status_mut() = problem.status();
     let headers = response.headers_mut();
     headers.extend(more.clone());
     headers.extend(problem.headers.clone());

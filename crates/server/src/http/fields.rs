@@ -6,13 +6,12 @@
 use std::hash::Hash;
 use std::str::FromStr;
 
+use galley_api_types::problem::{Issue, Step};
+use galley_application::Error;
 use galley_domain::content_piece::without_repeats;
 use galley_domain::permission::{Permission, PermissionSet, Resource};
 use galley_domain::{Invalid, Timestamp};
 use serde_json::{Map, Value};
-
-use crate::http::error::Error;
-use crate::http::problem::{Issue, Step};
 
 /// The fields of a JSON object that are still to be read, and what was wrong so far.
 #[derive(Debug)]

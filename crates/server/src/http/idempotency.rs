@@ -7,16 +7,17 @@ use axum::body::Bytes;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::response::Response;
+use galley_api_types::problem::{Issue, Step};
+use galley_application::{Error, Reason, Rejection};
 use galley_domain::{Invalid, Timestamp};
 use galley_storage::tokens::Authentication;
 use galley_storage::{Error as StorageError, WriteTx, idempotency};
 use serde::{Deserialize, Serialize};
 
 use crate::http::app::App;
-use crate::http::error::Error;
-use crate::http::problem::{Issue, Problem, Reason, Step};
 use crate::http::response::Made;
 use crate::openapi::endpoint::{Argument, Facts};
+use crate::problem::Problem;
 
 /// How long a key is remembered.
 pub(crate) const REMEMBERED_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -31,9 +32,9 @@ pub(crate) struct IdempotencyKey {
 }
 
 impl FromRequestParts<App> for IdempotencyKey {
-    type Rejection = Error;
+    type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Error> {
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
         let path = parts.uri.path().to_owned();
         let mut values = parts.headers.get_all(HEADER).iter();
         let key = match (values.next(), values.next()) {
@@ -61,11 +62,11 @@ impl Argument for IdempotencyKey {
     }
 }
 
-fn refused() -> Error {
+fn refused() -> Problem {
     let invalid =
         Invalid::new("invalid_string", "must stand once and have 1 to 255 ASCII characters");
     let issue = Issue::new(vec![Step::Field("Idempotency-Key".to_owned())], &invalid);
-    Problem::of_issues(vec![issue]).into()
+    Rejection::of_issues(vec![issue]).into()
 }
 
 /// An answer as it is kept.
@@ -99,7 +100,7 @@ pub(crate) async fn make<F>(
     key: IdempotencyKey,
     body: &Bytes,
     operation: F,
-) -> Result<Response, Error>
+) -> Result<Response, Problem>
 where
     F: AsyncFn(&WriteTx<'_>) -> Result<Made, Error> + Send + Sync + 'static,
 {
@@ -141,9 +142,9 @@ async fn claim(
     let kept = kept.ok_or(StorageError::Conflict)?;
     if kept.request_hash != request.hash {
         let detail = "the key came with another path or body before: use a new key";
-        return Err(Problem::new(Reason::IdempotencyKeyReused, detail).into());
+        return Err(Rejection::new(Reason::IdempotencyKeyReused, detail).into());
     }
-    let answered = |detail: &str| Err(Problem::new(Reason::AlreadyAnswered, detail).into());
+    let answered = |detail: &str| Err(Rejection::new(Reason::AlreadyAnswered, detail).into());
     let Some(text) = kept.answer else {
         return answered("the request was answered, and what was answered is shown once only");
     };

@@ -1,14 +1,13 @@
 //! What a body names, looked for also where something else is wrong with it, so that all of it is
 //! told at once.
 
+use galley_api_types::problem::{Issue, Step};
+use galley_application::{Error, Scope};
 use galley_domain::{ContentGroupId, RoleId};
 use galley_storage::{Tx, content_groups, roles};
 
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::fields::Fields;
-use crate::http::problem::{Issue, Step};
-use crate::operations::Scope;
 
 /// Something that must be there.
 #[derive(Debug, Clone, Copy)]

@@ -51,6 +51,11 @@ impl Page {
         self.per_page + 1
     }
 
+    /// Returns the limit of items on the page.
+    pub(crate) fn per_page(self) -> i64 {
+        self.per_page
+    }
+
     /// How many items to skip; none where the list goes on from a cursor.
     pub(crate) fn offset(self, has_cursor: bool) -> i64 {
         if has_cursor { 0 } else { (self.number - 1) * self.per_page }

@@ -6,14 +6,15 @@ use std::str::FromStr;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use galley_api_types::problem::{Issue, Step};
+use galley_application::Error;
 use galley_domain::Invalid;
 use galley_domain::variant::VariantName;
 use percent_encoding::percent_decode_str;
 
 use crate::http::app::App;
-use crate::http::error::Error;
-use crate::http::problem::{Issue, Step};
 use crate::openapi::endpoint::{Argument, Facts};
+use crate::problem::Problem;
 
 /// The parameters of a query, and what was wrong so far.
 #[derive(Debug, Clone)]
@@ -24,9 +25,9 @@ pub(crate) struct Query {
 }
 
 impl FromRequestParts<App> for Query {
-    type Rejection = Error;
+    type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Error> {
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
         Ok(Self::new(parts.uri.path(), parts.uri.query().unwrap_or_default()))
     }
 }

@@ -6,16 +6,18 @@
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue};
+use galley_application::{Error, Reason, Rejection};
 use galley_domain::TokenId;
 use governor::clock::{Clock, DefaultClock};
 use governor::middleware::StateInformationMiddleware;
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
-use crate::http::error::Error;
-use crate::http::problem::{Problem, Reason};
+/// The interval at which full buckets are deleted.
+const CLEANUP_INTERVAL: Duration = Duration::from_mins(10);
 
 /// The policy's window in seconds.
 const WINDOW: u32 = 60;
@@ -48,11 +50,14 @@ impl RateLimit {
         }))
     }
 
-    /// Forgets the tokens whose buckets are full.
-    pub(crate) fn forget(&self) {
-        if let Some((_, buckets)) = &self.0 {
-            buckets.retain_recent();
-            buckets.shrink_to_fit();
+    /// Deletes the buckets that are full, at an interval, without end.
+    pub(crate) async fn forget_periodically(&self) {
+        loop {
+            if let Some((_, buckets)) = &self.0 {
+                buckets.retain_recent();
+                buckets.shrink_to_fit();
+            }
+            tokio::time::sleep(CLEANUP_INTERVAL).await;
         }
     }
 
@@ -70,7 +75,7 @@ impl RateLimit {
         let wait = refused.wait_time_from(DefaultClock::default().now());
         let seconds = i64::try_from(wait.as_secs()).unwrap_or(i64::MAX - 1) + 1;
         let detail = format!("a token may send {per_minute} requests in a minute");
-        Err(Problem::new(Reason::RateLimited, detail).retry_after(seconds).into())
+        Err(Rejection::new(Reason::RateLimited, detail).retry_after(seconds).into())
     }
 }
 

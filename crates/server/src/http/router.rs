@@ -2,12 +2,13 @@
 
 use axum::Router;
 use axum::middleware::from_fn;
+use galley_application::Reason;
 
 use crate::http::app::App;
 use crate::http::cors;
 use crate::http::edge::remember_route;
-use crate::http::problem::{Problem, Reason};
 use crate::openapi::endpoint::{Endpoints, endpoints};
+use crate::problem::Problem;
 use crate::routes::{
     content_groups, content_pieces, docs, events, home, invites, openapi, problems, profile, roles,
     service, tags, tokens, variants, webhook_deliveries, webhooks, workspace,

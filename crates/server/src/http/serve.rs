@@ -11,6 +11,7 @@ use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::http::header::{CONNECTION, CONTENT_TYPE};
 use axum::response::Response;
+use galley_application::{housekeeping, mail_worker, webhook_worker};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -21,13 +22,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_io_timeout::TimeoutStream;
 
-use crate::delivery;
-use crate::housekeeping;
 use crate::http::app::App;
 use crate::http::client_socket::ClientSocket;
 use crate::http::edge;
 use crate::http::router::router;
-use crate::mailing;
 
 /// How long requests may take to finish once the server is to stop.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(30);
@@ -55,11 +53,15 @@ impl Server {
         let router = router(app.clone());
         let connections = GracefulShutdown::new();
         let doors = Doors::of(app.limits().connections_max);
-        let keeping = tokio::spawn(housekeeping::run(app.clone()));
+        let keeping = tokio::spawn(housekeeping::run(app.service().clone()));
         let watched = app.clone();
-        let watching = tokio::spawn(async move { watched.overload().watch().await });
-        let mailing = app.mailer().map(|mailer| tokio::spawn(mailing::run(app.clone(), mailer)));
-        let sending = match delivery::start(app.clone()) {
+        let watching = tokio::spawn(async move {
+            tokio::join!(watched.overload().watch(), watched.rate_limit().forget_periodically())
+        });
+        let service = app.service();
+        let mailing =
+            service.mailer().map(|mailer| tokio::spawn(mail_worker::run(service.clone(), mailer)));
+        let sending = match webhook_worker::start(service.clone()) {
             Ok(sending) => Some(sending),
             Err(error) => {
                 tracing::error!(%error, "no thread could be started: nothing is sent to webhooks");

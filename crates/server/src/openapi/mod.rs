@@ -4,11 +4,9 @@
 //! what follows from its arguments and its method.
 
 mod conditions;
-pub(crate) mod content;
 pub(crate) mod endpoint;
 mod examples;
 mod rules;
-pub(crate) mod schemas;
 mod shape;
 mod webhooks;
 
@@ -28,13 +26,4 @@ pub fn document() -> Value {
     let (api, facts) = router::table().into_descriptions();
     let api = serde_json::to_value(api).expect("a description is JSON");
     rules::complete(api, &facts)
-}
-
-/// A name with a capital at its beginning.
-fn capitalized(name: &str) -> String {
-    let mut name = name.to_owned();
-    if let Some(first) = name.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    name
 }

@@ -1,12 +1,15 @@
 //! What all endpoints of a kind have in common: headers, conditional requests, problems.
 
 use axum::http::StatusCode;
+use galley_api_types::problem::{Issue, ProblemBody, Step};
+use galley_api_types::{content, schemas};
+use galley_application::{Reason, Rejection};
 use serde_json::{Map, Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::endpoint::{Fact, Facts};
-use super::{conditions, content, examples, schemas, shape, webhooks};
-use crate::http::problem::{Issue, Problem, ProblemBody, Reason, Step};
+use super::{conditions, examples, shape, webhooks};
+use crate::problem::{Problem, texts};
 
 const JSON: &str = "application/json";
 
@@ -467,9 +470,9 @@ impl Operation<'_> {
         // In the table's order, each once.
         let mut by_status = std::collections::BTreeMap::<_, Vec<_>>::new();
         for &reason in Reason::ALL.iter().filter(|reason| reasons.contains(reason)) {
-            by_status.entry(reason.status().as_u16()).or_default().push(reason);
+            by_status.entry(texts(reason).status.as_u16()).or_default().push(reason);
         }
-        by_status.into_values().map(|reasons| (reasons[0].status(), reasons)).collect()
+        by_status.into_values().map(|reasons| (texts(reasons[0]).status, reasons)).collect()
     }
 
     /// Whether it is about one resource, which may not be there.
@@ -516,7 +519,7 @@ fn given_reasons(path: &str, status: &str, names: &Value) -> Vec<Reason> {
     let reason = |name: &str| {
         let known = Reason::ALL
             .iter()
-            .find(|reason| reason.as_str() == name && reason.status().as_str() == status);
+            .find(|reason| reason.as_str() == name && texts(**reason).status.as_str() == status);
         *known.unwrap_or_else(|| panic!("{path}: {name:?} is no reason of the status {status}"))
     };
     names.map(reason).collect()
@@ -526,7 +529,7 @@ fn given_reasons(path: &str, status: &str, names: &Value) -> Vec<Reason> {
 fn problem_response(status: StatusCode, reasons: &[Reason]) -> (String, Value) {
     let name = reasons.iter().map(|reason| format!("{reason:?}")).collect::<Vec<_>>().join("Or");
     let lines = reasons.iter().map(|reason| {
-        let (name, title) = (reason.as_str(), reason.title());
+        let (name, title) = (reason.as_str(), texts(*reason).title);
         format!("[`{name}`](/problems/{name}): {title}.")
     });
     let examples: Map<String, Value> = reasons
@@ -561,18 +564,18 @@ fn problem_response(status: StatusCode, reasons: &[Reason]) -> (String, Value) {
 }
 
 fn problem_example(reason: Reason) -> Value {
-    let mut problem = Problem::new(reason, reason.cause().replace('`', ""));
+    let mut problem = Rejection::new(reason, texts(reason).cause.replace('`', ""));
     if reason == Reason::Validation {
         let required = galley_domain::Invalid::new("required", "is required");
         problem =
-            Problem::of_issues(vec![Issue::new(vec![Step::Field("id".to_owned())], &required)]);
+            Rejection::of_issues(vec![Issue::new(vec![Step::Field("id".to_owned())], &required)]);
     } else if reason == Reason::UnknownReference {
         let path = vec![Step::Field("tags".to_owned()), Step::Item(1)];
-        problem = Problem::of_issues(vec![Issue::unknown_reference(path, "tag")]);
+        problem = Rejection::of_issues(vec![Issue::unknown_reference(path, "tag")]);
     }
-    let json = problem.to_json("01a1fc13012e52d457d806ffae31da64");
+    let json = Problem::from(problem).to_json("01a1fc13012e52d457d806ffae31da64");
     let value: Value = serde_json::from_str(&json).expect("a problem is JSON");
-    json!({"summary": reason.title(), "value": value})
+    json!({"summary": texts(reason).title, "value": value})
 }
 
 fn refer_to_headers(names: &[&str]) -> Value {

@@ -1,13 +1,15 @@
 //! The requests that Galley makes: one for each event that a webhook is registered for. They follow
 //! Standard Webhooks.
 
+use galley_api_types::sample_events::sample_data;
+use galley_api_types::schemas::{self, capitalized};
 use galley_domain::event::EventType;
 use serde_json::{Map, Value, json};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
-use super::{examples, schemas};
+use super::examples;
 
 /// The schemas that only events have.
 pub(super) fn schemas(list: &mut Vec<(String, RefOr<Schema>)>) {
@@ -35,7 +37,7 @@ const PIECE_DATA: &str = "ContentPieceEventData";
 
 /// `ContentPieceAddedEvent`.
 fn body_name(event: EventType) -> String {
-    format!("{}Event", super::capitalized(event.as_str()))
+    format!("{}Event", capitalized(event.as_str()))
 }
 
 /// The data of any event.
@@ -54,7 +56,7 @@ pub(super) fn section() -> Value {
 }
 
 fn operation(event: EventType) -> Value {
-    let id = super::capitalized(event.as_str());
+    let id = capitalized(event.as_str());
     let body = json!({"$ref": format!("#/components/schemas/{}", body_name(event))});
     json!({
         "operationId": format!("on{id}"),
@@ -200,29 +202,15 @@ fn parameters() -> Value {
     ])
 }
 
-/// Adds an example to each request.
+/// Adds an example to each request: the envelope of the event's sample.
 pub(super) fn add_examples(section: &mut Value, schemas: &Value) {
-    for (event, item) in section.as_object_mut().into_iter().flatten() {
+    for event in EventType::ALL {
+        let item = &mut section[event.as_str()];
         let body = &mut item["post"]["requestBody"]["content"]["application/json"];
         let mut example = examples::of(&body["schema"], schemas).unwrap_or_default();
-        // What stands in few of them would only mislead.
+        // Only samples have it.
         example.as_object_mut().map(|example| example.shift_remove("test"));
-        if let Some(data) = example["data"].as_object_mut() {
-            data.shift_remove("variant");
-            data.shift_remove("content");
-            // An example of each field alone would make a group stand in itself, and an invite be accepted.
-            for groups in ["ancestors", "descendants"] {
-                if let Some(groups) = data.get_mut(groups) {
-                    *groups = json!([]);
-                }
-            }
-            if event == EventType::MemberInvited.as_str() {
-                data.insert("pendingInvite".to_owned(), json!(true));
-                for unknown in ["userId", "profile"] {
-                    data.insert(unknown.to_owned(), Value::Null);
-                }
-            }
-        }
+        example["data"] = sample_data(*event).clone();
         body["example"] = example;
     }
 }

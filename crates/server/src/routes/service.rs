@@ -6,16 +6,15 @@ use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::RETRY_AFTER;
 use axum::response::Response;
+use galley_application::{Reason, housekeeping};
 use galley_storage::Error as StorageError;
 use serde::Serialize;
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
-use crate::housekeeping;
 use crate::http::app::App;
-use crate::http::error::Error;
-use crate::http::problem::{Problem, Reason};
 use crate::http::response;
+use crate::problem::Problem;
 
 /// How the service is.
 #[derive(Serialize, ToSchema)]
@@ -49,22 +48,22 @@ const PING_TIME_MAX: Duration = Duration::from_secs(2);
     operation_id = "getReadiness",
     responses((status = 200, body = Status)),
 )]
-pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Error> {
+pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Problem> {
     let not_ready = |detail: &str| {
         let soon = HeaderValue::from_static("5");
         Problem::new(Reason::NotReady, detail).with_header(RETRY_AFTER, soon)
     };
     if app.is_leaving() {
-        return Err(not_ready("the server is about to stop").into());
+        return Err(not_ready("the server is about to stop"));
     }
     match timeout(PING_TIME_MAX, app.database().ping()).await {
         Ok(Ok(())) => Ok(response::ok(&Status { status: "ready" })),
-        Ok(Err(StorageError::Schema(reason))) => Err(not_ready(&reason).into()),
+        Ok(Err(StorageError::Schema(reason))) => Err(not_ready(&reason)),
         Ok(Err(StorageError::Detached(_))) => {
             housekeeping::measure_files(false);
-            Err(not_ready("the database's files were deleted or replaced").into())
+            Err(not_ready("the database's files were deleted or replaced"))
         }
         Ok(Err(error)) => Err(error.into()),
-        Err(_) => Err(Error::from(StorageError::TimedOut)),
+        Err(_) => Err(StorageError::TimedOut.into()),
     }
 }

@@ -1,9 +1,9 @@
 //! Privilege escalation: attempts to gain or revoke more than the token's own permissions. Each is
 //! rejected and changes nothing.
 
+use galley_application::Expected;
+use galley_application::operations::workspace::{BillingUpdate, WorkspaceUpdate, update};
 use galley_domain::Timestamp;
-use galley_server::operations::Expected;
-use galley_server::operations::workspace::{BillingUpdate, WorkspaceUpdate, update};
 use galley_storage::WriteTx;
 use galley_testing::on_both_engines;
 use reqwest::Method;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use galley_application::operations::members::{INVITE_MAIL, InviteMail, mail_place};
 use galley_domain::WorkspaceMemberId;
 use galley_server::Limits;
-use galley_server::operations::members::{INVITE_MAIL, InviteMail, mail_place};
 use galley_storage::{Tx, mails};
 use galley_testing::on_both_engines;
 use reqwest::Method;
@@ -329,8 +329,8 @@ async fn add_owner_to(
     other: &crate::service::Workspace,
     invited: WorkspaceMemberId,
 ) {
+    use galley_application::operations::members::{Invitation, add};
     use galley_domain::people::{EmailAddress, FullName};
-    use galley_server::operations::members::{Invitation, add};
     let invitation = Invitation {
         email: EmailAddress::parse("home@example.org").unwrap(),
         name: FullName::parse("Home").unwrap(),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
+use galley_application::{Clock, DatabaseClock, SystemClock};
 use galley_domain::Timestamp;
-use galley_server::{Clock, DatabaseClock, SystemClock};
 use galley_storage::{Error, WriteTx};
 use galley_testing::on_both_engines;
 use reqwest::Method;

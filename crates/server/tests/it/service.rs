@@ -5,17 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use galley_application::operations::members::{self, Invitation};
+use galley_application::operations::setup::{MadeWorkspace, NewWorkspace, create_first_workspace};
+use galley_application::operations::tokens::{self, TokenRequest};
+use galley_application::secrets::SecretKey;
+use galley_application::{Clock, Environment, Error, SystemClock};
 use galley_domain::access_token::{AccessToken, ExtensionName, TokenName};
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::people::{EmailAddress, FullName};
 use galley_domain::{ContentGroupId, PermissionSet, Timestamp, UserId};
-use galley_server::operations::members::{self, Invitation};
-use galley_server::operations::setup::{MadeWorkspace, NewWorkspace, create_first_workspace};
-use galley_server::operations::tokens::{self, TokenRequest};
-use galley_server::secrets::SecretKey;
-use galley_server::{
-    App, Clock, Environment, Error, Limits, Resolve, Resolving, Server, SystemClock,
-};
+use galley_server::{App, Limits, Resolve, Resolving, Server};
 use galley_storage::events::{self, Event};
 use galley_storage::{Database, DatabaseUrl, Options, Role, StatementLog, Tx, WriteTx};
 use galley_testing::TestStore;
@@ -500,7 +499,7 @@ async fn make_another_workspace(database: &Database, environment: &Environment) 
     let new = new_workspace(environment, "other");
     let (environment, owned) = (environment.clone(), new.clone());
     let write = async move |tx: &WriteTx<'_>| {
-        galley_server::operations::setup::create_workspace(tx, &environment, &owned).await
+        galley_application::operations::setup::create_workspace(tx, &environment, &owned).await
     };
     let made = database.write("setup", write).await.unwrap();
     workspace(made, &new.token)

@@ -1,9 +1,9 @@
 //! `/webhooks`: storage, validation and display. Secrets are never shown.
 
+use galley_application::operations::webhooks::secret_place;
 use galley_domain::WebhookId;
 use galley_domain::address_policy::AddressPolicy;
 use galley_server::Limits;
-use galley_server::operations::webhooks::secret_place;
 use galley_storage::{Tx, webhooks};
 use galley_testing::on_both_engines;
 use reqwest::Method;

@@ -7,6 +7,9 @@ use crate::engine::error::Result;
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::value::params;
 
+/// The time for which keys and their responses are stored, in milliseconds.
+pub const RETENTION_MS: i64 = 24 * 60 * 60 * 1_000;
+
 /// What was kept of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {

@@ -2,23 +2,22 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::content_group::ContentGroupBody;
+use galley_application::operations::content_groups;
 use galley_domain::ContentGroupId;
 use galley_domain::content_group::ContentGroupName;
 use galley_storage::WriteTx;
 
-use super::get::show;
 use super::{PATH, schema};
 use crate::http::actor::{Actor, WriteContentGroups};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::{known_reference, text};
 use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::named;
 use crate::http::prefer::Prefer;
 use crate::http::response::Made;
-use crate::operations::content_groups;
-use crate::representation::content_group::ContentGroupBody;
+use crate::problem::Problem;
 
 /// Create a content group
 #[utoipa::path(
@@ -38,7 +37,7 @@ pub(crate) async fn handle(
     prefer: Prefer,
     key: IdempotencyKey,
     JsonBody { mut fields, bytes }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let name = fields.required("name", text(ContentGroupName::parse));
     let ancestor = fields.optional("ancestor", known_reference::<ContentGroupId>("content group"));
     let named = named::group(&["ancestor"], ancestor);
@@ -47,10 +46,8 @@ pub(crate) async fn handle(
     let (scope, environment) = (actor.scope(), app.environment().clone());
     let create = async move |tx: &WriteTx<'_>| {
         let group = content_groups::create(tx, &environment, &scope, &name, ancestor).await?;
-        let shown = show(tx, &scope, group.id, false, move |version, body| {
-            Made::new(prefer, group.id, version, body).at(PATH, group.id)
-        });
-        shown.await
+        let view = content_groups::get(tx, &scope, group.id, false).await?;
+        Ok(Made::new(prefer, group.id, view.group.version, &view.body()).at(PATH, group.id))
     };
     idempotency::make(&app, "content_groups.create", &actor, key, &bytes, create).await
 }

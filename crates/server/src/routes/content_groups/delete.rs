@@ -2,16 +2,17 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::schemas;
+use galley_application::Expected;
+use galley_application::operations::content_groups;
 use galley_domain::ContentGroupId;
 use galley_storage::WriteTx;
 
 use crate::http::actor::{Actor, WriteContentGroups};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
-use crate::openapi::schemas;
-use crate::operations::{Expected, content_groups};
+use crate::problem::Problem;
 
 /// Delete a content group
 ///
@@ -32,7 +33,7 @@ pub(crate) async fn handle(
     actor: Actor<WriteContentGroups>,
     expected: Expected,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = query.id::<ContentGroupId>();
     let recursive = query.boolean("recursive");
     query.finish()?;

@@ -2,24 +2,22 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::content_group::ContentGroupBody;
+use galley_application::Expected;
+use galley_application::operations::content_groups::{self, ContentGroupUpdate};
 use galley_domain::ContentGroupId;
 use galley_domain::content_group::ContentGroupName;
 use galley_storage::WriteTx;
 
-use super::get::show;
 use super::schema;
 use crate::http::actor::{Actor, WriteContentGroups};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::{known_reference, reference, text};
-use crate::http::named;
 use crate::http::prefer::Prefer;
 use crate::http::query::Id;
-use crate::http::response;
-use crate::operations::Expected;
-use crate::operations::content_groups::{self, ContentGroupUpdate};
-use crate::representation::content_group::ContentGroupBody;
+use crate::http::{named, response};
+use crate::problem::Problem;
 
 /// Change a content group
 ///
@@ -41,7 +39,7 @@ pub(crate) async fn handle(
     prefer: Prefer,
     expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = Id::new(fields.required("id", reference::<ContentGroupId>).flatten());
     let name = fields.replacement("name", text(ContentGroupName::parse));
     let ancestor = fields.clearable("ancestor", known_reference::<ContentGroupId>("content group"));
@@ -51,10 +49,8 @@ pub(crate) async fn handle(
     let (scope, environment) = (actor.scope(), app.environment().clone());
     let write = async move |tx: &WriteTx<'_>| {
         content_groups::update(tx, &environment, &scope, &update, &expected).await?;
-        show(tx, &scope, update.id, false, move |version, body| {
-            response::updated(prefer, version, body)
-        })
-        .await
+        content_groups::get(tx, &scope, update.id, false).await
     };
-    app.database().write("content_groups.update", write).await
+    let view = app.database().write("content_groups.update", write).await?;
+    Ok(response::updated(prefer, view.group.version, &view.body()))
 }

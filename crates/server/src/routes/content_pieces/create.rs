@@ -2,6 +2,11 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::content_piece::ContentPieceBody;
+use galley_api_types::dry_run::DryRunBody;
+use galley_application::dry_run::dry_run;
+use galley_application::operations::content_pieces::{self, NewContentPiece, References};
+use galley_application::sanitize;
 use galley_content::{Loss, Tree};
 use galley_domain::content_piece::{ContentPieceFields, Slug, Title};
 use galley_domain::text::{ShortText, WebReference};
@@ -12,17 +17,12 @@ use super::{PATH, input, schema};
 use crate::http::actor::{Actor, WriteContentPieces};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::dry_run::dry_run;
-use crate::http::error::Error;
 use crate::http::fields::{Fields, each_once, text, time};
 use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::prefer::Prefer;
 use crate::http::query::Query;
 use crate::http::response::Made;
-use crate::operations::content_pieces::{self, NewContentPiece, References};
-use crate::representation::content_piece::ContentPieceBody;
-use crate::representation::dry_run::DryRunBody;
-use crate::sanitize;
+use crate::problem::Problem;
 
 /// Create a content piece
 ///
@@ -45,7 +45,7 @@ pub(crate) async fn handle(
     key: IdempotencyKey,
     mut query: Query,
     body: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let is_dry = query.boolean("dryRun");
     let (reader, bytes) = (app.clone(), body.bytes.clone());
     let size = bytes.len();
@@ -60,7 +60,7 @@ pub(crate) async fn handle(
         let create = async move |tx: &WriteTx<'_>| {
             content_pieces::create(tx, &environment, &scope, &new).await.map(drop)
         };
-        dry_run(&app, "content_pieces.create_dry", create).await?;
+        dry_run(app.service(), "content_pieces.create_dry", create).await?;
         let body = DryRunBody::new(&content, &losses);
         return app.answer(actor.workspace, 0, &body, "content");
     }

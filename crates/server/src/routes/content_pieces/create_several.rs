@@ -2,6 +2,10 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::problem::Step;
+use galley_api_types::schemas;
+use galley_application::Error;
+use galley_application::operations::content_pieces;
 use galley_domain::{ContentPieceId, Invalid};
 use galley_storage::{Tx, WriteTx};
 use serde::Serialize;
@@ -12,15 +16,12 @@ use super::schema;
 use crate::http::actor::{Actor, WriteContentPieces};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::{Fields, objects};
 use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::json;
-use crate::http::problem::Step;
 use crate::http::query::Query;
 use crate::http::response::Made;
-use crate::openapi::schemas;
-use crate::operations::content_pieces;
+use crate::problem::Problem;
 
 /// How many pieces a request may make.
 const PIECES_MAX: usize = 100;
@@ -60,7 +61,7 @@ pub(crate) async fn handle(
     key: IdempotencyKey,
     mut query: Query,
     body: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     if query.boolean("dryRun") {
         let invalid = Invalid::new("unsupported", "is for one piece at a time");
         query.refuse("dryRun", &invalid);

@@ -2,16 +2,17 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::schemas;
+use galley_application::Expected;
+use galley_application::operations::content_pieces;
 use galley_domain::ContentPieceId;
 use galley_storage::WriteTx;
 
 use crate::http::actor::{Actor, WriteContentPieces};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
-use crate::openapi::schemas;
-use crate::operations::{Expected, content_pieces};
+use crate::problem::Problem;
 
 /// Delete a content piece
 ///
@@ -27,7 +28,7 @@ pub(crate) async fn handle(
     actor: Actor<WriteContentPieces>,
     expected: Expected,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = query.id::<ContentPieceId>();
     query.finish()?;
     let (id, scope) = (id.get()?, actor.scope());

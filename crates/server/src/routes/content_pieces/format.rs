@@ -1,5 +1,7 @@
 //! In which form a piece's content and description are shown.
 
+use galley_api_types::content_piece::{ContentPieceBody, Referenced};
+use galley_application::{Error, Rejection};
 use galley_content::{ContentError, Limits, Tree};
 use galley_domain::content_piece::{ContentPiece, Description};
 use galley_storage::Error as StorageError;
@@ -7,11 +9,9 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::http::app::App;
-use crate::http::error::Error;
-use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::room::WorkspaceReservation;
-use crate::representation::content_piece::{ContentPieceBody, Referenced};
+use crate::problem::Problem;
 
 /// What a client asks for.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +82,7 @@ impl Format {
         pieces: Vec<(ContentPiece, Option<String>)>,
         space: WorkspaceReservation,
         field: &'static str,
-    ) -> Result<(Vec<ShownPiece>, WorkspaceReservation), Error> {
+    ) -> Result<(Vec<ShownPiece>, WorkspaceReservation), Problem> {
         let size = pieces.iter().map(|(piece, tree)| self.work(piece, tree.as_deref())).sum();
         let most = app.limits().page_max;
         let show = move || {
@@ -94,7 +94,7 @@ impl Format {
                 left = rest.unwrap_or_default();
                 shown
                     .filter(|_| rest.is_some())
-                    .ok_or_else(|| Problem::too_much(field, most).into())
+                    .ok_or_else(|| Rejection::too_much(field, most).into())
             };
             let shown: Result<Vec<_>, Error> = pieces.into_iter().map(show_one).collect();
             Ok((shown?, space))

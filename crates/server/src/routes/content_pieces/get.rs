@@ -2,6 +2,10 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::content_piece::ContentPieceBody;
+use galley_api_types::schemas;
+use galley_application::operations::variants;
+use galley_application::{Error, Rejection, references};
 use galley_domain::ContentPieceId;
 use galley_storage::Tx;
 use galley_storage::content_pieces::{self, View};
@@ -9,14 +13,10 @@ use galley_storage::content_pieces::{self, View};
 use super::format::{Format, FormatParameters};
 use crate::http::actor::{Actor, ReadContentPieces};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::prefer::Freshness;
-use crate::http::problem::Problem;
 use crate::http::query::{Id, Query};
 use crate::http::response;
-use crate::openapi::schemas;
-use crate::operations::variants;
-use crate::representation::content_piece::{ContentPieceBody, Referenced};
+use crate::problem::Problem;
 
 /// Get a content piece
 #[utoipa::path(
@@ -31,7 +31,7 @@ pub(crate) async fn handle(
     actor: Actor<ReadContentPieces>,
     freshness: Freshness,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = query.id::<ContentPieceId>();
     let format = Format::read(&mut query);
     let variant = query.variant();
@@ -46,7 +46,7 @@ pub(crate) async fn handle(
         let view = View { variant: variant.map(|variant| variant.id), content };
         let found = content_pieces::find_visible(tx, workspace, id, within, view);
         let (piece, tree) = found.await?.ok_or_else(Error::not_found)?;
-        let referenced = Referenced::of(tx, workspace, [&piece].into_iter()).await?;
+        let referenced = references::of_pieces(tx, workspace, [&piece].into_iter()).await?;
         Ok::<_, Error>((piece, tree, referenced))
     };
     let (piece, tree, referenced) =
@@ -57,6 +57,6 @@ pub(crate) async fn handle(
     let (shown, space) = format.show(&app, vec![viewed], space, "contentFormat").await?;
     let [one] = &shown[..] else { unreachable!("one piece is shown as one") };
     let made = app.made_in(space, &one.body(&referenced))?;
-    let made = made.ok_or_else(|| Problem::too_much("contentFormat", app.limits().page_max))?;
+    let made = made.ok_or_else(|| Rejection::too_much("contentFormat", app.limits().page_max))?;
     Ok(response::resource_in_space(one.piece.version, made))
 }

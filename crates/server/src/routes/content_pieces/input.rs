@@ -1,5 +1,7 @@
 //! Reading a piece's fields from a body.
 
+use galley_application::operations::content_pieces::References;
+use galley_application::{Error, Scope};
 use galley_content::Loss;
 use galley_domain::content_piece::{CustomData, REFERENCES_MAX};
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid, TagId, WorkspaceMemberId};
@@ -8,11 +10,8 @@ use serde_json::Value;
 
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::{Fields, Place, known_reference, known_references};
 use crate::http::json;
-use crate::operations::Scope;
-use crate::operations::content_pieces::References;
 
 /// Makes the fields as they are read: custom data that is an object or array becomes its text,
 /// and what is empty where that means nothing becomes absent.

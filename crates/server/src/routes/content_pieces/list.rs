@@ -2,6 +2,10 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::content_piece::{ContentPieceBody, Referenced};
+use galley_api_types::problem::{Issue, Step};
+use galley_application::operations::variants;
+use galley_application::{Error, Rejection, Scope, references};
 use galley_domain::variant::VariantName;
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId};
 use galley_storage::Tx;
@@ -13,15 +17,11 @@ use super::groups::Groups;
 use super::schema::ListParameters;
 use crate::http::actor::{Actor, ReadContentPieces};
 use crate::http::app::App;
-use crate::http::error::Error;
-use crate::http::overload;
 use crate::http::page::{self, Page};
 use crate::http::prefer::Freshness;
-use crate::http::problem::{Issue, Problem, Step};
 use crate::http::query::{Id, Query};
-use crate::http::response;
-use crate::operations::{Scope, variants};
-use crate::representation::content_piece::{ContentPieceBody, Referenced};
+use crate::http::{overload, response};
+use crate::problem::Problem;
 
 /// List content pieces
 ///
@@ -39,7 +39,7 @@ pub(crate) async fn handle(
     actor: Actor<ReadContentPieces>,
     freshness: Freshness,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let format = Format::read(&mut query);
     let most =
         if format.content.is_some() { page::PER_PAGE_WITH_CONTENT_MAX } else { page::PER_PAGE_MAX };
@@ -65,11 +65,11 @@ pub(crate) async fn handle(
         let (mut listed, was_much) =
             content_piece_list::list_until(tx, scope.workspace, &list, page_max).await?;
         if was_much {
-            return Err(Problem::too_much("perPage", page_max).into());
+            return Err(Rejection::too_much("perPage", page_max).into());
         }
         let next = page.cut(&mut listed).map(|(last, _)| cursor(sort, &sort.position(last)));
         let pieces = listed.iter().map(|(piece, _)| piece);
-        let referenced = Referenced::of(tx, scope.workspace, pieces).await?;
+        let referenced = references::of_pieces(tx, scope.workspace, pieces).await?;
         Ok::<_, Error>((listed, next, referenced))
     };
     let database = app.database();
@@ -85,7 +85,7 @@ pub(crate) async fn handle(
     let (shown, space) = format.show(&app, listed, space, "perPage").await?;
     let bodies: Vec<_> = shown.iter().map(|piece| piece.body(&referenced)).collect();
     let made =
-        app.made_in(space, &bodies)?.ok_or_else(|| Problem::too_much("perPage", page_max))?;
+        app.made_in(space, &bodies)?.ok_or_else(|| Rejection::too_much("perPage", page_max))?;
     let mut response = response::resource_in_space(0, made);
     page::link_next(&mut response, &query, next.as_deref());
     Ok(response)
@@ -227,7 +227,7 @@ async fn position_of(
         let message = "names a piece that is gone; with this sort, go on by the Link header";
         let invalid = Invalid::new("invalid_cursor", message);
         let issue = Issue::new(vec![Step::Field("lastOrder".to_owned())], &invalid);
-        Problem::of_issues(vec![issue]).into()
+        Rejection::of_issues(vec![issue]).into()
     })
 }
 

@@ -2,12 +2,11 @@
 
 #![expect(dead_code, reason = "requests are read field by field; only the schemas are used")]
 
+use galley_api_types::schemas;
 use serde_json::{Value, json};
 use utoipa::openapi::schema::{AnyOfBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{ObjectBuilder, RefOr};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
-
-use crate::openapi::schemas;
 
 /// A new content piece.
 #[derive(ToSchema)]

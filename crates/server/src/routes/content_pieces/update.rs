@@ -2,6 +2,11 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::content_piece::ContentPieceBody;
+use galley_api_types::dry_run::DryRunBody;
+use galley_application::dry_run::dry_run;
+use galley_application::operations::content_pieces::{self, ContentPieceUpdate, References};
+use galley_application::{Expected, sanitize};
 use galley_content::Loss;
 use galley_domain::ContentPieceId;
 use galley_domain::content_piece::{ContentPieceChange, Slug, Title};
@@ -14,17 +19,11 @@ use super::{input, schema};
 use crate::http::actor::{Actor, WriteContentPieces};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::dry_run::dry_run;
-use crate::http::error::Error;
 use crate::http::fields::{Fields, each_once, reference, text, time};
 use crate::http::prefer::Prefer;
 use crate::http::query::{Id, Query};
 use crate::http::response;
-use crate::operations::Expected;
-use crate::operations::content_pieces::{self, ContentPieceUpdate, References};
-use crate::representation::content_piece::ContentPieceBody;
-use crate::representation::dry_run::DryRunBody;
-use crate::sanitize;
+use crate::problem::Problem;
 
 /// Change a content piece
 ///
@@ -47,7 +46,7 @@ pub(crate) async fn handle(
     expected: Expected,
     mut query: Query,
     body: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let is_dry = query.boolean("dryRun");
     let (reader, size) = (app.clone(), body.bytes.len());
     let mut draft = app.process(size, move || read(&reader, body, is_dry)).await?;
@@ -61,7 +60,7 @@ pub(crate) async fn handle(
             content_pieces::update(tx, &environment, &scope, &update, &expected).await?;
             content_pieces::content_after(tx, &scope, &update).await
         };
-        let content = dry_run(&app, "content_pieces.update_dry", update).await?;
+        let content = dry_run(app.service(), "content_pieces.update_dry", update).await?;
         let content = RawValue::from_string(content).expect("a tree is JSON");
         let body = DryRunBody::new(&content, &draft.losses);
         return app.answer(actor.workspace, 0, &body, "content");

@@ -9,9 +9,10 @@ use axum::extract::rejection::PathRejection;
 use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY};
 use axum::response::Response;
+use galley_application::Error;
 
-use crate::http::error::Error;
 use crate::http::response::{self, File};
+use crate::problem::Problem;
 
 /// Only from this service; images also from within the style sheet.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
@@ -78,7 +79,7 @@ pub(crate) async fn page() -> Response {
         (String = "image/png"),
     ))),
 )]
-pub(crate) async fn asset(name: Result<Path<String>, PathRejection>) -> Result<Response, Error> {
+pub(crate) async fn asset(name: Result<Path<String>, PathRejection>) -> Result<Response, Problem> {
     let file = name.ok().and_then(|Path(name)| FILES.get(name.as_str()));
     let file = file.ok_or_else(Error::not_found)?;
     let mut response = response::file(file);

@@ -1,5 +1,8 @@
 //! What somebody sees of the workspace's events.
 
+use galley_api_types::event_envelope::Envelope;
+use galley_application::operations::deliveries::sees_all;
+use galley_application::{Error, Reason, Rejection};
 use galley_domain::ContentGroupId;
 use galley_domain::event::{EventType, Window};
 use galley_domain::permission::Resource;
@@ -8,11 +11,6 @@ use galley_storage::events::{self, PlacedEvent};
 use galley_storage::tokens::Authentication;
 use serde_json::Value;
 use serde_json::value::RawValue;
-
-use crate::delivery::Envelope;
-use crate::http::error::Error;
-use crate::http::problem::{Problem, Reason};
-use crate::operations::deliveries::sees_all;
 
 /// How many events are looked through for one answer: a limited token may see few of them.
 pub(super) const LOOKED_AT_MAX: i64 = 2_000;
@@ -50,9 +48,9 @@ pub(super) async fn begin(
         Some(after) if after < before_first => {
             let detail =
                 format!("the oldest event that is kept has the number {}", before_first + 1);
-            Err(Problem::new(Reason::EventsForgotten, &detail).into())
+            Err(Rejection::new(Reason::EventsForgotten, &detail).into())
         }
-        Some(after) if after > last => Err(Problem::after_beyond_newest(last).into()),
+        Some(after) if after > last => Err(Rejection::after_beyond_newest(last).into()),
         Some(after) => Ok(after),
     }
 }

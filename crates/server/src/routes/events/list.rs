@@ -2,6 +2,8 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::schemas;
+use galley_application::Rejection;
 use galley_storage::Tx;
 use utoipa::IntoParams;
 
@@ -9,12 +11,9 @@ use super::feed;
 use super::stream::{self, Follow};
 use crate::http::actor::{Actor, ReadWebhooks};
 use crate::http::app::App;
-use crate::http::error::Error;
-use crate::http::page;
-use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::response;
-use crate::openapi::schemas;
+use crate::http::{page, response};
+use crate::problem::Problem;
 
 /// How many events a page has, and at the most.
 const PER_PAGE_DEFAULT: i64 = 20;
@@ -65,7 +64,7 @@ pub(crate) async fn handle(
     actor: Actor<ReadWebhooks>,
     follow: Follow,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let after = query.integer("after", 0, i64::MAX);
     let per_page = query.integer("perPage", 1, PER_PAGE_MAX).unwrap_or(PER_PAGE_DEFAULT);
     query.finish()?;
@@ -89,7 +88,7 @@ pub(crate) async fn handle(
     let space = app.space_for_answer(workspace, size)?;
     let envelopes: Vec<_> = part.seen.iter().map(|seen| &seen.json).collect();
     let made =
-        app.made_in(space, &envelopes)?.ok_or_else(|| Problem::too_much("perPage", bytes))?;
+        app.made_in(space, &envelopes)?.ok_or_else(|| Rejection::too_much("perPage", bytes))?;
     let mut response = response::resource_in_space(0, made);
     if part.more {
         let next = query.reference_with("after", &part.looked_up_to.to_string());

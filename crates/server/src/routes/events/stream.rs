@@ -11,6 +11,8 @@ use axum::http::request::Parts;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
+use galley_api_types::problem::{Issue, Step};
+use galley_application::{Error, Reason, Rejection};
 use galley_domain::permission::Resource;
 use galley_domain::{Invalid, Permission};
 use galley_storage::Tx;
@@ -20,11 +22,10 @@ use tokio::sync::watch;
 use super::feed::{self, Seen};
 use crate::http::app::App;
 use crate::http::client_socket::ClientSocket;
-use crate::http::error::Error;
-use crate::http::problem::{Issue, Problem, Reason, Step};
 use crate::http::query::whole_number;
 use crate::http::stream_places::StreamPlace;
 use crate::openapi::endpoint::{Argument, Facts};
+use crate::problem::Problem;
 
 /// How long the stream is silent at the most.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -49,9 +50,9 @@ pub(crate) struct Follow {
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Follow {
-    type Rejection = Error;
+    type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Error> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let accepted = parts.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let kinds: Vec<&str> = accepted.flat_map(|value| value.split(',')).collect();
         let stream = weight(&kinds, "text/event-stream").unwrap_or_default();
@@ -67,7 +68,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Follow {
             None => {
                 let invalid = Invalid::new("invalid_number", "must be the number of an event");
                 let place = vec![Step::Field("Last-Event-ID".to_owned())];
-                Err(Problem::of_issues(vec![Issue::new(place, &invalid)]).into())
+                Err(Rejection::of_issues(vec![Issue::new(place, &invalid)]).into())
             }
         }
     }
@@ -107,10 +108,10 @@ pub(super) fn open(
     reader: Authentication,
     after: i64,
     follow: Follow,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let Some(place) = app.stream_place(reader.workspace) else {
         let detail = "too many streams of events are open: try again later, or read pages";
-        return Err(Problem::new(Reason::Overloaded, detail).retry_after(5).into());
+        return Err(Rejection::new(Reason::Overloaded, detail).retry_after(5).into());
     };
     let stream = Stream {
         app: app.clone(),

@@ -4,6 +4,8 @@ use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::Response;
+use galley_application::Error;
+use galley_application::operations::invites::{self, Acceptance, Accepted};
 use galley_domain::access_token::AccessToken;
 use galley_domain::people::{FullName, Username};
 use galley_storage::WriteTx;
@@ -11,11 +13,10 @@ use galley_storage::WriteTx;
 use super::schema;
 use crate::http::app::App;
 use crate::http::body::{JsonBody, StrangersBody};
-use crate::http::error::Error;
 use crate::http::fields::text;
 use crate::http::idempotency::IdempotencyKey;
 use crate::http::response::{self, REPLAYED};
-use crate::operations::invites::{self, Acceptance, Accepted};
+use crate::problem::Problem;
 
 /// Accept an invite
 ///
@@ -38,7 +39,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     key: IdempotencyKey,
     StrangersBody(JsonBody { mut fields, .. }): StrangersBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let code = fields.required("code", text(Ok::<String, _>));
     let username = fields.required("username", text(Username::parse));
     let full_name = fields.required("fullName", text(FullName::parse));

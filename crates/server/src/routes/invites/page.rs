@@ -5,6 +5,8 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use galley_application::operations::invites::{self, Acceptance, Accepted, Found, OpenInvite};
+use galley_application::{Error, Reason};
 use galley_domain::Invalid;
 use galley_domain::access_token::AccessToken;
 use galley_domain::people::{EmailAddress, FullName, Username};
@@ -14,11 +16,9 @@ use super::accept::{accept, token_of_attempt};
 use super::schema;
 use crate::http::app::App;
 use crate::http::body::FormBody;
-use crate::http::error::Error;
-use crate::http::problem::Reason;
 use crate::http::query::Query;
-use crate::operations::invites::{self, Acceptance, Accepted, Found, OpenInvite};
 use crate::pages;
+use crate::problem::Problem;
 
 #[derive(Template)]
 #[template(path = "invite.html")]
@@ -72,7 +72,7 @@ struct OverPage {
         (status = 410, description = "It can't be accepted any more.", body = String, content_type = "text/html"),
     ),
 )]
-pub(crate) async fn show(State(app): State<App>, mut query: Query) -> Result<Response, Error> {
+pub(crate) async fn show(State(app): State<App>, mut query: Query) -> Result<Response, Problem> {
     let code = query.text("code").unwrap_or_default();
     query.finish()?;
     let invite = match find(&app, &code).await? {
@@ -102,7 +102,7 @@ pub(crate) async fn show(State(app): State<App>, mut query: Query) -> Result<Res
         (status = 410, description = "It can't be accepted any more.", body = String, content_type = "text/html"),
     ),
 )]
-pub(crate) async fn send(State(app): State<App>, sent: FormBody) -> Result<Response, Error> {
+pub(crate) async fn send(State(app): State<App>, sent: FormBody) -> Result<Response, Problem> {
     let code = sent.field("code");
     let (attempt, names) =
         (sent.field("attempt"), [sent.field("username"), sent.field("fullName")]);
@@ -142,7 +142,7 @@ pub(crate) async fn send(State(app): State<App>, sent: FormBody) -> Result<Respo
         }
         // Somebody was quicker.
         Err(error) => match find(&app, code).await? {
-            Found::Open(_) => Err(error),
+            Found::Open(_) => Err(error.into()),
             over => Ok(is_over(&over)),
         },
     }
@@ -160,7 +160,7 @@ async fn again_or_over(
     code: &str,
     token: &AccessToken,
     over: &Found,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let (now, code, sent) = (app.environment().now(), code.to_owned(), token.clone());
     let read = async move |tx: &Tx<'_>| invites::accepted_before(tx, now, &code, &sent).await;
     Ok(match app.database().read("invites.accepted_before", read).await? {
@@ -182,7 +182,7 @@ fn form(
     full_name: Filled,
     username: Filled,
 ) -> Response {
-    let expires = pages::for_people(invite.expires_at);
+    let expires = invite.expires_at.to_minute_text();
     let attempt = app.environment().new_code();
     pages::private(status, &InvitePage { code, attempt, invite, expires, full_name, username })
 }

@@ -2,10 +2,9 @@
 
 #![expect(dead_code, reason = "bodies are read field by field; only the schemas are used")]
 
+use galley_api_types::schemas;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::openapi::schemas;
 
 /// Somebody who comes by an invite.
 #[derive(ToSchema)]

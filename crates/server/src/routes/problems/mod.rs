@@ -5,21 +5,22 @@ use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::StatusCode;
 use axum::response::Response;
+use galley_application::{Error, Reason};
 
-use crate::http::error::Error;
-use crate::http::problem::Reason;
 use crate::pages;
+use crate::problem::{Problem, ReasonTexts, texts};
 
 #[derive(Template)]
 #[template(path = "problem_list.html")]
 struct List {
-    reasons: &'static [Reason],
+    reasons: Vec<(&'static str, ReasonTexts)>,
 }
 
 #[derive(Template)]
 #[template(path = "problem.html")]
 struct Page {
-    reason: Reason,
+    reason: &'static str,
+    title: &'static str,
     status: String,
     /// HTML.
     cause: String,
@@ -37,7 +38,8 @@ struct Page {
     responses((status = 200, body = String, content_type = "text/html")),
 )]
 pub(crate) async fn list() -> Response {
-    pages::public(&List { reasons: Reason::ALL })
+    let named = |reason: &Reason| (reason.as_str(), texts(*reason));
+    pages::public(&List { reasons: Reason::ALL.iter().map(named).collect() })
 }
 
 /// Read what a problem means
@@ -50,15 +52,17 @@ pub(crate) async fn list() -> Response {
     params(("reason" = String, Path, description = "A problem's `reason`", example = "validation")),
     responses((status = 200, body = String, content_type = "text/html")),
 )]
-pub(crate) async fn page(name: Result<Path<String>, PathRejection>) -> Result<Response, Error> {
+pub(crate) async fn page(name: Result<Path<String>, PathRejection>) -> Result<Response, Problem> {
     let Path(name) = name.map_err(|_| Error::not_found())?;
     let reason = Reason::ALL.iter().find(|reason| reason.as_str() == name);
     let reason = *reason.ok_or_else(Error::not_found)?;
+    let texts = texts(reason);
     Ok(pages::public(&Page {
-        reason,
-        status: in_words(reason.status()),
-        cause: shown(reason.cause()),
-        cure: shown(reason.cure()),
+        reason: reason.as_str(),
+        title: texts.title,
+        status: in_words(texts.status),
+        cause: shown(texts.cause),
+        cure: shown(texts.cure),
     }))
 }
 
@@ -91,7 +95,8 @@ mod tests {
     #[test]
     fn every_reason_has_a_cause_and_a_cure_in_whole_sentences() {
         for reason in Reason::ALL {
-            for text in [reason.cause(), reason.cure()] {
+            let texts = texts(*reason);
+            for text in [texts.cause, texts.cure] {
                 assert!(text.len() > 30 && text.ends_with('.'), "{reason:?}: {text}");
                 assert_eq!(text.matches('`').count() % 2, 0, "{reason:?}: {text}");
             }

@@ -2,13 +2,14 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::workspace_member::ProfileBody;
+use galley_application::Error;
 use galley_storage::{Tx, users};
 
 use crate::http::actor::{Actor, ReadProfile};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::response;
-use crate::representation::workspace_member::ProfileBody;
+use crate::problem::Problem;
 
 /// Get the own profile
 #[utoipa::path(
@@ -22,7 +23,7 @@ use crate::representation::workspace_member::ProfileBody;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadProfile>,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let user = actor.user;
     let read = async move |tx: &Tx<'_>| Ok::<_, Error>(users::find(tx, user).await?);
     let user = app.database().read("profile.get", read).await?.ok_or_else(Error::not_found)?;

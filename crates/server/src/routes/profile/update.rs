@@ -2,6 +2,9 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::workspace_member::ProfileBody;
+use galley_application::Expected;
+use galley_application::operations::profile::{self, ProfileUpdate};
 use galley_domain::people::{FullName, Username};
 use galley_domain::text::WebReference;
 use galley_storage::WriteTx;
@@ -10,13 +13,10 @@ use super::schema;
 use crate::http::actor::{Actor, WriteProfile};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::text;
 use crate::http::prefer::Prefer;
 use crate::http::response;
-use crate::operations::Expected;
-use crate::operations::profile::{self, ProfileUpdate};
-use crate::representation::workspace_member::ProfileBody;
+use crate::problem::Problem;
 
 /// Change the own profile
 ///
@@ -37,7 +37,7 @@ pub(crate) async fn handle(
     prefer: Prefer,
     expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let full_name = fields.replacement("fullName", text(FullName::parse));
     let username = fields.replacement("username", text(Username::parse));
     let avatar = fields.clearable("avatar", text(WebReference::parse));

@@ -2,6 +2,8 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::role::RoleBody;
+use galley_application::operations::roles::{self, NewRole};
 use galley_domain::role::RoleName;
 use galley_domain::text::ShortText;
 use galley_storage::WriteTx;
@@ -10,13 +12,11 @@ use super::{PATH, schema};
 use crate::http::actor::{Actor, WriteRoles};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::{permissions, text};
 use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::prefer::Prefer;
 use crate::http::response::Made;
-use crate::operations::roles::{self, NewRole};
-use crate::representation::role::RoleBody;
+use crate::problem::Problem;
 
 /// Create a role
 ///
@@ -38,7 +38,7 @@ pub(crate) async fn handle(
     prefer: Prefer,
     key: IdempotencyKey,
     JsonBody { mut fields, bytes }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let name = fields.required("name", text(RoleName::parse));
     let description = fields.optional("description", text(ShortText::parse));
     let permissions = fields.required("permissions", permissions).unwrap_or_default();

@@ -2,16 +2,17 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::schemas;
+use galley_application::Expected;
+use galley_application::operations::roles;
 use galley_domain::RoleId;
 use galley_storage::WriteTx;
 
 use crate::http::actor::{Actor, WriteRoles};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
-use crate::openapi::schemas;
-use crate::operations::{Expected, roles};
+use crate::problem::Problem;
 
 /// Delete a role that nobody has
 #[utoipa::path(
@@ -29,7 +30,7 @@ pub(crate) async fn handle(
     actor: Actor<WriteRoles>,
     expected: Expected,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = query.id::<RoleId>();
     query.finish()?;
     let (id, environment) = (id.get()?, app.environment().clone());

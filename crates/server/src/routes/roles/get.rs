@@ -2,16 +2,17 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::role::RoleBody;
+use galley_api_types::schemas;
+use galley_application::Error;
 use galley_domain::RoleId;
 use galley_storage::{Tx, roles};
 
 use crate::http::actor::{Actor, ReadRoles};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
-use crate::openapi::schemas;
-use crate::representation::role::RoleBody;
+use crate::problem::Problem;
 
 /// Get a role
 #[utoipa::path(
@@ -27,7 +28,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadRoles>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = query.id::<RoleId>();
     query.finish()?;
     let (id, workspace) = (id.get()?, actor.workspace);

@@ -2,16 +2,16 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::role::RoleBody;
+use galley_application::Error;
 use galley_domain::RoleId;
 use galley_storage::{Tx, roles};
 
 use crate::http::actor::{Actor, ReadRoles};
 use crate::http::app::App;
-use crate::http::error::Error;
-use crate::http::page::PageById;
-use crate::http::page::{self, Page};
+use crate::http::page::{self, Page, PageById};
 use crate::http::query::Query;
-use crate::representation::role::RoleBody;
+use crate::problem::Problem;
 
 /// List the roles
 ///
@@ -29,7 +29,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadRoles>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let page = Page::read(&mut query, page::PER_PAGE_MAX);
     let after = page::after_id::<RoleId>(&mut query);
     query.finish()?;

@@ -2,6 +2,9 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::role::RoleBody;
+use galley_application::Expected;
+use galley_application::operations::roles::{self, RoleUpdate};
 use galley_domain::RoleId;
 use galley_domain::role::RoleName;
 use galley_domain::text::ShortText;
@@ -11,14 +14,11 @@ use super::schema;
 use crate::http::actor::{Actor, WriteRoles};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::{permissions, reference, text};
 use crate::http::prefer::Prefer;
 use crate::http::query::Id;
 use crate::http::response;
-use crate::operations::Expected;
-use crate::operations::roles::{self, RoleUpdate};
-use crate::representation::role::RoleBody;
+use crate::problem::Problem;
 
 /// Change a role
 ///
@@ -40,7 +40,7 @@ pub(crate) async fn handle(
     prefer: Prefer,
     expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = Id::new(fields.required("id", reference::<RoleId>).flatten());
     let name = fields.replacement("name", text(RoleName::parse));
     let description = fields.clearable("description", text(ShortText::parse));

@@ -2,6 +2,8 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::tag::TagBody;
+use galley_application::operations::tags;
 use galley_domain::tag::TagLabel;
 use galley_storage::WriteTx;
 
@@ -9,13 +11,11 @@ use super::{PATH, color, schema};
 use crate::http::actor::{Actor, WriteTags};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::text;
 use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::prefer::Prefer;
 use crate::http::response::Made;
-use crate::operations::tags;
-use crate::representation::tag::TagBody;
+use crate::problem::Problem;
 
 /// Create a tag
 #[utoipa::path(
@@ -31,7 +31,7 @@ pub(crate) async fn handle(
     prefer: Prefer,
     key: IdempotencyKey,
     JsonBody { mut fields, bytes }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let label = fields.required("label", text(TagLabel::parse));
     let color = fields.optional("color", text(color)).unwrap_or_default();
     fields.finish()?;

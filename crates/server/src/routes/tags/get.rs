@@ -2,17 +2,18 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::schemas;
+use galley_api_types::tag::TagBody;
+use galley_application::Error;
 use galley_domain::TagId;
 use galley_storage::{Tx, tags};
 
 use crate::http::actor::{Actor, ReadTags};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::prefer::Freshness;
 use crate::http::query::Query;
 use crate::http::response;
-use crate::openapi::schemas;
-use crate::representation::tag::TagBody;
+use crate::problem::Problem;
 
 /// Get a tag
 #[utoipa::path(
@@ -27,7 +28,7 @@ pub(crate) async fn handle(
     actor: Actor<ReadTags>,
     freshness: Freshness,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = query.id::<TagId>();
     query.finish()?;
     let (id, workspace) = (id.get()?, actor.workspace);

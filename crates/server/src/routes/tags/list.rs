@@ -2,16 +2,17 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::tag::TagBody;
+use galley_application::Error;
 use galley_domain::TagId;
 use galley_storage::{Tx, tags};
 
 use crate::http::actor::{Actor, ReadTags};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::page::{self, Page, PageById};
 use crate::http::prefer::Freshness;
 use crate::http::query::Query;
-use crate::representation::tag::TagBody;
+use crate::problem::Problem;
 
 /// List the tags
 ///
@@ -28,7 +29,7 @@ pub(crate) async fn handle(
     actor: Actor<ReadTags>,
     freshness: Freshness,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let page = Page::read(&mut query, page::PER_PAGE_MAX);
     let after = page::after_id::<TagId>(&mut query);
     query.finish()?;

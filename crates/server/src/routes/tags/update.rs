@@ -2,6 +2,9 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::tag::TagBody;
+use galley_application::Expected;
+use galley_application::operations::tags;
 use galley_domain::TagId;
 use galley_domain::tag::TagLabel;
 use galley_storage::WriteTx;
@@ -10,13 +13,11 @@ use super::{color, schema};
 use crate::http::actor::{Actor, WriteTags};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::{reference, text};
 use crate::http::prefer::Prefer;
 use crate::http::query::Id;
 use crate::http::response;
-use crate::operations::{Expected, tags};
-use crate::representation::tag::TagBody;
+use crate::problem::Problem;
 
 /// Change a tag
 ///
@@ -34,7 +35,7 @@ pub(crate) async fn handle(
     prefer: Prefer,
     expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = Id::new(fields.required("id", reference::<TagId>).flatten());
     let label = fields.replacement("label", text(TagLabel::parse));
     let color = fields.replacement("color", text(color));

@@ -2,6 +2,8 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::token::TokenBody;
+use galley_application::operations::tokens::{self, TokenRequest};
 use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::text::ShortText;
 use galley_storage::WriteTx;
@@ -10,14 +12,12 @@ use super::{PATH, check_end, groups, schema};
 use crate::http::actor::{Actor, WriteTokens};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::{each_once, permissions, text, time};
 use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::named;
 use crate::http::prefer::Prefer;
 use crate::http::response::{Created, Made};
-use crate::operations::tokens::{self, TokenRequest};
-use crate::representation::token::TokenBody;
+use crate::problem::Problem;
 
 /// Create a token
 ///
@@ -40,7 +40,7 @@ pub(crate) async fn handle(
     prefer: Prefer,
     key: IdempotencyKey,
     JsonBody { mut fields, bytes }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     for name in ["extension", "expiresAt"] {
         fields.drop_empty(name);
     }

@@ -2,16 +2,17 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::schemas;
+use galley_application::Expected;
+use galley_application::operations::tokens;
 use galley_domain::TokenId;
 use galley_storage::WriteTx;
 
 use crate::http::actor::{Actor, WriteTokens};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
-use crate::openapi::schemas;
-use crate::operations::{Expected, tokens};
+use crate::problem::Problem;
 
 /// Revoke a token
 ///
@@ -30,7 +31,7 @@ pub(crate) async fn handle(
     actor: Actor<WriteTokens>,
     expected: Expected,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = query.id::<TokenId>();
     query.finish()?;
     let (id, environment) = (id.get()?, app.environment().clone());

@@ -2,17 +2,18 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::schemas;
+use galley_api_types::token::TokenBody;
+use galley_application::Error;
+use galley_application::operations::tokens;
 use galley_domain::TokenId;
 use galley_storage::Tx;
 
 use crate::http::actor::{Actor, ReadTokens};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
-use crate::openapi::schemas;
-use crate::operations::tokens;
-use crate::representation::token::TokenBody;
+use crate::problem::Problem;
 
 /// Get a token
 #[utoipa::path(
@@ -28,7 +29,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadTokens>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = query.id::<TokenId>();
     query.finish()?;
     let (id, caller) = (id.get()?, actor.into_authentication());

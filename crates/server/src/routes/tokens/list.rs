@@ -2,17 +2,16 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::token::TokenBody;
+use galley_application::operations::tokens;
 use galley_domain::TokenId;
 use galley_storage::Tx;
 
 use crate::http::actor::{Actor, ReadTokens};
 use crate::http::app::App;
-use crate::http::error::Error;
-use crate::http::page::PageById;
-use crate::http::page::{self, Page};
+use crate::http::page::{self, Page, PageById};
 use crate::http::query::Query;
-use crate::operations::tokens;
-use crate::representation::token::TokenBody;
+use crate::problem::Problem;
 
 /// List the tokens
 ///
@@ -30,7 +29,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadTokens>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let page = Page::read(&mut query, page::PER_PAGE_MAX);
     let after = page::after_id::<TokenId>(&mut query);
     query.finish()?;

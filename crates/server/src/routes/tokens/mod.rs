@@ -7,9 +7,8 @@ pub(crate) mod list;
 mod schema;
 pub(crate) mod update;
 
-use galley_domain::ContentGroupId;
 use galley_domain::access_token::GROUPS_MAX;
-use galley_domain::{Invalid, Timestamp};
+use galley_domain::{ContentGroupId, Invalid, Timestamp};
 use serde_json::Value;
 
 use crate::http::fields::{Fields, Place, known_references};

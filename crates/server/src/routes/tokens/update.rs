@@ -2,6 +2,9 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::token::TokenBody;
+use galley_application::Expected;
+use galley_application::operations::tokens::{self, TokenUpdate};
 use galley_domain::TokenId;
 use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::text::ShortText;
@@ -11,15 +14,11 @@ use super::{groups, schema};
 use crate::http::actor::{Actor, WriteTokens};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::{each_once, permissions, reference, text, time};
-use crate::http::named;
 use crate::http::prefer::Prefer;
 use crate::http::query::Id;
-use crate::http::response;
-use crate::operations::Expected;
-use crate::operations::tokens::{self, TokenUpdate};
-use crate::representation::token::TokenBody;
+use crate::http::{named, response};
+use crate::problem::Problem;
 
 /// Change a token
 ///
@@ -41,7 +40,7 @@ pub(crate) async fn handle(
     prefer: Prefer,
     expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     for name in ["extension", "expiresAt"] {
         fields.drop_empty(name);
     }

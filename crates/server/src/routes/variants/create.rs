@@ -2,6 +2,8 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::variant::VariantBody;
+use galley_application::operations::variants;
 use galley_domain::text::ShortText;
 use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_storage::WriteTx;
@@ -10,13 +12,11 @@ use super::{PATH, schema};
 use crate::http::actor::{Actor, WriteVariants};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::text;
 use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::prefer::Prefer;
 use crate::http::response::Made;
-use crate::operations::variants;
-use crate::representation::variant::VariantBody;
+use crate::problem::Problem;
 
 /// Create a variant
 #[utoipa::path(
@@ -35,7 +35,7 @@ pub(crate) async fn handle(
     prefer: Prefer,
     once: IdempotencyKey,
     JsonBody { mut fields, bytes }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let key = fields.required("key", text(VariantKey::parse));
     let label = fields.required("label", text(VariantLabel::parse));
     let description = fields.optional("description", text(ShortText::parse));

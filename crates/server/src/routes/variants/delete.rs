@@ -2,16 +2,17 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::schemas;
+use galley_application::Expected;
+use galley_application::operations::variants;
 use galley_domain::VariantId;
 use galley_storage::WriteTx;
 
 use crate::http::actor::{Actor, WriteVariants};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
-use crate::openapi::schemas;
-use crate::operations::{Expected, variants};
+use crate::problem::Problem;
 
 /// Delete a variant
 ///
@@ -27,7 +28,7 @@ pub(crate) async fn handle(
     actor: Actor<WriteVariants>,
     expected: Expected,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = query.id::<VariantId>();
     query.finish()?;
     let (id, scope) = (id.get()?, actor.scope());

@@ -2,17 +2,18 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::schemas;
+use galley_api_types::variant::VariantBody;
+use galley_application::Error;
 use galley_domain::VariantId;
 use galley_storage::{Tx, variants};
 
 use crate::http::actor::{Actor, ReadVariants};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::prefer::Freshness;
 use crate::http::query::Query;
 use crate::http::response;
-use crate::openapi::schemas;
-use crate::representation::variant::VariantBody;
+use crate::problem::Problem;
 
 /// Get a variant
 #[utoipa::path(
@@ -29,7 +30,7 @@ pub(crate) async fn handle(
     actor: Actor<ReadVariants>,
     freshness: Freshness,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = query.id::<VariantId>();
     query.finish()?;
     let (id, workspace) = (id.get()?, actor.workspace);

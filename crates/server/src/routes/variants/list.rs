@@ -2,17 +2,17 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::variant::VariantBody;
+use galley_application::Error;
 use galley_domain::VariantId;
 use galley_storage::{Tx, variants};
 
 use crate::http::actor::{Actor, ReadVariants};
 use crate::http::app::App;
-use crate::http::error::Error;
-use crate::http::page::PageById;
-use crate::http::page::{self, Page};
+use crate::http::page::{self, Page, PageById};
 use crate::http::prefer::Freshness;
 use crate::http::query::Query;
-use crate::representation::variant::VariantBody;
+use crate::problem::Problem;
 
 /// List the variants
 ///
@@ -31,7 +31,7 @@ pub(crate) async fn handle(
     actor: Actor<ReadVariants>,
     freshness: Freshness,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let page = Page::read(&mut query, page::PER_PAGE_MAX);
     let after = page::after_id::<VariantId>(&mut query);
     query.finish()?;

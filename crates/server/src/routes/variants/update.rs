@@ -2,6 +2,10 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::variant::VariantBody;
+use galley_application::Expected;
+use galley_application::operations::variants;
+use galley_application::operations::variants::VariantUpdate;
 use galley_domain::VariantId;
 use galley_domain::text::ShortText;
 use galley_domain::variant::{VariantKey, VariantLabel};
@@ -11,14 +15,11 @@ use super::schema;
 use crate::http::actor::{Actor, WriteVariants};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::{reference, text};
 use crate::http::prefer::Prefer;
 use crate::http::query::Id;
 use crate::http::response;
-use crate::operations::variants::VariantUpdate;
-use crate::operations::{Expected, variants};
-use crate::representation::variant::VariantBody;
+use crate::problem::Problem;
 
 /// Change a variant
 ///
@@ -39,7 +40,7 @@ pub(crate) async fn handle(
     prefer: Prefer,
     expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = Id::new(fields.required("id", reference::<VariantId>).flatten());
     let key = fields.replacement("key", text(VariantKey::parse));
     let label = fields.replacement("label", text(VariantLabel::parse));

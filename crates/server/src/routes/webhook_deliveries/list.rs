@@ -2,6 +2,8 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::delivery::DeliveryBody;
+use galley_application::Error;
 use galley_domain::delivery::Status;
 use galley_domain::{DeliveryId, EventId, WebhookId};
 use galley_storage::delivery_queue::{self, ListQuery};
@@ -10,11 +12,10 @@ use galley_storage::{Tx, webhooks};
 use super::schema;
 use crate::http::actor::{Actor, ReadWebhooks};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::overload;
 use crate::http::page::{self, Page, PageById};
 use crate::http::query::{Id, Query};
-use crate::representation::delivery::DeliveryBody;
+use crate::problem::Problem;
 
 /// How many deliveries a page has at the most: each may hold what many receivers have answered.
 const PER_PAGE_MAX: i64 = 100;
@@ -36,7 +37,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadWebhooks>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let page = Page::read(&mut query, PER_PAGE_MAX);
     let before = page::after_id::<DeliveryId>(&mut query);
     let webhook = query.text("webhookId").map(|text| Id::<WebhookId>::new(text.parse().ok()));

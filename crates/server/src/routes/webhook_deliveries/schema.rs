@@ -2,9 +2,8 @@
 
 #![expect(dead_code, reason = "they are read field by field; only the schemas are used")]
 
+use galley_api_types::schemas;
 use utoipa::{IntoParams, ToSchema};
-
-use crate::openapi::schemas;
 
 /// The parameters of the list, beside the page's.
 #[derive(IntoParams)]

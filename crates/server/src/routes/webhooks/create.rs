@@ -2,22 +2,23 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::webhook::WebhookBody;
+use galley_application::operations::webhooks::{self, NewWebhook};
 use galley_domain::text::ShortText;
 use galley_domain::webhook::{WebhookName, WebhookSecret, WebhookUrl};
 use galley_storage::WriteTx;
 
-use super::{PATH, event, metadata, schema, warning::warning};
+use super::warning::warning;
+use super::{PATH, event, metadata, schema};
 use crate::http::actor::{Actor, WriteWebhooks};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::{boolean, text};
 use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::named;
 use crate::http::prefer::Prefer;
 use crate::http::response::{Created, Made};
-use crate::operations::webhooks::{self, NewWebhook};
-use crate::representation::webhook::WebhookBody;
+use crate::problem::Problem;
 
 /// Create a webhook
 ///
@@ -40,7 +41,7 @@ pub(crate) async fn handle(
     prefer: Prefer,
     key: IdempotencyKey,
     JsonBody { mut fields, bytes }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     fields.drop_empty("secret");
     let url = fields.required("url", text(WebhookUrl::parse));
     let name = fields.required("name", text(WebhookName::parse));

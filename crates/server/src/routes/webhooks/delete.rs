@@ -2,16 +2,17 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::schemas;
+use galley_application::Expected;
+use galley_application::operations::webhooks;
 use galley_domain::WebhookId;
 use galley_storage::WriteTx;
 
 use crate::http::actor::{Actor, WriteWebhooks};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
-use crate::openapi::schemas;
-use crate::operations::{Expected, webhooks};
+use crate::problem::Problem;
 
 /// Delete a webhook
 ///
@@ -27,7 +28,7 @@ pub(crate) async fn handle(
     actor: Actor<WriteWebhooks>,
     expected: Expected,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = query.id::<WebhookId>();
     query.finish()?;
     let (id, caller) = (id.get()?, actor.into_authentication());

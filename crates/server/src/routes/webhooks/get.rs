@@ -2,16 +2,17 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::schemas;
+use galley_api_types::webhook::WebhookBody;
+use galley_application::Error;
 use galley_domain::WebhookId;
 use galley_storage::{Tx, webhooks};
 
 use crate::http::actor::{Actor, ReadWebhooks};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::query::Query;
 use crate::http::response;
-use crate::openapi::schemas;
-use crate::representation::webhook::WebhookBody;
+use crate::problem::Problem;
 
 /// Get a webhook
 #[utoipa::path(
@@ -27,7 +28,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadWebhooks>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = query.id::<WebhookId>();
     query.finish()?;
     let (id, scope) = (id.get()?, actor.scope());

@@ -2,6 +2,8 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::webhook::WebhookBody;
+use galley_application::Error;
 use galley_domain::WebhookId;
 use galley_storage::Tx;
 use galley_storage::webhooks::{self, ListQuery};
@@ -9,11 +11,9 @@ use galley_storage::webhooks::{self, ListQuery};
 use super::schema;
 use crate::http::actor::{Actor, ReadWebhooks};
 use crate::http::app::App;
-use crate::http::error::Error;
-use crate::http::page::PageById;
-use crate::http::page::{self, Page};
+use crate::http::page::{self, Page, PageById};
 use crate::http::query::Query;
-use crate::representation::webhook::WebhookBody;
+use crate::problem::Problem;
 
 /// List the webhooks
 ///
@@ -31,7 +31,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadWebhooks>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let page = Page::read(&mut query, page::PER_PAGE_MAX);
     let after = page::after_id::<WebhookId>(&mut query);
     let extension_only = query.boolean("extensionOnly");

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_application::operations::deliveries;
 use galley_domain::WebhookId;
 use galley_storage::WriteTx;
 
@@ -9,12 +10,11 @@ use super::schema;
 use crate::http::actor::{Actor, WriteWebhooks};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::reference;
 use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::query::Id;
 use crate::http::response::Made;
-use crate::operations::deliveries;
+use crate::problem::Problem;
 
 /// Try a webhook
 ///
@@ -32,7 +32,7 @@ pub(crate) async fn handle(
     actor: Actor<WriteWebhooks>,
     key: IdempotencyKey,
     JsonBody { mut fields, bytes }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = Id::new(fields.required("id", reference::<WebhookId>).flatten());
     fields.finish()?;
     let id = id.get()?;

@@ -2,6 +2,9 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::webhook::WebhookBody;
+use galley_application::Expected;
+use galley_application::operations::webhooks::{self, Updated, WebhookUpdate};
 use galley_domain::text::ShortText;
 use galley_domain::webhook::{WebhookName, WebhookUrl};
 use galley_domain::{Invalid, WebhookId};
@@ -12,15 +15,11 @@ use super::{event, metadata, schema};
 use crate::http::actor::{Actor, WriteWebhooks};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::{boolean, reference, text};
-use crate::http::named;
 use crate::http::prefer::Prefer;
 use crate::http::query::Id;
-use crate::http::response;
-use crate::operations::Expected;
-use crate::operations::webhooks::{self, Updated, WebhookUpdate};
-use crate::representation::webhook::WebhookBody;
+use crate::http::{named, response};
+use crate::problem::Problem;
 
 /// Change a webhook
 ///
@@ -42,7 +41,7 @@ pub(crate) async fn handle(
     prefer: Prefer,
     expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     fields.drop_empty("secret");
     if fields.has("secret") {
         let message = "can't be changed: make a new webhook";

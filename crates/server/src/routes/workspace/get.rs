@@ -2,14 +2,15 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::workspace_member::WorkspaceBody;
+use galley_application::Error;
 use galley_storage::{Tx, workspaces};
 
 use super::sees_billing;
 use crate::http::actor::{Actor, ReadWorkspace};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::response;
-use crate::representation::workspace_member::WorkspaceBody;
+use crate::problem::Problem;
 
 /// Get the own workspace
 ///
@@ -25,7 +26,7 @@ use crate::representation::workspace_member::WorkspaceBody;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadWorkspace>,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = actor.workspace;
     let read = async move |tx: &Tx<'_>| Ok::<_, Error>(workspaces::find(tx, id).await?);
     let workspace =

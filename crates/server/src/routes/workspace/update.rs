@@ -2,22 +2,21 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::workspace_member::WorkspaceBody;
+use galley_application::Expected;
+use galley_application::operations::workspace::{self, BillingUpdate, WorkspaceUpdate};
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::workspace::WorkspaceName;
 use galley_storage::WriteTx;
 
-use super::schema;
-use super::sees_billing;
+use super::{schema, sees_billing};
 use crate::http::actor::{Actor, WriteWorkspace};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::text;
 use crate::http::prefer::Prefer;
 use crate::http::response;
-use crate::operations::Expected;
-use crate::operations::workspace::{self, BillingUpdate, WorkspaceUpdate};
-use crate::representation::workspace_member::WorkspaceBody;
+use crate::problem::Problem;
 
 /// Change the own workspace
 ///
@@ -37,7 +36,7 @@ pub(crate) async fn handle(
     prefer: Prefer,
     expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let name = fields.replacement("name", text(WorkspaceName::parse));
     let description = fields.clearable("description", text(ShortText::parse));
     let logo = fields.clearable("logo", text(WebReference::parse));

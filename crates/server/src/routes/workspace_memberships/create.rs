@@ -2,6 +2,8 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::workspace_member::WorkspaceMemberBody;
+use galley_application::operations::members::{self, Invitation};
 use galley_domain::RoleId;
 use galley_domain::people::{EmailAddress, FullName};
 use galley_storage::WriteTx;
@@ -10,14 +12,12 @@ use super::schema;
 use crate::http::actor::{Actor, WriteWorkspaceMemberships};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::{known_reference, text};
 use crate::http::idempotency::{self, IdempotencyKey};
 use crate::http::named;
 use crate::http::prefer::Prefer;
 use crate::http::response::Made;
-use crate::operations::members::{self, Invitation};
-use crate::representation::workspace_member::WorkspaceMemberBody;
+use crate::problem::Problem;
 
 /// Invite somebody
 ///
@@ -42,7 +42,7 @@ pub(crate) async fn handle(
     prefer: Prefer,
     key: IdempotencyKey,
     JsonBody { mut fields, bytes }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let email = fields.required("email", text(EmailAddress::parse));
     let name = fields.required("name", text(FullName::parse));
     let role = fields.required("roleId", known_reference::<RoleId>("role"));

@@ -2,18 +2,18 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::schemas;
+use galley_application::operations::members;
+use galley_application::{Expected, Rejection};
 use galley_domain::WorkspaceMemberId;
 use galley_domain::permission::{Permission, Resource};
 use galley_storage::WriteTx;
 
 use crate::http::actor::{Actor, AnyToken};
 use crate::http::app::App;
-use crate::http::error::Error;
-use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::response;
-use crate::openapi::schemas;
-use crate::operations::{Expected, members};
+use crate::problem::Problem;
 
 /// Remove a member, or an invite
 ///
@@ -34,13 +34,13 @@ pub(crate) async fn handle(
     actor: Actor<AnyToken>,
     expected: Expected,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = query.id::<WorkspaceMemberId>();
     // Every member may remove itself; to remove another one takes a permission.
     let leaves = id.is(actor.member) && actor.is_unlimited();
     let needed = Permission::write(Resource::WorkspaceMemberships);
     if !leaves && !actor.permissions.allows(needed) {
-        return Err(Problem::insufficient_permissions(needed).into());
+        return Err(Rejection::insufficient_permissions(needed).into());
     }
     query.finish()?;
     let (id, environment) = (id.get()?, app.environment().clone());

@@ -2,18 +2,18 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::schemas;
+use galley_api_types::workspace_member::MembershipBody;
+use galley_application::Error;
 use galley_domain::WorkspaceId;
 use galley_storage::members::Membership;
 use galley_storage::{Tx, members};
 
 use crate::http::actor::{Actor, AnyToken};
 use crate::http::app::App;
-use crate::http::error::Error;
-use crate::http::page::PageById;
-use crate::http::page::{self, Page};
+use crate::http::page::{self, Page, PageById};
 use crate::http::query::Query;
-use crate::openapi::schemas;
-use crate::representation::workspace_member::MembershipBody;
+use crate::problem::Problem;
 use crate::routes::workspace::sees_billing;
 
 /// List the workspaces of the token's user
@@ -39,7 +39,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<AnyToken>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let page = Page::read(&mut query, page::PER_PAGE_MAX);
     let after = page::after_id::<WorkspaceId>(&mut query);
     query.finish()?;

@@ -2,9 +2,8 @@
 
 #![expect(dead_code, reason = "bodies are read field by field; only the schemas are used")]
 
+use galley_api_types::schemas;
 use utoipa::ToSchema;
-
-use crate::openapi::schemas;
 
 /// Somebody to invite.
 #[derive(ToSchema)]

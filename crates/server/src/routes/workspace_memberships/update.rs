@@ -2,6 +2,9 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::workspace_member::WorkspaceMemberBody;
+use galley_application::Expected;
+use galley_application::operations::members;
 use galley_domain::{RoleId, WorkspaceMemberId};
 use galley_storage::WriteTx;
 
@@ -9,14 +12,11 @@ use super::schema;
 use crate::http::actor::{Actor, WriteWorkspaceMemberships};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::{known_reference, reference};
-use crate::http::named;
 use crate::http::prefer::Prefer;
 use crate::http::query::Id;
-use crate::http::response;
-use crate::operations::{Expected, members};
-use crate::representation::workspace_member::WorkspaceMemberBody;
+use crate::http::{named, response};
+use crate::problem::Problem;
 
 /// Give a member another role
 #[utoipa::path(
@@ -37,7 +37,7 @@ pub(crate) async fn handle(
     prefer: Prefer,
     expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let id = Id::new(fields.required("id", reference::<WorkspaceMemberId>).flatten());
     let role = fields.required("roleId", known_reference::<RoleId>("role"));
     named::refuse_all(&app, actor.scope(), fields, named::role("roleId", role)).await?;

@@ -2,6 +2,9 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::import_source::PieceSourcesBody;
+use galley_application::Error;
+use galley_application::operations::import_sources;
 use galley_domain::ContentPieceId;
 use galley_domain::text::ShortText;
 use galley_storage::Tx;
@@ -11,12 +14,10 @@ use galley_storage::content_pieces::View;
 use super::schema::ListParameters;
 use crate::http::actor::{Actor, ReadContentPieces};
 use crate::http::app::App;
-use crate::http::error::Error;
 use crate::http::overload;
 use crate::http::page::{self, Page, PageById};
 use crate::http::query::Query;
-use crate::operations::import_sources;
-use crate::representation::import_source::PieceSourcesBody;
+use crate::problem::Problem;
 use crate::routes::content_pieces::groups::Groups;
 
 /// List the sources of content pieces
@@ -34,7 +35,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadContentPieces>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let page = Page::read(&mut query, page::PER_PAGE_MAX);
     let after = page::after_id::<ContentPieceId>(&mut query);
     let groups = Groups::read(&mut query);

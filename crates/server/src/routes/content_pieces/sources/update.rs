@@ -2,6 +2,8 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use galley_api_types::problem::{Issue, Step};
+use galley_application::operations::import_sources::{self, NewSource};
 use galley_domain::import_source::{ImportSource, SourceHash};
 use galley_domain::variant::VariantName;
 use galley_domain::{ContentPieceId, Invalid};
@@ -12,11 +14,9 @@ use super::schema;
 use crate::http::actor::{Actor, WriteContentPieces};
 use crate::http::app::App;
 use crate::http::body::JsonBody;
-use crate::http::error::Error;
 use crate::http::fields::{Fields, known_reference, objects, text};
-use crate::http::problem::{Issue, Step};
 use crate::http::response;
-use crate::operations::import_sources::{self, NewSource};
+use crate::problem::Problem;
 
 /// The sources that a request may note.
 const SOURCES_MAX: usize = 100;
@@ -36,7 +36,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentPieces>,
     JsonBody { mut fields, .. }: JsonBody,
-) -> Result<Response, Error> {
+) -> Result<Response, Problem> {
     let objects = fields.required("sources", objects(SOURCES_MAX)).unwrap_or_default();
     let mut new = Vec::with_capacity(objects.len());
     for (index, object) in objects.into_iter().enumerate() {

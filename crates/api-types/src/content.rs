@@ -1,0 +1,242 @@
+//! The schema of a piece's content: a document of nodes and marks, as `galley-content` writes it.
+
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+/// A piece's content.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub enum Content {
+    /// The tree, as TipTap and ProseMirror have it.
+    Tree(ContentTree),
+    /// HTML or Markdown, as `contentFormat` asks for it.
+    Text(String),
+}
+
+/// A document. [`schemas`] has its schema.
+#[derive(ToSchema)]
+pub struct ContentTree;
+
+/// The nodes that stand in a document, a quote, a cell, or behind the paragraph of a list item.
+const BLOCKS: [&str; 10] = [
+    "Paragraph",
+    "Blockquote",
+    "BulletList",
+    "CodeBlock",
+    "Heading",
+    "HorizontalRule",
+    "OrderedList",
+    "Table",
+    "Image",
+    "TaskList",
+];
+
+/// The schemas of the document, its nodes and their marks.
+pub fn schemas() -> Vec<(String, Value)> {
+    let mut schemas = nodes();
+    schemas.extend(marks());
+    schemas.extend(unions());
+    for (name, schema) in &mut schemas {
+        match name.as_str() {
+            "DocNode" => {
+                "ContentTree".clone_into(name);
+                schema["properties"]["content"]["examples"] = json!([[{
+                    "type": "paragraph",
+                    "content": [
+                        {"type": "text", "text": "Hello "},
+                        {"type": "text", "marks": [{"type": "bold"}], "text": "world"},
+                    ],
+                }]]);
+            }
+            "TextNode" => {
+                schema["properties"]["marks"] = list_of_marks();
+                schema["properties"]["text"] = json!({"type": "string", "examples": ["Hello"]});
+                schema["required"] = json!(["type", "text"]);
+            }
+            "HardBreakNode" => schema["properties"]["marks"] = list_of_marks(),
+            _ => {}
+        }
+    }
+    schemas
+}
+
+fn nodes() -> Vec<(String, Value)> {
+    let blocks = || Some("BlockNode");
+    vec![
+        node("doc", "A document.", Value::Null, blocks()),
+        node("paragraph", "A paragraph.", Value::Null, Some("InlineNode")),
+        node(
+            "heading",
+            "A heading.",
+            json!({"level": {"type": "integer", "minimum": 1, "maximum": 6, "examples": [2]}}),
+            Some("InlineNode"),
+        ),
+        node("blockquote", "A quote.", Value::Null, blocks()),
+        node("bulletList", "A list with bullets.", Value::Null, Some("ListItemNode")),
+        node(
+            "orderedList",
+            "A list with numbers.",
+            json!({
+                "start": {"type": "integer", "description": "The number of the first item.", "examples": [1]},
+                "type": text("The kind of numbers, as in HTML: 1, a, A, i or I."),
+            }),
+            Some("ListItemNode"),
+        ),
+        node("listItem", "An item: a paragraph, then any blocks.", Value::Null, blocks()),
+        node("taskList", "A list of tasks.", Value::Null, Some("TaskItemNode")),
+        node(
+            "taskItem",
+            "A task: a paragraph, then any blocks.",
+            json!({"checked": {"type": "boolean"}}),
+            blocks(),
+        ),
+        node(
+            "codeBlock",
+            "A block of code.",
+            json!({"language": text("The language of the code.")}),
+            Some("TextNode"),
+        ),
+        node("horizontalRule", "A thematic break.", Value::Null, None),
+        node(
+            "image",
+            "An image.",
+            json!({
+                "src": value("Its address: http, https or relative."),
+                "alt": value("Its alternative text."),
+                "title": value("Its title."),
+                "width": value("Its width, as in HTML."),
+                "height": value("Its height, as in HTML."),
+            }),
+            None,
+        ),
+        node("table", "A table.", Value::Null, Some("TableRowNode")),
+        node("tableRow", "A row of a table.", Value::Null, Some("CellNode")),
+        node("tableCell", "A cell of a table.", cell(), blocks()),
+        node("tableHeader", "A header cell of a table.", cell(), blocks()),
+        node("hardBreak", "A line break.", Value::Null, None),
+        node("text", "A text with its marks.", Value::Null, None),
+    ]
+}
+
+fn marks() -> Vec<(String, Value)> {
+    vec![
+        mark(
+            &["link"],
+            "Link",
+            "A link.",
+            json!({
+                "href": {"type": "string", "description": "Its address: http, https, ftp, ftps, mailto, tel, sms or relative."},
+                "target": value("The browsing context that it opens in."),
+                "rel": value("Its link types."),
+                "class": value("Its classes."),
+                "title": value("Its title."),
+            }),
+        ),
+        mark(
+            &["highlight"],
+            "Highlight",
+            "A highlight.",
+            json!({"color": text("A CSS color: a name, `#hex`, `rgb()` or `hsl()`.")}),
+        ),
+        mark(
+            &["bold", "italic", "strike", "underline", "code", "subscript", "superscript"],
+            "Simple",
+            "A mark without attributes.",
+            Value::Null,
+        ),
+    ]
+}
+
+fn unions() -> Vec<(String, Value)> {
+    vec![
+        union("BlockNode", "A block.", &BLOCKS.map(|name| format!("{name}Node"))),
+        union("InlineNode", "A part of a line.", &["TextNode", "HardBreakNode"].map(Into::into)),
+        union(
+            "CellNode",
+            "A cell of a table.",
+            &["TableCellNode", "TableHeaderNode"].map(Into::into),
+        ),
+        union(
+            "ContentMark",
+            "The formatting of a text.",
+            &["LinkMark", "HighlightMark", "SimpleMark"].map(Into::into),
+        ),
+    ]
+}
+
+/// A text that may be absent.
+fn text(about: &str) -> Value {
+    json!({"type": ["string", "null"], "description": about})
+}
+
+/// A value that is a number or truth value where it is one in HTML.
+fn value(about: &str) -> Value {
+    json!({"type": ["string", "number", "boolean", "null"], "description": about})
+}
+
+/// The attributes of a cell.
+fn cell() -> Value {
+    json!({
+        "colspan": {"type": "integer", "minimum": 1, "description": "The columns that it covers."},
+        "rowspan": {"type": "integer", "minimum": 0, "description": "The rows that it covers."},
+        "colwidth": {
+            "type": ["array", "null"],
+            "items": {"type": ["integer", "null"]},
+            "description": "The widths of its columns in pixels.",
+        },
+        "align": {
+            "type": ["string", "null"],
+            "enum": ["left", "center", "right", null],
+            "description": "The alignment of its text.",
+        },
+    })
+}
+
+fn list_of_marks() -> Value {
+    json!({"type": "array", "items": refer("ContentMark")})
+}
+
+fn refer(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+/// A node with the attributes that answers always have, and its children, which are absent where there
+/// are none.
+fn node(name: &str, about: &str, attrs: Value, children: Option<&str>) -> (String, Value) {
+    let mut schema = json!({
+        "type": "object",
+        "description": about,
+        "required": ["type"],
+        "properties": {"type": {"type": "string", "const": name}},
+    });
+    add_attrs(&mut schema, attrs);
+    if let Some(children) = children {
+        schema["properties"]["content"] = json!({"type": "array", "items": refer(children)});
+    }
+    (format!("{}Node", crate::schemas::capitalized(name)), schema)
+}
+
+fn mark(types: &[&str], name: &str, about: &str, attrs: Value) -> (String, Value) {
+    let mut schema = json!({
+        "type": "object",
+        "description": about,
+        "required": ["type"],
+        "properties": {"type": {"type": "string", "enum": types}},
+    });
+    add_attrs(&mut schema, attrs);
+    (format!("{name}Mark"), schema)
+}
+
+fn add_attrs(schema: &mut Value, attrs: Value) {
+    if let Value::Object(attrs) = attrs {
+        let required: Vec<_> = attrs.keys().cloned().collect();
+        let attrs = json!({"type": "object", "required": required, "properties": attrs});
+        schema["properties"]["attrs"] = attrs;
+        schema["required"] = json!(["type", "attrs"]);
+    }
+}
+
+fn union(name: &str, about: &str, names: &[String]) -> (String, Value) {
+    let forms: Vec<_> = names.iter().map(|name| refer(name)).collect();
+    (name.to_owned(), json!({"description": about, "anyOf": forms}))
+}

@@ -1,0 +1,171 @@
+//! A content piece in JSON.
+
+use std::collections::HashMap;
+
+use galley_domain::content_piece::{ContentPiece, CustomData, Description};
+use galley_domain::tag::Tag;
+use galley_domain::text::{ShortText, WebReference};
+use galley_domain::variant::VariantKey;
+use galley_domain::{
+    ContentGroupId, ContentPieceId, OrderKey, TagId, Timestamp, UserId, WorkspaceMemberId,
+};
+use galley_storage::members::MemberProfile;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::content::Content;
+use crate::schemas;
+use crate::tag::TagBody;
+
+/// A piece.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ContentPiece)]
+#[serde(rename_all = "camelCase")]
+pub struct ContentPieceBody<'a> {
+    #[schema(value_type = schemas::ContentPieceId)]
+    id: ContentPieceId,
+    /// A time of the author's choosing.
+    #[schema(value_type = Option<schemas::Time>)]
+    date: Option<Timestamp>,
+    #[schema(example = "Hello")]
+    title: &'a str,
+    /// HTML; with `description=text` plain text.
+    #[schema(example = "<p>A first piece.</p>")]
+    description: Option<&'a str>,
+    /// The address of an image.
+    #[schema(example = "https://example.org/cover.png")]
+    cover_url: Option<&'a str>,
+    /// Where the piece is at home on the web.
+    #[schema(example = "https://example.org/hello")]
+    canonical_link: Option<&'a str>,
+    /// What the cover shows, for those who can't see it.
+    #[schema(example = "A harbour at dawn")]
+    cover_alt: Option<&'a str>,
+    #[schema(example = "hello.md")]
+    filename: Option<&'a str>,
+    #[schema(example = "1200px")]
+    cover_width: Option<&'a str>,
+    /// The group that the piece is directly in.
+    #[schema(value_type = schemas::ContentGroupId)]
+    content_group_id: ContentGroupId,
+    /// A JSON text of your own, as it was sent.
+    #[schema(example = "{\"pinned\":true}")]
+    custom_data: Option<&'a str>,
+    /// Not unique.
+    #[schema(example = "hello")]
+    slug: &'a str,
+    members: Vec<MemberBody<'a>>,
+    tags: Vec<TagBody<'a>>,
+    /// There only with `content=true`.
+    #[schema(value_type = Content, required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a RawValue>,
+    /// The piece's place: bytewise order is list order. Unique in the workspace.
+    #[schema(value_type = String, example = "a0")]
+    order: &'a OrderKey,
+    #[schema(value_type = schemas::Time)]
+    created_at: Timestamp,
+    #[schema(value_type = schemas::Time)]
+    updated_at: Timestamp,
+    /// In an event's data: the variant that was changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(ignore)]
+    variant: Option<&'a str>,
+}
+
+/// A member as a piece shows it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ContentPieceMember)]
+struct MemberBody<'a> {
+    #[schema(value_type = schemas::WorkspaceMemberId)]
+    id: WorkspaceMemberId,
+    /// Null while the member is no user yet.
+    profile: Option<ProfileBody<'a>>,
+}
+
+/// The user behind a member.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ContentPieceMemberProfile)]
+#[serde(rename_all = "camelCase")]
+struct ProfileBody<'a> {
+    #[schema(value_type = schemas::UserId)]
+    id: UserId,
+    /// The address of an image.
+    #[schema(example = "https://example.org/ann.png")]
+    avatar: Option<&'a str>,
+    #[schema(example = "ann")]
+    username: &'a str,
+    #[schema(example = "Ann Example")]
+    full_name: &'a str,
+    #[schema(example = "ann@example.org")]
+    email: &'a str,
+}
+
+/// The tags and members that pieces name.
+#[derive(Debug, Default)]
+pub struct Referenced {
+    pub tags: HashMap<TagId, Tag>,
+    pub members: HashMap<WorkspaceMemberId, MemberProfile>,
+}
+
+impl<'a> ContentPieceBody<'a> {
+    /// The piece as clients see it. `content` is JSON, `description` what is shown as such.
+    pub fn new(
+        piece: &'a ContentPiece,
+        referenced: &'a Referenced,
+        description: Option<&'a str>,
+        content: Option<&'a RawValue>,
+    ) -> Self {
+        let fields = &piece.fields;
+        let member = |id| referenced.members.get(id).map(MemberBody::from);
+        let tag = |id| referenced.tags.get(id).map(TagBody::from);
+        Self {
+            id: piece.id,
+            date: fields.date,
+            title: fields.title.as_str(),
+            description,
+            cover_url: fields.cover_url.as_ref().map(WebReference::as_str),
+            canonical_link: fields.canonical_link.as_ref().map(WebReference::as_str),
+            cover_alt: fields.cover_alt.as_ref().map(ShortText::as_str),
+            filename: fields.filename.as_ref().map(ShortText::as_str),
+            cover_width: fields.cover_width.as_ref().map(ShortText::as_str),
+            content_group_id: piece.content_group_id,
+            custom_data: fields.custom_data.as_ref().map(CustomData::as_str),
+            slug: fields.slug.as_str(),
+            members: fields.members.iter().filter_map(member).collect(),
+            tags: fields.tags.iter().filter_map(tag).collect(),
+            content,
+            order: &piece.order,
+            created_at: piece.created_at,
+            updated_at: piece.updated_at,
+            variant: None,
+        }
+    }
+
+    /// The piece as an event's data: without content, its description as it is kept. Where a
+    /// variant was changed, it is the piece as it is in this one.
+    pub fn event_data(
+        piece: &'a ContentPiece,
+        referenced: &'a Referenced,
+        variant: Option<&'a VariantKey>,
+    ) -> String {
+        let description = piece.fields.description.as_ref().map(Description::as_str);
+        let body = Self::new(piece, referenced, description, None);
+        let body = Self { variant: variant.map(VariantKey::as_str), ..body };
+        serde_json::to_string(&body).expect("resources are JSON")
+    }
+}
+
+impl<'a> From<&'a MemberProfile> for MemberBody<'a> {
+    fn from(member: &'a MemberProfile) -> Self {
+        let profile = member.user.as_ref().map(|user| ProfileBody {
+            id: user.id,
+            avatar: user.avatar.as_deref(),
+            username: &user.username,
+            full_name: &user.full_name,
+            email: &user.email,
+        });
+        Self { id: member.id, profile }
+    }
+}

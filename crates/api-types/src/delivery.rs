@@ -1,0 +1,87 @@
+//! A delivery in JSON.
+
+use galley_domain::delivery::Status;
+use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId};
+use galley_storage::delivery_queue::Delivery;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::schemas;
+
+/// The delivery of an event to a webhook.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Delivery)]
+pub struct DeliveryBody<'a> {
+    #[schema(value_type = schemas::DeliveryId)]
+    id: DeliveryId,
+    #[schema(value_type = schemas::WebhookId)]
+    webhook_id: WebhookId,
+    #[schema(value_type = schemas::EventId)]
+    event_id: EventId,
+    /// The event as the webhook sees it.
+    #[schema(value_type = schemas::Event)]
+    event: &'a str,
+    /// The event's number; null of a sample.
+    #[schema(example = 1042)]
+    sequence: Option<i64>,
+    /// Whether it is a sample that was asked for.
+    #[schema(example = false)]
+    test: bool,
+    #[schema(value_type = schemas::DeliveryStatus)]
+    status: &'static str,
+    #[schema(value_type = schemas::Time)]
+    created_at: Timestamp,
+    /// When it is attempted next at the earliest; null if it is not, or when its webhook is enabled.
+    #[schema(value_type = Option<schemas::Time>)]
+    next_attempt_at: Option<Timestamp>,
+    /// The last 20 attempts, the first one first.
+    #[schema(value_type = Vec<AttemptBody<'_>>)]
+    attempts: &'a RawValue,
+}
+
+impl<'a> From<&'a Delivery> for DeliveryBody<'a> {
+    fn from(delivery: &'a Delivery) -> Self {
+        let log = delivery.log.as_deref().unwrap_or("[]");
+        Self {
+            id: delivery.id,
+            webhook_id: delivery.webhook,
+            event_id: delivery.event,
+            event: &delivery.event_type,
+            sequence: delivery.sequence,
+            test: delivery.sequence.is_none(),
+            status: Status::as_str(delivery.status),
+            created_at: delivery.created_at,
+            next_attempt_at: delivery.next_attempt_at,
+            attempts: serde_json::from_str(log).unwrap_or(RawValue::NULL),
+        }
+    }
+}
+
+/// An attempt, as it is kept and shown.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = DeliveryAttempt)]
+pub struct AttemptBody<'a> {
+    #[schema(value_type = schemas::Time)]
+    pub started_at: Timestamp,
+    /// Milliseconds from its start to the end of the answer.
+    #[schema(example = 84)]
+    pub duration_ms: u64,
+    /// The status of the answer, if there was one.
+    #[schema(example = 503)]
+    pub status: Option<u16>,
+    /// What went wrong, if there was no answer: `address_refused`, `name_not_resolved`,
+    /// `connect_failed`, `connect_timed_out`, `tls_failed`, `timed_out`, `connection_lost`,
+    /// `bad_answer`, `secret_unreadable`, `event_forgotten` or `invalid_url`.
+    #[schema(example = "timed_out")]
+    pub error: Option<&'a str>,
+    /// The same in words.
+    #[schema(example = "no answer came in time")]
+    pub detail: Option<String>,
+    /// The first 4 KiB of the answer, with the secret masked. Nothing is kept of what comes from an
+    /// address that may be called by exception only.
+    #[schema(example = "Service Unavailable")]
+    pub answer: Option<&'a str>,
+}

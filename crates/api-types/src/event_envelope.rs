@@ -1,0 +1,42 @@
+//! What a webhook gets, and what the feed shows.
+
+use galley_domain::{Timestamp, WebhookId, WorkspaceId};
+use galley_storage::delivery_queue::ClaimedDelivery;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// An event for somebody.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Envelope<'a> {
+    #[serde(rename = "type")]
+    pub event_type: &'a str,
+    pub timestamp: Timestamp,
+    pub sequence: i64,
+    pub workspace_id: WorkspaceId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook_id: Option<WebhookId>,
+    /// The resource as its GET gives it.
+    pub data: &'a RawValue,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub test: bool,
+}
+
+impl<'a> Envelope<'a> {
+    /// A delivery's; nothing, where its event isn't kept any more.
+    pub fn of_delivery(leased: &'a ClaimedDelivery) -> Option<Self> {
+        Some(Self {
+            event_type: leased.event_type.as_str(),
+            timestamp: leased.happened_at,
+            sequence: leased.sequence.unwrap_or_default(),
+            workspace_id: leased.workspace,
+            webhook_id: Some(leased.webhook),
+            data: serde_json::from_str(leased.data.as_deref()?).ok()?,
+            test: leased.is_test,
+        })
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("an envelope is JSON")
+    }
+}

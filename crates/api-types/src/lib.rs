@@ -1,0 +1,20 @@
+//! The JSON that clients and webhooks see, with its OpenAPI schemas.
+
+#![allow(missing_docs, reason = "doc comments of fields are texts of the OpenAPI document")]
+
+pub mod content;
+pub mod content_group;
+pub mod content_piece;
+pub mod delivery;
+pub mod dry_run;
+pub mod event_envelope;
+pub mod import_source;
+pub mod problem;
+pub mod role;
+pub mod sample_events;
+pub mod schemas;
+pub mod tag;
+pub mod token;
+pub mod variant;
+pub mod webhook;
+pub mod workspace_member;

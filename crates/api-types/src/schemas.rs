@@ -1,0 +1,301 @@
+//! Schemas of what occurs everywhere: identifiers, times, the answer to a create.
+//!
+//! The types here are never made; they say in a `value_type` what JSON holds in the place of a
+//! domain type. Those that are texts are written out where they are used.
+
+#![expect(dead_code, reason = "only their schemas are used")]
+
+use galley_domain::event::EventType;
+use galley_domain::permission::{Permission as PermissionOf, Resource};
+use serde_json::json;
+use utoipa::openapi::schema::{AnyOfBuilder, Object, Schema, SchemaType};
+use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, SchemaFormat, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+/// The digits of the identifiers in examples.
+const DIGITS: &str = "01kah3v9k8d4x7w2m5n6p8q9rs";
+
+macro_rules! ids {
+    ($($name:ident = $prefix:literal, $doc:literal;)*) => {$(
+        #[doc = concat!("The identifier of ", $doc, ".")]
+        pub struct $name;
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                id($prefix, concat!("The identifier of ", $doc, "."))
+            }
+        }
+
+        impl ToSchema for $name {}
+    )*};
+}
+
+ids! {
+    WorkspaceId = "ws_", "a workspace";
+    UserId = "usr_", "a user";
+    WorkspaceMemberId = "wm_", "a workspace member";
+    RoleId = "role_", "a role";
+    TagId = "tag_", "a tag";
+    VariantId = "var_", "a variant";
+    ContentGroupId = "cg_", "a content group";
+    ContentPieceId = "cp_", "a content piece";
+    WebhookId = "wh_", "a webhook";
+    EventId = "evt_", "an event";
+    DeliveryId = "dlv_", "the delivery of an event to a webhook";
+    TokenId = "tok_", "a token";
+}
+
+fn id(prefix: &str, description: &str) -> RefOr<Schema> {
+    let object = text(description)
+        .pattern(Some(format!("^{prefix}[0-7][0-9abcdefghjkmnpqrstvwxyz]{{25}}$")))
+        .examples([json!(format!("{prefix}{DIGITS}"))]);
+    object.into()
+}
+
+fn text(description: &str) -> ObjectBuilder {
+    let text = Object::with_type(SchemaType::Type(Type::String));
+    ObjectBuilder::from(text).description(Some(description))
+}
+
+/// A time, as answers have it.
+pub struct Time;
+
+impl PartialSchema for Time {
+    fn schema() -> RefOr<Schema> {
+        let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+        text("A time in UTC with milliseconds (RFC 3339).")
+            .format(Some(format))
+            .pattern(Some(r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$"))
+            .examples([json!("2026-11-20T09:30:00.000Z")])
+            .into()
+    }
+}
+
+impl ToSchema for Time {}
+
+/// Characters that nobody sees, as the inside of a class; white space and control characters are not among them.
+const HIDDEN: &str = concat!(
+    "\u{ad}\u{34f}\u{61c}\u{115f}-\u{1160}\u{17b4}-\u{17b5}\u{180b}-\u{180f}\u{200b}-\u{200f}\u{202a}-\u{202e}",
+    "\u{2060}-\u{206f}\u{2800}\u{3164}\u{fe00}-\u{fe0f}\u{feff}\u{ffa0}\u{fff0}-\u{fffb}",
+    "\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}",
+);
+
+/// A character that somebody sees.
+fn shown() -> String {
+    let blank = r"\s\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000";
+    format!("[^{blank}{HIDDEN}]")
+}
+
+/// What stands in a field of a request that is a text of some form.
+macro_rules! texts {
+    ($($name:ident = $doc:literal, $max:literal, $example:literal, $pattern:expr;)*) => {$(
+        #[doc = $doc]
+        pub struct $name;
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                let text = text($doc).min_length(Some(1)).max_length(Some($max));
+                text.pattern(Some($pattern)).examples([json!($example)]).into()
+            }
+        }
+
+        impl ToSchema for $name {}
+    )*};
+}
+
+texts! {
+    Username = "The short name of a user.", 64, "ann", format!("^{}+$", shown());
+    FullName = "The name of a user that people read.", 255, "Ann Example", full_name();
+}
+
+/// Where webhooks are sent to.
+pub struct WebhookUrl;
+
+impl PartialSchema for WebhookUrl {
+    fn schema() -> RefOr<Schema> {
+        text("An absolute http or https URL.")
+            .min_length(Some(1))
+            .max_length(Some(2_048))
+            .format(Some(SchemaFormat::Custom("uri".to_owned())))
+            .pattern(Some(r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\x00-\x20\x7f-\xa0]+$"))
+            .examples([json!("https://example.org/hooks/galley")])
+            .into()
+    }
+}
+
+impl ToSchema for WebhookUrl {}
+
+/// On a line, nothing that turns its direction, and something that is seen.
+fn full_name() -> String {
+    let other = r"[^\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]";
+    format!("^{other}*{}{other}*$", shown())
+}
+
+/// A time as clients give it.
+pub struct GivenTime;
+
+impl PartialSchema for GivenTime {
+    fn schema() -> RefOr<Schema> {
+        given_time("2026-11-20T10:30:00+01:00").into()
+    }
+}
+
+impl ToSchema for GivenTime {}
+
+/// The same where there may be none.
+pub struct ClearableTime;
+
+impl PartialSchema for ClearableTime {
+    fn schema() -> RefOr<Schema> {
+        let string = ObjectBuilder::from(Object::with_type(SchemaType::Type(Type::String)));
+        let null = ObjectBuilder::from(Object::with_type(SchemaType::Type(Type::Null)));
+        given_time("2027-01-01T09:00:00+01:00").item(string.max_length(Some(0))).item(null).into()
+    }
+}
+
+impl ToSchema for ClearableTime {}
+
+fn given_time(example: &str) -> AnyOfBuilder {
+    let string = || ObjectBuilder::from(Object::with_type(SchemaType::Type(Type::String)));
+    let of = |format| string().format(Some(SchemaFormat::KnownFormat(format)));
+    let without_offset = concat!(
+        r"^[12]\d{3}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T",
+        r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?$"
+    );
+    AnyOfBuilder::new()
+        .item(of(KnownFormat::DateTime))
+        .item(of(KnownFormat::Date))
+        .item(string().pattern(Some(without_offset)))
+        .examples([json!(example)])
+}
+
+/// One of the colors of tags.
+pub struct Color;
+
+impl PartialSchema for Color {
+    fn schema() -> RefOr<Schema> {
+        text("A color's name.")
+            .enum_values(Some(galley_domain::tag::Color::NAMES.iter().copied()))
+            .examples([json!("blue")])
+            .into()
+    }
+}
+
+impl ToSchema for Color {}
+
+macro_rules! words {
+    ($($name:ident = $doc:literal, $example:literal, $words:expr;)*) => {$(
+        #[doc = $doc]
+        pub struct $name;
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                text($doc).enum_values(Some($words)).examples([json!($example)]).into()
+            }
+        }
+
+        impl ToSchema for $name {}
+    )*};
+}
+
+words! {
+    Permission = "What a role or token allows.", "contentPieces:read", permissions();
+    Event = "What a webhook is told of.", "contentPieceAdded",
+        EventType::ALL.iter().map(|event| event.as_str());
+    BaseType = "What a role is at its base.", "viewer", ["admin", "viewer"];
+    DisabledReason = "Why a webhook sends nothing.", "requested",
+        galley_domain::webhook::DisabledReason::ALL.iter().map(|reason| reason.as_str());
+    DeliveryStatus = "How far a delivery has come.", "delivered",
+        galley_domain::delivery::Status::ALL.iter().map(|status| status.as_str());
+}
+
+fn permissions() -> Vec<String> {
+    let of = |&what| [PermissionOf::read(what), PermissionOf::write(what)];
+    Resource::ALL.iter().flat_map(of).map(|permission| permission.to_string()).collect()
+}
+
+/// An event, as the feed shows it.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub struct EventEnvelope {
+    #[schema(value_type = Event)]
+    r#type: String,
+    #[schema(value_type = Time)]
+    timestamp: String,
+    /// Counts the workspace's events in the order in which they were committed.
+    #[schema(minimum = 1, example = 1042)]
+    sequence: i64,
+    #[schema(value_type = WorkspaceId)]
+    workspace_id: String,
+    /// The resource as its GET gives it just after the change; for a removal, before.
+    #[schema(value_type = Object)]
+    data: String,
+}
+
+/// The answer to a create, unless the resource is preferred.
+#[derive(ToSchema)]
+pub struct Created {
+    /// The identifier of the new resource.
+    #[schema(example = "tag_01kah3v9k8d4x7w2m5n6p8q9rs")]
+    id: String,
+}
+
+/// A tag, by its identifier or as a GET gave it: what else the object has is ignored.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub enum TagReference {
+    /// Its identifier.
+    Id(TagId),
+    /// An object that has the identifier.
+    Object(TagObject),
+}
+
+/// A tag as a GET gave it.
+#[derive(ToSchema)]
+pub struct TagObject {
+    #[schema(value_type = TagId)]
+    id: String,
+}
+
+/// A content group, by its identifier or as a GET gave it: what else the object has is ignored.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub enum ContentGroupReference {
+    /// Its identifier.
+    Id(ContentGroupId),
+    /// An object that has the identifier.
+    Object(ContentGroupObject),
+}
+
+/// A content group as a GET gave it.
+#[derive(ToSchema)]
+pub struct ContentGroupObject {
+    #[schema(value_type = ContentGroupId)]
+    id: String,
+}
+
+/// A workspace member, by its identifier or as a GET gave it: what else the object has is ignored.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub enum WorkspaceMemberReference {
+    /// Its identifier.
+    Id(WorkspaceMemberId),
+    /// An object that has the identifier.
+    Object(WorkspaceMemberObject),
+}
+
+/// A workspace member as a GET gave it.
+#[derive(ToSchema)]
+pub struct WorkspaceMemberObject {
+    #[schema(value_type = WorkspaceMemberId)]
+    id: String,
+}
+
+/// Returns a name with a capital first letter.
+pub fn capitalized(name: &str) -> String {
+    let mut name = name.to_owned();
+    if let Some(first) = name.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    name
+}

@@ -1,0 +1,71 @@
+//! An access token in JSON, its text aside.
+
+use galley_domain::{ContentGroupId, Timestamp, TokenId};
+use galley_storage::tokens::Token;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::role::permissions;
+use crate::schemas;
+
+/// A token.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Token)]
+pub struct TokenBody<'a> {
+    #[schema(value_type = schemas::TokenId)]
+    id: TokenId,
+    #[schema(example = "The site's build")]
+    name: &'a str,
+    #[schema(example = "Reads what is published.")]
+    description: Option<&'a str>,
+    /// What it allows at the most; the role of its user bounds that at each request.
+    #[schema(value_type = Vec<schemas::Permission>)]
+    permissions: Vec<String>,
+    /// The groups to which its view of content is limited, with all groups under them; null: it sees
+    /// everything.
+    #[schema(value_type = Option<Vec<schemas::ContentGroupId>>)]
+    content_group_ids: Option<&'a [ContentGroupId]>,
+    /// The extension that it belongs to.
+    #[schema(example = "search")]
+    extension: Option<&'a str>,
+    /// When it ends; null: never.
+    #[schema(value_type = Option<schemas::Time>)]
+    expires_at: Option<Timestamp>,
+    /// When it was last used, to the minute; null: never.
+    #[schema(value_type = Option<schemas::Time>)]
+    last_used_at: Option<Timestamp>,
+    #[schema(value_type = schemas::Time)]
+    created_at: Timestamp,
+    /// The token's text: in the answer to its creation, and never again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false, example = "galley_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG2hR4q1")]
+    token: Option<&'a str>,
+}
+
+impl<'a> TokenBody<'a> {
+    /// With the token's text.
+    pub fn revealing(token: &'a Token, text: &'a str) -> Self {
+        Self { token: Some(text), ..Self::from(token) }
+    }
+}
+
+impl<'a> From<&'a Token> for TokenBody<'a> {
+    fn from(token: &'a Token) -> Self {
+        Self {
+            id: token.id,
+            name: token.name.as_str(),
+            description: token.description.as_ref().map(galley_domain::text::ShortText::as_str),
+            permissions: permissions(token.permissions),
+            content_group_ids: token.content_groups.as_deref(),
+            extension: token
+                .extension
+                .as_ref()
+                .map(galley_domain::access_token::ExtensionName::as_str),
+            expires_at: token.expires_at,
+            last_used_at: token.last_used_at,
+            created_at: token.created_at,
+            token: None,
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! A variant in JSON.
+
+use galley_domain::VariantId;
+use galley_domain::text::ShortText;
+use galley_domain::variant::Variant;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::schemas;
+
+/// A variant.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Variant)]
+pub struct VariantBody<'a> {
+    #[schema(value_type = schemas::VariantId)]
+    id: VariantId,
+    /// Its name for programs, unique in the workspace.
+    #[schema(example = "de")]
+    key: &'a str,
+    /// What people call it.
+    #[schema(example = "German")]
+    label: &'a str,
+    #[schema(example = "For readers in Germany.")]
+    description: Option<&'a str>,
+}
+
+impl<'a> From<&'a Variant> for VariantBody<'a> {
+    fn from(variant: &'a Variant) -> Self {
+        Self {
+            id: variant.id,
+            key: variant.key.as_str(),
+            label: variant.label.as_str(),
+            description: variant.description.as_ref().map(ShortText::as_str),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Members, users and memberships in JSON.
+
+use galley_domain::workspace::Workspace;
+use galley_domain::{RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
+use galley_storage::members::{Member, Membership};
+use galley_storage::users::User;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::schemas;
+
+/// A member of the workspace, or somebody invited.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = WorkspaceMember)]
+pub struct WorkspaceMemberBody<'a> {
+    #[schema(value_type = schemas::WorkspaceMemberId)]
+    id: WorkspaceMemberId,
+    /// Null while the invite is pending.
+    #[schema(value_type = Option<schemas::UserId>)]
+    user_id: Option<UserId>,
+    #[schema(value_type = schemas::RoleId)]
+    role_id: RoleId,
+    /// Where the invite was sent; of a member who was never invited, the user's address.
+    #[schema(example = "ann@example.org")]
+    email: &'a str,
+    /// What the member was called in the invite; of one who was never invited, the user's name.
+    #[schema(example = "Ann Example")]
+    name: &'a str,
+    #[schema(example = false)]
+    pending_invite: bool,
+    /// Null while the invite is pending.
+    profile: Option<LimitedProfileBody<'a>>,
+}
+
+/// What others see of a user.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = WorkspaceMemberProfile)]
+struct LimitedProfileBody<'a> {
+    #[schema(example = "Ann Example")]
+    full_name: &'a str,
+    #[schema(example = "ann")]
+    username: &'a str,
+    /// Where the picture is.
+    #[schema(example = "https://example.org/ann.png")]
+    avatar: Option<&'a str>,
+}
+
+impl<'a> From<&'a Member> for WorkspaceMemberBody<'a> {
+    fn from(member: &'a Member) -> Self {
+        let user = member.user.as_ref();
+        let email = member.invited_email.as_deref();
+        let name = member.invited_name.as_deref();
+        Self {
+            id: member.id,
+            user_id: user.map(|user| user.id),
+            role_id: member.role,
+            email: email.or(user.map(|user| &*user.email)).unwrap_or_default(),
+            name: name.or(user.map(|user| &*user.full_name)).unwrap_or_default(),
+            pending_invite: user.is_none(),
+            profile: user.map(|user| LimitedProfileBody {
+                full_name: &user.full_name,
+                username: &user.username,
+                avatar: user.avatar.as_deref(),
+            }),
+        }
+    }
+}
+
+/// The token's own user.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Profile)]
+pub struct ProfileBody<'a> {
+    #[schema(value_type = schemas::UserId)]
+    id: UserId,
+    #[schema(example = "ann@example.org")]
+    email: &'a str,
+    #[schema(example = "Ann Example")]
+    full_name: &'a str,
+    #[schema(example = "ann")]
+    username: &'a str,
+    /// Where the picture is.
+    #[schema(example = "https://example.org/ann.png")]
+    avatar: Option<&'a str>,
+}
+
+impl<'a> From<&'a User> for ProfileBody<'a> {
+    fn from(user: &'a User) -> Self {
+        Self {
+            id: user.id,
+            email: &user.email,
+            full_name: &user.full_name,
+            username: &user.username,
+            avatar: user.avatar.as_deref(),
+        }
+    }
+}
+
+/// A workspace. Its billing is shown to those who may change it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Workspace)]
+pub struct WorkspaceBody<'a> {
+    #[schema(value_type = schemas::WorkspaceId)]
+    id: WorkspaceId,
+    #[schema(example = "The Harbour Times")]
+    name: &'a str,
+    #[schema(example = "News from the harbour.")]
+    description: Option<&'a str>,
+    /// Where its logo is.
+    #[schema(example = "https://example.org/logo.png")]
+    logo: Option<&'a str>,
+    /// The payment provider's identifier of the customer.
+    #[schema(example = "cus_42")]
+    customer_id: Option<&'a str>,
+    #[schema(example = "active")]
+    subscription_status: Option<&'a str>,
+    #[schema(example = "team")]
+    subscription_plan: Option<&'a str>,
+    /// The payment provider's own data, a JSON text.
+    #[schema(example = "{}")]
+    subscription_data: Option<&'a str>,
+    /// When the billing cycle ends.
+    #[schema(value_type = Option<schemas::Time>)]
+    subscription_expires_at: Option<Timestamp>,
+}
+
+impl<'a> WorkspaceBody<'a> {
+    /// The workspace as somebody sees it who may, or may not, see its billing.
+    pub fn new(workspace: &'a Workspace, with_billing: bool) -> Self {
+        let billing = with_billing.then_some(&workspace.billing);
+        Self {
+            id: workspace.id,
+            name: workspace.name.as_str(),
+            description: workspace.description.as_ref().map(galley_domain::text::ShortText::as_str),
+            logo: workspace.logo.as_ref().map(galley_domain::text::WebReference::as_str),
+            customer_id: billing.and_then(|billing| billing.customer_id.as_deref()),
+            subscription_status: billing.and_then(|billing| billing.subscription_status.as_deref()),
+            subscription_plan: billing.and_then(|billing| billing.subscription_plan.as_deref()),
+            subscription_data: billing.and_then(|billing| billing.subscription_data.as_deref()),
+            subscription_expires_at: billing.and_then(|billing| billing.subscription_expires_at),
+        }
+    }
+}
+
+/// A user's membership in a workspace.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Membership)]
+pub struct MembershipBody<'a> {
+    #[schema(value_type = schemas::WorkspaceMemberId)]
+    id: WorkspaceMemberId,
+    workspace: WorkspaceBody<'a>,
+    role: RoleReferenceBody<'a>,
+}
+
+/// A role by its name.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MembershipRole)]
+struct RoleReferenceBody<'a> {
+    #[schema(value_type = schemas::RoleId)]
+    id: RoleId,
+    #[schema(example = "Editor")]
+    name: &'a str,
+}
+
+impl<'a> MembershipBody<'a> {
+    /// The membership; `with_billing` as for [`WorkspaceBody::new`].
+    pub fn new(membership: &'a Membership, with_billing: bool) -> Self {
+        Self {
+            id: membership.id,
+            workspace: WorkspaceBody::new(&membership.workspace, with_billing),
+            role: RoleReferenceBody { id: membership.role.id, name: membership.role.name.as_str() },
+        }
+    }
+}

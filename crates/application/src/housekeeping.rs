@@ -1,0 +1,134 @@
+//! What is done from time to time beside the requests.
+
+use std::time::Duration;
+
+use galley_domain::Timestamp;
+use galley_domain::delivery::KEPT;
+use galley_storage::idempotency::RETENTION_MS;
+use galley_storage::{
+    Database, Error as StorageError, Tx, WriteTx, delivery_queue, events, idempotency, mails,
+    workspaces,
+};
+
+use crate::environment::Environment;
+use crate::order_spreader;
+use crate::service::Service;
+
+/// How long it rests in between.
+const PAUSE: Duration = Duration::from_mins(10);
+
+/// The most rows that are deleted in one transaction, so that nobody else's write waits long.
+const BATCH: i64 = 1_000;
+
+/// How long it leaves the writes to others between two transactions.
+const SLICE_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long it rests between two measurements.
+const MEASURE_PAUSE: Duration = Duration::from_secs(10);
+
+/// Forgets what is kept for a time only, as long as the service runs.
+pub async fn run(service: Service) {
+    tokio::join!(tidy(&service), measure(&service), order_spreader::run(&service));
+}
+
+async fn tidy(service: &Service) {
+    loop {
+        if let Err(error) = forget_keys(service.database(), service.environment()).await {
+            tracing::warn!(%error, "old idempotency keys were not forgotten");
+        }
+        if let Err(error) = forget_deliveries(service.database(), service.environment()).await {
+            tracing::warn!(%error, "old events and deliveries were not forgotten");
+        }
+        if let Err(error) = forget_mails(service.database(), service.environment()).await {
+            tracing::warn!(%error, "old mails were not forgotten");
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Mails that were given up, once nobody will wonder any more.
+async fn forget_mails(database: &Database, environment: &Environment) -> Result<(), StorageError> {
+    let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
+    let before = Timestamp::from_ms(environment.now().ms() - kept);
+    let forget = async move |tx: &WriteTx<'_>| mails::forget(tx, before, BATCH).await;
+    while database.write("mails.forget", forget).await? > 0 {}
+    Ok(())
+}
+
+async fn forget_keys(database: &Database, environment: &Environment) -> Result<(), StorageError> {
+    let before = Timestamp::from_ms(environment.now().ms() - RETENTION_MS);
+    let forget = async move |tx: &WriteTx<'_>| idempotency::forget(tx, before, BATCH).await;
+    while database.write("idempotency.forget", forget).await? > 0 {}
+    Ok(())
+}
+
+/// Deliveries first: what is still to be sent is with its event.
+async fn forget_deliveries(
+    database: &Database,
+    environment: &Environment,
+) -> Result<(), StorageError> {
+    let orphans = async move |tx: &WriteTx<'_>| delivery_queue::delete_orphans(tx, BATCH).await;
+    while database.write("deliveries.forget_orphans", orphans).await? > 0 {
+        tokio::time::sleep(SLICE_PAUSE).await;
+    }
+    let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
+    let before = Timestamp::from_ms(environment.now().ms() - kept);
+    let list = async |tx: &Tx<'_>| workspaces::list(tx).await;
+    for (workspace, _) in database.read_much("workspaces.list", list).await? {
+        let deliveries = async move |tx: &WriteTx<'_>| {
+            delivery_queue::delete_expired(tx, workspace, before, BATCH).await
+        };
+        while database.write("deliveries.forget", deliveries).await? > 0 {
+            tokio::time::sleep(SLICE_PAUSE).await;
+        }
+        let events =
+            async move |tx: &WriteTx<'_>| events::forget(tx, workspace, before, BATCH).await;
+        while database.write("events.forget", events).await? > 0 {
+            tokio::time::sleep(SLICE_PAUSE).await;
+        }
+    }
+    Ok(())
+}
+
+/// Says how the lines of webhooks are, for whoever watches the service.
+async fn measure(service: &Service) {
+    loop {
+        let now = service.environment().now();
+        measure_mails(service).await;
+        measure_files(service.database().check_files().is_ok());
+        let read = async move |tx: &Tx<'_>| delivery_queue::queue_metrics(tx, now).await;
+        match service.database().read::<_, StorageError, _>("deliveries.gauges", read).await {
+            Ok(found) => {
+                let overdue = found.next_at.map_or(0, |next| now.ms().saturating_sub(next.ms()));
+                #[expect(clippy::cast_precision_loss, reason = "gauges are floats")]
+                for (name, value) in [
+                    ("galley_webhook_deliveries_pending", found.pending as f64),
+                    ("galley_webhook_deliveries_held", found.held as f64),
+                    ("galley_webhook_breakers_open", found.open as f64),
+                    ("galley_webhook_oldest_overdue_seconds", overdue.max(0) as f64 / 1_000.0),
+                ] {
+                    metrics::gauge!(name).set(value);
+                }
+            }
+            Err(error) => tracing::debug!(%error, "the deliveries could not be measured"),
+        }
+        tokio::time::sleep(MEASURE_PAUSE).await;
+    }
+}
+
+/// Sets the gauge of whether the database's files are those that the server has open.
+pub fn measure_files(are_own: bool) {
+    metrics::gauge!("galley_database_files_detached").set(f64::from(u8::from(!are_own)));
+}
+
+#[expect(clippy::cast_precision_loss, reason = "gauges are floats")]
+async fn measure_mails(service: &Service) {
+    let read = async |tx: &Tx<'_>| mails::counts(tx).await;
+    match service.database().read::<_, StorageError, _>("mails.counts", read).await {
+        Ok((waiting, given_up)) => {
+            metrics::gauge!("galley_mails_waiting").set(waiting as f64);
+            metrics::gauge!("galley_mails_given_up").set(given_up as f64);
+        }
+        Err(error) => tracing::debug!(%error, "the mails could not be measured"),
+    }
+}

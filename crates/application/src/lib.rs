@@ -1,0 +1,32 @@
+//! The operations of Galley, and its workers. Nothing here knows HTTP.
+//!
+//! [`operations`] change and read resources in transactions, with their events. Endpoints and the
+//! program's commands call them alike. The workers run beside the requests: [`webhook_worker`] sends
+//! deliveries, [`mail_worker`] sends mails, and [`housekeeping`] deletes expired rows.
+
+pub mod dry_run;
+mod environment;
+mod error;
+pub mod housekeeping;
+mod log_limit;
+pub mod mail_worker;
+pub mod operations;
+mod order_spreader;
+mod precondition;
+pub mod references;
+mod rejection;
+pub mod sanitize;
+mod scope;
+pub mod secrets;
+mod service;
+mod token_use;
+pub mod webhook_worker;
+
+pub use environment::{Clock, DatabaseClock, Environment, SystemClock};
+pub use error::Error;
+pub use log_limit::LogLimit;
+pub use precondition::Expected;
+pub use rejection::{Reason, Rejection};
+pub use scope::Scope;
+pub use service::{Service, ServiceSettings};
+pub use token_use::TokenUse;

@@ -1,0 +1,287 @@
+//! Sending the mails that were committed: each at least once, for a day.
+//!
+//! A mail is leased from the queue for longer than an attempt takes, sent, and settled. Should the program end
+//! in between, it is sent again when the lease is over: that is the only way for a mail to come twice, and both
+//! have the same `Message-ID`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use askama::Template;
+use futures_util::future::join_all;
+use galley_domain::Timestamp;
+use galley_domain::people::EmailAddress;
+use galley_mail::{Mail, Mailer, NotSent};
+use galley_storage::mails::{self, LeasedMail, MailOutcome};
+use galley_storage::{Error as StorageError, Tx, WriteTx};
+
+use crate::operations::deliveries::{DISABLED_MAIL, DisabledMail};
+use crate::operations::members::{INVITE_MAIL, InviteMail, mail_place};
+use crate::service::Service;
+
+/// How often the queue is looked at. It isn't told of commits, as nearly all of these have no mail.
+const POLL_PAUSE: Duration = Duration::from_secs(1);
+
+/// How many mails are sent at the same time.
+const AT_ONCE: i64 = 4;
+
+/// How long nobody else sends a mail that somebody sends: longer than an attempt may take.
+const LEASE_MS: i64 = 120_000;
+
+/// The same where a mail is only written to a file.
+const FILE_LEASE_MS: i64 = 10_000;
+
+/// How long a mail that is being sent may take when the service stops. It is not lost: its lease ends.
+const STOP_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How long a mail is tried.
+const TRIED_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// How long after an attempt the next one comes, in seconds; the last one again and again.
+const PAUSES: [i64; 7] = [5, 30, 2 * 60, 10 * 60, 30 * 60, 60 * 60, 2 * 60 * 60];
+
+/// Sends what is due until the service stops.
+pub async fn run(service: Service, mailer: Arc<Mailer>) {
+    let mut stop = service.stopping();
+    let mut stops = service.stopping();
+    let stopped = async {
+        let _ = stops.wait_for(|stopping| *stopping).await;
+        tokio::time::sleep(STOP_TIME_MAX).await;
+    };
+    tokio::pin!(stopped);
+    loop {
+        loop {
+            let sent = tokio::select! {
+                sent = send_some(&service, &mailer) => sent,
+                () = &mut stopped => return,
+            };
+            if *stop.borrow() {
+                return;
+            }
+            if !sent {
+                break;
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(POLL_PAUSE) => {}
+            _ = stop.wait_for(|stopping| *stopping) => return,
+        }
+    }
+}
+
+/// Makes an attempt for each of some mails that are due; whether there were any.
+async fn send_some(service: &Service, mailer: &Mailer) -> bool {
+    let now = service.environment().now();
+    // Without keeping a write from anybody.
+    let read = async move |tx: &Tx<'_>| mails::is_any_due(tx, now).await;
+    match service.database().read::<_, StorageError, _>("mails.is_any_due", read).await {
+        Ok(true) => {}
+        Ok(false) => return false,
+        Err(error) => {
+            tracing::debug!(%error, "the mails could not be looked at");
+            return false;
+        }
+    }
+    let lasts = match mailer {
+        Mailer::Smtp(_) => LEASE_MS,
+        Mailer::Outbox(_) => FILE_LEASE_MS,
+    };
+    let until = Timestamp::from_ms(now.ms() + lasts);
+    let lease = async move |tx: &WriteTx<'_>| mails::lease(tx, now, until, AT_ONCE).await;
+    let leased = match service.database().write::<_, StorageError, _>("mails.lease", lease).await {
+        Ok(leased) => leased,
+        Err(error) => {
+            tracing::warn!(%error, "the mails could not be read");
+            return false;
+        }
+    };
+    join_all(leased.iter().map(|leased| send(service, mailer, leased))).await;
+    !leased.is_empty()
+}
+
+async fn send(service: &Service, mailer: &Mailer, leased: &LeasedMail) {
+    let sent = match opened(service, leased) {
+        Ok(says) => says.send(service, mailer, leased).await,
+        Err(error) => Err(error),
+    };
+    let now = service.environment().now();
+    let (id, to) = (leased.mail.id, &leased.mail.recipient);
+    let outcome = match sent {
+        Ok(None) => {
+            tracing::info!(mail = %id, to, "sent a mail");
+            MailOutcome::Sent
+        }
+        Ok(Some(file)) => {
+            let file = file.display();
+            tracing::info!(mail = %id, to, %file, "kept a mail: set smtp-url to send them");
+            MailOutcome::Sent
+        }
+        Err(NotSent::Failed(why)) if now.ms() - leased.created_at.ms() < TRIED_MS => {
+            tracing::warn!(mail = %id, to, why, "a mail could not be sent, and is tried again");
+            let place = usize::try_from(leased.attempts - 1).unwrap_or_default();
+            let pause = PAUSES[place.min(PAUSES.len() - 1)];
+            MailOutcome::Postponed(Timestamp::from_ms(now.ms() + pause * 1_000), why)
+        }
+        Err(NotSent::Refused(why) | NotSent::Failed(why)) => {
+            tracing::error!(mail = %id, to, why, "a mail is given up");
+            MailOutcome::GivenUp(why)
+        }
+    };
+    let label = match outcome {
+        MailOutcome::Sent => "sent",
+        MailOutcome::Postponed(..) => "postponed",
+        MailOutcome::GivenUp(_) => "given_up",
+    };
+    metrics::counter!("galley_mail_attempts_total", "outcome" => label).increment(1);
+    let leased = leased.clone();
+    let settle = async move |tx: &WriteTx<'_>| mails::settle(tx, &leased, &outcome, now).await;
+    if let Err(error) = service.database().write::<_, StorageError, _>("mails.settle", settle).await
+    {
+        tracing::error!(%error, mail = %id, "what came of a mail was not kept: it may be sent again");
+    }
+}
+
+#[derive(Template)]
+#[template(path = "mail_invite.html")]
+struct InviteHtml<'a> {
+    subject: &'a str,
+    says: &'a InviteMail,
+    link: &'a str,
+    expires: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "mail_invite.txt")]
+struct InviteText<'a> {
+    says: &'a InviteMail,
+    link: &'a str,
+    expires: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "mail_webhook_disabled.html")]
+struct DisabledHtml<'a> {
+    subject: &'a str,
+    says: &'a DisabledMail,
+    why: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "mail_webhook_disabled.txt")]
+struct DisabledText<'a> {
+    says: &'a DisabledMail,
+    why: &'a str,
+}
+
+/// What a mail is to say.
+enum Says {
+    Invite(InviteMail),
+    Disabled(DisabledMail),
+}
+
+fn opened(service: &Service, leased: &LeasedMail) -> Result<Says, NotSent> {
+    let mail = &leased.mail;
+    let opened = service.key().open(&mail_place(mail.id), &mail.sealed);
+    let opened = opened.map_err(|_| NotSent::Refused("its text can't be decrypted".to_owned()))?;
+    let says = match mail.kind.as_str() {
+        INVITE_MAIL => serde_json::from_slice(&opened).ok().map(Says::Invite),
+        DISABLED_MAIL => serde_json::from_slice(&opened).ok().map(Says::Disabled),
+        _ => None,
+    };
+    says.ok_or_else(|| NotSent::Refused("it is not known what it says".to_owned()))
+}
+
+impl Says {
+    async fn send(
+        &self,
+        service: &Service,
+        mailer: &Mailer,
+        leased: &LeasedMail,
+    ) -> Result<Option<PathBuf>, NotSent> {
+        let sent = mailer.send(&self.written(service, leased)).await;
+        let Self::Invite(says) = self else { return sent };
+        // A server may quote what it refuses.
+        sent.map_err(|error| match error {
+            NotSent::Refused(why) => NotSent::Refused(without(&why, &says.code)),
+            NotSent::Failed(why) => NotSent::Failed(without(&why, &says.code)),
+        })
+    }
+
+    /// The mail, written out.
+    fn written(&self, service: &Service, leased: &LeasedMail) -> Mail {
+        let (subject, text, html) = match self {
+            Self::Invite(says) => {
+                let url = service.settings().public_url.trim_end_matches('/');
+                let link = format!("{url}/invite?code={}", says.code);
+                let expires = Timestamp::from_ms(says.expires_at_ms).to_minute_text();
+                let subject = format!("{} invites you to {}", says.inviter, says.workspace);
+                let (link, expires) = (link.as_str(), expires.as_str());
+                let text = InviteText { says, link, expires }.render();
+                let html = InviteHtml { subject: &subject, says, link, expires }.render();
+                (subject, text, html)
+            }
+            Self::Disabled(says) => {
+                let since =
+                    says.failing_since_ms.map(Timestamp::from_ms).map(Timestamp::to_minute_text);
+                let why = match (says.reason.as_str(), since) {
+                    ("gone", _) => "its receiver answered 410, that it is gone for good".to_owned(),
+                    (_, Some(since)) => format!("it has failed since {since}, without one success"),
+                    (_, None) => "it failed for days, without one success".to_owned(),
+                };
+                let subject = format!("The webhook {} was disabled", says.webhook);
+                let text = DisabledText { says, why: &why }.render();
+                let html = DisabledHtml { subject: &subject, says, why: &why }.render();
+                (subject, text, html)
+            }
+        };
+        let of_memory = "a mail is written to memory";
+        let to = EmailAddress::from_stored(leased.mail.recipient.as_str());
+        Mail {
+            id: leased.mail.id.to_string(),
+            to: to.with_ascii_domain(),
+            subject,
+            text: text.expect(of_memory),
+            html: html.expect(of_memory),
+            written_at_ms: leased.created_at.ms(),
+        }
+    }
+}
+
+/// A text without any part of a secret that is long enough to be of use.
+fn without(text: &str, secret: &str) -> String {
+    const PART: usize = 6;
+    // Servers may write it in another case.
+    let (in_lower, secret) = (text.to_ascii_lowercase(), secret.to_ascii_lowercase());
+    let mut hidden = vec![false; text.len()];
+    for part in secret.as_bytes().windows(PART).filter_map(|part| str::from_utf8(part).ok()) {
+        for (place, _) in in_lower.match_indices(part) {
+            hidden[place..place + PART].fill(true);
+        }
+    }
+    let mut out = String::new();
+    for (place, c) in text.char_indices() {
+        match hidden[place] {
+            false => out.push(c),
+            true if !out.ends_with('\u{2026}') => out.push('\u{2026}'),
+            true => {}
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without;
+
+    #[test]
+    fn no_part_of_a_code_is_told() {
+        let code = "kG1p0i3nYcYQ3X1bHc2mZq7n5T0uE8w4rJv9sLdAfBg";
+        let told = "550 \u{e9} https://x/invite?code=3DkG1p0i3nYcYQ3X1bHc= 2mZq7n5T0uE8w4rJv9sLdAfBg. KG1P0I3NYC";
+        assert_eq!(
+            without(told, code),
+            "550 \u{e9} https://x/invite?code=3D\u{2026}= \u{2026}. \u{2026}"
+        );
+        assert_eq!(without("550 no", code), "550 no");
+    }
+}

@@ -1,0 +1,565 @@
+//! Making, changing and deleting content pieces.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
+
+use futures_util::future::try_join;
+use galley_api_types::content_piece::{ContentPieceBody, Referenced};
+use galley_api_types::problem::{Issue, Step};
+use galley_content::Tree;
+use galley_domain::content_group::GroupPath;
+use galley_domain::content_piece::{
+    ContentPiece, ContentPieceChange, ContentPieceFields, Description,
+};
+use galley_domain::event::Occurrence;
+use galley_domain::variant::{ContentPieceOverrides, Variant, VariantName};
+use galley_domain::{
+    ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId, WorkspaceId, WorkspaceMemberId,
+};
+use galley_storage::content_piece_variants::Override;
+use galley_storage::content_pieces::View;
+use galley_storage::events::{self, NewEvent};
+use galley_storage::ordering::{self, Place, SpreadPlan};
+use galley_storage::{
+    Tx, WriteTx, content_groups, content_piece_variants, content_pieces, order_spread_rows,
+    variants,
+};
+
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::operations::{event, restored_version};
+use crate::precondition::Expected;
+use crate::references;
+use crate::scope::Scope;
+
+/// A piece to make.
+#[derive(Debug, Clone)]
+pub struct NewContentPiece {
+    /// What it says about itself.
+    pub fields: ContentPieceFields,
+    /// The group that it is to be in.
+    pub content_group_id: ContentGroupId,
+    /// The piece after which it is ordered; without one it goes last.
+    pub reference_id: Option<ContentPieceId>,
+    /// The JSON text of its content's tree.
+    pub content: String,
+}
+
+/// A piece's change.
+#[derive(Debug, Clone)]
+pub struct ContentPieceUpdate {
+    /// Which piece.
+    pub id: ContentPieceId,
+    /// The variant in which it is to say so; `None`: in itself. Group and place are the piece's.
+    pub variant: Option<VariantName>,
+    /// What it says about itself.
+    pub change: ContentPieceChange,
+    /// The group that it is to be in.
+    pub content_group_id: Option<ContentGroupId>,
+    /// The piece after which it is ordered; `Some(None)`: to the front of its group.
+    pub reference_id: Option<Option<ContentPieceId>>,
+    /// The JSON text of its content's tree; `Some(None)`: the empty one, or in a variant the piece's.
+    pub content: Option<Option<String>>,
+}
+
+/// What a request names, item by item; `None` is an item that is no identifier.
+#[derive(Debug, Clone, Default)]
+pub struct References {
+    /// The tags.
+    pub tags: Vec<Option<TagId>>,
+    /// The members.
+    pub members: Vec<Option<WorkspaceMemberId>>,
+    /// The group.
+    pub content_group_id: Option<ContentGroupId>,
+    /// The piece after which to place it.
+    pub reference_id: Option<ContentPieceId>,
+}
+
+impl References {
+    /// What of it isn't there, or not in the scope.
+    pub async fn missing(&self, tx: &Tx<'_>, scope: &Scope) -> Result<Vec<Issue>, Error> {
+        let tags: Vec<_> = self.tags.iter().copied().flatten().collect();
+        let members: Vec<_> = self.members.iter().copied().flatten().collect();
+        let referenced = references::find(tx, scope.workspace, &tags, &members).await?;
+        let mut issues = missing_items("tags", "tag", &self.tags, &referenced.tags);
+        issues.extend(missing_items(
+            "members",
+            "workspace member",
+            &self.members,
+            &referenced.members,
+        ));
+        if let Some(group) = self.content_group_id {
+            let path = content_groups::path(tx, scope.workspace, group).await?;
+            issues.extend((!scope.holds(&path)).then(|| unknown("contentGroupId", GROUP)));
+        }
+        if self.reference_id.is_some() {
+            let reference = find_reference(tx, scope, self.reference_id).await?;
+            let group = self.content_group_id.or(reference.as_ref().map(|r| r.content_group_id));
+            issues.extend(reference_issue(reference.as_ref(), group));
+        }
+        Ok(issues)
+    }
+}
+
+/// What a group's id names.
+const GROUP: &str = "content group";
+
+/// Makes a piece, and gives it as it is then.
+pub async fn create(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    new: &NewContentPiece,
+) -> Result<Kept, Error> {
+    // Sent together. What follows reads the keys that the lock holds still.
+    let ((), path) = try_join(
+        ordering::lock(tx, scope.workspace),
+        content_groups::path(tx, scope.workspace, new.content_group_id),
+    )
+    .await?;
+    let referenced = references::find(tx, scope.workspace, &new.fields.tags, &new.fields.members);
+    let referenced = referenced.await?;
+    let reference = find_reference(tx, scope, new.reference_id).await?;
+    let mut issues = missing_references(&new.fields, &referenced);
+    if !scope.holds(&path) {
+        issues.push(unknown("contentGroupId", GROUP));
+    }
+    if new.reference_id.is_some() {
+        issues.extend(reference_issue(reference.as_ref(), Some(new.content_group_id)));
+    }
+    Error::refuse(issues)?;
+    let random = environment.random();
+    let order = match &reference {
+        Some(reference) => {
+            ordering::after(tx, scope.workspace, &place_of(reference), random).await?
+        }
+        None => ordering::at_the_end(tx, scope.workspace, random).await?,
+    };
+    let now = environment.now();
+    let piece = ContentPiece {
+        id: ContentPieceId::new(environment.new_id()),
+        content_group_id: new.content_group_id,
+        order,
+        placed_at: now,
+        fields: new.fields.clone(),
+        version: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    content_pieces::insert(tx, scope.workspace, &piece, &new.content).await?;
+    let data = ContentPieceBody::event_data(&piece, &referenced, None);
+    let added = event(environment, Occurrence::PieceAdded(path), data, None);
+    events::append(tx, scope.workspace, &[added], now).await?;
+    Ok(Kept { piece, referenced })
+}
+
+/// Keeps a piece as it was in another store, with its id, its place and its times, at a version that it never had here, and with what it says otherwise in
+/// variants; says whether it did. One that is there stays as it is. Where another one has its place it goes last.
+pub async fn restore(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    piece: &ContentPiece,
+    content: &str,
+    overrides: &[Override],
+) -> Result<bool, Error> {
+    let workspace = scope.workspace;
+    ordering::lock(tx, workspace).await?;
+    if content_pieces::find(tx, workspace, piece.id).await?.is_some() {
+        return Ok(false);
+    }
+    let path = content_groups::path(tx, workspace, piece.content_group_id).await?;
+    if !scope.holds(&path) {
+        Error::refuse(vec![unknown("contentGroupId", GROUP)])?;
+    }
+    for (variant, overrides, _) in overrides {
+        if variants::find(tx, workspace, *variant).await?.is_none() {
+            Error::refuse(vec![unknown("variants", "variant")])?;
+        }
+        let shown = piece.fields.clone().overridden(overrides.clone());
+        let referenced = references::find(tx, workspace, &shown.tags, &shown.members).await?;
+        Error::refuse(missing_references(&shown, &referenced))?;
+    }
+    let referenced =
+        references::find(tx, workspace, &piece.fields.tags, &piece.fields.members).await?;
+    Error::refuse(missing_references(&piece.fields, &referenced))?;
+    let mut piece = ContentPiece { version: restored_version(environment), ..piece.clone() };
+    if ordering::is_taken(tx, workspace, &piece.order).await? {
+        piece.order = ordering::at_the_end(tx, workspace, environment.random()).await?;
+    }
+    order_spread_rows::note_if_long(tx, workspace, &piece.order).await?;
+    content_pieces::insert(tx, workspace, &piece, content).await?;
+    for (variant, overrides, content) in overrides {
+        content_piece_variants::update(tx, workspace, piece.id, *variant, overrides).await?;
+        if let Some(content) = content {
+            content_piece_variants::update_content(tx, workspace, piece.id, *variant, content)
+                .await?;
+        }
+    }
+    let data = ContentPieceBody::event_data(&piece, &referenced, None);
+    let added = event(environment, Occurrence::PieceAdded(path), data, None);
+    events::append(tx, workspace, &[added], environment.now()).await?;
+    Ok(true)
+}
+
+/// A piece as it was kept, and what it names.
+#[derive(Debug)]
+pub struct Kept {
+    /// The piece, as it is in the variant that was changed.
+    pub piece: ContentPiece,
+    /// The tags and members that it refers to.
+    pub referenced: Referenced,
+}
+
+impl Kept {
+    /// The piece as its GET shows it.
+    pub fn body(&self) -> ContentPieceBody<'_> {
+        let description = self.piece.fields.description.as_ref().map(Description::as_str);
+        ContentPieceBody::new(&self.piece, &self.referenced, description, None)
+    }
+}
+
+/// Changes a piece, and gives it as it is then. A change of nothing raises no version.
+pub async fn update(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    update: &ContentPieceUpdate,
+    expected: &Expected,
+) -> Result<Kept, Error> {
+    if update.content_group_id.is_some() || update.reference_id.is_some() {
+        // Before any row is locked: a background slice locks in this order, too.
+        ordering::lock(tx, scope.workspace).await?;
+    }
+    let variant = match &update.variant {
+        Some(name) => {
+            let found = variants::find_named_to_override(tx, scope.workspace, name).await?;
+            Some(found.ok_or_else(Error::not_found)?)
+        }
+        None => None,
+    };
+    let found = content_pieces::find_to_change(tx, scope.workspace, update.id).await?;
+    let before = found.ok_or_else(Error::not_found)?;
+    let path_before = content_groups::path(tx, scope.workspace, before.content_group_id).await?;
+    if !scope.holds(&path_before) {
+        return Err(Error::not_found());
+    }
+    expected.check(before.version)?;
+    let variant = match variant {
+        Some(variant) => Some(ChangedVariant::find(tx, scope, update, variant, &before).await?),
+        None => None,
+    };
+    let fields = match &variant {
+        Some(_) => before.fields.clone(),
+        None => before.fields.changed(update.change.clone()),
+    };
+    let shown = match &variant {
+        Some(variant) => fields.clone().overridden(variant.after.clone()),
+        None => fields.clone(),
+    };
+    let group = update.content_group_id.unwrap_or(before.content_group_id);
+    let path = if group == before.content_group_id {
+        path_before.clone()
+    } else {
+        content_groups::path(tx, scope.workspace, group).await?
+    };
+    let referenced = references::find(tx, scope.workspace, &shown.tags, &shown.members).await?;
+    let reference = find_reference(tx, scope, update.reference_id.flatten()).await?;
+    Error::refuse(update_issues(scope, update, &referenced, group, &path, reference.as_ref()))?;
+
+    let place = new_place(tx, environment, scope, &before, group, update, reference).await?;
+    let content_changed = keep_content(tx, scope, update, variant.as_ref()).await?;
+    let variant_changed = variant.as_ref().is_some_and(|variant| variant.before != variant.after);
+    if fields == before.fields && place.is_none() && !content_changed && !variant_changed {
+        return Ok(Kept { piece: ContentPiece { fields: shown, ..before }, referenced });
+    }
+    let order = place.unwrap_or_else(|| before.order.clone());
+    let now = environment.now();
+    let piece = ContentPiece {
+        content_group_id: group,
+        placed_at: if order == before.order { before.placed_at } else { now },
+        order,
+        fields,
+        version: before.version + 1,
+        updated_at: now.max(before.updated_at),
+        ..before.clone()
+    };
+    content_pieces::update(tx, scope.workspace, &before, &piece).await?;
+    if let Some(ChangedVariant { variant, after, .. }) = &variant
+        && variant_changed
+    {
+        content_piece_variants::update(tx, scope.workspace, piece.id, variant.id, after).await?;
+    }
+    let key = variant.as_ref().map(|variant| &variant.variant.key);
+    let data_before = if path == path_before {
+        None
+    } else {
+        let before = match &variant {
+            Some(variant) => before.overridden(variant.before.clone()),
+            None => before,
+        };
+        let referenced = references::of_pieces(tx, scope.workspace, [&before].into_iter()).await?;
+        Some(ContentPieceBody::event_data(&before, &referenced, key))
+    };
+    let piece = ContentPiece { fields: shown, ..piece };
+    let data = ContentPieceBody::event_data(&piece, &referenced, key);
+    let occurrence = Occurrence::PieceUpdated { before: path_before, after: path };
+    let updated = event(environment, occurrence, data, data_before);
+    events::append(tx, scope.workspace, &[updated], now).await?;
+    Ok(Kept { piece, referenced })
+}
+
+/// The content as an update left it, where it was made.
+pub async fn content_after(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    update: &ContentPieceUpdate,
+) -> Result<String, Error> {
+    let variant = match &update.variant {
+        Some(name) => variants::find_named(tx, scope.workspace, name).await?,
+        None => None,
+    };
+    let view = View { variant: variant.map(|variant| variant.id), content: true };
+    let found = content_pieces::find_visible(tx, scope.workspace, update.id, None, view).await?;
+    let (_, content) = found.ok_or_else(Error::not_found)?;
+    Ok(content.unwrap_or_else(|| Tree::empty().to_json()))
+}
+
+/// The variant that an update is about, and what the piece says otherwise in it.
+struct ChangedVariant {
+    variant: Variant,
+    before: ContentPieceOverrides,
+    after: ContentPieceOverrides,
+}
+
+impl ChangedVariant {
+    async fn find(
+        tx: &Tx<'_>,
+        scope: &Scope,
+        update: &ContentPieceUpdate,
+        variant: Variant,
+        piece: &ContentPiece,
+    ) -> Result<Self, Error> {
+        let found = content_piece_variants::find(tx, scope.workspace, piece.id, variant.id);
+        let before = found.await?.unwrap_or_default();
+        let after = before.clone().changed(&piece.fields, update.change.clone());
+        Ok(Self { variant, before, after })
+    }
+}
+
+/// Keeps the content that an update sets; says whether it differs from what showed before.
+async fn keep_content(
+    tx: &WriteTx<'_>,
+    scope: &Scope,
+    update: &ContentPieceUpdate,
+    variant: Option<&ChangedVariant>,
+) -> Result<bool, Error> {
+    let (workspace, id) = (scope.workspace, update.id);
+    let Some(tree) = &update.content else { return Ok(false) };
+    let variant = variant.map(|variant| variant.variant.id);
+    Ok(match (variant, tree) {
+        (Some(variant), Some(tree)) => {
+            content_piece_variants::update_content(tx, workspace, id, variant, tree).await?
+        }
+        (Some(variant), None) => {
+            content_piece_variants::delete_content(tx, workspace, id, variant).await?
+        }
+        (None, Some(tree)) => content_pieces::update_content(tx, workspace, id, tree).await?,
+        (None, None) => {
+            let empty = Tree::empty().to_json();
+            content_pieces::update_content(tx, workspace, id, &empty).await?
+        }
+    })
+}
+
+/// Deletes a piece.
+pub async fn delete(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    id: ContentPieceId,
+    expected: &Expected,
+) -> Result<(), Error> {
+    let found = content_pieces::find_to_change(tx, scope.workspace, id).await?;
+    let piece = found.ok_or_else(Error::not_found)?;
+    let path = content_groups::path(tx, scope.workspace, piece.content_group_id).await?;
+    if !scope.holds(&path) {
+        return Err(Error::not_found());
+    }
+    expected.check(piece.version)?;
+    let referenced = references::of_pieces(tx, scope.workspace, [&piece].into_iter()).await?;
+    let removed = removal(environment, &piece, &referenced, path);
+    content_pieces::delete(tx, scope.workspace, &piece).await?;
+    events::append(tx, scope.workspace, &[removed], environment.now()).await?;
+    Ok(())
+}
+
+/// The event of a piece's removal from the group at the end of `path`.
+pub fn removal(
+    environment: &Environment,
+    piece: &ContentPiece,
+    referenced: &Referenced,
+    path: GroupPath,
+) -> NewEvent {
+    let data = ContentPieceBody::event_data(piece, referenced, None);
+    event(environment, Occurrence::PieceRemoved(path), data, None)
+}
+
+/// Where the piece goes, if it moves.
+async fn new_place(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    piece: &ContentPiece,
+    group: ContentGroupId,
+    update: &ContentPieceUpdate,
+    reference: Option<ContentPiece>,
+) -> Result<Option<OrderKey>, Error> {
+    let workspace = scope.workspace;
+    let moves_group = group != piece.content_group_id;
+    let random = environment.random();
+    if let Some(reference) = reference {
+        let next = ordering::next_in_group(tx, workspace, group, Some(&reference.order)).await?;
+        if next.is_some_and(|next| next.id == piece.id) {
+            return Ok(None);
+        }
+        return Ok(Some(ordering::after(tx, workspace, &place_of(&reference), random).await?));
+    }
+    if update.reference_id.is_none() {
+        if !moves_group {
+            return Ok(None);
+        }
+        return Ok(Some(ordering::at_the_end(tx, workspace, random).await?));
+    }
+    match ordering::next_in_group(tx, workspace, group, None).await? {
+        Some(first) if first.id == piece.id => Ok(None),
+        Some(first) => Ok(Some(ordering::before(tx, workspace, &first, random).await?)),
+        None => Ok(Some(ordering::at_the_end(tx, workspace, random).await?)),
+    }
+}
+
+fn update_issues(
+    scope: &Scope,
+    update: &ContentPieceUpdate,
+    referenced: &Referenced,
+    group: ContentGroupId,
+    path: &GroupPath,
+    reference: Option<&ContentPiece>,
+) -> Vec<Issue> {
+    let mut issues = Vec::new();
+    if let Some(Some(tags)) = &update.change.tags {
+        issues.extend(missing_tags(tags, referenced));
+    }
+    if let Some(Some(members)) = &update.change.members {
+        issues.extend(missing_members(members, referenced));
+    }
+    if !scope.holds(path) {
+        issues.push(unknown("contentGroupId", GROUP));
+    }
+    if update.reference_id == Some(Some(update.id)) {
+        let invalid = Invalid::new("invalid_reference", "must name another piece");
+        issues.push(Issue::new(vec![Step::Field("referenceId".to_owned())], &invalid));
+    } else if matches!(update.reference_id, Some(Some(_))) {
+        issues.extend(reference_issue(reference, Some(group)));
+    }
+    issues
+}
+
+async fn find_reference(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    id: Option<ContentPieceId>,
+) -> Result<Option<ContentPiece>, Error> {
+    match id {
+        Some(id) => {
+            let within = scope.content_groups.as_deref();
+            let found =
+                content_pieces::find_visible(tx, scope.workspace, id, within, View::default());
+            Ok(found.await?.map(|(piece, _)| piece))
+        }
+        None => Ok(None),
+    }
+}
+
+fn place_of(piece: &ContentPiece) -> Place {
+    Place { id: piece.id, order: piece.order.clone(), placed_at: piece.placed_at }
+}
+
+/// A reference must be in the group that the piece is, or is to be, in.
+fn reference_issue(
+    reference: Option<&ContentPiece>,
+    group: Option<ContentGroupId>,
+) -> Option<Issue> {
+    match reference {
+        Some(piece) if Some(piece.content_group_id) == group => None,
+        _ => Some(unknown("referenceId", "content piece in this content group")),
+    }
+}
+
+fn missing_references(fields: &ContentPieceFields, referenced: &Referenced) -> Vec<Issue> {
+    let mut issues = missing_tags(&fields.tags, referenced);
+    issues.extend(missing_members(&fields.members, referenced));
+    issues
+}
+
+fn missing_tags(tags: &[TagId], referenced: &Referenced) -> Vec<Issue> {
+    let tags: Vec<_> = tags.iter().copied().map(Some).collect();
+    missing_items("tags", "tag", &tags, &referenced.tags)
+}
+
+fn missing_members(members: &[WorkspaceMemberId], referenced: &Referenced) -> Vec<Issue> {
+    let members: Vec<_> = members.iter().copied().map(Some).collect();
+    missing_items("members", "workspace member", &members, &referenced.members)
+}
+
+/// The items of a list that name nothing of `known`.
+fn missing_items<T: Copy + Eq + Hash, V>(
+    field: &str,
+    what: &str,
+    items: &[Option<T>],
+    known: &HashMap<T, V>,
+) -> Vec<Issue> {
+    let missing = |item: &Option<T>| item.is_some_and(|id| !known.contains_key(&id));
+    let indexed = items.iter().enumerate().filter(|(_, item)| missing(item));
+    indexed.map(|(index, _)| unknown_item(field, index, what)).collect()
+}
+
+pub(crate) fn unknown(field: &str, what: &str) -> Issue {
+    Issue::unknown_reference(vec![Step::Field(field.to_owned())], what)
+}
+
+pub(crate) fn unknown_item(field: &str, index: usize, what: &str) -> Issue {
+    Issue::unknown_reference(vec![Step::Field(field.to_owned()), Step::Item(index)], what)
+}
+
+/// Gives the next pieces of a workspace whose order keys have grown long new ones, with an event
+/// each; returns whether there may be more to do.
+///
+/// The events leave custom data out, so that the transaction stays small: readers fill it in.
+pub async fn spread_order_keys(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    workspace: WorkspaceId,
+    plan: Option<&SpreadPlan>,
+) -> Result<bool, Error> {
+    let Some(moved) = ordering::spread_slice(tx, workspace, plan).await? else { return Ok(false) };
+    let referenced = references::of_pieces(tx, workspace, moved.iter()).await?;
+    let mut paths: HashMap<ContentGroupId, GroupPath> = HashMap::new();
+    let mut happened = Vec::with_capacity(moved.len());
+    for piece in &moved {
+        let path = match paths.entry(piece.content_group_id) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(new) => {
+                let path = content_groups::path(tx, workspace, piece.content_group_id).await?;
+                new.insert(path).clone()
+            }
+        };
+        let occurrence = Occurrence::PieceUpdated { before: path.clone(), after: path };
+        let data = ContentPieceBody::event_data(piece, &referenced, None);
+        let updated = event(environment, occurrence, data, None);
+        happened.push(NewEvent { custom_data_of: Some((piece.id, piece.version)), ..updated });
+    }
+    events::append(tx, workspace, &happened, environment.now()).await?;
+    Ok(true)
+}

@@ -1,0 +1,178 @@
+//! What attempts mean for a webhook, and what its people may do about its deliveries.
+
+use galley_api_types::sample_events::sample_data;
+use galley_domain::delivery::FAILING_MAX;
+use galley_domain::event::{EventType, Window};
+use galley_domain::webhook::{DisabledReason, Webhook};
+use galley_domain::{DeliveryId, EventId, MailId, Timestamp, WebhookId, WorkspaceId};
+use galley_storage::delivery_queue::{self, DeliverySelection, ReceiverState};
+use galley_storage::mails::{self, Mail};
+use galley_storage::tokens::Authentication;
+use galley_storage::{WriteTx, members, webhooks, workspaces};
+use serde::{Deserialize, Serialize};
+
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::operations::authority::Authority;
+use crate::operations::members::mail_place;
+use crate::operations::webhooks::{NEEDED, check_may_see, find};
+use crate::rejection::{Reason, Rejection};
+use crate::secrets::SecretKey;
+
+/// The kind of the mail that says that a webhook was disabled.
+pub const DISABLED_MAIL: &str = "webhook_disabled";
+
+/// That mail, as it is kept until it is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DisabledMail {
+    /// The webhook's name.
+    pub webhook: String,
+    /// The workspace's name.
+    pub workspace: String,
+    /// Why it was disabled.
+    pub reason: String,
+    /// Since when nothing came through.
+    pub failing_since_ms: Option<i64>,
+}
+
+/// Draws the consequences of a webhook's last attempts.
+pub async fn judge(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    key: &SecretKey,
+    verdict: ReceiverState,
+) -> Result<(), Error> {
+    let ReceiverState { workspace, webhook, is_well, is_gone } = verdict;
+    if is_well && !is_gone {
+        return Ok(webhooks::note_success(tx, workspace, webhook).await?);
+    }
+    let now = environment.now();
+    let since = webhooks::note_failure(tx, workspace, webhook, now).await?;
+    let limit = i64::try_from(FAILING_MAX.as_millis()).unwrap_or(i64::MAX);
+    let reason = if is_gone {
+        DisabledReason::Gone
+    } else if since.is_some_and(|since| now.ms() - since.ms() >= limit) {
+        DisabledReason::Failing
+    } else {
+        return Ok(());
+    };
+    if !webhooks::disable(tx, workspace, webhook, reason).await? {
+        return Ok(());
+    }
+    tracing::info!(%workspace, %webhook, reason = reason.as_str(), "disabled a webhook");
+    let found = webhooks::find(tx, workspace, webhook, None).await?;
+    match found {
+        Some(webhook) => tell_admins(tx, environment, key, workspace, &webhook, reason).await,
+        None => Ok(()),
+    }
+}
+
+async fn tell_admins(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    key: &SecretKey,
+    workspace: WorkspaceId,
+    webhook: &Webhook,
+    reason: DisabledReason,
+) -> Result<(), Error> {
+    let name = workspaces::find(tx, workspace).await?.ok_or_else(Error::not_found)?.name;
+    let says = DisabledMail {
+        webhook: webhook.name.as_str().to_owned(),
+        workspace: name.into(),
+        reason: reason.as_str().to_owned(),
+        failing_since_ms: webhook.failing_since.map(Timestamp::ms),
+    };
+    let text = serde_json::to_vec(&says).expect("texts are JSON");
+    for (member, recipient) in members::list_admin_addresses(tx, workspace).await? {
+        let id = MailId::new(environment.new_id());
+        let sealed = key.seal(&mail_place(id), &text);
+        let kind = DISABLED_MAIL.to_owned();
+        let mail = Mail { id, kind, member: Some(member), recipient, sealed };
+        mails::insert(tx, workspace, &mail, environment.now()).await?;
+    }
+    Ok(())
+}
+
+/// Has a sample of a webhook's event sent to it.
+pub async fn test(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+    webhook: WebhookId,
+) -> Result<DeliveryId, Error> {
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let webhook = find(tx, authority.token(), webhook).await?;
+    let now = environment.now();
+    let id = DeliveryId::new(environment.new_id());
+    let event = (EventId::new(environment.new_id()), webhook.event);
+    let data = sample_data(webhook.event).to_string();
+    delivery_queue::enqueue_test(tx, actor.workspace, webhook.id, id, event, &data, now).await?;
+    Ok(id)
+}
+
+/// Refuses to have deliveries sent by somebody who does not see what they show. What a webhook gets now
+/// says nothing of that: it may have watched for something else when they were made, or elsewhere.
+pub(crate) async fn check_may_send(
+    tx: &WriteTx<'_>,
+    actor: &Authentication,
+    webhook: WebhookId,
+    which: DeliverySelection,
+) -> Result<(), Error> {
+    if sees_all(actor) {
+        return Ok(());
+    }
+    let window = actor.content_groups.as_deref().map_or(Window::Workspace, Window::Groups);
+    for (event, occurrence) in
+        delivery_queue::list_visible_occurrences(tx, actor.workspace, webhook, which).await?
+    {
+        check_may_see(actor, event)?;
+        if occurrence.seen_through(window) != Some(event) {
+            let detail = "one of the deliveries shows what happened outside the token's groups";
+            return Err(Rejection::new(Reason::OutsideGroupLimit, detail).into());
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is no event of the workspace that is kept from them.
+pub fn sees_all(actor: &Authentication) -> bool {
+    let may_see = |event: &EventType| actor.permissions.allows(event.permission());
+    actor.content_groups.is_none() && EventType::ALL.iter().all(may_see)
+}
+
+/// Has a delivery sent again.
+pub async fn retry(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+    delivery: DeliveryId,
+) -> Result<(), Error> {
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let workspace = actor.workspace;
+    let webhook = delivery_queue::find_webhook(tx, workspace, delivery).await?;
+    let webhook = find(tx, authority.token(), webhook.ok_or_else(Error::not_found)?).await?;
+    check_may_see(authority.token(), webhook.event)?;
+    let which = DeliverySelection::One(delivery);
+    check_may_send(tx, authority.token(), webhook.id, which).await?;
+    let now = environment.now();
+    Ok(delivery_queue::redeliver(tx, workspace, webhook.id, &[delivery], now).await?)
+}
+
+/// Sends all deliveries of a webhook again that failed or wait for their next attempt, and were made
+/// since a point in time.
+pub async fn recover(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+    webhook: WebhookId,
+    since: Timestamp,
+) -> Result<(), Error> {
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let webhook = find(tx, authority.token(), webhook).await?;
+    check_may_see(authority.token(), webhook.event)?;
+    let which = DeliverySelection::RecoverableSince(since);
+    check_may_send(tx, authority.token(), webhook.id, which).await?;
+    let last = DeliveryId::new(environment.new_id());
+    Ok(delivery_queue::start_recovery(tx, actor.workspace, webhook.id, since, last).await?)
+}

@@ -1,0 +1,88 @@
+//! The sources that pieces were imported from. They are an importer's notes: no part of the piece, and
+//! none of its events.
+
+use std::collections::HashMap;
+
+use galley_api_types::problem::{Issue, Step};
+use galley_domain::import_source::ImportSource;
+use galley_domain::variant::{VariantKey, VariantName};
+use galley_domain::{ContentPieceId, VariantId};
+use galley_storage::import_sources::{self, SourceOf};
+use galley_storage::{Tx, WriteTx, content_pieces, variants};
+
+use crate::error::Error;
+use crate::scope::Scope;
+
+/// A source to note.
+#[derive(Debug, Clone)]
+pub struct NewSource {
+    /// The piece.
+    pub piece: ContentPieceId,
+    /// The variant; `None` for the piece itself.
+    pub variant: Option<VariantName>,
+    /// Its source.
+    pub source: ImportSource,
+}
+
+/// The sources of some pieces, each with its variant's key.
+pub async fn list(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    pieces: &[ContentPieceId],
+) -> Result<HashMap<ContentPieceId, Vec<(Option<VariantKey>, ImportSource)>>, Error> {
+    let sources = import_sources::list(tx, scope.workspace, pieces).await?;
+    let mut keys: HashMap<VariantId, VariantKey> = HashMap::new();
+    if sources.iter().any(|one| one.variant.is_some()) {
+        let all = variants::list(tx, scope.workspace, None, i64::MAX, 0).await?;
+        keys.extend(all.into_iter().map(|variant| (variant.id, variant.key)));
+    }
+    let mut by_piece: HashMap<_, Vec<_>> = HashMap::new();
+    for SourceOf { piece, variant, source } in sources {
+        let key = variant.and_then(|variant| keys.get(&variant).cloned());
+        by_piece.entry(piece).or_default().push((key, source));
+    }
+    Ok(by_piece)
+}
+
+/// Notes sources, in place of those before.
+pub async fn save(tx: &WriteTx<'_>, scope: &Scope, new: &[NewSource]) -> Result<(), Error> {
+    let mut issues = Vec::new();
+    let unknown = |index: usize, field: &str, what: &str| {
+        let [list, field] = ["sources".to_owned(), field.to_owned()].map(Step::Field);
+        Issue::unknown_reference(vec![list, Step::Item(index), field], what)
+    };
+    // Both are locked until the end, as rows refer to them: variants first, and pieces by their ids, so
+    // that two requests wait for each other in one order.
+    let mut found = Vec::with_capacity(new.len());
+    for (index, one) in new.iter().enumerate() {
+        let variant = match &one.variant {
+            None => None,
+            Some(name) => {
+                let variant = variants::find_named_to_override(tx, scope.workspace, name).await?;
+                if variant.is_none() {
+                    issues.push(unknown(index, "variant", "variant"));
+                }
+                variant.map(|variant| variant.id)
+            }
+        };
+        let source = one.source.clone();
+        found.push((index, SourceOf { piece: one.piece, variant, source }));
+    }
+    Error::refuse(std::mem::take(&mut issues))?;
+    found.sort_by_key(|(_, one)| one.piece);
+    for (index, one) in &found {
+        let piece = content_pieces::find_to_change(tx, scope.workspace, one.piece).await?;
+        let is_seen = match piece {
+            Some(piece) => scope.sees(tx, piece.content_group_id).await?,
+            None => false,
+        };
+        if !is_seen {
+            issues.push(unknown(*index, "contentPieceId", "content piece"));
+        }
+    }
+    Error::refuse(issues)?;
+    for (_, one) in &found {
+        import_sources::save(tx, scope.workspace, one).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! Accepting an invite. The code in the mail's link is all that who was invited has to show.
+
+use galley_domain::access_token::AccessToken;
+use galley_domain::event::Occurrence;
+use galley_domain::people::{EmailAddress, FullName, Username};
+use galley_domain::{Timestamp, WorkspaceId, WorkspaceMemberId};
+use galley_storage::idempotency::RETENTION_MS;
+use galley_storage::invites::{self, Invite};
+use galley_storage::members::{self, Member};
+use galley_storage::users::{self, User};
+use galley_storage::{
+    Error as StorageError, Tx, UniqueKey, WriteTx, roles, tokens as stored_tokens, workspaces,
+};
+
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::operations::members::{code_hash, happened, new_user, withdraw};
+use crate::operations::profile::username_taken;
+use crate::operations::tokens::{self, TokenRequest};
+use crate::rejection::{Reason, Rejection};
+
+/// What becomes of a code.
+#[derive(Debug, Clone)]
+pub enum Found {
+    /// It can be accepted.
+    Open(Box<OpenInvite>),
+    /// No invite has it.
+    Unknown,
+    /// Its time is over.
+    Expired,
+    /// It was accepted.
+    Used,
+    /// It was taken back, or another one took its place.
+    Void,
+}
+
+/// An invite that can be accepted.
+#[derive(Debug, Clone)]
+pub struct OpenInvite {
+    /// The workspace's name.
+    pub workspace: String,
+    /// The role's name.
+    pub role: String,
+    /// Who invites, if that is known still.
+    pub inviter: Option<String>,
+    /// The address that the invite went to.
+    pub email: String,
+    /// What who is invited was called by who invites.
+    pub name: String,
+    /// Until when it can be accepted.
+    pub expires_at: Timestamp,
+    /// The user with this address, if there is one.
+    pub user: Option<User>,
+}
+
+/// Somebody who comes by an invite.
+#[derive(Debug, Clone)]
+pub struct Acceptance {
+    /// The code of the invite.
+    pub code: String,
+    /// The short name that a new user is to have.
+    pub username: Username,
+    /// The name that people are to read of a new user.
+    pub full_name: FullName,
+    /// Their first token. Who sends the same acceptance again sends the same token.
+    pub token: AccessToken,
+}
+
+/// Who became a member.
+#[derive(Debug, Clone)]
+pub struct Accepted {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// The workspace's name.
+    pub workspace_name: String,
+    /// Who is a member now.
+    pub member: WorkspaceMemberId,
+    /// The user who is.
+    pub user: User,
+    /// Whether that was so before.
+    pub again: bool,
+}
+
+/// Says what invite has this code.
+pub async fn find(tx: &Tx<'_>, now: Timestamp, code: &str) -> Result<Found, Error> {
+    let Some(invite) = invites::find(tx, &code_hash(code)).await? else {
+        return Ok(Found::Unknown);
+    };
+    let member = match still_open(tx, now, &invite).await? {
+        Ok(member) => member,
+        Err(ended) => return Ok(ended),
+    };
+    let role = roles::find(tx, invite.workspace, member.role).await?;
+    let workspace = workspaces::find(tx, invite.workspace).await?;
+    let (Some(role), Some(workspace)) = (role, workspace) else { return Ok(Found::Void) };
+    let inviter = match invite.inviter {
+        Some(user) => users::find(tx, user).await?,
+        None => None,
+    };
+    Ok(Found::Open(Box::new(OpenInvite {
+        workspace: workspace.name.into(),
+        role: role.name.as_str().to_owned(),
+        inviter: inviter.map(|user| user.full_name),
+        user: users::find_by_email(tx, &address(&member)).await?,
+        email: member.invited_email.unwrap_or_default(),
+        name: member.invited_name.unwrap_or_default(),
+        expires_at: invite.expires_at,
+    })))
+}
+
+/// Who is invited, or why that is over.
+async fn still_open(
+    tx: &Tx<'_>,
+    now: Timestamp,
+    invite: &Invite,
+) -> Result<Result<Member, Found>, Error> {
+    let member = members::find(tx, invite.workspace, invite.member).await?;
+    let is_member = member.as_ref().is_some_and(|member| member.user.is_some());
+    Ok(match member {
+        Some(_) if invite.ended_at.is_some() && is_member => Err(Found::Used),
+        Some(member) if invite.ended_at.is_none() && !is_member => {
+            if invite.expires_at > now {
+                Ok(member)
+            } else {
+                Err(Found::Expired)
+            }
+        }
+        _ => Err(Found::Void),
+    })
+}
+
+fn address(member: &Member) -> EmailAddress {
+    EmailAddress::from_stored(member.invited_email.as_deref().unwrap_or_default())
+}
+
+/// Makes who was invited a member: the user who has the address already, or a new one.
+pub async fn accept(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    acceptance: &Acceptance,
+) -> Result<Accepted, Error> {
+    let now = environment.now();
+    let hash = code_hash(&acceptance.code);
+    let unknown = || Error::from(Rejection::new(Reason::NotFound, "no invite has this code"));
+    let workspace = invites::find(tx, &hash).await?.ok_or_else(unknown)?.workspace;
+    workspaces::lock(tx, workspace).await?;
+    // As it is now that nobody else changes it.
+    let invite = invites::find(tx, &hash).await?.ok_or_else(unknown)?;
+    let member = match still_open(tx, now, &invite).await? {
+        Ok(member) => member,
+        Err(ended) => {
+            let accepted = accepted_before(tx, now, &acceptance.code, &acceptance.token).await?;
+            return accepted.ok_or_else(|| ended.problem());
+        }
+    };
+    let name = workspaces::find(tx, workspace).await?.ok_or_else(unknown)?.name;
+    let email = address(&member);
+    let user = match users::find_by_email(tx, &email).await? {
+        Some(user) => user,
+        None => {
+            if users::has_username(tx, &acceptance.username).await? {
+                return Err(username_taken(StorageError::Taken(UniqueKey::Username)));
+            }
+            let username = acceptance.username.clone();
+            new_user(tx, environment, &email, username, &acceptance.full_name).await?
+        }
+    };
+    if members::find_by_user(tx, workspace, user.id).await?.is_some() {
+        let detail = "you are a member of this workspace already";
+        return Err(Rejection::new(Reason::AlreadyMember, detail).into());
+    }
+    let version = member.version + 1;
+    members::join(tx, workspace, member.id, user.id, version).await?;
+    withdraw(tx, workspace, member.id, now).await?;
+    let request = TokenRequest::unlimited(acceptance.token.clone(), user.id, "from the invite");
+    tokens::create(tx, environment, workspace, &request).await?;
+    let member = Member { user: Some(user.clone()), version, ..member };
+    happened(tx, environment, workspace, Occurrence::MemberAdded, &member).await?;
+    Ok(Accepted { workspace, workspace_name: name.into(), member: member.id, user, again: false })
+}
+
+/// What came of the invite, if it was this token by which it was accepted not long ago: whoever lost the
+/// answer on its way gets it again.
+pub async fn accepted_before(
+    tx: &Tx<'_>,
+    now: Timestamp,
+    code: &str,
+    token: &AccessToken,
+) -> Result<Option<Accepted>, Error> {
+    let Some(invite) = invites::find(tx, &code_hash(code)).await? else { return Ok(None) };
+    let workspace = invite.workspace;
+    let Some(made) = stored_tokens::find_by_hash(tx, &token.hash()).await? else {
+        return Ok(None);
+    };
+    if (made.workspace, made.member) != (workspace, invite.member) {
+        return Ok(None);
+    }
+    let kept = stored_tokens::find(tx, workspace, made.token).await?;
+    let since = Timestamp::from_ms(now.ms() - RETENTION_MS);
+    let name = workspaces::find(tx, workspace).await?.map(|workspace| workspace.name);
+    let user = users::find(tx, made.user).await?;
+    Ok(match (kept, name, user) {
+        (Some(kept), Some(name), Some(user)) if kept.created_at > since => Some(Accepted {
+            workspace,
+            workspace_name: name.into(),
+            member: made.member,
+            user,
+            again: true,
+        }),
+        _ => None,
+    })
+}
+
+impl Found {
+    /// Why it can't be accepted.
+    fn problem(&self) -> Error {
+        let detail = match self {
+            Self::Open(_) | Self::Unknown => return Error::not_found(),
+            Self::Expired => "its time is over: ask who invited you for another one",
+            Self::Used => "it was accepted before",
+            Self::Void => "it was taken back, or another one took its place",
+        };
+        Rejection::new(Reason::InviteEnded, detail).into()
+    }
+}

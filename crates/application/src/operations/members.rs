@@ -1,0 +1,440 @@
+//! Inviting people, giving them roles, and letting them go.
+
+use std::fmt;
+
+use galley_api_types::workspace_member::WorkspaceMemberBody;
+use galley_domain::event::Occurrence;
+use galley_domain::people::{EmailAddress, FullName, Username};
+use galley_domain::permission::Resource;
+use galley_domain::role::Role;
+use galley_domain::{
+    MailId, Permission, RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId,
+};
+use galley_storage::invites::{self, Invite};
+use galley_storage::mails::{self, Mail};
+use galley_storage::members::{self, Member};
+use galley_storage::tokens::Authentication;
+use galley_storage::users::{self, User};
+use galley_storage::{
+    Error as StorageError, UniqueKey, WriteTx, content_pieces, events, roles, tokens, workspaces,
+};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::operations::authority::Authority;
+use crate::operations::content_pieces::unknown;
+use crate::operations::event;
+use crate::precondition::Expected;
+use crate::rejection::{Reason, Rejection};
+use crate::secrets::SecretKey;
+
+/// What every change here needs, but for leaving.
+const NEEDED: Permission = Permission::write(Resource::WorkspaceMemberships);
+
+/// How long an invite can be accepted.
+const INVITE_LASTS_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+
+const HOUR_MS: i64 = 60 * 60 * 1_000;
+
+/// Somebody to invite.
+#[derive(Debug, Clone)]
+pub struct Invitation {
+    /// The address that the invite goes to.
+    pub email: EmailAddress,
+    /// What they are called until they say so themselves.
+    pub name: FullName,
+    /// Their role.
+    pub role: RoleId,
+}
+
+/// The mail of an invite, as it is kept until it is sent.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InviteMail {
+    /// The code in the mail's link.
+    pub code: String,
+    /// Whom it is for.
+    pub name: String,
+    /// Who invites.
+    pub inviter: String,
+    /// The workspace's name.
+    pub workspace: String,
+    /// The role's name.
+    pub role: String,
+    /// Until when the code works.
+    pub expires_at_ms: i64,
+}
+
+/// Doesn't show the code.
+impl fmt::Debug for InviteMail {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, role, workspace, .. } = self;
+        out.debug_struct("InviteMail")
+            .field("name", name)
+            .field("role", role)
+            .field("workspace", workspace)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The kind of an invite's mail.
+pub const INVITE_MAIL: &str = "invite";
+
+/// By what an invite's code is kept.
+pub fn code_hash(code: &str) -> [u8; 32] {
+    Sha256::digest(code.as_bytes()).into()
+}
+
+/// Where a mail's text is kept, for its encryption.
+pub fn mail_place(mail: MailId) -> String {
+    format!("mails {mail}")
+}
+
+/// Invites somebody; their mail is committed with the invite.
+pub async fn invite(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    key: &SecretKey,
+    invites_per_hour: u32,
+    actor: &Authentication,
+    invitation: &Invitation,
+) -> Result<Member, Error> {
+    let workspace = actor.workspace;
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    authority.needs_all_groups()?;
+    let role = find_role(tx, workspace, invitation.role).await?;
+    authority.covers_role(&role)?;
+    authority.needs_no_end()?;
+    // Whoever accepts gets a token that belongs to none.
+    authority.covers_extension(None)?;
+    let now = environment.now();
+    check_rate(tx, workspace, now, invites_per_hour).await?;
+    let pending = members::find_pending(tx, workspace, &invitation.email).await?;
+    check_not_member(tx, workspace, &invitation.email).await?;
+    let mut member = Member {
+        id: WorkspaceMemberId::new(environment.new_id()),
+        user: None,
+        role: role.id,
+        invited_email: Some(invitation.email.as_str().to_owned()),
+        invited_name: Some(invitation.name.as_str().to_owned()),
+        version: 1,
+    };
+    match pending {
+        Some(pending) if invites::is_open(tx, workspace, pending.id, now).await? => {
+            let detail = "this address is invited already: remove the invite first to send another";
+            return Err(Rejection::new(Reason::AlreadyInvited, detail).into());
+        }
+        // Nobody came by the old one; pieces that list its member go on to do so.
+        Some(expired) => {
+            authority.covers_role(&find_role(tx, workspace, expired.role).await?)?;
+            withdraw(tx, workspace, expired.id, now).await?;
+            member.id = expired.id;
+            member.version = expired.version + 1;
+            members::update(tx, workspace, &member).await?;
+        }
+        None => members::insert(tx, workspace, &member, now).await?,
+    }
+    keep_mail(tx, environment, key, actor, invitation, &member, &role).await?;
+    happened(tx, environment, workspace, Occurrence::MemberInvited, &member).await?;
+    Ok(member)
+}
+
+/// Keeps an invite's code and its mail.
+async fn keep_mail(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    key: &SecretKey,
+    actor: &Authentication,
+    invitation: &Invitation,
+    member: &Member,
+    role: &Role,
+) -> Result<(), Error> {
+    let (now, workspace) = (environment.now(), actor.workspace);
+    let expires_at = Timestamp::from_ms(now.ms() + INVITE_LASTS_MS);
+    let code = environment.new_code();
+    let hash = code_hash(&code);
+    let invite = Invite {
+        workspace,
+        member: member.id,
+        inviter: Some(actor.user),
+        expires_at,
+        ended_at: None,
+    };
+    invites::insert(tx, &hash, &invite, now).await?;
+    let inviter = users::find(tx, actor.user).await?.ok_or_else(Error::not_found)?;
+    let name = workspaces::find(tx, workspace).await?.ok_or_else(Error::not_found)?.name;
+    let says = InviteMail {
+        code,
+        name: invitation.name.as_str().to_owned(),
+        inviter: inviter.full_name,
+        workspace: name.into(),
+        role: role.name.as_str().to_owned(),
+        expires_at_ms: expires_at.ms(),
+    };
+    let id = MailId::new(environment.new_id());
+    let text = serde_json::to_vec(&says).expect("texts are JSON");
+    let mail = Mail {
+        id,
+        kind: INVITE_MAIL.to_owned(),
+        member: Some(member.id),
+        recipient: invitation.email.as_str().to_owned(),
+        sealed: key.seal(&mail_place(id), &text),
+    };
+    mails::insert(tx, workspace, &mail, now).await?;
+    Ok(())
+}
+
+/// Refuses more invites than a workspace may send in an hour.
+async fn check_rate(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    now: Timestamp,
+    per_hour: u32,
+) -> Result<(), Error> {
+    if per_hour == 0 {
+        return Ok(());
+    }
+    let since = Timestamp::from_ms(now.ms() - HOUR_MS);
+    let nth = invites::nth_latest(tx, workspace, since, i64::from(per_hour)).await?;
+    let Some(made) = nth else { return Ok(()) };
+    let seconds = (made.ms() - since.ms()).div_euclid(1_000) + 1;
+    let detail = format!("a workspace may send {per_hour} invites in an hour");
+    Err(Rejection::new(Reason::TooManyInvites, detail).retry_after(seconds).into())
+}
+
+async fn check_not_member(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    email: &EmailAddress,
+) -> Result<(), Error> {
+    let Some(user) = users::find_by_email(tx, email).await? else { return Ok(()) };
+    if members::find_by_user(tx, workspace, user.id).await?.is_none() {
+        return Ok(());
+    }
+    Err(Rejection::new(Reason::AlreadyMember, "somebody with this address is a member").into())
+}
+
+/// Gives a member, or somebody invited, another role.
+pub async fn change_role(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+    id: WorkspaceMemberId,
+    role: RoleId,
+    expected: &Expected,
+) -> Result<Member, Error> {
+    let workspace = actor.workspace;
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    authority.needs_all_groups()?;
+    let before = members::find(tx, workspace, id).await?.ok_or_else(Error::not_found)?;
+    expected.check(before.version)?;
+    let new = find_role(tx, workspace, role).await?;
+    if new.id == before.role {
+        return Ok(before);
+    }
+    let old = find_role(tx, workspace, before.role).await?;
+    authority.covers_role(&old)?;
+    authority.covers_role(&new)?;
+    if !old.includes(&new) {
+        authority.needs_no_end()?;
+    }
+    check_admin_left(tx, workspace, &before, &old).await?;
+    let member = Member { role: new.id, version: before.version + 1, ..before };
+    members::update(tx, workspace, &member).await?;
+    if let Some(user) = member.user.as_ref().filter(|_| !new.includes(&old)) {
+        withdraw_all_of(tx, workspace, user.id, environment.now()).await?;
+    }
+    Ok(member)
+}
+
+/// Removes a member, or makes an invite void. Every member may remove itself.
+pub async fn remove(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+    id: WorkspaceMemberId,
+    expected: &Expected,
+) -> Result<(), Error> {
+    let workspace = actor.workspace;
+    let authority = Authority::look_up(tx, environment, actor).await?;
+    let leaves = id == actor.member && authority.token().is_unlimited();
+    if !leaves {
+        authority.needs(NEEDED)?;
+        authority.needs_all_groups()?;
+    }
+    let member = members::find(tx, workspace, id).await?.ok_or_else(Error::not_found)?;
+    expected.check(member.version)?;
+    let role = find_role(tx, workspace, member.role).await?;
+    if !leaves {
+        authority.covers_role(&role)?;
+    }
+    check_admin_left(tx, workspace, &member, &role).await?;
+    if let Some(user) = &member.user {
+        tokens::delete_of_user(tx, workspace, user.id).await?;
+        withdraw_all_of(tx, workspace, user.id, environment.now()).await?;
+    }
+    withdraw(tx, workspace, id, environment.now()).await?;
+    content_pieces::remove_member(tx, workspace, id).await?;
+    members::delete(tx, workspace, id).await?;
+    happened(tx, environment, workspace, Occurrence::MemberRemoved, &member).await
+}
+
+/// Makes somebody a member on the operator's own word, without an invite.
+pub async fn add(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    workspace: WorkspaceId,
+    invitation: &Invitation,
+) -> Result<Member, Error> {
+    workspaces::lock(tx, workspace).await?;
+    let role = find_role(tx, workspace, invitation.role).await?;
+    check_not_member(tx, workspace, &invitation.email).await?;
+    let now = environment.now();
+    let user = user_for(tx, environment, &invitation.email, &invitation.name).await?;
+    if let Some(pending) = members::find_pending(tx, workspace, &invitation.email).await? {
+        withdraw(tx, workspace, pending.id, now).await?;
+        content_pieces::remove_member(tx, workspace, pending.id).await?;
+        members::delete(tx, workspace, pending.id).await?;
+        happened(tx, environment, workspace, Occurrence::MemberRemoved, &pending).await?;
+    }
+    let member = Member {
+        id: WorkspaceMemberId::new(environment.new_id()),
+        user: Some(user),
+        role: role.id,
+        invited_email: None,
+        invited_name: None,
+        version: 1,
+    };
+    members::insert(tx, workspace, &member, now).await?;
+    happened(tx, environment, workspace, Occurrence::MemberAdded, &member).await?;
+    Ok(member)
+}
+
+/// The user with this address: one who is there, or a new one with a username that nobody has.
+pub async fn user_for(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    email: &EmailAddress,
+    full_name: &FullName,
+) -> Result<User, Error> {
+    if let Some(user) = users::find_by_email(tx, email).await? {
+        return Ok(user);
+    }
+    let mut username = Username::from_email(email, 1);
+    for number in 2.. {
+        if !users::has_username(tx, &username).await? {
+            break;
+        }
+        username = Username::from_email(email, number);
+    }
+    new_user(tx, environment, email, username, full_name).await
+}
+
+/// Keeps a user whose address and username nobody had just now.
+pub async fn new_user(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    email: &EmailAddress,
+    username: Username,
+    full_name: &FullName,
+) -> Result<User, Error> {
+    let user = User {
+        id: UserId::new(environment.new_id()),
+        email: email.as_str().to_owned(),
+        username: username.into(),
+        full_name: full_name.as_str().to_owned(),
+        avatar: None,
+        version: 1,
+    };
+    let kept = users::insert(tx, &user, environment.now()).await;
+    kept.map_err(|error| match error {
+        // Somebody else made such a user meanwhile: look again.
+        StorageError::Taken(UniqueKey::UserEmail | UniqueKey::Username) => StorageError::Conflict,
+        other => other,
+    })?;
+    Ok(user)
+}
+
+/// Makes a member's codes void and takes back the mails that tell of them.
+pub async fn withdraw(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    member: WorkspaceMemberId,
+    now: Timestamp,
+) -> Result<(), Error> {
+    invites::end(tx, workspace, member, now).await?;
+    mails::delete_of_member(tx, workspace, member).await?;
+    Ok(())
+}
+
+/// Makes void what somebody has invited to who may do less from now on.
+async fn withdraw_all_of(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    inviter: UserId,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let since = Timestamp::from_ms(now.ms() - INVITE_LASTS_MS);
+    let open = invites::list_open_of(tx, workspace, inviter, since).await?;
+    withdraw_all(tx, workspace, open, now).await
+}
+
+/// Makes void what those with a role have invited to, who may do less from now on.
+pub async fn withdraw_all_of_role(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    role: RoleId,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let since = Timestamp::from_ms(now.ms() - INVITE_LASTS_MS);
+    let open = invites::list_open_of_role(tx, workspace, role, since).await?;
+    withdraw_all(tx, workspace, open, now).await
+}
+
+async fn withdraw_all(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    members: Vec<WorkspaceMemberId>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    for member in members {
+        withdraw(tx, workspace, member, now).await?;
+    }
+    Ok(())
+}
+
+async fn find_role(tx: &WriteTx<'_>, workspace: WorkspaceId, id: RoleId) -> Result<Role, Error> {
+    let missing = || Rejection::of_issues(vec![unknown("roleId", "role")]).into();
+    roles::find(tx, workspace, id).await?.ok_or_else(missing)
+}
+
+/// Refuses to take the last Admin away.
+async fn check_admin_left(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    member: &Member,
+    role: &Role,
+) -> Result<(), Error> {
+    let counts = role.is_admin() && member.user.is_some();
+    if !counts || members::has_other_admin(tx, workspace, member.id).await? {
+        return Ok(());
+    }
+    let detail = "this is the workspace's last Admin: make somebody else one first";
+    Err(Rejection::new(Reason::LastAdmin, detail).into())
+}
+
+pub(crate) async fn happened(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    workspace: WorkspaceId,
+    occurrence: Occurrence,
+    member: &Member,
+) -> Result<(), Error> {
+    let body = WorkspaceMemberBody::from(member);
+    let data = serde_json::to_string(&body).expect("resources are JSON");
+    let event = event(environment, occurrence, data, None);
+    events::append(tx, workspace, &[event], environment.now()).await?;
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! The operations: each reads or changes resources in one transaction, with its events.
+//!
+//! An operation is a function over a transaction. It checks what must exist, lets the domain compute
+//! the change, stores it, and appends the events last. Endpoints and the program's commands call it
+//! alike, with parsed and validated values.
+
+pub mod authority;
+pub mod content_groups;
+pub mod content_pieces;
+pub mod deliveries;
+pub mod import_sources;
+pub mod invites;
+pub mod members;
+pub mod profile;
+pub mod roles;
+pub mod setup;
+pub mod tags;
+pub mod tokens;
+pub mod variants;
+pub mod webhooks;
+pub mod workspace;
+
+use galley_domain::EventId;
+use galley_domain::event::Occurrence;
+use galley_storage::events::NewEvent;
+
+use crate::environment::Environment;
+
+/// The version of a resource that is restored with its id. It may have been here before and been
+/// deleted since: versions count changes, so that none of its versions was as high, and no client's
+/// `If-Match` names this one.
+pub fn restored_version(environment: &Environment) -> i64 {
+    environment.now().ms()
+}
+
+/// An event that is to be kept with the change.
+fn event(
+    environment: &Environment,
+    occurrence: Occurrence,
+    data: String,
+    data_before: Option<String>,
+) -> NewEvent {
+    let id = EventId::new(environment.new_id());
+    NewEvent { id, occurrence, data, data_before, custom_data_of: None }
+}

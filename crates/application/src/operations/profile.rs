@@ -1,0 +1,59 @@
+//! Changing one's own profile. It fires no event.
+
+use galley_domain::UserId;
+use galley_domain::people::{FullName, Username};
+use galley_domain::text::WebReference;
+use galley_storage::users::{self, User};
+use galley_storage::{Error as StorageError, UniqueKey, WriteTx};
+
+use crate::error::Error;
+use crate::precondition::Expected;
+use crate::rejection::{Reason, Rejection};
+
+/// A profile's change.
+#[derive(Debug, Clone)]
+pub struct ProfileUpdate {
+    /// The name that people read.
+    pub full_name: Option<FullName>,
+    /// The short name.
+    pub username: Option<Username>,
+    /// Where the picture is.
+    pub avatar: Option<Option<WebReference>>,
+}
+
+/// Changes a user's profile, in every workspace.
+pub async fn update(
+    tx: &WriteTx<'_>,
+    user: UserId,
+    update: &ProfileUpdate,
+    expected: &Expected,
+) -> Result<User, Error> {
+    let before = users::find_to_change(tx, user).await?.ok_or_else(Error::not_found)?;
+    expected.check(before.version)?;
+    let mut user = before.clone();
+    if let Some(name) = &update.full_name {
+        user.full_name = name.as_str().to_owned();
+    }
+    if let Some(name) = &update.username {
+        user.username = name.as_str().to_owned();
+    }
+    if let Some(avatar) = &update.avatar {
+        user.avatar = avatar.clone().map(String::from);
+    }
+    if user == before {
+        return Ok(before);
+    }
+    user.version += 1;
+    users::update(tx, &user).await.map_err(username_taken)?;
+    Ok(user)
+}
+
+/// What is said to somebody who wants another one's username.
+pub fn username_taken(error: StorageError) -> Error {
+    match error {
+        StorageError::Taken(UniqueKey::Username) => {
+            Rejection::new(Reason::UsernameTaken, "another user has this username").into()
+        }
+        other => other.into(),
+    }
+}

@@ -1,0 +1,103 @@
+//! A new workspace, with all that somebody needs to start.
+
+use galley_domain::access_token::AccessToken;
+use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
+use galley_domain::people::{EmailAddress, FullName};
+use galley_domain::role::{Role, RoleName, builtin_roles};
+use galley_domain::text::ShortText;
+use galley_domain::{ContentGroupId, RoleId, UserId, WorkspaceId, WorkspaceMemberId};
+use galley_storage::members::Member;
+use galley_storage::{WriteTx, content_groups, installation, members, roles, workspaces};
+
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::operations::members::user_for;
+use crate::operations::tokens::{self, TokenRequest};
+
+/// What a new workspace is to be like.
+#[derive(Debug, Clone)]
+pub struct NewWorkspace {
+    /// Its name.
+    pub name: String,
+    /// Its owner's e-mail address: of a user who is there already, or of a new one.
+    pub email: EmailAddress,
+    /// Its first content group's name.
+    pub group: ContentGroupName,
+    /// Its first token's text.
+    pub token: AccessToken,
+}
+
+/// What was made.
+#[derive(Debug, Clone, Copy)]
+pub struct MadeWorkspace {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// Its owner.
+    pub user: UserId,
+    /// The owner's membership.
+    pub member: WorkspaceMemberId,
+    /// The first content group.
+    pub content_group: ContentGroupId,
+    /// The roles Admin, Editor and Viewer.
+    pub roles: [RoleId; 3],
+}
+
+/// Makes a workspace, if the database has none yet.
+pub async fn create_first_workspace(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    new: &NewWorkspace,
+) -> Result<Option<MadeWorkspace>, Error> {
+    // Of several first starts at once one makes it.
+    installation::lock(tx).await?;
+    if workspaces::any(tx).await? {
+        return Ok(None);
+    }
+    create_workspace(tx, environment, new).await.map(Some)
+}
+
+/// Makes a workspace with the built-in roles, an owner who is its Admin, a content group and a
+/// token.
+pub async fn create_workspace(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    new: &NewWorkspace,
+) -> Result<MadeWorkspace, Error> {
+    let now = environment.now();
+    let local_part = new.email.as_str().split('@').next().unwrap_or_default();
+    let owner = FullName::from_stored(local_part);
+    let user = user_for(tx, environment, &new.email, &owner).await?;
+    let made = MadeWorkspace {
+        workspace: WorkspaceId::new(environment.new_id()),
+        user: user.id,
+        member: WorkspaceMemberId::new(environment.new_id()),
+        content_group: ContentGroupId::new(environment.new_id()),
+        roles: [(); 3].map(|()| RoleId::new(environment.new_id())),
+    };
+    workspaces::insert(tx, made.workspace, &new.name, now).await?;
+    for (id, role) in made.roles.into_iter().zip(builtin_roles()) {
+        let role = Role {
+            id,
+            name: RoleName::from_stored(role.name),
+            description: Some(ShortText::from_stored(role.description)),
+            permissions: role.permissions,
+            base_type: role.base_type,
+            version: 1,
+        };
+        roles::insert(tx, made.workspace, &role, now).await?;
+    }
+    let member = Member {
+        id: made.member,
+        user: Some(user),
+        role: made.roles[0],
+        invited_email: None,
+        invited_name: None,
+        version: 1,
+    };
+    members::insert(tx, made.workspace, &member, now).await?;
+    let group = ContentGroup { id: made.content_group, name: new.group.clone(), version: 1 };
+    content_groups::insert(tx, made.workspace, &group, &GroupPath::default(), now).await?;
+    let request = TokenRequest::unlimited(new.token.clone(), made.user, "first token");
+    tokens::create(tx, environment, made.workspace, &request).await?;
+    Ok(made)
+}

@@ -1,0 +1,59 @@
+//! Making, changing and deleting tags. None of it fires an event.
+
+use galley_domain::TagId;
+use galley_domain::tag::{Color, Tag, TagLabel};
+use galley_storage::{WriteTx, tags};
+
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::precondition::Expected;
+use crate::scope::Scope;
+
+/// Makes a tag.
+pub async fn create(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    label: &TagLabel,
+    color: Color,
+) -> Result<Tag, Error> {
+    let id = TagId::new(environment.new_id());
+    let tag = Tag { id, label: label.clone(), color, version: 1 };
+    tags::insert(tx, scope.workspace, &tag, environment.now()).await?;
+    Ok(tag)
+}
+
+/// Changes a tag.
+pub async fn update(
+    tx: &WriteTx<'_>,
+    scope: &Scope,
+    id: TagId,
+    label: Option<&TagLabel>,
+    color: Option<Color>,
+    expected: &Expected,
+) -> Result<Tag, Error> {
+    let before =
+        tags::find_to_change(tx, scope.workspace, id).await?.ok_or_else(Error::not_found)?;
+    expected.check(before.version)?;
+    let mut tag = before.clone();
+    tag.label = label.unwrap_or(&tag.label).clone();
+    tag.color = color.unwrap_or(tag.color);
+    if tag != before {
+        tag.version += 1;
+        tags::update(tx, scope.workspace, &tag).await?;
+    }
+    Ok(tag)
+}
+
+/// Deletes a tag, and takes it off every piece.
+pub async fn delete(
+    tx: &WriteTx<'_>,
+    scope: &Scope,
+    id: TagId,
+    expected: &Expected,
+) -> Result<(), Error> {
+    let tag = tags::find_to_change(tx, scope.workspace, id).await?.ok_or_else(Error::not_found)?;
+    expected.check(tag.version)?;
+    tags::delete(tx, scope.workspace, id).await?;
+    Ok(())
+}

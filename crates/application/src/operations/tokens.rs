@@ -1,0 +1,256 @@
+//! Making, changing and revoking access tokens.
+
+use std::collections::HashSet;
+
+use galley_domain::access_token::{AccessToken, ExtensionName, TokenName};
+use galley_domain::permission::Resource;
+use galley_domain::role::BaseType;
+use galley_domain::text::ShortText;
+use galley_domain::{
+    ContentGroupId, Permission, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId,
+};
+use galley_storage::tokens::{self, Authentication, Token};
+use galley_storage::{Tx, WriteTx, content_groups, members, roles};
+
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::operations::authority::Authority;
+use crate::operations::content_pieces::unknown_item;
+use crate::precondition::Expected;
+use crate::scope::Scope;
+
+/// A token to make.
+#[derive(Debug, Clone)]
+pub struct TokenRequest {
+    /// The token's text.
+    pub token: AccessToken,
+    /// Whose it is to be.
+    pub user: UserId,
+    /// What people call it.
+    pub name: TokenName,
+    /// One sentence for people.
+    pub description: Option<ShortText>,
+    /// What it allows at the most; its user's role bounds that.
+    pub permissions: PermissionSet,
+    /// The groups to which its view of content is limited.
+    pub content_groups: Option<Vec<ContentGroupId>>,
+    /// The extension that it belongs to.
+    pub extension: Option<ExtensionName>,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl TokenRequest {
+    /// A token without limits of its own: it allows what its user's role does.
+    pub fn unlimited(token: AccessToken, user: UserId, name: &str) -> Self {
+        Self {
+            token,
+            user,
+            name: TokenName::from_stored(name),
+            description: None,
+            permissions: PermissionSet::ALL,
+            content_groups: None,
+            extension: None,
+            expires_at: None,
+        }
+    }
+}
+
+/// A token's change.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the fields are those of `TokenRequest`")]
+pub struct TokenUpdate {
+    pub id: TokenId,
+    pub name: Option<TokenName>,
+    pub description: Option<Option<ShortText>>,
+    pub permissions: Option<PermissionSet>,
+    pub content_groups: Option<Option<Vec<ContentGroupId>>>,
+    pub extension: Option<Option<ExtensionName>>,
+    pub expires_at: Option<Option<Timestamp>>,
+}
+
+/// Keeps a token, by the hash of its text: on the operator's own word, or for somebody who has
+/// proven to be its user.
+pub async fn create(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    workspace: WorkspaceId,
+    request: &TokenRequest,
+) -> Result<Token, Error> {
+    let token = Token {
+        id: TokenId::new(environment.new_id()),
+        user: request.user,
+        name: request.name.clone(),
+        description: request.description.clone(),
+        permissions: request.permissions,
+        content_groups: request.content_groups.clone(),
+        extension: request.extension.clone(),
+        expires_at: request.expires_at,
+        last_used_at: None,
+        created_at: environment.now(),
+        version: 1,
+    };
+    tokens::insert(tx, workspace, &token, &request.token.hash()).await?;
+    Ok(token)
+}
+
+/// What every change here needs.
+const NEEDED: Permission = Permission::write(Resource::Tokens);
+
+/// Makes a token for the holder of another, which it doesn't go beyond.
+pub async fn issue(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+    request: &TokenRequest,
+) -> Result<Token, Error> {
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    authority.covers(request.permissions)?;
+    authority.covers_extension(request.extension.as_ref().map(ExtensionName::as_str))?;
+    authority.covers_expiry(request.expires_at)?;
+    authority.covers_groups(tx, request.content_groups.as_deref()).await?;
+    check_groups(tx, actor.workspace, request.content_groups.as_deref()).await?;
+    create(tx, environment, actor.workspace, request).await
+}
+
+/// Changes a token: in force for every later request.
+pub async fn update(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+    update: &TokenUpdate,
+    expected: &Expected,
+) -> Result<Token, Error> {
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let before = find(tx, authority.token(), update.id).await?.ok_or_else(Error::not_found)?;
+    expected.check(before.version)?;
+    let mut token = before.clone();
+    token.name = update.name.clone().unwrap_or(token.name);
+    token.description = update.description.clone().unwrap_or(token.description);
+    token.permissions = update.permissions.unwrap_or(token.permissions);
+    token.content_groups = update.content_groups.clone().unwrap_or(token.content_groups);
+    token.extension = update.extension.clone().unwrap_or(token.extension);
+    token.expires_at = update.expires_at.unwrap_or(token.expires_at);
+    if token == before {
+        return Ok(before);
+    }
+    check_holds_no_more(tx, &authority, &before).await?;
+    authority.covers_expiry(token.expires_at)?;
+    if token.permissions != before.permissions {
+        authority.covers(token.permissions)?;
+    }
+    authority.covers_extension(token.extension.as_ref().map(ExtensionName::as_str))?;
+    if token.content_groups != before.content_groups {
+        authority.covers_groups(tx, token.content_groups.as_deref()).await?;
+        check_groups(tx, actor.workspace, token.content_groups.as_deref()).await?;
+    }
+    token.version += 1;
+    tokens::update(tx, actor.workspace, &token).await?;
+    Ok(token)
+}
+
+/// Revokes a token: in force for every later request.
+pub async fn revoke(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+    id: TokenId,
+    expected: &Expected,
+) -> Result<(), Error> {
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let token = find(tx, authority.token(), id).await?.ok_or_else(Error::not_found)?;
+    expected.check(token.version)?;
+    if token.id != actor.token {
+        check_holds_no_more(tx, &authority, &token).await?;
+    }
+    tokens::delete(tx, actor.workspace, id).await?;
+    Ok(())
+}
+
+/// Refuses to touch a token that may do more than the caller's, or for longer.
+async fn check_holds_no_more(
+    tx: &WriteTx<'_>,
+    authority: &Authority,
+    token: &Token,
+) -> Result<(), Error> {
+    let workspace = authority.token().workspace;
+    let member = members::find_by_user(tx, workspace, token.user).await?;
+    let role = match member {
+        Some(member) => roles::find(tx, workspace, member.role).await?,
+        None => None,
+    };
+    let most = role.map_or(PermissionSet::default(), |role| role.permissions);
+    authority.covers(token.permissions.meet(most))?;
+    authority.covers_expiry(token.expires_at)?;
+    authority.covers_extension(token.extension.as_ref().map(ExtensionName::as_str))?;
+    authority.covers_groups(tx, token.content_groups.as_deref()).await
+}
+
+/// Refuses groups that aren't there.
+async fn check_groups(
+    tx: &WriteTx<'_>,
+    workspace: WorkspaceId,
+    groups: Option<&[ContentGroupId]>,
+) -> Result<(), Error> {
+    let groups = groups.unwrap_or_default();
+    let existing = content_groups::existing(tx, workspace, groups, None).await?;
+    let indexed = groups.iter().enumerate();
+    let missing = indexed.filter(|(_, group)| !existing.contains(group));
+    let issues = missing.map(|(index, _)| unknown_item("contentGroupIds", index, "content group"));
+    Error::refuse(issues.collect())
+}
+
+/// Whose tokens the holder of a token sees: its own user's, or everybody's.
+fn visible_user(actor: &Authentication) -> Option<UserId> {
+    let sees_all = actor.base_type == Some(BaseType::Admin)
+        && actor.content_groups.is_none()
+        && actor.extension.is_none();
+    if sees_all { None } else { Some(actor.user) }
+}
+
+/// Finds a token that the holder of `actor` sees.
+pub async fn find(
+    tx: &Tx<'_>,
+    actor: &Authentication,
+    id: TokenId,
+) -> Result<Option<Token>, Error> {
+    let Some(token) = tokens::find(tx, actor.workspace, id).await? else { return Ok(None) };
+    let own = visible_user(actor).is_none_or(|user| user == token.user);
+    let groups = token.content_groups.as_deref().unwrap_or_default();
+    let shown = own && (token.id == actor.token || Scope::of(actor).holds_all(tx, groups).await?);
+    Ok(shown.then_some(token))
+}
+
+/// Lists the tokens that the holder of `actor` sees.
+pub async fn list(
+    tx: &Tx<'_>,
+    actor: &Authentication,
+    after: Option<&str>,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<Token>, Error> {
+    let (workspace, user) = (actor.workspace, visible_user(actor));
+    if actor.content_groups.is_none() {
+        return Ok(tokens::list(tx, workspace, user, after, limit, offset).await?);
+    }
+    // Which of a user's own tokens are shown depends on the groups that they name.
+    let mut tokens = tokens::list(tx, workspace, user, after, i64::MAX, 0).await?;
+    let named: HashSet<_> = tokens
+        .iter()
+        .filter_map(|token| token.content_groups.as_ref())
+        .flatten()
+        .copied()
+        .collect();
+    let named: Vec<_> = named.into_iter().collect();
+    let within = actor.content_groups.as_deref();
+    let mut seen = HashSet::new();
+    for some in named.chunks(1_000) {
+        seen.extend(content_groups::existing(tx, workspace, some, within).await?);
+    }
+    tokens.retain(|token| {
+        let groups = token.content_groups.as_deref().unwrap_or_default();
+        token.id == actor.token || groups.iter().all(|group| seen.contains(group))
+    });
+    let count = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);
+    Ok(tokens.into_iter().skip(count(offset)).take(count(limit)).collect())
+}

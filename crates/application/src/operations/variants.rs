@@ -1,0 +1,102 @@
+//! Making, changing and deleting variants. None of it fires an event.
+
+use galley_domain::VariantId;
+use galley_domain::text::ShortText;
+use galley_domain::variant::{Variant, VariantKey, VariantLabel, VariantName};
+use galley_storage::{Error as StorageError, Tx, UniqueKey, WriteTx, variants};
+
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::precondition::Expected;
+use crate::rejection::{Reason, Rejection};
+use crate::scope::Scope;
+
+/// What a variant's change sets: `None` stays as it is.
+#[derive(Debug, Clone)]
+pub struct VariantUpdate {
+    /// Which variant.
+    pub id: VariantId,
+    /// What programs call it.
+    pub key: Option<VariantKey>,
+    /// What people call it.
+    pub label: Option<VariantLabel>,
+    /// What it is for; `Some(None)` clears.
+    pub description: Option<Option<ShortText>>,
+}
+
+/// Makes a variant.
+pub async fn create(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    scope: &Scope,
+    key: &VariantKey,
+    label: &VariantLabel,
+    description: Option<&ShortText>,
+) -> Result<Variant, Error> {
+    let variant = Variant {
+        id: VariantId::new(environment.new_id()),
+        key: key.clone(),
+        label: label.clone(),
+        description: description.cloned(),
+        version: 1,
+    };
+    let inserted = variants::insert(tx, scope.workspace, &variant, environment.now()).await;
+    inserted.map_err(told_of_taken_key)?;
+    Ok(variant)
+}
+
+/// Changes a variant. What pieces say in it stays, whatever its key.
+pub async fn update(
+    tx: &WriteTx<'_>,
+    scope: &Scope,
+    update: &VariantUpdate,
+    expected: &Expected,
+) -> Result<Variant, Error> {
+    let found = variants::find_to_change(tx, scope.workspace, update.id).await?;
+    let before = found.ok_or_else(Error::not_found)?;
+    expected.check(before.version)?;
+    let mut variant = before.clone();
+    variant.key = update.key.as_ref().unwrap_or(&variant.key).clone();
+    variant.label = update.label.as_ref().unwrap_or(&variant.label).clone();
+    variant.description = update.description.as_ref().unwrap_or(&variant.description).clone();
+    if variant != before {
+        variant.version += 1;
+        let updated = variants::update(tx, scope.workspace, &variant).await;
+        updated.map_err(told_of_taken_key)?;
+    }
+    Ok(variant)
+}
+
+/// Deletes a variant with all that pieces say in it.
+pub async fn delete(
+    tx: &WriteTx<'_>,
+    scope: &Scope,
+    id: VariantId,
+    expected: &Expected,
+) -> Result<(), Error> {
+    let found = variants::find_to_change(tx, scope.workspace, id).await?;
+    expected.check(found.ok_or_else(Error::not_found)?.version)?;
+    variants::delete(tx, scope.workspace, id).await?;
+    Ok(())
+}
+
+/// The variant that a request about pieces names, if it names one.
+pub async fn find_named(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    name: Option<&VariantName>,
+) -> Result<Option<Variant>, Error> {
+    let Some(name) = name else { return Ok(None) };
+    let found = variants::find_named(tx, scope.workspace, name).await?;
+    found.map(Some).ok_or_else(Error::not_found)
+}
+
+fn told_of_taken_key(error: StorageError) -> Error {
+    match error {
+        StorageError::Taken(UniqueKey::VariantKey) => {
+            let detail = "another variant of this workspace has this key: choose another one";
+            Rejection::new(Reason::KeyTaken, detail).into()
+        }
+        other => other.into(),
+    }
+}

@@ -1,0 +1,221 @@
+//! Making, changing and deleting webhooks.
+
+use galley_api_types::problem::{Issue, Step};
+use galley_domain::event::EventType;
+use galley_domain::permission::Resource;
+use galley_domain::text::ShortText;
+use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookSecret, WebhookUrl};
+use galley_domain::{ContentGroupId, Invalid, Permission, WebhookId};
+use galley_storage::delivery_queue::DeliverySelection;
+use galley_storage::tokens::Authentication;
+use galley_storage::{Tx, WriteTx, content_groups, delivery_queue, webhooks};
+
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::operations::authority::Authority;
+use crate::operations::deliveries::check_may_send;
+use crate::precondition::Expected;
+use crate::rejection::{Reason, Rejection};
+use crate::scope::Scope;
+use crate::secrets::SecretKey;
+
+/// A webhook to make.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the fields are those of `Webhook`")]
+pub struct NewWebhook {
+    pub url: WebhookUrl,
+    pub name: WebhookName,
+    pub description: Option<ShortText>,
+    pub event: EventType,
+    pub content_group_id: Option<ContentGroupId>,
+    pub secret: Option<WebhookSecret>,
+    pub enabled: bool,
+}
+
+/// A webhook's change.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the fields are those of `Webhook`")]
+pub struct WebhookUpdate {
+    pub id: WebhookId,
+    pub url: Option<WebhookUrl>,
+    pub name: Option<WebhookName>,
+    pub description: Option<Option<ShortText>>,
+    pub event: Option<EventType>,
+    pub content_group_id: Option<Option<ContentGroupId>>,
+    pub enabled: Option<bool>,
+}
+
+/// A webhook after a change.
+#[derive(Debug)]
+pub struct Updated {
+    /// As it is now.
+    pub webhook: Webhook,
+    /// Whether it is called at another address than before.
+    pub has_new_url: bool,
+}
+
+/// Where a webhook's secret is kept, for its encryption.
+pub fn secret_place(webhook: WebhookId) -> String {
+    format!("webhooks {webhook}")
+}
+
+/// What every change here needs.
+pub(crate) const NEEDED: Permission = Permission::write(Resource::Webhooks);
+
+/// Makes a webhook.
+pub async fn create(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    key: &SecretKey,
+    actor: &Authentication,
+    new: &NewWebhook,
+) -> Result<Webhook, Error> {
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let actor = authority.token();
+    let webhook = Webhook {
+        id: WebhookId::new(environment.new_id()),
+        url: new.url.clone(),
+        name: new.name.clone(),
+        description: new.description.clone(),
+        event: new.event,
+        content_group_id: new.content_group_id,
+        extension: actor.extension.clone(),
+        enabled: new.enabled,
+        disabled_reason: (!new.enabled).then_some(DisabledReason::Requested),
+        failing_since: None,
+        dropped: 0,
+        version: 1,
+    };
+    check_may_see(actor, webhook.event)?;
+    check_group(tx, actor, &webhook, None).await?;
+    let sealed = new
+        .secret
+        .as_ref()
+        .map(|secret| key.seal(&secret_place(webhook.id), secret.reveal().as_bytes()));
+    let now = environment.now();
+    webhooks::insert(tx, actor.workspace, &webhook, sealed.as_deref(), now).await?;
+    Ok(webhook)
+}
+
+/// Changes a webhook.
+pub async fn update(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+    update: &WebhookUpdate,
+    expected: &Expected,
+) -> Result<Updated, Error> {
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let actor = authority.token();
+    delivery_queue::lock_queue_of_webhook(tx, actor.workspace, update.id).await?;
+    let before = find(tx, actor, update.id).await?;
+    expected.check(before.version)?;
+    let mut webhook = before.clone();
+    webhook.url = update.url.clone().unwrap_or(webhook.url);
+    webhook.name = update.name.clone().unwrap_or(webhook.name);
+    webhook.description = update.description.clone().unwrap_or(webhook.description);
+    webhook.event = update.event.unwrap_or(webhook.event);
+    webhook.content_group_id = update.content_group_id.unwrap_or(webhook.content_group_id);
+    match update.enabled {
+        Some(true) if !before.enabled => {
+            webhook.enabled = true;
+            webhook.disabled_reason = None;
+        }
+        Some(false) if before.enabled => {
+            webhook.enabled = false;
+            webhook.disabled_reason = Some(DisabledReason::Requested);
+        }
+        _ => {}
+    }
+    if webhook == before {
+        return Ok(Updated { webhook, has_new_url: false });
+    }
+    // A new address would be told what the webhook shows already.
+    check_may_see(actor, before.event)?;
+    check_may_see(actor, webhook.event)?;
+    check_group(tx, actor, &webhook, Some(&before)).await?;
+    webhook.version += 1;
+    let has_new_url = webhook.url != before.url;
+    let starts_afresh = has_new_url || (webhook.enabled && !before.enabled);
+    if starts_afresh {
+        webhook.failing_since = None;
+        // What waits is sent to where it leads now.
+        check_may_send(tx, actor, webhook.id, DeliverySelection::Pending).await?;
+    }
+    let now = environment.now();
+    delivery_queue::webhook_changed(tx, actor.workspace, webhook.id, starts_afresh, now).await?;
+    webhooks::update(tx, actor.workspace, &webhook).await?;
+    Ok(Updated { webhook, has_new_url })
+}
+
+/// Deletes a webhook.
+pub async fn delete(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    actor: &Authentication,
+    id: WebhookId,
+    expected: &Expected,
+) -> Result<(), Error> {
+    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let webhook = find(tx, authority.token(), id).await?;
+    expected.check(webhook.version)?;
+    webhooks::delete(tx, actor.workspace, id).await?;
+    Ok(())
+}
+
+pub(crate) async fn find(
+    tx: &Tx<'_>,
+    actor: &Authentication,
+    id: WebhookId,
+) -> Result<Webhook, Error> {
+    let within = actor.content_groups.as_deref();
+    let found = webhooks::find(tx, actor.workspace, id, within).await?;
+    found.ok_or_else(Error::not_found)
+}
+
+/// Refuses a webhook that would show its maker more than a request does.
+pub(crate) fn check_may_see(actor: &Authentication, event: EventType) -> Result<(), Error> {
+    if actor.permissions.allows(event.permission()) {
+        return Ok(());
+    }
+    Err(Rejection::insufficient_permissions(event.permission()).into())
+}
+
+/// What an event must, and may, be connected with.
+async fn check_group(
+    tx: &WriteTx<'_>,
+    actor: &Authentication,
+    webhook: &Webhook,
+    before: Option<&Webhook>,
+) -> Result<(), Error> {
+    let scope = Scope::of(actor);
+    let limited = scope.content_groups.is_some();
+    let outside = |detail: &str| Rejection::new(Reason::OutsideGroupLimit, detail).into();
+    if limited && webhook.event.resource() == Resource::WorkspaceMemberships {
+        return Err(outside("the token is limited to some groups and sees no members' events"));
+    }
+    let path = vec![Step::Field("metadata".to_owned()), Step::Field("contentGroupId".to_owned())];
+    // On members' events a group has no effect: one that was deleted since doesn't matter.
+    let kept = before.is_some_and(|before| before.content_group_id == webhook.content_group_id);
+    if kept && webhook.event.resource() == Resource::WorkspaceMemberships {
+        return Ok(());
+    }
+    let Some(group) = webhook.content_group_id else {
+        if webhook.event.resource() == Resource::ContentPieces {
+            let invalid = Invalid::new("required", "is required for this event");
+            return Error::refuse(vec![Issue::new(path, &invalid)]);
+        }
+        return if limited {
+            Err(outside("the token is limited to some groups: name one in metadata.contentGroupId"))
+        } else {
+            Ok(())
+        };
+    };
+    if scope.holds(&content_groups::path(tx, actor.workspace, group).await?) {
+        return Ok(());
+    }
+    if limited {
+        return Err(outside("the group is not one that the token sees"));
+    }
+    Error::refuse(vec![Issue::unknown_reference(path, "content group")])
+}

@@ -1,0 +1,70 @@
+//! Changing a workspace itself. It fires no event.
+
+use galley_domain::text::{ShortText, WebReference};
+use galley_domain::workspace::{Billing, Workspace, WorkspaceName};
+use galley_domain::{Timestamp, WorkspaceId};
+use galley_storage::{WriteTx, workspaces};
+
+use crate::error::Error;
+use crate::precondition::Expected;
+
+/// A workspace's change.
+#[derive(Debug, Clone, Default)]
+pub struct WorkspaceUpdate {
+    /// What people call it.
+    pub name: Option<WorkspaceName>,
+    /// One sentence for people.
+    pub description: Option<Option<ShortText>>,
+    /// Where its logo is.
+    pub logo: Option<Option<WebReference>>,
+    /// Its billing: the operator's to say.
+    pub billing: BillingUpdate,
+}
+
+/// A change of a workspace's billing.
+#[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "the fields are those of `Billing`")]
+pub struct BillingUpdate {
+    pub customer_id: Option<Option<String>>,
+    pub subscription_status: Option<Option<String>>,
+    pub subscription_plan: Option<Option<String>>,
+    pub subscription_data: Option<Option<String>>,
+    pub subscription_expires_at: Option<Option<Timestamp>>,
+}
+
+impl BillingUpdate {
+    fn apply(&self, billing: Billing) -> Billing {
+        let text = |new: &Option<Option<String>>, old| new.clone().unwrap_or(old);
+        Billing {
+            customer_id: text(&self.customer_id, billing.customer_id),
+            subscription_status: text(&self.subscription_status, billing.subscription_status),
+            subscription_plan: text(&self.subscription_plan, billing.subscription_plan),
+            subscription_data: text(&self.subscription_data, billing.subscription_data),
+            subscription_expires_at: self
+                .subscription_expires_at
+                .unwrap_or(billing.subscription_expires_at),
+        }
+    }
+}
+
+/// Changes a workspace.
+pub async fn update(
+    tx: &WriteTx<'_>,
+    id: WorkspaceId,
+    update: &WorkspaceUpdate,
+    expected: &Expected,
+) -> Result<Workspace, Error> {
+    workspaces::lock(tx, id).await?;
+    let before = workspaces::find(tx, id).await?.ok_or_else(Error::not_found)?;
+    expected.check(before.version)?;
+    let mut workspace = before.clone();
+    workspace.name = update.name.clone().unwrap_or(workspace.name);
+    workspace.description = update.description.clone().unwrap_or(workspace.description);
+    workspace.logo = update.logo.clone().unwrap_or(workspace.logo);
+    workspace.billing = update.billing.apply(workspace.billing);
+    if workspace != before {
+        workspace.version += 1;
+        workspaces::update(tx, &workspace).await?;
+    }
+    Ok(workspace)
+}

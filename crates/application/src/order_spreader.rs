@@ -1,0 +1,81 @@
+//! Spreads out order keys that have grown long, in the background.
+
+use std::time::Duration;
+
+use galley_domain::WorkspaceId;
+use galley_storage::ordering::{self, PendingSpread, SpreadPlan};
+use galley_storage::{Tx, WriteTx};
+
+use crate::error::Error;
+use crate::operations::content_pieces;
+use crate::service::Service;
+
+/// The time between two looks at the database: after the commits of this program, and without them.
+const BUSY_INTERVAL: Duration = Duration::from_millis(50);
+const IDLE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The most slices of a workspace before it is the turn of others.
+const SLICES_MAX: usize = 32;
+
+/// Runs as long as the service does.
+pub(crate) async fn run(service: &Service) {
+    let mut committed = service.database().news();
+    loop {
+        if let Err(error) = spread_pending(service).await {
+            tracing::debug!(%error, "crowded order keys could not be listed");
+        }
+        tokio::time::sleep(BUSY_INTERVAL).await;
+        let _ = tokio::time::timeout(IDLE_INTERVAL, committed.changed()).await;
+    }
+}
+
+/// Does some work for each workspace that has any.
+async fn spread_pending(service: &Service) -> Result<(), Error> {
+    let mut behind = None;
+    loop {
+        let list =
+            async move |tx: &Tx<'_>| Ok::<_, Error>(ordering::pending_spreads(tx, behind).await?);
+        let pending = service.database().read("ordering.pending", list).await?;
+        let Some(end) = pending.last() else { return Ok(()) };
+        behind = Some(end.workspace);
+        for one in pending {
+            let workspace = one.workspace;
+            if let Err(error) = spread(service, one).await {
+                tracing::warn!(%error, %workspace, "order keys could not be spread out");
+            }
+        }
+    }
+}
+
+async fn spread(service: &Service, pending: PendingSpread) -> Result<(), Error> {
+    let workspace = pending.workspace;
+    let plan = match pending.unplanned {
+        Some(around) => {
+            let environment = service.environment().clone();
+            let plan = async move |tx: &Tx<'_>| {
+                let random = || environment.random();
+                Ok::<_, Error>(ordering::plan_spread(tx, workspace, &around, random).await?)
+            };
+            Some(service.database().read_much("ordering.plan", plan).await?)
+        }
+        None => None,
+    };
+    for _ in 0..SLICES_MAX {
+        if !spread_slice(service, workspace, plan.clone()).await? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn spread_slice(
+    service: &Service,
+    workspace: WorkspaceId,
+    plan: Option<SpreadPlan>,
+) -> Result<bool, Error> {
+    let environment = service.environment().clone();
+    let write = async move |tx: &WriteTx<'_>| {
+        content_pieces::spread_order_keys(tx, &environment, workspace, plan.as_ref()).await
+    };
+    service.database().write_in_background("ordering.spread", write).await
+}

@@ -1,0 +1,115 @@
+//! The parts that operations and workers share.
+
+use std::sync::Arc;
+
+use galley_delivery::{Sender, SenderLimits};
+use galley_domain::WebhookId;
+use galley_domain::address_policy::AddressPolicy;
+use galley_mail::Mailer;
+use galley_storage::Database;
+use tokio::sync::watch;
+
+use crate::environment::Environment;
+use crate::log_limit::LogLimit;
+use crate::secrets::SecretKey;
+
+/// The settings of workers.
+#[derive(Debug, Clone, Default)]
+pub struct ServiceSettings {
+    /// The addresses that webhooks may call.
+    pub webhook_addresses: AddressPolicy,
+    /// The URL at which clients reach the service, for links in mails.
+    pub public_url: String,
+    /// The name of this process among those that serve the same database.
+    pub node: String,
+}
+
+/// The running service without HTTP: the database, and what workers need. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Service(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    database: Database,
+    environment: Environment,
+    key: SecretKey,
+    settings: ServiceSettings,
+    sender: Arc<Sender>,
+    mailer: Option<Arc<Mailer>>,
+    stopping: watch::Sender<bool>,
+    failing_webhooks: LogLimit<WebhookId>,
+}
+
+impl Service {
+    /// Creates a service on `database`. `key` encrypts its secrets, and `mailer` sends its mails; without
+    /// one they stay in the queue.
+    pub fn new(
+        database: Database,
+        environment: Environment,
+        key: SecretKey,
+        settings: ServiceSettings,
+        mailer: Option<Mailer>,
+    ) -> Self {
+        let sender = Sender::new(
+            Arc::clone(environment.resolver()),
+            settings.webhook_addresses.clone(),
+            SenderLimits::default(),
+            env!("CARGO_PKG_VERSION"),
+        );
+        Self(Arc::new(Parts {
+            database,
+            environment,
+            key,
+            settings,
+            sender: Arc::new(sender),
+            mailer: mailer.map(Arc::new),
+            stopping: watch::Sender::new(false),
+            failing_webhooks: LogLimit::default(),
+        }))
+    }
+
+    /// Returns the database.
+    pub fn database(&self) -> &Database {
+        &self.0.database
+    }
+
+    /// Returns the source of time and randomness.
+    pub fn environment(&self) -> &Environment {
+        &self.0.environment
+    }
+
+    /// Returns the key that encrypts the database's secrets.
+    pub fn key(&self) -> &SecretKey {
+        &self.0.key
+    }
+
+    /// Returns the settings.
+    pub fn settings(&self) -> &ServiceSettings {
+        &self.0.settings
+    }
+
+    /// Returns the HTTP client of webhooks.
+    pub(crate) fn sender(&self) -> &Arc<Sender> {
+        &self.0.sender
+    }
+
+    /// Returns the mailer, if this process sends mails.
+    pub fn mailer(&self) -> Option<Arc<Mailer>> {
+        self.0.mailer.clone()
+    }
+
+    /// Returns the bound on log lines about failing webhooks.
+    pub(crate) fn failing_webhooks(&self) -> &LogLimit<WebhookId> {
+        &self.0.failing_webhooks
+    }
+
+    /// Notifies workers and streams that the service stops.
+    pub fn stop(&self) {
+        self.0.stopping.send_replace(true);
+    }
+
+    /// Returns a receiver that becomes true when the service stops.
+    pub fn stopping(&self) -> watch::Receiver<bool> {
+        self.0.stopping.subscribe()
+    }
+}

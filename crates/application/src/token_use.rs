@@ -1,0 +1,48 @@
+//! When tokens were last used: noted to the minute, beside the requests.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use galley_domain::{Timestamp, TokenId};
+use galley_storage::tokens::{self, Authentication};
+use galley_storage::{Database, Error as StorageError, WriteTx};
+
+/// A use is noted when the last one that was lies so far back.
+const EVERY_MS: i64 = 60_000;
+
+/// From this many on, those that were noted are forgotten.
+const REMEMBERED_MAX: usize = 10_000;
+
+/// What was noted lately.
+#[derive(Debug, Default)]
+pub struct TokenUse(Mutex<HashMap<TokenId, Timestamp>>);
+
+impl TokenUse {
+    /// Notes that a token is used now, without making its request wait.
+    pub fn note(&self, database: &Database, token: &Authentication, now: Timestamp) {
+        let recent = |at: Timestamp| now.ms() - at.ms() < EVERY_MS;
+        if token.last_used_at.is_some_and(recent) || !self.is_due(token.token, now, recent) {
+            return;
+        }
+        let (database, workspace, id) = (database.clone(), token.workspace, token.token);
+        tokio::spawn(async move {
+            let touch = async move |tx: &WriteTx<'_>| tokens::touch(tx, workspace, id, now).await;
+            let noted = database.write::<_, StorageError, _>("tokens.touch", touch).await;
+            if let Err(error) = noted {
+                tracing::debug!(%error, "a token's use was not noted");
+            }
+        });
+    }
+
+    fn is_due(&self, token: TokenId, now: Timestamp, recent: impl Fn(Timestamp) -> bool) -> bool {
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.get(&token).is_some_and(|&at| recent(at)) {
+            return false;
+        }
+        if noted.len() >= REMEMBERED_MAX {
+            noted.clear();
+        }
+        noted.insert(token, now);
+        true
+    }
+}

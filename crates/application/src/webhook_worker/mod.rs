@@ -1,0 +1,360 @@
+//! Sending events to webhooks: the dispatcher of `galley-delivery`, driven by the store and the network.
+//!
+//! What is to be sent is in the database; this only ever holds what it has leased there. A commit
+//! with events wakes it ([`galley_storage::Database::news`]), and should that be missed it looks
+//! once a second.
+
+mod attempt_log;
+mod session;
+mod store_exchange;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use galley_api_types::event_envelope::Envelope;
+use galley_delivery::{
+    Action, Ask, Attempt, AttemptError, Dispatcher, Job, Limits, Request, Sender,
+};
+use galley_domain::WebhookId;
+use galley_domain::delivery::{Outcome, Step, next_step};
+use galley_domain::webhook::WebhookSecret;
+use galley_runtime::lower_priority;
+use galley_storage::delivery_queue::{AttemptResult, ClaimedDelivery, ScanPosition};
+use galley_storage::{Error as StorageError, WriteTx, delivery_queue};
+use session::Session;
+use store_exchange::Exchange;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::environment::Environment;
+use crate::operations::webhooks::secret_place;
+use crate::service::Service;
+
+/// How often idle connections are looked through.
+const TIDY_PAUSE: Duration = Duration::from_secs(10);
+
+/// What happened, from the tasks that the engine has started.
+enum Event {
+    /// An attempt is over.
+    Attempted { webhook: WebhookId, is_failing: bool, settlement: Box<AttemptResult> },
+    /// An attempt was abandoned, because another server may repeat it.
+    Abandoned { is_failing: bool, leased: Box<ClaimedDelivery> },
+    /// The store has answered.
+    Answered(Exchange),
+    /// The store could not be asked.
+    NotAnswered(Ask<AttemptResult>),
+}
+
+/// A failed release of leases is tried again at this interval, until the leases have expired.
+const RELEASE_INTERVAL: Duration = Duration::from_secs(1);
+const RELEASE_ATTEMPTS_MAX: usize = 60;
+
+/// How much the thread that sends stands back where there is not enough of the processor for all: with
+/// this niceness it gets about a tenth of what one that serves requests gets.
+const NICENESS: i32 = 10;
+
+/// Starts to send what is due, on a thread of its own, so that no request waits for it. It ends when
+/// the service has stopped and the attempts under way are over.
+///
+/// What it does with the database goes on where requests are served, as it shares its connections with
+/// them.
+pub fn start(service: Service) -> std::io::Result<oneshot::Receiver<()>> {
+    let (ended, end) = oneshot::channel();
+    let main = Handle::current();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::Builder::new().name("deliveries".to_owned()).spawn(move || {
+        lower_priority(NICENESS);
+        runtime.block_on(run(service, main));
+        let _ = ended.send(());
+    })?;
+    Ok(end)
+}
+
+/// Sends what is due until the service stops; then waits for the attempts under way.
+async fn run(service: Service, main: Handle) {
+    let mut stop = service.stopping();
+    let environment = service.environment().clone();
+    let mut news = service.database().news();
+    let Some(session) = open_session(&service, &main).await else { return };
+    let kept = Arc::clone(&session);
+    let keeping = main.spawn(async move { kept.keep().await });
+    let of_requests = main.clone();
+    let (events, mut happened) = mpsc::unbounded_channel();
+    let mut engine = Engine {
+        dispatcher: Dispatcher::new(Limits::default(), environment.now()),
+        sender: Arc::clone(service.sender()),
+        service,
+        main,
+        events,
+        turn: 0,
+        front: Arc::default(),
+        session: Arc::clone(&session),
+    };
+    let mut tidied = Instant::now();
+    let mut is_stopping = false;
+    while !engine.dispatcher.has_stopped() {
+        engine.act();
+        if engine.dispatcher.has_more_to_begin() {
+            // Behind the requests that wait by now.
+            tokio::task::yield_now().await;
+            while let Ok(event) = happened.try_recv() {
+                engine.take_note(event);
+            }
+            continue;
+        }
+        let now = environment.now();
+        let wake_at = engine.dispatcher.wake_at().map(|at| at.ms().saturating_sub(now.ms()));
+        // A clock that jumps must not make it oversleep.
+        let pause = Duration::from_millis(u64::try_from(wake_at.unwrap_or(1_000)).unwrap_or(0))
+            .min(Duration::from_secs(1));
+        tokio::select! {
+            Some(event) = happened.recv() => {
+                engine.take_note(event);
+                while let Ok(event) = happened.try_recv() {
+                    engine.take_note(event);
+                }
+            }
+            Ok(()) = news.changed() => engine.dispatcher.news(),
+            _ = stop.wait_for(|stopping| *stopping), if !is_stopping => {
+                is_stopping = true;
+                engine.dispatcher.stop();
+            }
+            () = tokio::time::sleep(pause) => {}
+        }
+        if tidied.elapsed() > TIDY_PAUSE {
+            engine.sender.tidy();
+            tidied = Instant::now();
+        }
+    }
+    keeping.abort();
+    let _ = of_requests.spawn(async move { session.close().await }).await;
+}
+
+/// Opens the session that leases belong to; `None`, if the service stops before.
+async fn open_session(service: &Service, main: &Handle) -> Option<Arc<Session>> {
+    let mut stop = service.stopping();
+    let opening = main.spawn(Session::open(service.clone()));
+    let abort = opening.abort_handle();
+    tokio::select! {
+        opened = opening => opened.ok().map(Arc::new),
+        _ = stop.wait_for(|stopping| *stopping) => {
+            abort.abort();
+            None
+        }
+    }
+}
+
+struct Engine {
+    service: Service,
+    /// Where requests are served.
+    main: Handle,
+    sender: Arc<Sender>,
+    dispatcher: Dispatcher<ClaimedDelivery, AttemptResult>,
+    events: mpsc::UnboundedSender<Event>,
+    /// How often the store was asked.
+    turn: usize,
+    /// Where it is looked for events to send.
+    front: Arc<ScanPosition>,
+    session: Arc<Session>,
+}
+
+impl Engine {
+    fn act(&mut self) {
+        let now = self.service.environment().now();
+        for action in self.dispatcher.next(now) {
+            match action {
+                Action::Attempt(job) => self.attempt(job),
+                Action::Ask(ask) => self.ask(ask),
+                Action::GiveBack(leased) => self.give_back(leased),
+            }
+        }
+        #[expect(clippy::cast_precision_loss, reason = "there are few")]
+        metrics::gauge!("galley_webhook_attempts_under_way")
+            .set(self.dispatcher.under_way() as f64);
+    }
+
+    fn take_note(&mut self, event: Event) {
+        let now = self.service.environment().now();
+        match event {
+            Event::Attempted { webhook, is_failing, settlement } => {
+                self.dispatcher.attempted(webhook, is_failing, *settlement, now);
+            }
+            Event::Abandoned { is_failing, leased } => {
+                self.dispatcher.abandoned(leased.webhook, is_failing);
+                self.give_back(vec![*leased]);
+            }
+            Event::Answered(Exchange { leased, left, more }) => {
+                let left = left.into_iter().map(|one| (one.webhook, one)).collect();
+                let jobs = leased.into_iter().map(|leased| Job {
+                    webhook: leased.webhook,
+                    slots: leased.health.slots as usize,
+                    is_failing: leased.health.is_failing(),
+                    until: leased.until,
+                    payload: leased,
+                });
+                self.dispatcher.answered(jobs.collect(), left, more, now);
+            }
+            Event::NotAnswered(ask) => self.dispatcher.not_answered(ask, now),
+        }
+    }
+
+    fn ask(&mut self, mut ask: Ask<AttemptResult>) {
+        if !self.session.is_valid() {
+            // Results of attempts may still be kept.
+            (ask.max, ask.failing_max) = (0, 0);
+        }
+        let (service, events, turn) = (self.service.clone(), self.events.clone(), self.turn);
+        let (front, session) = (Arc::clone(&self.front), self.session.id());
+        self.turn = turn.wrapping_add(1);
+        self.main.spawn(async move {
+            let event = match store_exchange::with_store(&service, &front, session, ask, turn).await
+            {
+                Ok(exchange) => Event::Answered(exchange),
+                Err((error, ask)) => {
+                    tracing::warn!(%error, "the deliveries could not be kept or read");
+                    Event::NotAnswered(ask)
+                }
+            };
+            // Nobody listens any more only when the program ends.
+            let _ = events.send(event);
+        });
+    }
+
+    fn give_back(&self, leased: Vec<ClaimedDelivery>) {
+        let (database, environment) =
+            (self.service.database().clone(), self.service.environment().clone());
+        self.main.spawn(async move {
+            let leased = Arc::new(leased);
+            for _ in 0..RELEASE_ATTEMPTS_MAX {
+                let (leased, environment) = (Arc::clone(&leased), environment.clone());
+                let release = async move |tx: &WriteTx<'_>| {
+                    delivery_queue::release(tx, &leased, environment.now()).await
+                };
+                let done = database.write::<_, StorageError, _>("deliveries.release", release);
+                match done.await {
+                    Ok(()) => return,
+                    Err(error) => tracing::debug!(%error, "delivery leases could not be released"),
+                }
+                tokio::time::sleep(RELEASE_INTERVAL).await;
+            }
+        });
+    }
+
+    fn attempt(&self, job: Job<ClaimedDelivery>) {
+        let (service, sender, events) =
+            (self.service.clone(), Arc::clone(&self.sender), self.events.clone());
+        let session = Arc::clone(&self.session);
+        tokio::spawn(async move {
+            let Job { webhook, is_failing, payload: leased, .. } = job;
+            let attempted = tokio::select! {
+                biased;
+                () = session.lost(&leased.session) => None,
+                settlement = attempt(&service, &sender, &leased) => Some(Box::new(settlement)),
+            };
+            let _ = events.send(match attempted {
+                Some(settlement) => Event::Attempted { webhook, is_failing, settlement },
+                None => Event::Abandoned { is_failing, leased: Box::new(leased) },
+            });
+        });
+    }
+}
+
+/// Makes an attempt and says what is to be kept of it.
+async fn attempt(service: &Service, sender: &Sender, leased: &ClaimedDelivery) -> AttemptResult {
+    let environment = service.environment();
+    let started_at = environment.now();
+    if leased.attempts == 0 {
+        let lag = started_at.ms().saturating_sub(leased.happened_at.ms());
+        let lag = Duration::from_millis(u64::try_from(lag).unwrap_or_default());
+        metrics::histogram!("galley_webhook_lag_seconds").record(lag.as_secs_f64());
+    }
+    let attempt = match request(service, leased, environment) {
+        Ok(request) => sender.attempt(&request).await,
+        Err(error) => Attempt::failed(error, Duration::ZERO),
+    };
+    let outcome = attempt.outcome();
+    let attempts = leased.attempts + 1;
+    let random = environment.random_part();
+    let step = match next_step(attempts, outcome, environment.now(), random) {
+        Step::Retry(_) if leased.is_test => Step::Failed,
+        _ if attempt.error == Some(AttemptError::EventForgotten) => Step::Failed,
+        step => step,
+    };
+    let labels = [("outcome", label(&attempt, outcome))];
+    metrics::counter!("galley_webhook_attempts_total", &labels).increment(1);
+    metrics::histogram!("galley_webhook_attempt_seconds").record(attempt.duration.as_secs_f64());
+    tracing::debug!(
+        webhook = %leased.webhook, event = %leased.event, delivery = %leased.id, attempts,
+        status = attempt.status, error = attempt.error.as_ref().map(AttemptError::code), "attempted"
+    );
+    if !matches!(outcome, Outcome::Taken) {
+        log_failing(service, leased, &attempt, attempts);
+    }
+    AttemptResult {
+        workspace: leased.workspace,
+        webhook: leased.webhook,
+        delivery: leased.id,
+        lease: leased.lease.clone(),
+        is_test: leased.is_test,
+        outcome,
+        step,
+        attempts,
+        log: attempt_log::with(leased.log.as_deref(), started_at, &attempt),
+    }
+}
+
+/// Logs a failed attempt, for each webhook once in a while.
+fn log_failing(service: &Service, leased: &ClaimedDelivery, attempt: &Attempt, attempts: u32) {
+    let Some(suppressed) = service.failing_webhooks().admit(leased.webhook) else { return };
+    tracing::info!(
+        webhook = %leased.webhook,
+        workspace = %leased.workspace,
+        delivery = %leased.id,
+        attempts,
+        status = attempt.status,
+        error = attempt.error.as_ref().map(AttemptError::code),
+        suppressed,
+        "a webhook's receiver took no delivery"
+    );
+}
+
+/// What an attempt is counted as.
+fn label(attempt: &Attempt, outcome: Outcome) -> &'static str {
+    match (outcome, &attempt.error) {
+        (Outcome::Taken, _) => "taken",
+        (Outcome::Gone, _) => "gone",
+        (Outcome::Failed { .. }, Some(error)) => error.code(),
+        (Outcome::Failed { .. }, None) => "refused",
+    }
+}
+
+fn request(
+    service: &Service,
+    leased: &ClaimedDelivery,
+    environment: &Environment,
+) -> Result<Request, AttemptError> {
+    let body = Envelope::of_delivery(leased).ok_or(AttemptError::EventForgotten)?.to_bytes();
+    let secret = match &leased.sealed_secret {
+        Some(sealed) => Some(open(service, leased.webhook, sealed)?),
+        None => None,
+    };
+    Ok(Request {
+        url: leased.url.clone(),
+        id: leased.event.to_string(),
+        timestamp: environment.now().ms() / 1_000,
+        body: body.into(),
+        secret,
+    })
+}
+
+/// Nothing is ever sent unsigned because a secret can't be read.
+fn open(
+    service: &Service,
+    webhook: WebhookId,
+    sealed: &[u8],
+) -> Result<WebhookSecret, AttemptError> {
+    let opened = service.key().open(&secret_place(webhook), sealed);
+    let text = opened.ok().and_then(|text| String::from_utf8(text).ok());
+    let secret = text.and_then(|text| WebhookSecret::parse(text).ok());
+    secret.ok_or(AttemptError::SecretUnreadable)
+}

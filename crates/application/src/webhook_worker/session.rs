@@ -1,0 +1,229 @@
+//! The session of this server among those that send deliveries: leases belong to it.
+//!
+//! A heartbeat keeps it valid. When none got through for so long that other servers may take it for
+//! dead, it is invalid: nothing is leased, and attempts under way are abandoned, because others may
+//! repeat them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use galley_domain::Timestamp;
+use galley_storage::delivery_queue::{self, DeadSession};
+use galley_storage::{Error as StorageError, WriteTx};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::service::Service;
+
+/// The time between two heartbeats.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(500);
+
+/// A session is valid for so long after a heartbeat was sent: less than others wait for a silent one.
+const VALID_FOR: Duration = Duration::from_secs(8);
+
+/// The same when the connection ended: less than the 2.2 seconds that others wait then.
+const VALID_WITHOUT_CONNECTION: Duration = Duration::from_millis(1_600);
+
+/// A session is dead when this server has itself seen no heartbeat of it for so long. Neither a step
+/// of the database's clock nor an outage of the database makes one dead.
+const SILENT_FOR: Duration = Duration::from_millis(8_500);
+
+/// This server's session.
+#[derive(Debug)]
+pub(super) struct Session {
+    service: Service,
+    state: watch::Sender<State>,
+}
+
+#[derive(Debug, Clone)]
+struct State {
+    id: Arc<str>,
+    /// `None`: as long as the server runs.
+    valid_until: Option<Instant>,
+}
+
+impl State {
+    /// The time for which it is still valid; `None`: as long as the server runs.
+    fn left(&self) -> Option<Duration> {
+        self.valid_until.map(|until| until.saturating_duration_since(Instant::now()))
+    }
+}
+
+impl Session {
+    /// Opens a session. Retries until the database takes it.
+    pub(super) async fn open(service: Service) -> Self {
+        let state = open(&service).await;
+        Self { service, state: watch::Sender::new(state) }
+    }
+
+    /// The session's id. It is another one after others have taken the session for dead.
+    pub(super) fn id(&self) -> Arc<str> {
+        Arc::clone(&self.state.borrow().id)
+    }
+
+    /// Returns whether deliveries may be leased.
+    pub(super) fn is_valid(&self) -> bool {
+        self.state.borrow().left().is_none_or(|left| !left.is_zero())
+    }
+
+    /// Waits until the session of this id is no longer valid.
+    pub(super) async fn lost(&self, id: &str) {
+        let mut states = self.state.subscribe();
+        loop {
+            let state = states.borrow_and_update().clone();
+            let left = state.left();
+            if &*state.id != id || left.is_some_and(|left| left.is_zero()) {
+                return;
+            }
+            // Nothing changes any more when the session is dropped, with the server.
+            let changed = states.changed();
+            match left {
+                Some(left) => drop(tokio::time::timeout(left, changed).await),
+                None => drop(changed.await),
+            }
+        }
+    }
+
+    /// Writes heartbeats, and frees the leases of sessions that are dead.
+    pub(super) async fn keep(&self) {
+        if !self.service.database().has_generations() {
+            // One server writes the database.
+            return;
+        }
+        let node = self.service.settings().node.clone();
+        let mut last = Instant::now();
+        let mut seen = Seen::default();
+        let mut burying = None;
+        let mut is_silent = false;
+        loop {
+            let sent = Instant::now();
+            if !self.service.database().has_heartbeat_connection() {
+                // Others may know already that it ended, while making another one takes its time.
+                self.set_valid_until(last + VALID_WITHOUT_CONNECTION);
+            }
+            match self.service.database().heartbeat(&self.id(), &node).await {
+                Ok(heartbeat) if heartbeat.is_deposed => {
+                    tracing::warn!(
+                        "other servers took this one for dead: its deliveries are theirs"
+                    );
+                    self.set_valid_until(sent);
+                    let state = open(&self.service).await;
+                    self.state.send_replace(state);
+                    last = Instant::now();
+                    seen = Seen::default();
+                    continue;
+                }
+                Ok(heartbeat) => {
+                    if std::mem::take(&mut is_silent) {
+                        tracing::info!("heartbeats reach the database again");
+                    }
+                    last = sent;
+                    self.set_valid_until(sent + VALID_FOR);
+                    let dead = seen.dead(heartbeat.dead);
+                    self.bury(&mut burying, dead);
+                }
+                Err(error) => {
+                    self.set_valid_until(last + VALID_WITHOUT_CONNECTION);
+                    seen = Seen::default();
+                    // A single failure changes nothing.
+                    if !self.is_valid() && !std::mem::replace(&mut is_silent, true) {
+                        tracing::warn!(
+                            %error,
+                            "no heartbeat reaches the database: nothing is sent to webhooks until one does"
+                        );
+                    }
+                }
+            }
+            tokio::time::sleep(HEARTBEAT_INTERVAL).await;
+        }
+    }
+
+    fn set_valid_until(&self, until: Instant) {
+        self.state.send_modify(|state| state.valid_until = Some(until));
+    }
+
+    /// Frees the leases of dead sessions beside the heartbeats, one after another.
+    fn bury(&self, burying: &mut Option<JoinHandle<()>>, dead: Vec<DeadSession>) {
+        if dead.is_empty() || burying.as_ref().is_some_and(|burying| !burying.is_finished()) {
+            return;
+        }
+        let service = self.service.clone();
+        *burying = Some(tokio::spawn(async move {
+            for one in dead {
+                bury(&service, one).await;
+            }
+        }));
+    }
+
+    /// Ends the session.
+    pub(super) async fn close(&self) {
+        let (id, environment) = (self.id(), self.service.environment().clone());
+        let close = async move |tx: &WriteTx<'_>| {
+            delivery_queue::close_session(tx, &id, environment.now()).await
+        };
+        let write = self.service.database().write::<_, StorageError, _>("deliveries.close", close);
+        if let Err(error) = write.await {
+            tracing::debug!(%error, "others find out that this server has ended");
+        }
+    }
+}
+
+/// Sessions whose heartbeats are late: the last one of each, and since when this server knows it.
+#[derive(Debug, Default)]
+struct Seen(HashMap<String, (Timestamp, Instant)>);
+
+impl Seen {
+    /// Picks the sessions that are dead.
+    fn dead(&mut self, late: Vec<DeadSession>) -> Vec<DeadSession> {
+        let known = std::mem::take(&mut self.0);
+        for one in &late {
+            let before = known.get(&one.session).filter(|(seen_at, _)| *seen_at == one.seen_at);
+            let since = before.map_or_else(Instant::now, |(_, since)| *since);
+            self.0.insert(one.session.clone(), (one.seen_at, since));
+        }
+        let is_silent = |one: &DeadSession| {
+            self.0.get(&one.session).is_some_and(|(_, since)| since.elapsed() > SILENT_FOR)
+        };
+        late.into_iter().filter(|one| one.is_gone || is_silent(one)).collect()
+    }
+}
+
+async fn bury(service: &Service, dead: DeadSession) {
+    let environment = service.environment().clone();
+    let bury = async move |tx: &WriteTx<'_>| {
+        delivery_queue::bury_session(tx, &dead, environment.now()).await
+    };
+    match service.database().write::<_, StorageError, _>("deliveries.bury", bury).await {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "deliveries of a server that ended are sent again"),
+        Err(error) => tracing::debug!(%error, "a server that ended still holds deliveries"),
+    }
+}
+
+async fn open(service: &Service) -> State {
+    let mut is_silent = false;
+    loop {
+        let environment = service.environment().clone();
+        let id: Arc<str> = format!("{:032x}", environment.new_id()).into();
+        let (session, node) = (Arc::clone(&id), service.settings().node.clone());
+        let sent = Instant::now();
+        let open = async move |tx: &WriteTx<'_>| {
+            delivery_queue::open_session(tx, &session, &node, environment.now()).await
+        };
+        match service.database().write::<_, StorageError, _>("deliveries.open", open).await {
+            Ok(freed) => {
+                if freed > 0 {
+                    tracing::info!(count = freed, "deliveries of an earlier run are sent again");
+                }
+                let has_others = service.database().has_generations();
+                return State { id, valid_until: has_others.then(|| sent + VALID_FOR) };
+            }
+            Err(error) if std::mem::replace(&mut is_silent, true) => {
+                tracing::debug!(%error, "the session of deliveries can't be opened");
+            }
+            Err(error) => tracing::warn!(%error, "deliveries wait: their session can't be opened"),
+        }
+        tokio::time::sleep(HEARTBEAT_INTERVAL).await;
+    }
+}
