@@ -9,9 +9,9 @@
 //! Two kinds of changes must not be missed: those of our own writer, and any of another process.
 //! After a commit, the writer compares `PRAGMA data_version` on its own connection with the value
 //! at the start. If it is equal, no other process has committed. The writer then records the scope
-//! of its commit, and marks the count as *explained* ([`Commits::commit`]).
+//! of its commit, and marks the count as *recorded* ([`Commits::commit`]).
 //!
-//! A reader that finds another count than the explained one has two cases. If a commit of our own
+//! A reader that finds another count than the recorded one has two cases. If a commit of our own
 //! is being recorded, the reader waits some microseconds. Otherwise another process has committed,
 //! and everything counts as changed.
 
@@ -74,7 +74,7 @@ impl Commits {
             under_way: Mutex::default(),
             changes: LastChanges::default(),
         };
-        // Marks earlier commits as explained: no cached response is older.
+        // Marks earlier commits as recorded: no cached response is older.
         commits.moment();
         commits
     }
@@ -102,7 +102,7 @@ impl Commits {
         self.explain_others()
     }
 
-    /// Records unexplained commits as changes of everything by other processes. The caller holds
+    /// Records all other commits as changes of everything, by other processes. The caller holds
     /// `under_way`.
     fn explain_others(&self) -> Option<Moment> {
         let (mut now, checksum) = self.now()?;
