@@ -98,8 +98,8 @@ pub async fn append(
     Ok(())
 }
 
-/// Returns the statement that prevents other transactions from numbering events of the workspace. It
-/// only locks the row. A counter in the row would leave a dead version for each event since the
+/// Returns the statement that prevents other transactions from numbering events of the workspace.
+/// It only locks the row. A counter in the row would leave a dead version for each event since the
 /// oldest open transaction began. Each event would then have to scan these versions.
 fn lock_statement(tx: &WriteTx<'_>) -> String {
     let lock = tx.for_no_key_update();

@@ -2,7 +2,7 @@
 //! file.
 //!
 //! A passive checkpoint blocks no other connection. The log restarts only at a moment without
-//! readers. If readers leave no such moment and the log has grown large, writers wait for one. The
+//! readers. If there is no such moment and the log has grown large, writers wait for one. The
 //! log is never truncated here, as that would block all readers for tens of milliseconds.
 
 use std::path::{Path, PathBuf};

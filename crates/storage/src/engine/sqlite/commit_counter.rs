@@ -119,9 +119,9 @@ impl Commits {
         Some(Moment(now))
     }
 
-    /// Commits the writes of `connection` by `commit`, and records their scope, `reach`. The
-    /// connection has begun a write transaction. `before` is the data version after that, and no
-    /// other connection has written since.
+    /// Runs `commit`, which commits the writes of `connection`, and records their scope, `reach`.
+    /// The connection has begun a write transaction. `before` is the data version after that, and
+    /// no other connection has written since.
     pub(super) fn commit(
         &self,
         connection: &Connection,
