@@ -1,12 +1,13 @@
-//! The store: the only crate with SQL in it.
+//! The store: the only crate that contains SQL.
 //!
 //! A [`Database`] is a SQLite file or a PostgreSQL database. Its [`Database::read`] and
-//! [`Database::write`] run a named closure in a transaction, over the few methods of [`Tx`] and
-//! [`WriteTx`] that both engines have. The modules of [`tables`] and of [`delivery_queue`] are plain
-//! functions over these. Each takes the workspace first, and reaches no row of another one.
+//! [`Database::write`] run a named closure in a transaction. The closure uses the few methods of
+//! [`Tx`] and [`WriteTx`] that both engines have. The modules of [`tables`] and of
+//! [`delivery_queue`] are plain functions over these. Each function takes the workspace first, and
+//! reads and writes only its rows.
 //!
-//! The meaning of values and the permission to change them are decided elsewhere
-//! (`galley-domain`, `galley-server`).
+//! The meaning of values and the permission to change them are decided elsewhere (`galley-domain`,
+//! `galley-server`).
 
 mod backup;
 pub mod delivery_queue;

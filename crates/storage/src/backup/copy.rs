@@ -1,4 +1,4 @@
-//! All rows of a store into another one, verified row by row.
+//! Copies all rows of a store to another one, and verifies each row.
 
 use std::sync::Arc;
 
@@ -14,30 +14,30 @@ use crate::engine::row::OwnedRow;
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::value::Value;
 
-/// The most rows that are read at a time.
+/// The limit of rows that are read at a time.
 const PAGE_MAX: i64 = 256;
 
-/// About how many bytes are read at a time.
+/// The approximate limit of bytes that are read at a time.
 const PAGE_BYTES: usize = 2 * 1024 * 1024;
 
-/// What of a table was copied, or found.
+/// The summary of a table's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableSummary {
     /// The table's name.
     pub name: String,
-    /// How many rows it has.
+    /// The number of its rows.
     pub rows: u64,
     /// SHA-256 of the rows in the order of their keys, the same on both engines.
     pub sha256: [u8; 32],
 }
 
-/// Copies all rows, and compares each of them. What is copied is seen when `to` is finished.
+/// Copies all rows, and then compares each of them. The rows become visible when `to` is finished.
 pub async fn copy(
     from: &Snapshot,
     to: &NewStore,
     mut progress: impl FnMut(Progress) + Send,
 ) -> Result<Vec<TableSummary>> {
-    // Each row is copied, and then compared.
+    // Each row counts twice: when it is copied, and when it is compared.
     let mut so_far = Progress { done: 0, all: 2 * count(from, tables::all()).await? };
     let mut summaries = Vec::new();
     for table in tables::all() {
@@ -54,7 +54,7 @@ pub async fn copy(
                 all.extend(page);
                 pages.next(from).await?
             } else {
-                // The next ones are read while these are written.
+                // The next page is read while this one is written.
                 let (next, written) = join(pages.next(from), insert(to, table, page)).await;
                 written?;
                 next?
@@ -77,7 +77,7 @@ pub async fn copy(
     Ok(summaries)
 }
 
-/// What a store holds in these tables.
+/// Summarizes the rows of these tables.
 pub(super) async fn summarize(
     store: &Snapshot,
     tables: &[Arc<Table>],
@@ -117,7 +117,7 @@ async fn insert(to: &NewStore, table: &Arc<Table>, rows: Vec<OwnedRow>) -> Resul
     to.write("copy.insert", async move |tx: &WriteTx<'_>| table.insert(tx, &rows).await).await
 }
 
-/// Refuses the first row that isn't the same in both.
+/// Fails at the first row that differs between the two stores.
 async fn compare(
     from: &Snapshot,
     to: &NewStore,
@@ -148,7 +148,7 @@ async fn compare(
     }
 }
 
-/// The rows of a table, some at a time.
+/// The rows of a table, read in pages.
 struct Pages {
     table: Arc<Table>,
     after: Option<OwnedRow>,
@@ -169,7 +169,7 @@ impl Pages {
         self.after = page.last().cloned().or(last);
         if !page.is_empty() {
             let each = page.iter().map(size).sum::<usize>() / page.len() + 1;
-            // Not at once, as the next ones may be larger.
+            // The limit grows by steps, as the next rows may be larger.
             let fits = i64::try_from(PAGE_BYTES / each).unwrap_or(i64::MAX);
             self.limit = fits.min(2 * limit).clamp(1, PAGE_MAX);
         }

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use crate::engine::row::OwnedRow;
 use crate::engine::value::Value;
 
-/// SHA-256 of rows in their order.
+/// The SHA-256 of rows in their order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RowDigest(Sha256);
 
@@ -26,7 +26,7 @@ impl RowDigest {
     }
 }
 
-/// Writes a value so that no other one, and no two, are written alike.
+/// Writes a value unambiguously: no other sequence of values has the same bytes.
 pub(super) fn write(out: &mut Vec<u8>, value: &Value<'_>) {
     match value {
         Value::Null => out.push(b'-'),

@@ -1,4 +1,4 @@
-//! A store as one file: a SQLite database, whichever engine it comes from.
+//! Backup files: a whole store as one SQLite database, whichever engine it comes from.
 
 use std::path::Path;
 
@@ -13,18 +13,19 @@ use crate::engine::options::{DatabaseUrl, Options, Role};
 use crate::engine::progress::Progress;
 use crate::engine::sqlite::{self, ServerLock};
 
-/// What a backup holds.
+/// The contents of a backup.
 #[derive(Debug, Clone)]
 pub struct FileSummary {
-    /// The number of its last schema change.
+    /// The version of its last migration.
     pub schema: i64,
-    /// Whether this program has more schema changes, which it makes when the file is restored.
+    /// True if this program has newer migrations, which it applies when the file is restored.
     pub is_older: bool,
     /// Its tables.
     pub tables: Vec<TableSummary>,
 }
 
-/// Makes a backup of a store that may be serving: it has all that was answered before.
+/// Backs up a store, which a server may be using. The backup has every write that was confirmed
+/// before the call.
 pub async fn back_up(
     database: &Database,
     options: &Options,
@@ -42,7 +43,7 @@ pub async fn back_up(
     database.check_files()
 }
 
-/// Looks at a backup: whether it is whole, and what is in it.
+/// Checks a backup's integrity, and summarizes its contents.
 pub async fn verify(
     file: &Path,
     program_version: &str,
@@ -61,14 +62,14 @@ pub async fn verify(
     Ok(FileSummary { schema, is_older, tables })
 }
 
-/// Puts a backup into the store that the options name, which must be empty.
+/// Restores a backup into the store that the options name, which must be empty.
 pub async fn restore(
     file: &Path,
     options: &Options,
     progress: impl FnMut(Progress) + Send + 'static,
 ) -> Result<()> {
     let path = file.to_owned();
-    // All of it, before anything is made.
+    // Verifies the whole backup before anything is created.
     let is_older = verify(file, options.program_version, |_| {}).await?.is_older;
     match &options.url {
         DatabaseUrl::Sqlite(to) => {
@@ -77,7 +78,7 @@ pub async fn restore(
             let to = to.clone();
             on_thread(move || sqlite::back_up(&path, &to, progress)).await?;
             drop(lock);
-            // Makes the schema changes that there have been since.
+            // Opening the database applies the newer migrations.
             let command = Options { role: Role::Command, ..options.clone() };
             Database::open(command).await?.close().await;
             Ok(())
@@ -95,7 +96,8 @@ pub async fn restore(
     }
 }
 
-/// The number of a file's last schema change, and whether there are more by now. Refuses what isn't ours.
+/// Returns the version of a file's last migration, and true if newer ones exist. Rejects a schema
+/// that isn't galley's.
 fn look_at(file: &Path, program_version: &str) -> Result<(i64, bool)> {
     let connection = sqlite::open_reader(file)?;
     let (schema, is_older) = migrate::state(&connection, program_version)?;
@@ -103,7 +105,7 @@ fn look_at(file: &Path, program_version: &str) -> Result<(i64, bool)> {
     Ok((schema, is_older))
 }
 
-/// Refuses to write over a file.
+/// Rejects a path at which a file exists.
 fn refuse_file(path: &Path) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder
@@ -111,7 +113,7 @@ fn refuse_file(path: &Path) -> Result<()> {
     {
         return Err(Error::Settings(format!("there is no folder {}", folder.display())));
     }
-    // Also a link that leads nowhere.
+    // This also detects a dangling link.
     match std::fs::symlink_metadata(path) {
         Ok(_) => Err(Error::Settings("it is there already: name another file".to_owned())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -119,7 +121,8 @@ fn refuse_file(path: &Path) -> Result<()> {
     }
 }
 
-/// Refuses rows without others that each of them has, though nothing refers to those.
+/// Rejects rows that lack the rows required with them. Foreign keys don't cover these, as nothing
+/// refers to them.
 fn check_rows(path: &Path) -> Result<()> {
     let connection = sqlite::open_reader(path)?;
     for (what, sql) in [

@@ -1,4 +1,4 @@
-//! The whole store at once: read as it was at one moment, copied, kept as a file.
+//! Backups: snapshots of the whole store, copies to another store, and files.
 
 mod copy;
 mod digest;

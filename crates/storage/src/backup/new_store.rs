@@ -1,4 +1,4 @@
-//! An empty store that is filled, and that nobody sees before it is whole.
+//! A staged store: it is filled while empty, and becomes visible only when it is complete.
 
 use std::fmt;
 use std::path::Path;
@@ -14,16 +14,16 @@ use crate::engine::postgres::{Held, Postgres};
 use crate::engine::sqlite::{ServerLock, Unseen, finish_at_once, open_reader};
 use crate::engine::transaction::{Tx, WriteTx};
 
-/// A store that is being filled. Dropped before [`NewStore::finish`], nothing of it stays.
+/// A staged store. If it is dropped before [`NewStore::finish`], everything in it is discarded.
 pub struct NewStore(Arc<Engine>);
 
 enum Engine {
     Sqlite(NewFile),
-    /// Within a transaction.
+    /// A connection in a transaction.
     Postgres(Held),
 }
 
-/// A file beside the one that it is going to be. The connection to it ends before it does.
+/// A staged file. Its connection is closed before it is published.
 struct NewFile {
     connection: Mutex<Option<Connection>>,
     file: Mutex<Unseen>,
@@ -37,7 +37,8 @@ impl fmt::Debug for NewStore {
 }
 
 impl NewStore {
-    /// The store that the options name, which must be empty. No server starts on it meanwhile.
+    /// Opens the store that the options name, which must be empty. No server can start on it until
+    /// this is finished or dropped.
     pub async fn open(options: &Options) -> Result<Self> {
         match &options.url {
             DatabaseUrl::Sqlite(path) => {
@@ -52,7 +53,7 @@ impl NewStore {
         }
     }
 
-    /// A file in the place of what is there.
+    /// Creates a staged file that will replace the one at `path`.
     pub(super) fn file(path: &Path, lock: Option<ServerLock>, options: &Options) -> Result<Self> {
         let (file, mut connection) = Unseen::open(path)?;
         migrate::bring_up_to_date(&mut connection, options)?;
@@ -63,7 +64,7 @@ impl NewStore {
     }
 
     async fn postgres(client: Held) -> Result<Self> {
-        // A server that starts meanwhile waits, and so does another one that fills it.
+        // The locks block a server that starts meanwhile, and another process that fills the store.
         client
             .batch_execute(
                 "BEGIN;
@@ -82,7 +83,8 @@ impl NewStore {
         Ok(store)
     }
 
-    /// Writes to it, and reads what was written. The closure awaits nothing but the transaction.
+    /// Runs `operation` in the store's transaction, for writes and reads. The closure must await
+    /// nothing but the transaction.
     pub async fn write<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -102,7 +104,7 @@ impl NewStore {
         tokio::task::spawn_blocking(run).await.unwrap_or_else(|_| Err(Error::Panicked.into()))
     }
 
-    /// Makes it seen: from then on it is there, whole, whatever happens.
+    /// Publishes the store. From then on it is complete and durable.
     pub async fn finish(self) -> Result<()> {
         if let Engine::Postgres(client) = &*self.0 {
             return Ok(client.batch_execute("COMMIT").await?);
@@ -130,7 +132,7 @@ impl NewFile {
     }
 }
 
-/// Refuses a SQLite file that has rows in it.
+/// Rejects a SQLite file that contains rows.
 pub(super) fn refuse_rows(path: &Path) -> Result<()> {
     if !path.try_exists().map_err(|error| Error::Unavailable(Cause::new(error)))? {
         return Ok(());

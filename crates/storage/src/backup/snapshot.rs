@@ -1,4 +1,4 @@
-//! A store as it is at one moment, for reading all of it.
+//! A snapshot of the store, for reading all of it.
 
 use std::fmt;
 use std::path::Path;
@@ -12,14 +12,14 @@ use crate::engine::postgres::Held;
 use crate::engine::sqlite::{finish_at_once, open_reader};
 use crate::engine::transaction::Tx;
 
-/// What a store held at one moment, however long it takes to read and whatever is written meanwhile.
+/// A snapshot of a store. Later writes don't affect it, however long it is read.
 #[derive(Clone)]
 pub struct Snapshot(Arc<Engine>);
 
 enum Engine {
-    /// Within a transaction that reads.
+    /// A connection in a read transaction.
     Sqlite(Mutex<Connection>),
-    /// The same.
+    /// A connection in a read transaction.
     Postgres(Held),
 }
 
@@ -30,10 +30,10 @@ impl fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    /// Of the SQLite file of this path, which is not changed.
+    /// Opens a snapshot of the SQLite file at this path, which is not changed.
     pub fn of_file(path: &Path) -> Result<Self> {
         let connection = open_reader(path)?;
-        // The moment is that of the first look.
+        // The first read of the transaction fixes the snapshot.
         connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
         Ok(Self(Arc::new(Engine::Sqlite(Mutex::new(connection)))))
     }
@@ -50,7 +50,7 @@ impl Snapshot {
         Ok(Self(Arc::new(Engine::Postgres(client))))
     }
 
-    /// Reads of it. The closure awaits nothing but the transaction.
+    /// Runs `operation` on the snapshot. The closure must await nothing but the transaction.
     pub async fn read<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
     where
         T: Send + 'static,

@@ -1,7 +1,7 @@
-//! The tables of the schema, as the schema itself tells them.
+//! The tables of the schema, read from the schema itself.
 //!
-//! Both engines have the same ones, so that a SQLite database in memory, made by the schema changes, can be
-//! asked. A new schema change needs nothing here.
+//! Both engines have the same tables. So they are read from an in-memory SQLite database to which
+//! all migrations are applied. A new migration needs no change here.
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -17,14 +17,14 @@ use crate::engine::value::Value;
 /// A table of the schema.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Table {
-    /// Its name.
+    /// The table's name.
     pub(super) name: String,
     columns: Vec<Column>,
-    /// The places of the primary key's columns, in its order.
+    /// The indexes of the primary key's columns, in the key's order.
     key: Vec<usize>,
     /// The tables that its rows refer to.
     refers_to: Vec<String>,
-    /// The places of the columns by which a row refers to another one of the same table.
+    /// The indexes of the columns by which a row refers to another one of the same table.
     parent: Option<Vec<usize>>,
 }
 
@@ -42,7 +42,7 @@ enum Kind {
     Bytes,
 }
 
-/// Every table but the record of schema changes, each after those that it refers to.
+/// Returns all tables except the record of migrations, each after those that it refers to.
 pub(super) fn all() -> &'static [Arc<Table>] {
     static TABLES: LazyLock<Vec<Arc<Table>>> = LazyLock::new(|| {
         let mut connection = Connection::open_in_memory().expect("there is memory");
@@ -52,7 +52,7 @@ pub(super) fn all() -> &'static [Arc<Table>] {
     &TABLES
 }
 
-/// Those of a SQLite database.
+/// Returns the tables of a SQLite database, in the same order.
 pub(super) fn of(connection: &Connection) -> Result<Vec<Arc<Table>>> {
     let names: Vec<String> = connection
         .prepare(
@@ -123,19 +123,19 @@ fn read_table(connection: &Connection, name: String) -> Result<Table> {
 }
 
 impl Table {
-    /// How many rows it has.
+    /// Returns the number of rows.
     pub(super) async fn count(&self, tx: &Tx<'_>) -> Result<u64> {
         let sql = format!("SELECT count(*) FROM {}", self.name);
         let count = tx.get(&sql, &[], |row| row.int(0)).await?;
         u64::try_from(count).map_err(Error::corrupt)
     }
 
-    /// Whether it has no rows.
+    /// Returns true if the table has no rows.
     pub(super) async fn is_empty(&self, tx: &Tx<'_>) -> Result<bool> {
         Ok(!tx.exists(&format!("SELECT 1 FROM {} LIMIT 1", self.name), &[]).await?)
     }
 
-    /// The rows that follow the one with this key, in the key's order.
+    /// Returns up to `limit` rows after the row `after`, in the order of the primary key.
     pub(super) async fn page(
         &self,
         tx: &Tx<'_>,
@@ -155,25 +155,26 @@ impl Table {
         tx.query(&sql, &params, |row| self.read(row)).await
     }
 
-    /// Keeps rows as they are.
+    /// Inserts rows unchanged.
     pub(super) async fn insert(&self, tx: &WriteTx<'_>, rows: &[OwnedRow]) -> Result<()> {
         let (columns, places) = (self.column_names(), numbered(self.columns.len()));
         let sql = format!("INSERT INTO {} ({columns}) VALUES ({places})", self.name);
         tx.execute_each(&sql, rows).await
     }
 
-    /// Whether rows refer to others of this table, which have to be there before them.
+    /// Returns true if rows refer to others of this table, which must be inserted first.
     pub(super) fn has_parents(&self) -> bool {
         self.parent.is_some()
     }
 
-    /// Puts each row behind the one that it refers to.
+    /// Sorts rows so that each follows the row that it refers to.
     pub(super) fn parents_first(&self, rows: Vec<OwnedRow>) -> Vec<OwnedRow> {
         let Some(parent) = &self.parent else { return rows };
         let mut sorted: Vec<OwnedRow> = Vec::with_capacity(rows.len());
         let mut there = std::collections::HashSet::new();
         let mut waiting = rows;
-        // As often as the tree is deep. Whatever refers to nothing is refused by the database.
+        // One pass for each level of the tree. The database rejects rows whose reference is
+        // missing.
         while !waiting.is_empty() {
             let before = waiting.len();
             let (ready, rest): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|row| {
@@ -190,7 +191,7 @@ impl Table {
         sorted
     }
 
-    /// The row's primary key.
+    /// Returns the row's primary key.
     pub(super) fn key_of(&self, row: &OwnedRow) -> OwnedRow {
         self.key.iter().map(|&place| row[place].clone()).collect()
     }
@@ -212,12 +213,12 @@ impl Table {
     }
 }
 
-/// `?1, ?2, ?3`
+/// Returns `?1, ?2, ?3` up to `count`.
 fn numbered(count: usize) -> String {
     (1..=count).map(|number| format!("?{number}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What can be looked for.
+/// Returns these columns of a row as a key for lookups.
 fn pick(row: &OwnedRow, places: &[usize]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for &place in places {

@@ -17,8 +17,8 @@ use crate::engine::value::{Value, params};
 use crate::tables::events::{CUSTOM_DATA, with_custom_data};
 use crate::tables::webhooks;
 
-/// The condition that a delivery `d` has no lease at the time `?3`. The query for one lease uses its
-/// key on PostgreSQL; `NOT EXISTS` could read all leases of the queue.
+/// The condition that a delivery `d` has no lease at the time `?3`. The query for one lease uses
+/// its key on PostgreSQL; `NOT EXISTS` could read all leases of the queue.
 pub(super) const NOT_LEASED: &str = "COALESCE((SELECT l.until_ms FROM delivery_leases l
     WHERE l.workspace_id = d.workspace_id AND l.webhook_id = d.webhook_id
         AND l.delivery_id = d.id), 0) <= ?3";
@@ -82,8 +82,8 @@ pub struct ClaimedDelivery {
 /// The queues that one claim reads.
 const QUEUES_PER_CLAIM: i64 = 64;
 
-/// Claims due deliveries, of each webhook at most as many as its receiver has free slots. Returns true
-/// if queues are left that were not scanned.
+/// Claims due deliveries, of each webhook at most as many as its receiver has free slots. Returns
+/// true if queues are left that were not scanned.
 pub async fn claim(
     tx: &WriteTx<'_>,
     queues: &mut LockedQueues,
@@ -238,8 +238,8 @@ async fn summarize_leases(
     .await
 }
 
-/// Returns due deliveries of a queue that are not leased: samples first, then from the other lanes in
-/// turn.
+/// Returns due deliveries of a queue that are not leased: samples first, then from the other lanes
+/// in turn.
 async fn due_deliveries(
     tx: &Tx<'_>,
     queue: &WebhookQueue,
@@ -352,8 +352,8 @@ struct FirstDue {
     others: Option<Timestamp>,
 }
 
-/// Returns the times at which the first deliveries of a queue are due. For a full queue it skips those
-/// that are not leased.
+/// Returns the times at which the first deliveries of a queue are due. For a full queue it skips
+/// those that are not leased.
 async fn first_due(
     tx: &Tx<'_>,
     queue: &WebhookQueue,

@@ -13,8 +13,8 @@ use crate::engine::transaction::WriteTx;
 use crate::engine::value::{Value, params};
 use crate::tables::webhooks;
 
-/// Creates deliveries for events that matched webhooks, about `max` of them, the oldest events first.
-/// Returns true if more may be left.
+/// Creates deliveries for events that matched webhooks, about `max` of them, the oldest events
+/// first. Returns true if more may be left.
 pub async fn fan_out(
     tx: &WriteTx<'_>,
     queues: &mut LockedQueues,

@@ -117,8 +117,8 @@ pub enum DeliverySelection {
     One(DeliveryId),
 }
 
-/// Lists the events that the selected deliveries show, each once: the type as the webhook sees it, and
-/// the occurrence. It skips samples and expired events.
+/// Lists the events that the selected deliveries show, each once: the type as the webhook sees it,
+/// and the occurrence. It skips samples and expired events.
 pub async fn list_visible_occurrences(
     tx: &Tx<'_>,
     workspace: WorkspaceId,

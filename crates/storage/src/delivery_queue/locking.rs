@@ -26,8 +26,8 @@ pub async fn lock_queue_of_webhook(
     Ok(())
 }
 
-/// Schedules a scan of a webhook's queue, as the webhook has changed. `starts_afresh` resets the health
-/// of its receiver.
+/// Schedules a scan of a webhook's queue, as the webhook has changed. `starts_afresh` resets the
+/// health of its receiver.
 pub async fn webhook_changed(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -47,8 +47,8 @@ pub async fn webhook_changed(
 }
 
 /// Locks all queues that a transaction will need, on PostgreSQL: those of results, of about `max`
-/// deliveries to fan out, and of recoveries. Call it first. All transactions lock queues in the same
-/// order, to avoid a deadlock between two nodes. Claims skip locked queues.
+/// deliveries to fan out, and of recoveries. Call it first. All transactions lock queues in the
+/// same order, to avoid a deadlock between two nodes. Claims skip locked queues.
 pub async fn lock_queues_ahead(
     tx: &WriteTx<'_>,
     queues: &mut LockedQueues,

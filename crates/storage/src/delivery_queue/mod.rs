@@ -1,14 +1,14 @@
 //! The delivery queue: deliveries of events to webhooks, from the event to the recorded result.
 //!
-//! [`fan_out`] creates deliveries for events that matched webhooks, [`claim()`] leases deliveries that
-//! are due to a worker, and [`record_results`] stores the results of attempts. Each webhook has a queue
-//! of its own, with a row in `webhook_queues` that has the time of its next scan. A transaction locks
-//! that row while it works on the queue, so that several nodes can share the work. A lease outlasts an
-//! attempt, and only its holder records the result.
+//! [`fan_out`] creates deliveries for events that matched webhooks, [`claim`] leases deliveries
+//! that are due to a worker, and [`record_results`] stores the results of attempts. Each webhook
+//! has a queue of its own, with a row in `webhook_queues` that has the time of its next scan. A
+//! transaction locks that row while it works on the queue, so that several nodes can share the
+//! work. A lease outlasts an attempt, and only its holder records the result.
 //!
-//! No scan reads rows again that were deleted or are done. PostgreSQL keeps their index entries while
-//! any transaction is open. So each queue has lower bounds for its scans, and [`ScanPosition`] has one
-//! for events to fan out.
+//! No scan reads rows again that were deleted or are done. PostgreSQL keeps their index entries
+//! while any transaction is open. So each queue has lower bounds for its scans, and
+//! [`ScanPosition`] has one for events to fan out.
 
 mod claim;
 mod enqueue;

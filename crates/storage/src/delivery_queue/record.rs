@@ -45,7 +45,7 @@ pub struct ReceiverState {
     pub webhook: WebhookId,
     /// True if the last attempt succeeded.
     pub is_well: bool,
-    /// True if the receiver answered 410, and wants no more deliveries.
+    /// True if the receiver responded with 410, so that no more deliveries are sent to it.
     pub is_gone: bool,
 }
 
@@ -60,8 +60,8 @@ pub struct RecordedResults {
     pub deferred: Vec<AttemptResult>,
 }
 
-/// Records the results of attempts. A result is ignored if its delivery was leased again since. `random`
-/// returns numbers from 0 up to 1, for back-off.
+/// Records the results of attempts. A result is ignored if its delivery was leased again since.
+/// `random` returns numbers from 0 up to 1, for back-off.
 pub async fn record_results(
     tx: &WriteTx<'_>,
     queues: &mut LockedQueues,
@@ -101,7 +101,8 @@ pub async fn record_results(
     Ok(recorded)
 }
 
-/// Records the results of one queue, each with a random number. Returns the number of recorded ones.
+/// Records the results of one queue, each with a random number. Returns the number of recorded
+/// ones.
 async fn record_for_queue(
     tx: &WriteTx<'_>,
     mut queue: WebhookQueue,

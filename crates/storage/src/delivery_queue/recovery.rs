@@ -46,8 +46,8 @@ pub async fn redeliver(
     Ok(())
 }
 
-/// Starts a recovery of the deliveries of a webhook that failed or await a retry, were created at
-/// `since` or later, and have ids up to `last`. A few are redelivered at a time.
+/// Starts a recovery of the failed deliveries of a webhook and of those that await a retry. It
+/// covers those created at `since` or later, with ids up to `last`, and redelivers a few at a time.
 pub async fn start_recovery(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,

@@ -10,7 +10,8 @@ use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::value::{Value, params};
 use crate::tables::webhooks::{self, SENDS};
 
-/// Deletes deliveries that were created before `before`, at most `limit` of them. Returns their number.
+/// Deletes deliveries that were created before `before`, at most `limit` of them. Returns their
+/// number.
 pub async fn delete_expired(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -31,8 +32,8 @@ pub async fn delete_expired(
     delete_listed(tx, workspace, &old).await
 }
 
-/// Deletes deliveries and queues of deleted webhooks, at most `limit` deliveries. Returns the number of
-/// rows.
+/// Deletes deliveries and queues of deleted webhooks, at most `limit` deliveries. Returns the
+/// number of rows.
 pub async fn delete_orphans(tx: &WriteTx<'_>, limit: i64) -> Result<u64> {
     let orphans = tx
         .query(

@@ -7,16 +7,16 @@ use galley_domain::EventId;
 
 use crate::engine::transaction::Tx;
 
-/// The margin before the first known run of events. Runs are committed in another order than their ids
-/// were created, and another node may have locked some.
+/// The margin before the first known run of events. Runs are committed in another order than their
+/// ids were created, and another node may have locked some.
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// The interval of full scans, which bounds the delay of a run that the position missed.
 const FULL_SCAN_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The position of the first run of events to fan out, as far as this process knows. PostgreSQL keeps
-/// deleted index entries while any transaction is open, so a scan from the start would get slower and
-/// slower.
+/// The position of the first run of events to fan out, as far as this process knows. PostgreSQL
+/// keeps deleted index entries while any transaction is open, so a scan from the start would get
+/// slower and slower.
 #[derive(Debug, Default)]
 pub struct ScanPosition(Mutex<Position>);
 

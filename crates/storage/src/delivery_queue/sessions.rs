@@ -1,10 +1,12 @@
 //! Sessions: the runs of servers that send deliveries, to which leases belong.
 //!
 //! A session writes a heartbeat twice a second ([`crate::Database::heartbeat`]), by the database's
-//! clock. Each session looks for others that are dead: those whose process ended, which PostgreSQL
-//! knows by the connection of the last heartbeat, and those that fell silent. It frees their leases
-//! and deletes them. A lease refers to its session, so that a transaction that a dead process had
-//! begun ends before its session is deleted, and commits no lease afterwards.
+//! clock. Each session detects others that are dead: their process ended, which PostgreSQL shows by
+//! the connection of the last heartbeat, or their heartbeats stopped. It releases their leases and
+//! deletes them.
+//!
+//! A lease refers to its session by a foreign key. So a transaction of a dead process ends before
+//! its session is deleted, and commits no lease afterwards.
 
 use galley_domain::Timestamp;
 use galley_domain::{WebhookId, WorkspaceId};
@@ -16,8 +18,8 @@ use crate::engine::row::Row;
 use crate::engine::transaction::WriteTx;
 use crate::engine::value::params;
 
-/// Opens a session. On SQLite, where there is one server, the leases of all others are freed; returns
-/// how many.
+/// Opens a session. On SQLite, where there is one server, releases the leases of all others, and
+/// returns their number.
 pub async fn open_session(
     tx: &WriteTx<'_>,
     session: &str,
@@ -39,12 +41,13 @@ pub async fn open_session(
     Ok(freed)
 }
 
-/// Frees the leases of a session that is still as it was found, and deletes it; returns how many.
+/// Releases the leases of a dead session whose heartbeat has not changed, and deletes it. Returns
+/// the number of leases.
 pub async fn bury_session(tx: &WriteTx<'_>, dead: &DeadSession, now: Timestamp) -> Result<u64> {
     let lock = tx.for_update_skip_locked();
     let beaten =
         format!("SELECT 1 FROM delivery_heartbeats WHERE session = ?1 AND seen_at_ms = ?2{lock}");
-    // A session that commits a lease at this moment holds a lock on its row, and is left alone.
+    // A session that commits a lease at this moment holds a lock on its row, and is skipped.
     let leases = format!("SELECT 1 FROM delivery_sessions WHERE session = ?1{lock}");
     if !tx.exists(&beaten, params![&dead.session, dead.seen_at]).await?
         || !tx.exists(&leases, params![&dead.session]).await?

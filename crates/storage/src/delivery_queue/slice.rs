@@ -8,8 +8,8 @@ use crate::engine::transaction::WriteTx;
 /// The queues that are worked on concurrently while requests wait. It saves round trips.
 const CONCURRENT_QUEUES: usize = 8;
 
-/// Runs the first task, and the others until the transaction is contended. On PostgreSQL several run
-/// concurrently, which saves round trips.
+/// Runs the first task, and the others until the transaction is contended. On PostgreSQL several
+/// run concurrently, which saves round trips.
 pub(super) async fn until_contended<T>(
     tx: &WriteTx<'_>,
     tasks: Vec<impl Future<Output = Result<T>>>,

@@ -104,7 +104,7 @@ impl WebhookQueue {
         self.state.leased_from = Some(DeliveryId::new(0));
     }
 
-    /// Keeps the queue, if it has changed.
+    /// Writes the queue if it has changed.
     pub(super) async fn save(&self, tx: &WriteTx<'_>) -> Result<()> {
         save_all(tx, std::iter::once(self)).await
     }
@@ -137,8 +137,8 @@ async fn save_all(tx: &WriteTx<'_>, queues: impl Iterator<Item = &WebhookQueue>)
     .await
 }
 
-/// The queues that a transaction has locked. Each is read once, and written once at the end if it has
-/// changed.
+/// The queues that a transaction has locked. Each is read once, and written once at the end if it
+/// has changed.
 #[derive(Debug, Default)]
 pub struct LockedQueues {
     locked: BTreeMap<(WorkspaceId, WebhookId), WebhookQueue>,
@@ -177,7 +177,7 @@ impl LockedQueues {
         Ok(locked.map(|(_, queue)| queue).collect())
     }
 
-    /// Keeps the work that was read ahead.
+    /// Stores the work that was read ahead.
     pub(super) fn set_read_ahead(
         &mut self,
         fan_outs: Vec<PendingFanOut>,
@@ -199,7 +199,7 @@ impl LockedQueues {
         self.recoveries.as_mut().map(std::mem::take)
     }
 
-    /// Keeps in mind what became of a queue.
+    /// Stores the state of a locked queue, to be written by `save` or `flush`.
     pub(super) fn put(&mut self, queue: WebhookQueue) {
         self.locked.insert((queue.workspace, queue.webhook), queue);
     }

@@ -1,12 +1,15 @@
-//! Which moment of the store's history an answer is of, and whether it still holds.
+//! Data versions and last-modified times of workspaces, which decide the validity of cached
+//! responses.
 //!
-//! What was read may be given again as long as nothing of it was changed. That is decided by the store's own count
-//! of commits, which is looked at anew each time ([`crate::Database::moment`]), and by what each transaction changed,
-//! which its statements say ([`Reach`]). Both err on the side of reading again:
+//! A cached response is valid as long as none of its rows has changed. Two inputs decide that: the
+//! store's own count of commits, read for each request ([`crate::Database::moment`]), and the scope
+//! of each transaction's changes, derived from its statements ([`Reach`]). Both err on the side of
+//! invalidation:
 //!
-//! - Until its commit a change hasn't happened; from then on nobody is told the present before it is noted.
-//! - A statement that doesn't name its workspace first is taken to change every workspace.
-//! - A commit that this program didn't make is taken to have changed everything.
+//! - A change becomes visible at its commit. From then on, no data version is returned before the
+//!   change is recorded.
+//! - A statement whose first parameter is not its workspace counts as a change of every workspace.
+//! - A commit of another process counts as a change of everything.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,54 +19,56 @@ use galley_domain::{ContentPieceId, EventId, WorkspaceId};
 
 use crate::engine::value::Value;
 
-/// A moment in the store's history. What is read after it was asked for is not older.
+/// A data version: a position in the store's history of commits. Data read after it was returned is
+/// at least as new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(pub(crate) u64);
 
-/// Another one after each change of what remembered answers show of a workspace, for a database that several
-/// programs write. Whoever finds the same as before finds nothing changed.
+/// A validator that changes with each change that cached responses show of a workspace. It serves
+/// databases that several programs write. If it is equal, nothing has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation {
-    /// Another one for each server of the database, and each of its starts: what was committed on one that is lost, and
-    /// read before it was, may be on no other.
+    /// The start time of the database server. After a failover it differs: a commit that was read
+    /// on the lost server may be missing on its successor.
     server: i64,
-    /// Another one after each change of which no event tells.
+    /// A random number, replaced by each change that creates no event.
     number: i64,
     /// The last event.
     event: Option<EventId>,
 }
 
 impl Generation {
-    /// As the database has it.
+    /// Creates a generation from the values in the database.
     pub(crate) fn of(server: i64, number: i64, event: Option<EventId>) -> Self {
         Self { server, number, event }
     }
 
-    /// A number that never was.
+    /// Returns a number that was never used before.
     pub(crate) fn next_number() -> i64 {
         rand::random()
     }
 }
 
-/// When a workspace was last changed.
+/// The last-modified versions of one workspace.
 #[derive(Debug, Clone, Default)]
 pub struct LastChange {
     workspace: Arc<Clocks>,
     everything: Arc<AtomicU64>,
 }
 
-/// Of one workspace.
+/// The last-modified versions of a workspace's data.
 #[derive(Debug, Default)]
 struct Clocks {
     anything: AtomicU64,
-    /// What belongs to no single piece.
+    /// Changes that affect more than one piece.
     shared: AtomicU64,
     access: AtomicU64,
-    /// Those that were changed alone.
+    /// Pieces that were changed alone.
     pieces: Mutex<HashMap<ContentPieceId, u64>>,
 }
 
-/// Of how many pieces it is known when they were changed. Of more, all count as changed.
+/// The limit of pieces with a version of their own. Beyond it, all pieces of the workspace count as
+/// changed.
 const PIECES_MAX: usize = 4_096;
 
 impl Clocks {
@@ -86,20 +91,20 @@ impl Clocks {
 }
 
 impl LastChange {
-    /// Whether what was read at `moment` or after it is what would be read now.
+    /// Returns true if data read at `moment` or later is still current.
     pub fn is_before(&self, moment: Moment) -> bool {
         self.no_later_than(&self.workspace.anything, moment)
     }
 
-    /// The same of one piece alone, and all that shows with it.
+    /// Like [`LastChange::is_before`], for one piece and everything shown with it.
     pub fn of_piece_is_before(&self, piece: ContentPieceId, moment: Moment) -> bool {
         let pieces = self.workspace.pieces.lock().unwrap_or_else(PoisonError::into_inner);
         let own = pieces.get(&piece).is_none_or(|&last| last <= moment.0);
-        // Looked at with the lock held: what is taken out of the list is noted there first.
+        // Read while the lock is held: before an entry is evicted, it is merged into `shared`.
         own && self.no_later_than(&self.workspace.shared, moment)
     }
 
-    /// The same of what a token may do.
+    /// Like [`LastChange::is_before`], for the permissions of tokens.
     pub fn of_access_is_before(&self, moment: Moment) -> bool {
         self.no_later_than(&self.workspace.access, moment)
     }
@@ -110,7 +115,7 @@ impl LastChange {
     }
 }
 
-/// When each workspace was last changed.
+/// The last-modified map of all workspaces.
 #[derive(Debug, Default)]
 pub(crate) struct LastChanges {
     everything: Arc<AtomicU64>,
@@ -129,7 +134,7 @@ impl LastChanges {
         LastChange { workspace: Arc::clone(known.entry(workspace).or_default()), everything }
     }
 
-    /// What `reach` says was, or is about to be, changed at this moment.
+    /// Records the changes of `reach`, committed or about to be, at this data version.
     pub(crate) fn note(&self, reach: &Reach, moment: u64) {
         if reach.everything {
             self.everything.fetch_max(moment, Ordering::SeqCst);
@@ -144,30 +149,30 @@ impl LastChanges {
     }
 }
 
-/// What a transaction has changed, of all that answers may be remembered of.
+/// The scope of a transaction's changes, limited to data that cached responses show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Reach {
     everything: bool,
     workspaces: Vec<(WorkspaceId, What)>,
 }
 
-/// Who changes more pieces than this together has changed all.
+/// The limit of entries in a scope. Beyond it, a change of a piece counts as one of all pieces.
 const REACH_MAX: usize = 256;
 
-/// What of a workspace was changed.
+/// The part of a workspace that was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
-    /// One piece, and nothing of others.
+    /// One piece only.
     Piece(ContentPieceId),
     Content,
-    /// Who may do what, and all that answers show of it.
+    /// Permissions, and everything that responses show of them.
     Access,
 }
 
-/// Tables that have nothing to do with who may do what.
+/// Tables that don't affect permissions.
 const CONTENT: [&str; 4] = ["content_group_paths", "content_groups", "tags", "variants"];
 
-/// Tables of pieces, whose rows belong to one each.
+/// Tables of pieces; each row belongs to one piece.
 const PIECES: [&str; 9] = [
     "content_piece_contents",
     "content_piece_custom_data",
@@ -180,7 +185,7 @@ const PIECES: [&str; 9] = [
     "content_pieces",
 ];
 
-/// Tables of which no answer is remembered ([`crate::Database::moment`] says which those may be).
+/// Tables that no cached response shows (listed at [`crate::Database::moment`]).
 const NOT_REMEMBERED: [&str; 16] = [
     "deliveries",
     "delivery_heartbeats",
@@ -201,10 +206,10 @@ const NOT_REMEMBERED: [&str; 16] = [
 ];
 
 impl Reach {
-    /// Adds what a statement has changed with these parameters.
+    /// Adds the changes of a statement with these parameters.
     pub(crate) fn add_statement(&mut self, sql: &str, params: &[Value<'_>]) {
         let table = changed_table(sql);
-        // Of a user who is new, answers show nothing until one is made a member.
+        // Responses don't show a new user before it becomes a member.
         let is_new_user = table == Some("users") && sql.starts_with("INSERT");
         if is_new_user || table.is_some_and(|table| NOT_REMEMBERED.contains(&table)) {
             return;
@@ -223,12 +228,12 @@ impl Reach {
         }
     }
 
-    /// Whether it may be every workspace's.
+    /// Returns true if every workspace may have changed.
     pub(crate) fn is_of_everything(&self) -> bool {
         self.everything
     }
 
-    /// The workspaces that it names.
+    /// Returns the workspaces in the scope.
     pub(crate) fn workspaces(&self) -> BTreeSet<WorkspaceId> {
         self.workspaces.iter().map(|&(workspace, _)| workspace).collect()
     }
@@ -250,7 +255,7 @@ impl Reach {
     }
 }
 
-/// The only workspace and the only piece that a statement with these parameters is taken to change.
+/// Returns the only workspace and the only piece in the scope of a statement with these parameters.
 pub(crate) fn named_by(
     sql: &str,
     params: &[Value<'_>],
@@ -264,7 +269,7 @@ pub(crate) fn named_by(
     }
 }
 
-/// The table that a statement changes.
+/// Returns the table that a statement changes.
 fn changed_table(sql: &str) -> Option<&str> {
     let mut words = sql.split_whitespace();
     match words.next()? {
@@ -274,7 +279,8 @@ fn changed_table(sql: &str) -> Option<&str> {
     }
 }
 
-/// The workspace that the first parameter names: in this crate's statements nothing of others is changed then.
+/// Returns the workspace in the first parameter. By this crate's convention, such a statement
+/// changes no other workspace.
 fn named_workspace(params: &[Value<'_>]) -> Option<WorkspaceId> {
     match params.first()? {
         Value::Text(text) => text.parse().ok(),
@@ -282,7 +288,8 @@ fn named_workspace(params: &[Value<'_>]) -> Option<WorkspaceId> {
     }
 }
 
-/// The only piece that the parameters name: in this crate's statements no other is changed then.
+/// Returns the only piece among the parameters. By this crate's convention, such a statement
+/// changes no other piece.
 fn only_piece(params: &[Value<'_>]) -> Option<ContentPieceId> {
     let mut named = params.iter().filter_map(|value| match value {
         Value::Text(text) => text.parse().ok(),

@@ -22,7 +22,7 @@ use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::write_pressure::Pressure;
 use crate::tables::order_spread_rows::note_if_long;
 
-/// An open database. Clones are the same one.
+/// An open database. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Database {
     engine: Arc<Engine>,
@@ -38,17 +38,17 @@ pub(crate) enum Engine {
     Postgres(Box<Postgres>),
 }
 
-/// How long work in the background leaves the database to others at the most, while there are many writes.
+/// The limit of the pause after background work under high write pressure.
 const REST_MAX: Duration = Duration::from_millis(20);
 
-/// How often a write is run again when concurrent ones come in between.
+/// The limit of attempts of a write that conflicts with concurrent writes.
 const TRIES: u32 = 50;
 
 impl Database {
-    /// Opens the database, makes it where it is not there, and brings its schema up to date.
+    /// Opens the database, creates it if it doesn't exist, and brings its schema up to date.
     ///
-    /// Refuses a schema that this program is too old for, a PostgreSQL server that doesn't sync,
-    /// and, for a server, a SQLite file that another one serves.
+    /// Rejects a schema that this program is too old for and a PostgreSQL server that doesn't sync.
+    /// For a server, it also rejects a SQLite file that another server has open.
     pub async fn open(options: Options) -> Result<Self> {
         let commit_signal = CommitSignal::default();
         let program_version = options.program_version;
@@ -71,10 +71,10 @@ impl Database {
         &self.engine
     }
 
-    /// Runs `operation` in a transaction that reads. It may be run twice.
+    /// Runs `operation` in a read transaction. It may run twice.
     ///
-    /// On SQLite it runs on the calling thread as long as it is quick, and then again on a thread
-    /// of its own.
+    /// On SQLite it runs on the calling thread within a short time limit. Past that, it runs again
+    /// on a thread of its own.
     pub async fn read<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -97,7 +97,7 @@ impl Database {
                     Err(ResponseTimeout::error().into())
                 });
                 if tx.has_rest() || error::is_unavailable(&result) {
-                    // It may still be waited for, there.
+                    // The server may still be sending the rest of a result, or a response.
                     session.discard();
                 } else {
                     session.release();
@@ -107,7 +107,8 @@ impl Database {
         }
     }
 
-    /// Like [`Database::read`], for one row by its key: on PostgreSQL those who read so share a connection.
+    /// Like [`Database::read`], for one row by its key. On PostgreSQL these lookups share a
+    /// connection.
     pub async fn read_row<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -121,7 +122,7 @@ impl Database {
                 match timeout(LOOKUP_TIMEOUT, operation(&session.tx())).await {
                     Ok(result) => result,
                     Err(_) => {
-                        // Nobody else is to wait for it.
+                        // Later lookups must not wait behind it.
                         postgres.discard_shared(session).await;
                         Err(ResponseTimeout::error().into())
                     }
@@ -130,10 +131,11 @@ impl Database {
         }
     }
 
-    /// Like [`Database::read`], for what may be of a while ago: of a standby, if there is one that is no more than `age_max`
-    /// behind. Says then how old what was read is at the most.
+    /// Like [`Database::read`], but allows stale data: reads from a standby that is at most
+    /// `age_max` behind, if there is one. Also returns an upper bound of the data's age, or `None`
+    /// if it was read from the primary.
     ///
-    /// An error is always of the database itself.
+    /// An error always comes from the primary.
     pub async fn read_aged<T, E, F>(
         &self,
         name: &'static str,
@@ -153,7 +155,7 @@ impl Database {
         self.read(name, operation).await.map(|value| (value, None))
     }
 
-    /// Whether [`Database::read_aged`] has somewhere else to read.
+    /// Returns true if [`Database::read_aged`] may use a standby.
     pub fn has_replica(&self) -> bool {
         match &*self.engine {
             Engine::Sqlite(_) => false,
@@ -161,8 +163,8 @@ impl Database {
         }
     }
 
-    /// Like [`Database::read`], for what is known to take long: on SQLite it goes to a thread of
-    /// its own at once.
+    /// Like [`Database::read`], for reads that are known to take long. On SQLite they run on a
+    /// thread of their own from the start.
     pub async fn read_much<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -175,11 +177,13 @@ impl Database {
         }
     }
 
-    /// Runs `operation` in a transaction that writes; when this returns `Ok`, it is on disk.
+    /// Runs `operation` in a write transaction. When this returns `Ok`, its changes are durable.
     ///
-    /// The closure may run more than once, and awaits nothing but the transaction. On an error
-    /// nothing of it is kept. Dropping the future doesn't undo a write that is under way on SQLite;
-    /// on PostgreSQL it does, so whoever must finish spawns it.
+    /// The closure may run more than once, and must await nothing but the transaction. On an error,
+    /// all its changes are rolled back.
+    ///
+    /// Dropping the future doesn't undo a write in progress on SQLite. On PostgreSQL it does, so a
+    /// caller whose write must finish spawns it.
     pub async fn write<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -196,7 +200,8 @@ impl Database {
         result
     }
 
-    /// Notes a place where no key can be chosen, as the transaction that found it was rolled back.
+    /// Stores a place where no order key is free. The transaction that found it was rolled back, so
+    /// this takes another one.
     async fn note_crowded(&self, workspace: WorkspaceId, around: OrderKey) {
         let note = async move |tx: &WriteTx<'_>| note_if_long(tx, workspace, &around).await;
         if let Err(error) = self.write_uncounted::<_, Error, _>("ordering.note", note, None).await {
@@ -204,8 +209,9 @@ impl Database {
         }
     }
 
-    /// Like [`Database::write`], for what nobody waits for: between its steps it asks whether it is in the
-    /// way ([`WriteTx::is_in_the_way`]), and does the rest another time.
+    /// Like [`Database::write`], with background priority. Between its steps the closure checks
+    /// whether it should yield ([`WriteTx::is_in_the_way`]), and then leaves the rest to a later
+    /// transaction.
     pub async fn write_in_background<T, E, F>(
         &self,
         name: &'static str,
@@ -226,7 +232,7 @@ impl Database {
         };
         let result = self.write_uncounted(name, operation, Some(&self.pressure)).await;
         if was_in_the_way.load(Ordering::Relaxed) {
-            // Those who write get as much time as this took.
+            // Leaves as much time to other writers as this transaction took.
             tokio::time::sleep(started.elapsed().min(REST_MAX)).await;
         }
         result
@@ -252,7 +258,7 @@ impl Database {
         let started = Instant::now();
         let mut tries = 1;
         loop {
-            // What nobody waits for can wait, and what has waited before goes on.
+            // Background writes and retries wait for a connection, without admission control.
             let is_patient = pressure.is_some() || tries > 1;
             let session = postgres.writer(is_patient).await?;
             let slice = pressure.map(Pressure::slice_beside_others);
@@ -283,12 +289,12 @@ impl Database {
         }
     }
 
-    /// The present, if it can be told without asking the database: on SQLite.
+    /// Returns the current data version if that takes no query: on SQLite.
     ///
-    /// With it an answer can be remembered that was read after it, and given again for as long as
-    /// [`Database::last_change`] is before it. What may be remembered shows pieces, groups, tags, variants, members'
-    /// profiles, roles and what a token may do; not when tokens were last used, invites, events, webhooks or
-    /// deliveries.
+    /// A response that is read after it may be cached. It is valid as long as
+    /// [`Database::last_change`] is no later. Cacheable responses show pieces, groups, tags,
+    /// variants, members' profiles, roles and the permissions of tokens. They don't show when
+    /// tokens were last used, invites, events, webhooks or deliveries.
     pub fn moment(&self) -> Option<Moment> {
         match &*self.engine {
             Engine::Sqlite(sqlite) => sqlite.moment(),
@@ -296,13 +302,15 @@ impl Database {
         }
     }
 
-    /// Whether other programs may write without this one being told, so that only the database itself knows whether
-    /// something was changed ([`crate::tables::tokens::find_by_hash_with_generation`]): on PostgreSQL.
+    /// Returns true if other programs may write without notifying this one: on PostgreSQL. Changes
+    /// are then detected by a query of the database
+    /// ([`crate::tables::tokens::find_by_hash_with_generation`]).
     pub fn has_generations(&self) -> bool {
         matches!(*self.engine, Engine::Postgres(_))
     }
 
-    /// When a workspace was last changed; nothing, where [`Database::moment`] tells nothing.
+    /// Returns when a workspace was last modified, or `None` where [`Database::moment`] returns
+    /// none.
     pub fn last_change(&self, workspace: WorkspaceId) -> Option<LastChange> {
         match &*self.engine {
             Engine::Sqlite(sqlite) => Some(sqlite.last_change(workspace)),
@@ -310,7 +318,7 @@ impl Database {
         }
     }
 
-    /// The SQLite file.
+    /// Returns the path of the SQLite file.
     pub fn path(&self) -> Option<&Path> {
         match &*self.engine {
             Engine::Sqlite(sqlite) => Some(sqlite.path()),
@@ -318,7 +326,7 @@ impl Database {
         }
     }
 
-    /// Whether a server is at work on it.
+    /// Returns true if a server has the database open.
     pub async fn is_served(&self) -> Result<bool> {
         match &*self.engine {
             Engine::Sqlite(sqlite) => Ok(sqlite.is_served()),
@@ -326,13 +334,13 @@ impl Database {
         }
     }
 
-    /// Changes whenever this program has committed something that others wait for: an event, or a
-    /// delivery.
+    /// Returns a receiver that changes when this program has committed an event or a delivery.
     pub fn news(&self) -> watch::Receiver<u64> {
         self.commit_signal.subscribe()
     }
 
-    /// Fails with [`Error::Detached`] once a file of a SQLite database was deleted or replaced while it is open.
+    /// Fails with [`Error::Detached`] once a file of an open SQLite database was deleted or
+    /// replaced.
     pub fn check_files(&self) -> Result<()> {
         match &*self.engine {
             Engine::Sqlite(sqlite) => sqlite.check_files(),
@@ -340,19 +348,20 @@ impl Database {
         }
     }
 
-    /// Whether the database answers, and is still one that this program may use: a newer one may have changed it.
+    /// Fails if the database doesn't respond, or if a newer program has changed its schema so that
+    /// this one must not use it.
     pub async fn ping(&self) -> Result<()> {
         self.check_files()?;
         let unknown = async |tx: &Tx<'_>| migrate::unknown(tx).await;
         for (oldest_program, name) in self.read_row::<_, Error, _>("ping", unknown).await? {
             migrate::refuse_too_old(self.program_version, &oldest_program, &name)?;
         }
-        // Others don't go over the same connection.
+        // `read_row` uses the shared connection, so this checks one of the pool as well.
         self.read("ping", async |tx: &Tx<'_>| tx.exists("SELECT 1", &[]).await.map(drop)).await
     }
 
-    /// Writes a heartbeat of a session that sends deliveries, and returns which others are dead. On
-    /// SQLite there is one, and nothing is written.
+    /// Writes a heartbeat of a session that sends deliveries, and returns the other sessions that
+    /// are dead. SQLite has one session only, so nothing is written there.
     pub async fn heartbeat(&self, session: &str, node: &str) -> Result<Heartbeat> {
         match &*self.engine {
             Engine::Sqlite(_) => Ok(Heartbeat::default()),
@@ -360,8 +369,8 @@ impl Database {
         }
     }
 
-    /// Returns whether the connection of the last heartbeat is still there. Without it others may take
-    /// the session for dead.
+    /// Returns true if the connection of the last heartbeat is open. Without it, other nodes may
+    /// declare the session dead.
     pub fn has_heartbeat_connection(&self) -> bool {
         match &*self.engine {
             Engine::Sqlite(_) => true,
@@ -369,7 +378,8 @@ impl Database {
         }
     }
 
-    /// What time it is for all who share the database; nothing, where this machine's clock counts: on SQLite.
+    /// Returns the database's time, which all nodes share, on PostgreSQL. Returns `None` on SQLite,
+    /// where this machine's clock is used.
     pub async fn clock(&self) -> Result<Option<Timestamp>> {
         if !self.has_generations() {
             return Ok(None);
@@ -381,7 +391,7 @@ impl Database {
         self.read_row::<_, Error, _>("clock", read).await.map(Some)
     }
 
-    /// The engine's name.
+    /// Returns the engine's name.
     pub fn engine(&self) -> &'static str {
         match &*self.engine {
             Engine::Sqlite(_) => "SQLite",
@@ -389,7 +399,7 @@ impl Database {
         }
     }
 
-    /// Waits for the writes under way and leaves the file tidy. Later calls fail.
+    /// Closes the database. On SQLite, the queued writes are completed first. Later calls fail.
     pub async fn close(&self) {
         match &*self.engine {
             Engine::Sqlite(sqlite) => sqlite.close().await,

@@ -1,4 +1,4 @@
-//! What can go wrong in the store, by situation.
+//! Errors of the store, by situation.
 
 use std::sync::Arc;
 
@@ -10,47 +10,47 @@ use crate::engine::unique_key::UniqueKey;
 /// The result of a call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why the store did not do what it was asked to. Nothing of a failed write is kept.
+/// An error of the store. All changes of a failed write are rolled back.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// The engine can't be reached, or went away in the middle.
+    /// The engine can't be reached, or the connection broke.
     #[error("the database is not available: {0}")]
     Unavailable(Cause),
-    /// More work is waiting than can be done in time.
+    /// More work is queued than can be done in time.
     #[error("the database has too much to do")]
     Overloaded,
-    /// So much was inserted at this place of a workspace's list that its order keys have to be spread out
-    /// first.
+    /// Too many pieces were inserted at this place of a workspace's list. Its order keys have to be
+    /// spread out first.
     #[error("too much was inserted at one place")]
     Crowded(WorkspaceId, OrderKey),
-    /// There is no room for what was to be written.
+    /// The disk is full.
     #[error("the disk that holds the database is full")]
     StorageFull,
-    /// The call took longer than it may.
+    /// The operation exceeded its time limit.
     #[error("the database took too long")]
     TimedOut,
-    /// A value that must be unique is there already.
+    /// A value that must be unique exists already.
     #[error("{0} is taken")]
     Taken(UniqueKey),
-    /// Somebody else's change came in between; the same closure may succeed when run again.
+    /// A conflict with a concurrent transaction; a retry of the closure may succeed.
     #[error("a concurrent change came in between")]
     Conflict,
-    /// The closure panicked. Only its own changes were undone.
+    /// The closure panicked. Only its own changes were rolled back.
     #[error("the operation panicked")]
     Panicked,
     /// The closure awaited something that is not the transaction.
     #[error("the transaction {0:?} awaited something else than the database")]
     AwaitedElsewhere(&'static str),
-    /// The database holds something that this program didn't write.
+    /// The database has data that this program didn't write.
     #[error("unexpected data in the database: {0}")]
     Corrupt(Cause),
-    /// The schema can't be used by this program.
+    /// This program can't use the schema.
     #[error("{0}")]
     Schema(String),
-    /// The database is set up in a way that would break a promise.
+    /// The database's settings would break a guarantee.
     #[error("{0}")]
     Settings(String),
-    /// Another server holds the same SQLite file.
+    /// Another server has the same SQLite file open.
     #[error("another galley serves {0} already")]
     Locked(String),
     /// A file of the open SQLite database was unlinked or replaced.
@@ -59,7 +59,7 @@ pub enum Error {
          server again"
     )]
     Detached(String),
-    /// Anything else that the engine reports.
+    /// Any other error that the engine reports.
     #[error("the database reported an error: {0}")]
     Engine(Cause),
 }
@@ -70,7 +70,7 @@ impl From<Overloaded> for Error {
     }
 }
 
-/// A shared cause, because one failed commit fails a whole group of writes.
+/// A shared cause: one failed commit fails a whole group of writes.
 #[derive(Debug, Clone)]
 pub struct Cause(Arc<dyn std::error::Error + Send + Sync>);
 
@@ -95,13 +95,13 @@ impl std::fmt::Display for Cause {
 
 /// The error of a transaction's closure: the store's, or one of the caller's own.
 ///
-/// Either undoes what the closure did. The store's own tells whether running it again may help.
+/// Either rolls back the closure's changes. The store's own error decides on a retry.
 pub trait Failure: From<Error> + Send + 'static {
-    /// The store's error, where it is one.
+    /// Returns the store's error, if it is one.
     fn storage_error(&self) -> Option<&Error>;
 }
 
-/// Whether something failed because the engine doesn't answer: whoever it was asked by is of no more use.
+/// Returns true if the engine did not respond. The connection can't be used any more then.
 pub(crate) fn is_unavailable<T, E: Failure>(result: &Result<T, E>) -> bool {
     let error = result.as_ref().err().and_then(Failure::storage_error);
     error.is_some_and(|error| matches!(error, Error::Unavailable(_)))
@@ -114,12 +114,12 @@ impl Failure for Error {
 }
 
 impl Error {
-    /// What this program didn't write.
+    /// Creates the error for data that this program didn't write.
     pub fn corrupt(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Corrupt(Cause::new(cause))
     }
 
-    /// Whether the same closure may succeed when run again: two writers met.
+    /// Returns true if a retry of the closure may succeed, as after a conflict of two writers.
     pub(crate) fn is_worth_another_try(&self) -> bool {
         matches!(self, Self::Conflict | Self::Taken(UniqueKey::ContentPieceOrder))
     }
@@ -131,7 +131,7 @@ impl From<rusqlite::Error> for Error {
         let rusqlite::Error::SqliteFailure(failure, message) = &error else {
             return Self::Engine(Cause::new(error));
         };
-        // The index of the log can't grow: there is no other reason for that.
+        // The index of the log can't grow. Only a full disk causes that.
         if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE {
             return Self::StorageFull;
         }
@@ -165,12 +165,12 @@ impl From<tokio_postgres::Error> for Error {
                 None => Self::Engine(Cause::new(error)),
             };
         }
-        // A foreign key fails only where what was just looked up went away in between.
+        // A foreign key fails only if the row was deleted after the transaction looked it up.
         let conflicts = [
             State::FOREIGN_KEY_VIOLATION,
             State::T_R_SERIALIZATION_FAILURE,
             State::T_R_DEADLOCK_DETECTED,
-            // Statements are sent together: one before this one failed, perhaps for another's sake.
+            // Statements are pipelined: an earlier one failed, possibly with a conflict.
             State::IN_FAILED_SQL_TRANSACTION,
         ];
         if conflicts.contains(&state) {
@@ -179,7 +179,8 @@ impl From<tokio_postgres::Error> for Error {
         if state == State::LOCK_NOT_AVAILABLE {
             return Self::Overloaded;
         }
-        // It has become a standby of another one, or this program or the server was held up.
+        // The server has become a standby, or the transaction was idle too long because this
+        // program or the server stalled.
         let goes_by =
             [State::READ_ONLY_SQL_TRANSACTION, State::IDLE_IN_TRANSACTION_SESSION_TIMEOUT];
         if goes_by.contains(&state) {
@@ -191,7 +192,7 @@ impl From<tokio_postgres::Error> for Error {
         match &state.code()[..2] {
             "53" if state == State::DISK_FULL => Self::StorageFull,
             "53" => Self::Overloaded,
-            // Also where it lets nobody in, as during a failover.
+            // Includes rejected logins, as during a failover.
             "08" | "28" | "3D" | "57" | "58" => Self::Unavailable(Cause::new(error)),
             _ => Self::Engine(Cause::new(error)),
         }

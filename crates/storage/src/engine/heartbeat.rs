@@ -2,7 +2,7 @@
 
 use galley_domain::Timestamp;
 
-/// A session that has ended, or may have, as another one found it.
+/// A session that is dead or may be, as found by another session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadSession {
     /// The session.

@@ -1,8 +1,8 @@
-//! Schema changes, applied at start, each once, in order, in one transaction.
+//! Schema migrations, applied at start, each once, in order, in one transaction.
 //!
-//! The table `schema_migrations` says which were applied, with a checksum of each and the oldest
-//! program that may use the schema after it: a program that finds a change that it doesn't know
-//! serves on if the record says that it may, and refuses if not.
+//! The table `schema_migrations` records the applied ones, with a checksum of each and the oldest
+//! program that may use the schema after it. If the record has a migration that this program
+//! doesn't include, that version decides if the program may run.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -100,10 +100,11 @@ const SELECT_RECORD: &str =
 const INSERT_RECORD: &str = "INSERT INTO schema_migrations
     (version, name, checksum, oldest_program, applied_at_ms) VALUES ($1, $2, $3, $4, $5)";
 
-/// Any number, the same in every program of this name: who holds it changes the schema.
+/// An arbitrary number, the same in all versions of this program. The holder of this lock changes
+/// the schema.
 const POSTGRES_LOCK: i64 = 0x0067_616c_6c65_7901;
 
-/// A line of the record.
+/// A row of the record.
 struct Applied {
     version: i64,
     name: String,
@@ -111,7 +112,7 @@ struct Applied {
     oldest_program: String,
 }
 
-/// Makes the schema in an empty SQLite database, without the record of it.
+/// Creates the schema in an empty SQLite database, without the record.
 pub(crate) fn sqlite_anew(connection: &mut Connection) -> Result<()> {
     for migration in MIGRATIONS {
         connection.execute_batch(&for_sqlite(migration.sql))?;
@@ -121,7 +122,7 @@ pub(crate) fn sqlite_anew(connection: &mut Connection) -> Result<()> {
 
 /// Brings the SQLite file's schema up to date.
 pub(crate) fn bring_up_to_date(connection: &mut Connection, options: &Options) -> Result<()> {
-    // Taking the write lock first keeps a command that starts at the same time waiting.
+    // The immediate write lock makes a command that starts at the same time wait.
     let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     tx.execute_batch(CREATE_RECORD)?;
     let applied = sqlite_record(&tx)?;
@@ -140,7 +141,7 @@ pub(crate) fn bring_up_to_date(connection: &mut Connection, options: &Options) -
     Ok(tx.commit()?)
 }
 
-/// Logs that the schema of an existing database is upgraded; that of a new one is no news.
+/// Logs the upgrade of an existing database's schema. The creation of a new one is not logged.
 fn log_upgrade(applied: &[Applied], is_missing: bool) {
     if let (Some(last), true) = (applied.last(), is_missing) {
         let to = MIGRATIONS.last().map_or(last.version, |migration| migration.version);
@@ -161,7 +162,8 @@ fn sqlite_record(connection: &Connection) -> Result<Vec<Applied>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Makes a backup beside a file whose schema is about to be changed; without one it stays as it is.
+/// Creates a backup beside a file whose schema is about to be changed. If that fails, the schema is
+/// left unchanged.
 fn keep_before(path: &Path, version: i64) -> Result<()> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let backup = path.with_file_name(format!("{stem}-schema-{version}.backup"));
@@ -171,8 +173,8 @@ fn keep_before(path: &Path, version: i64) -> Result<()> {
     Ok(())
 }
 
-/// The number of the last schema change of a SQLite database, and whether there are more by now.
-/// Refuses one that this program can't use.
+/// Returns the version of a SQLite database's last migration, and true if newer ones exist. Rejects
+/// a database that this program can't use.
 pub(crate) fn state(connection: &Connection, program_version: &str) -> Result<(i64, bool)> {
     let applied = sqlite_record(connection)
         .map_err(|_| Error::Schema("this is not a database of galley".to_owned()))?;
@@ -180,8 +182,8 @@ pub(crate) fn state(connection: &Connection, program_version: &str) -> Result<(i
     Ok((applied.last().map_or(0, |record| record.version), is_older))
 }
 
-/// Refuses a SQLite database with anything else in its schema than the changes that it records make: a file may
-/// come from anywhere, and a trigger in it would run with the server.
+/// Rejects a SQLite database whose schema differs from the result of its recorded migrations. The
+/// file may be untrusted, and a trigger in it would run in the server.
 pub(crate) fn refuse_foreign_schema(connection: &Connection, version: i64) -> Result<()> {
     let known = Connection::open_in_memory()?;
     let changes = MIGRATIONS.iter().filter(|migration| migration.version <= version);
@@ -196,7 +198,7 @@ pub(crate) fn refuse_foreign_schema(connection: &Connection, version: i64) -> Re
     })
 }
 
-/// What makes up a schema: kinds, names and statements.
+/// Returns the type, name and statement of each schema object.
 fn schema_of(connection: &Connection) -> Result<BTreeSet<(String, String, String)>> {
     let mut statement = connection.prepare(
         "SELECT type, name, CASE name WHEN 'schema_migrations' THEN '' ELSE COALESCE(sql, '') END
@@ -206,7 +208,7 @@ fn schema_of(connection: &Connection) -> Result<BTreeSet<(String, String, String
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Brings the PostgreSQL database's schema up to date; one node at a time does.
+/// Brings the PostgreSQL database's schema up to date. An advisory lock admits one node at a time.
 pub(crate) async fn postgres(client: &ClientWrapper, options: &Options) -> Result<()> {
     let begin = format!(
         "BEGIN; SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0;
@@ -246,7 +248,7 @@ async fn postgres_in_transaction(client: &ClientWrapper, options: &Options) -> R
     Ok(())
 }
 
-/// The changes that are still to be made, or why this program must keep its hands off.
+/// Returns the pending migrations. Rejects a database that this program must not change.
 fn missing<'m>(
     applied: &[Applied],
     program_version: &str,
@@ -269,7 +271,8 @@ fn missing<'m>(
     Ok(MIGRATIONS.iter().filter(move |migration| migration.version > last))
 }
 
-/// Changes that this program doesn't know: the oldest program that each allows, and its name.
+/// Returns the recorded migrations that this program doesn't include: the oldest program that each
+/// allows, and its name.
 pub(crate) async fn unknown(tx: &Tx<'_>) -> Result<Vec<(String, String)>> {
     let last = MIGRATIONS.last().map_or(0, |migration| migration.version);
     let sql = "SELECT oldest_program, name FROM schema_migrations WHERE version > ?1";
@@ -303,13 +306,14 @@ fn checksum(sql: &str) -> String {
     })
 }
 
-/// What the head of a schema change says of the programs that may use what it leaves.
+/// Returns the oldest program that may use the schema after this migration, from the comment at its
+/// start.
 fn oldest_program(sql: &str) -> &str {
     let line = sql.lines().find_map(|line| line.strip_prefix("-- oldest-program: "));
     line.expect("every schema change names the oldest program that may use it")
 }
 
-/// Takes in what is meant for SQLite only.
+/// Enables the parts that are meant for SQLite only.
 fn for_sqlite(sql: &str) -> String {
     let mut out = String::with_capacity(sql.len());
     let mut rest = sql;
@@ -322,7 +326,7 @@ fn for_sqlite(sql: &str) -> String {
     out + rest
 }
 
-/// Makes PostgreSQL compare texts byte by byte, as SQLite does.
+/// Makes PostgreSQL compare text byte by byte, as SQLite does.
 fn for_postgres(sql: &str) -> String {
     sql.replace(" TEXT", " TEXT COLLATE \"C\"")
 }
@@ -402,7 +406,7 @@ mod tests {
             let now = open_reader(&path).unwrap();
             assert_eq!(state(&now, "0.1.0").unwrap(), (last.version, false));
         }
-        // Where there is nothing to lose, nothing is kept.
+        // A new database needs no backup.
         let new = store.directory().join("new.db");
         migrate_file(&new, &options);
         let files = std::fs::read_dir(store.directory()).unwrap();

@@ -1,4 +1,4 @@
-//! The options to open a database with.
+//! The options for opening a database.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use galley_domain::Timestamp;
 
 use crate::engine::statement_log::StatementLog;
 
-/// Where a database is.
+/// The location of a database.
 #[derive(Clone, PartialEq, Eq)]
 pub enum DatabaseUrl {
     /// The SQLite file of this path.
@@ -18,7 +18,7 @@ pub enum DatabaseUrl {
     Postgres(String),
 }
 
-/// Without the password.
+/// Omits the password.
 impl fmt::Debug for DatabaseUrl {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -28,33 +28,32 @@ impl fmt::Debug for DatabaseUrl {
     }
 }
 
-/// What the program does with the database.
+/// The program's role towards the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It serves it: alone, on SQLite.
+    /// A server: on SQLite, the only one.
     Server,
-    /// It is a command that may work beside a running server.
+    /// A command that may run beside a server.
     Command,
 }
 
-/// How to open a database.
+/// The options for opening a database.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where it is.
+    /// The location.
     pub url: DatabaseUrl,
-    /// A connection string of standbys, for reads that may be of a while ago: only with PostgreSQL.
+    /// A connection string of standbys for stale reads, with PostgreSQL only.
     pub replica_url: Option<String>,
-    /// What for.
+    /// The program's role.
     pub role: Role,
-    /// The version of the program, for the schema's record of who may use it.
+    /// The program's version, which the schema's record is compared with.
     pub program_version: &'static str,
     /// The time, for the record of schema changes.
     pub now: Timestamp,
-    /// How many connections there are to PostgreSQL, or how many threads read heavy lists on
-    /// SQLite.
+    /// The number of connections to PostgreSQL, or of threads for expensive reads on SQLite.
     pub connections: usize,
-    /// How long a write may wait for its turn, or be tried again when others come in between.
+    /// The timeout of a queued write, and of its retries after conflicts.
     pub write_wait_max: Duration,
-    /// Counts every statement, for tests.
+    /// Counts each statement, for tests.
     pub statement_log: Option<Arc<StatementLog>>,
 }

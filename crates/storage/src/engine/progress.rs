@@ -1,10 +1,10 @@
-//! The progress of long work.
+//! The progress of long operations.
 
-/// How far it is.
+/// The progress of an operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
-    /// The rows that are done, of all tables.
+    /// The rows or pages that are done.
     pub done: u64,
-    /// All there are.
+    /// The total number of rows or pages.
     pub all: u64,
 }

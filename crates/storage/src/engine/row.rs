@@ -1,4 +1,4 @@
-//! A row of a result, read alike from both engines.
+//! A row of a result, with the same methods for both engines.
 
 use std::str::FromStr;
 
@@ -8,11 +8,11 @@ use rusqlite::types::ValueRef;
 use crate::engine::error::{Error, Result};
 use crate::engine::value::Value;
 
-/// A row of any table, by its columns.
+/// A row of any table, as its columns' values.
 pub(crate) type OwnedRow = Vec<Value<'static>>;
 
-/// A row of a result. Columns are read by position, as the type that the statement gives them;
-/// anything else is [`Error::Corrupt`].
+/// A row of a result. Columns are read by position, with the type that the statement selects. Any
+/// other type is [`Error::Corrupt`].
 #[derive(Debug)]
 pub struct Row<'a>(Engine<'a>);
 
@@ -31,7 +31,7 @@ impl<'a> Row<'a> {
         Self(Engine::Postgres(row))
     }
 
-    /// A text, or `None` for null.
+    /// Returns a text, or `None` for null.
     pub fn opt_text(&self, column: usize) -> Result<Option<&str>> {
         match &self.0 {
             Engine::Sqlite(row) => match row.get_ref(column)? {
@@ -42,7 +42,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// A whole number, or `None` for null.
+    /// Returns an integer, or `None` for null.
     pub fn opt_int(&self, column: usize) -> Result<Option<i64>> {
         match &self.0 {
             Engine::Sqlite(row) => match row.get_ref(column)? {
@@ -53,17 +53,17 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// A text.
+    /// Returns a text.
     pub fn text(&self, column: usize) -> Result<&str> {
         self.opt_text(column)?.ok_or_else(|| unexpected_null(column))
     }
 
-    /// A whole number.
+    /// Returns an integer.
     pub fn int(&self, column: usize) -> Result<i64> {
         self.opt_int(column)?.ok_or_else(|| unexpected_null(column))
     }
 
-    /// A boolean.
+    /// Returns a boolean.
     pub fn bool(&self, column: usize) -> Result<bool> {
         match &self.0 {
             Engine::Sqlite(row) => row.get(column).map_err(Error::corrupt),
@@ -71,7 +71,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Bytes, or `None` for null.
+    /// Returns bytes, or `None` for null.
     pub fn opt_bytes(&self, column: usize) -> Result<Option<Vec<u8>>> {
         match &self.0 {
             Engine::Sqlite(row) => row.get(column).map_err(Error::corrupt),
@@ -79,27 +79,27 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Bytes.
+    /// Returns bytes.
     pub fn bytes(&self, column: usize) -> Result<Vec<u8>> {
         self.opt_bytes(column)?.ok_or_else(|| unexpected_null(column))
     }
 
-    /// A text of its own, or `None` for null.
+    /// Returns an owned text, or `None` for null.
     pub fn opt_owned(&self, column: usize) -> Result<Option<String>> {
         Ok(self.opt_text(column)?.map(ToOwned::to_owned))
     }
 
-    /// A time, or `None` for null.
+    /// Returns a time, or `None` for null.
     pub fn opt_time(&self, column: usize) -> Result<Option<Timestamp>> {
         Ok(self.opt_int(column)?.map(Timestamp::from_ms))
     }
 
-    /// A time.
+    /// Returns a time.
     pub fn time(&self, column: usize) -> Result<Timestamp> {
         Ok(Timestamp::from_ms(self.int(column)?))
     }
 
-    /// A text that is read as something, such as an identifier.
+    /// Parses a text, such as an identifier.
     pub fn parse<T>(&self, column: usize) -> Result<T>
     where
         T: FromStr<Err: std::error::Error + Send + Sync + 'static>,
@@ -107,7 +107,7 @@ impl<'a> Row<'a> {
         self.text(column)?.parse().map_err(Error::corrupt)
     }
 
-    /// A text that is read as something, or `None` for null.
+    /// Parses a text, or returns `None` for null.
     pub fn opt_parse<T>(&self, column: usize) -> Result<Option<T>>
     where
         T: FromStr<Err: std::error::Error + Send + Sync + 'static>,
@@ -115,7 +115,7 @@ impl<'a> Row<'a> {
         self.opt_text(column)?.map(|text| text.parse().map_err(Error::corrupt)).transpose()
     }
 
-    /// A list that is kept as its items, separated by commas.
+    /// Parses a list that is stored as comma-separated items.
     pub fn parse_list<T>(&self, column: usize) -> Result<Vec<T>>
     where
         T: FromStr<Err: std::error::Error + Send + Sync + 'static>,
@@ -123,7 +123,7 @@ impl<'a> Row<'a> {
         self.opt_parse_list(column)?.ok_or_else(|| unexpected_null(column))
     }
 
-    /// A list that is kept as its items, separated by commas, or `None` for null.
+    /// Parses a list that is stored as comma-separated items, or returns `None` for null.
     pub fn opt_parse_list<T>(&self, column: usize) -> Result<Option<Vec<T>>>
     where
         T: FromStr<Err: std::error::Error + Send + Sync + 'static>,

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use crate::engine::value::Value;
 
-/// The stored form of a list of ids.
+/// Returns the stored form of a list of ids.
 pub(crate) fn comma_separated<T: Display>(items: &[T]) -> String {
     let mut text = String::with_capacity(items.len() * 32);
     for (index, item) in items.iter().enumerate() {
@@ -16,18 +16,16 @@ pub(crate) fn comma_separated<T: Display>(items: &[T]) -> String {
     text
 }
 
-/// How many items a list in a statement has at the most: below what either engine takes as
-/// parameters.
+/// The limit of items in a statement's list, below the parameter limits of both engines.
 const IN_LIST_MAX: usize = 30_000;
 
-/// From this many items on, all rows of a workspace cost less than a list of those wanted.
+/// The list length from which it is cheaper to read all rows of a workspace.
 const IN_LIST_WORTH_MAX: usize = 4_096;
 
-/// The condition ` AND column IN (…)`, its items added to `params`.
+/// Returns the condition ` AND column IN (…)` and adds its items to `params`.
 ///
-/// The list is filled up with the last item to a power of two, so that few statements are prepared.
-/// Whoever gives more than [`IN_LIST_MAX`] items finds nothing: a filter never lets through what it
-/// was not asked for.
+/// The list is padded with its last item to a power of two, so that few statements are prepared.
+/// More than [`IN_LIST_MAX`] items match nothing: a filter must not let other rows through.
 pub(crate) fn in_list<'v, T: Into<Value<'v>> + Clone>(
     column: &str,
     items: impl ExactSizeIterator<Item = T> + Clone,
@@ -44,8 +42,8 @@ pub(crate) fn in_list<'v, T: Into<Value<'v>> + Clone>(
     format!(" AND {column} IN ({})", numbers.join(", "))
 }
 
-/// Like [`in_list`], but without a condition where there are so many items that the workspace's
-/// other rows hardly cost more; the caller picks those that it wants.
+/// Like [`in_list`], but returns no condition if there are so many items that the workspace's other
+/// rows hardly cost more. The caller then filters the rows.
 pub(crate) fn in_list_or_all<'v, T: Into<Value<'v>> + Clone>(
     column: &str,
     items: impl ExactSizeIterator<Item = T> + Clone,

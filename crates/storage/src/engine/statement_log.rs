@@ -1,5 +1,5 @@
-//! Statements as they run, for tests: their counts, their plans, and what change tracking takes them
-//! to change.
+//! A log of the statements that ran, for tests: their counts, their plans, and their scope in
+//! change tracking.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -25,14 +25,14 @@ pub struct ChangeStatement {
     pub params: Vec<Value<'static>>,
     /// True if cached responses may show the rows that it changes.
     pub is_tracked: bool,
-    /// The only workspace that change tracking takes it to change.
+    /// The only workspace in its change scope.
     pub workspace: Option<WorkspaceId>,
-    /// The only piece that change tracking takes it to change.
+    /// The only piece in its change scope.
     pub piece: Option<ContentPieceId>,
 }
 
 impl StatementLog {
-    /// A log that also keeps each statement that changes rows.
+    /// Creates a log that also stores each statement that changes rows.
     pub fn with_changes() -> Self {
         Self { changes: Some(Mutex::default()), ..Self::default() }
     }
@@ -53,12 +53,12 @@ impl StatementLog {
         changes.lock().unwrap_or_else(PoisonError::into_inner).push(change);
     }
 
-    /// The statements so far with their counts, forgetting them.
+    /// Returns the statements so far with their counts, and clears them.
     pub fn take(&self) -> BTreeMap<String, u64> {
         std::mem::take(&mut *self.counts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The statements that changed rows so far, in their order, forgetting them.
+    /// Returns the statements so far that changed rows, in order, and clears them.
     pub fn take_changes(&self) -> Vec<ChangeStatement> {
         let Some(changes) = &self.changes else { return Vec::new() };
         std::mem::take(&mut *changes.lock().unwrap_or_else(PoisonError::into_inner))

@@ -1,8 +1,8 @@
-//! What a transaction's closure works with: the few calls that both engines answer alike.
+//! The transactions that closures run in: the few calls that both engines support alike.
 //!
-//! Statements are written with numbered parameters (`?1`), which SQLite binds by number as they
-//! are; for PostgreSQL they become `$1`. Calls take `&self`, so that reads can be joined: on
-//! PostgreSQL joined reads share one round trip, on SQLite each is done at its first poll.
+//! Statements have numbered parameters (`?1`), which SQLite binds by number; for PostgreSQL they
+//! become `$1`. Calls take `&self`, so that reads can be joined. On PostgreSQL, joined reads share
+//! one round trip. On SQLite, each completes at its first poll.
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -23,30 +23,30 @@ use crate::engine::statement_log::StatementLog;
 use crate::engine::value::{Value, params};
 use crate::engine::write_pressure::Slice;
 
-/// A transaction that reads.
+/// A read transaction.
 #[derive(Debug)]
 pub struct Tx<'a> {
     engine: Engine<'a>,
     log: Option<&'a StatementLog>,
-    /// Whether rows that nobody wants any more are still to come.
+    /// True if rows of an abandoned result are still to arrive.
     has_rest: AtomicBool,
 }
 
-/// A transaction that reads and writes.
+/// A read-write transaction.
 #[derive(Debug)]
 pub struct WriteTx<'a> {
     tx: Tx<'a>,
     has_news: AtomicBool,
-    /// Of one in the background.
+    /// The time slice of a background transaction.
     slice: Option<&'a Slice>,
     reach: Mutex<Reach>,
-    /// The workspaces that have their next generation.
+    /// The workspaces that have their next generation already.
     next: Mutex<BTreeSet<WorkspaceId>>,
 }
 
 #[derive(Debug)]
 enum Engine<'a> {
-    /// Behind a lock that is never contended, so that the transaction can be shared by joined calls.
+    /// A lock that is never contended; it lets joined calls share the transaction.
     Sqlite(Mutex<&'a mut rusqlite::Connection>),
     Postgres(&'a ClientWrapper),
 }
@@ -64,12 +64,12 @@ impl<'a> Tx<'a> {
         Self { engine: Engine::Postgres(client), log, has_rest: AtomicBool::new(false) }
     }
 
-    /// Whether whoever uses the connection next would wait for what nobody wants.
+    /// Returns true if the next user of the connection would wait for rows of an abandoned result.
     pub(crate) fn has_rest(&self) -> bool {
         self.has_rest.load(Ordering::Relaxed)
     }
 
-    /// What `read` makes of each row of the result, in its order.
+    /// Runs `read` on each row of the result, and returns the values in order.
     pub async fn query<T: Send>(
         &self,
         sql: &str,
@@ -79,7 +79,8 @@ impl<'a> Tx<'a> {
         Ok(self.query_until(sql, params, read, |_| false).await?.0)
     }
 
-    /// The same up to the row with which it is enough, and whether there are rows behind that.
+    /// Like [`Tx::query`], but stops after the first value for which `is_enough` is true. Also
+    /// returns true if more rows follow.
     pub(crate) async fn query_until<T: Send>(
         &self,
         sql: &str,
@@ -130,7 +131,7 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// What `read` makes of the first row, if there is one.
+    /// Runs `read` on the first row, if there is one, and returns the value.
     pub async fn find<T: Send>(
         &self,
         sql: &str,
@@ -140,7 +141,7 @@ impl<'a> Tx<'a> {
         Ok(self.query(sql, params, read).await?.into_iter().next())
     }
 
-    /// What `read` makes of the first row of a statement that always gives one.
+    /// Runs `read` on the first row of a statement that always returns one.
     pub async fn get<T: Send>(
         &self,
         sql: &str,
@@ -150,15 +151,15 @@ impl<'a> Tx<'a> {
         self.find(sql, params, read).await?.ok_or_else(|| Error::corrupt("a row is missing"))
     }
 
-    /// Makes a statement known to the server, so that when it is run it is sent at once, and what is run with it, by
-    /// joined calls, after it.
+    /// Prepares a statement on the PostgreSQL server in advance. A later run is then sent at once,
+    /// and joined calls are pipelined behind it.
     pub(crate) async fn prepare(&self, sql: &str) -> Result<()> {
         let Engine::Postgres(client) = &self.engine else { return Ok(()) };
         within_timeout(async { Ok(client.prepare_cached(&for_postgres(sql)).await.map(drop)?) })
             .await
     }
 
-    /// Whether the statement gives a row.
+    /// Returns true if the statement returns a row.
     pub async fn exists(&self, sql: &str, params: &[Value<'_>]) -> Result<bool> {
         Ok(self.find(sql, params, |_| Ok(())).await?.is_some())
     }
@@ -169,13 +170,13 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// Whether other transactions write at the same time.
+    /// Returns true if other transactions may write at the same time.
     pub(crate) fn has_other_writers(&self) -> bool {
         matches!(self.engine, Engine::Postgres(_))
     }
 
-    /// What ends a SELECT that locks the rows it gives until the transaction ends. On SQLite
-    /// there is one writer, so that nothing needs a lock.
+    /// Returns the suffix of a SELECT that locks its rows until the transaction ends. On SQLite it
+    /// is empty: there is one writer, so no lock is needed.
     pub(crate) fn for_update(&self) -> &'static str {
         match self.engine {
             Engine::Sqlite(_) => "",
@@ -183,8 +184,8 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// What ends a SELECT that locks the rows it gives, and leaves out those that somebody else has
-    /// locked.
+    /// Returns the suffix of a SELECT that locks its rows, and skips those that other transactions
+    /// have locked.
     pub(crate) fn for_update_skip_locked(&self) -> &'static str {
         match self.engine {
             Engine::Sqlite(_) => "",
@@ -192,8 +193,8 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// What ends a SELECT that locks the rows it gives, but not from those whose own rows refer to
-    /// them.
+    /// Returns the suffix of a SELECT that locks its rows, but still allows other transactions to
+    /// insert rows that refer to them.
     pub(crate) fn for_no_key_update(&self) -> &'static str {
         match self.engine {
             Engine::Sqlite(_) => "",
@@ -201,7 +202,8 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// What ends a SELECT whose rows nobody else deletes until the transaction ends.
+    /// Returns the suffix of a SELECT that prevents the deletion of its rows until the transaction
+    /// ends.
     pub(crate) fn for_key_share(&self) -> &'static str {
         match self.engine {
             Engine::Sqlite(_) => "",
@@ -229,18 +231,18 @@ impl<'a> WriteTx<'a> {
         }
     }
 
-    /// What it has changed.
+    /// Returns the scope of its changes.
     pub(crate) fn reach(&self) -> Reach {
         self.reach.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// To be called when the workspace was given its next generation.
+    /// Notes that the workspace has its next generation already.
     pub(crate) fn has_next_generation(&self, workspace: WorkspaceId) {
         self.next.lock().unwrap_or_else(PoisonError::into_inner).insert(workspace);
     }
 
-    /// Gives the workspaces that were changed their next generation, by which other programs see that they were. To
-    /// be called last.
+    /// Sets the next generation of the changed workspaces, by which other programs detect the
+    /// changes. Must be called last.
     pub(crate) async fn change_generations(&self) -> Result<()> {
         const UPDATE: &str = "UPDATE workspace_sequences SET generation = ?1";
         let reach = self.reach();
@@ -257,19 +259,19 @@ impl<'a> WriteTx<'a> {
         Ok(())
     }
 
-    /// Whether this transaction, which is in the background, keeps others from writing. What has
-    /// much to do then does the rest in another one.
+    /// Returns true if this background transaction should yield, as it blocks other writers. A long
+    /// task then continues in another transaction.
     pub fn is_in_the_way(&self) -> bool {
         self.slice.is_some_and(Slice::is_over)
     }
 
-    /// Whether this transaction, which is in the background, has to do with little at a time, as others
-    /// write.
+    /// Returns true if this background transaction should work in small steps, as the store is
+    /// contended.
     pub fn is_crowded(&self) -> bool {
         self.slice.is_some_and(Slice::is_short)
     }
 
-    /// Once the transaction is committed, whoever waits for news ([`crate::Database::news`]) is told.
+    /// Notifies the subscribers of [`crate::Database::news`] once the transaction is committed.
     pub fn announce(&self) {
         self.has_news.store(true, Ordering::Relaxed);
     }
@@ -278,7 +280,7 @@ impl<'a> WriteTx<'a> {
         self.has_news.load(Ordering::Relaxed)
     }
 
-    /// Runs a statement that changes rows, and says how many.
+    /// Runs a statement that changes rows, and returns their number.
     pub async fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<u64> {
         let count = self.run(sql, params, true).await?;
         if count > 0 {
@@ -288,7 +290,8 @@ impl<'a> WriteTx<'a> {
         Ok(count)
     }
 
-    /// The same, for a change that no remembered answer shows ([`crate::Database::moment`]).
+    /// Like [`WriteTx::execute`], for a change that no cached response shows
+    /// ([`crate::Database::moment`]).
     pub(crate) async fn execute_unseen(&self, sql: &str, params: &[Value<'_>]) -> Result<u64> {
         self.run(sql, params, false).await
     }
@@ -315,12 +318,13 @@ impl<'a> WriteTx<'a> {
         }
     }
 
-    /// Runs one statement for each set of parameters, in one round trip where that saves any.
+    /// Runs a statement once for each set of parameters, in one round trip if the engine allows
+    /// that.
     pub async fn execute_each(&self, sql: &str, params: &[Vec<Value<'_>>]) -> Result<()> {
         self.execute_each_counting(sql, params).await.map(drop)
     }
 
-    /// The same; says for each how many rows it changed.
+    /// Like [`WriteTx::execute_each`], and returns the number of changed rows for each set.
     pub async fn execute_each_counting(
         &self,
         sql: &str,
@@ -343,7 +347,7 @@ fn as_postgres<'p>(
     params.iter().map(|value| value as &(dyn ToSql + Sync))
 }
 
-/// No text of a statement holds a question mark but in front of a parameter's number.
+/// Converts parameters to PostgreSQL's form. No statement has a question mark elsewhere.
 pub(crate) fn for_postgres(sql: &str) -> String {
     sql.replace('?', "$")
 }

@@ -9,7 +9,7 @@ macro_rules! unique_keys {
         pub enum UniqueKey {$($(#[$doc])* $name,)*}
 
         impl UniqueKey {
-            /// The key whose index has this name.
+            /// Returns the key whose index has this name.
             pub(crate) fn of_postgres(index: &str) -> Option<Self> {
                 match index {
                     $($index => Some(Self::$name),)*
@@ -17,7 +17,7 @@ macro_rules! unique_keys {
                 }
             }
 
-            /// The key of which SQLite says `UNIQUE constraint failed: <columns>`.
+            /// Returns the key of SQLite's message `UNIQUE constraint failed: <columns>`.
             pub(crate) fn of_sqlite(message: &str) -> Option<Self> {
                 match message.strip_prefix("UNIQUE constraint failed: ")? {
                     $($columns => Some(Self::$name),)*
@@ -35,7 +35,7 @@ macro_rules! unique_keys {
 }
 
 unique_keys! {
-    /// A piece's place in its workspace's list.
+    /// A piece's position in its workspace's list.
     ContentPieceOrder = "content_pieces_order",
         "content_pieces.workspace_id, content_pieces.order_key", "the place in the list";
     /// A user's e-mail address.

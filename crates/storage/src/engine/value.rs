@@ -1,4 +1,4 @@
-//! The values that statements take, bound alike on both engines.
+//! The parameter values of statements, bound alike on both engines.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -18,7 +18,7 @@ pub enum Value<'a> {
     Null,
     /// A boolean.
     Bool(bool),
-    /// A whole number, also a time in milliseconds.
+    /// An integer, also a time in milliseconds.
     Int(i64),
     /// A text.
     Text(Cow<'a, str>),
@@ -27,7 +27,7 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
-    /// The same value, borrowing nothing.
+    /// Returns the same value, borrowing nothing.
     pub(crate) fn into_owned(self) -> Value<'static> {
         match self {
             Self::Null => Value::Null,

@@ -1,24 +1,25 @@
-//! Whether somebody waits for the store: what nobody waits for stands back then.
+//! Write pressure: the load of foreground writes, which background writes yield to.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// So close to each other, writes are many.
+/// The write pressure is high if the last two writes ended within this time.
 const CLOSE: Duration = Duration::from_millis(5);
 
-/// How long work in the background takes at a time while there are many writes, where it keeps them waiting.
+/// The time slice of background work under high pressure, on an engine where it blocks other
+/// writers.
 const SLICE: Duration = Duration::from_micros(100);
 
-/// The same where it does not. To begin such a piece costs more there, and the more the longer somebody has left a
-/// transaction open: with short ones little else would be done then.
+/// The same, on an engine where it does not. Starting a slice costs more there, and even more while
+/// an old transaction is open. Short slices would do little else.
 const SLICE_BESIDE_OTHERS: Duration = Duration::from_millis(20);
 
-/// The writes that somebody waits for.
+/// The foreground writes.
 #[derive(Debug)]
 pub(crate) struct Pressure {
     under_way: AtomicUsize,
-    /// When the last one ended and the one before it, in microseconds since `started`, or 0.
+    /// The end of the last write and of the one before it, in microseconds since `started`, or 0.
     ended: AtomicU64,
     ended_before: AtomicU64,
     started: Instant,
@@ -36,25 +37,27 @@ impl Default for Pressure {
 }
 
 impl Pressure {
-    /// Counts a write until what is returned is dropped.
+    /// Counts a foreground write until the returned guard is dropped.
     pub(crate) fn count(self: &Arc<Self>) -> Counted {
         self.under_way.fetch_add(1, Ordering::Relaxed);
         Counted(Arc::clone(self))
     }
 
-    /// Whether there are many writes.
+    /// Returns true if there are many writes.
     pub(crate) fn is_high(&self) -> bool {
         let ended_before = self.ended_before.load(Ordering::Relaxed);
         let age = self.now().saturating_sub(ended_before);
         ended_before > 0 && u128::from(age) < CLOSE.as_micros()
     }
 
-    /// What a piece of work in the background that begins now keeps to, if nobody else writes meanwhile.
+    /// Returns the time slice of background work that starts now, on an engine with a single
+    /// writer.
     pub(crate) fn slice(self: &Arc<Self>) -> Slice {
         self.slice_of(SLICE, true)
     }
 
-    /// The same, if others do.
+    /// Returns the time slice of background work that starts now, on an engine with concurrent
+    /// writers.
     pub(crate) fn slice_beside_others(self: &Arc<Self>) -> Slice {
         self.slice_of(SLICE_BESIDE_OTHERS, false)
     }
@@ -69,7 +72,7 @@ impl Pressure {
     }
 }
 
-/// A write that somebody waits for.
+/// The guard of a foreground write.
 #[derive(Debug)]
 pub(crate) struct Counted(Arc<Pressure>);
 
@@ -81,7 +84,7 @@ impl Drop for Counted {
     }
 }
 
-/// A piece of work in the background.
+/// A time slice of background work.
 #[derive(Debug)]
 pub(crate) struct Slice {
     pressure: Arc<Pressure>,
@@ -90,12 +93,12 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
-    /// Whether it is to end, as others wait, or soon will.
+    /// Returns true if the work should yield, as a foreground write waits or will soon.
     pub(crate) fn is_over(&self) -> bool {
         self.is_waited_for() || self.end.is_some_and(|end| Instant::now() >= end)
     }
 
-    /// Whether it is to do little.
+    /// Returns true if the work should do little per step.
     pub(crate) fn is_short(&self) -> bool {
         self.keeps_others_out && (self.end.is_some() || self.is_waited_for())
     }

@@ -1,8 +1,8 @@
-//! Content groups, and for each of them the groups above it.
+//! Content groups and their ancestors.
 //!
-//! `content_group_paths` holds, for every group, itself and its ancestors, so that a subtree is one
-//! index range. Whoever moves or deletes a group locks the workspace first
-//! ([`crate::tables::workspaces::lock`]).
+//! `content_group_paths` has a row for each group and each of its ancestors, itself included, so
+//! that a subtree is one index range. A transaction that moves or deletes a group locks the
+//! workspace first ([`crate::tables::workspaces::lock`]).
 
 use std::collections::{HashMap, HashSet};
 
@@ -33,7 +33,7 @@ pub async fn find(
     tx.find(sql, params![workspace, id], read).await
 }
 
-/// The path to a group, itself included; empty if there is no such group.
+/// Returns the path to a group, itself included. The path is empty if the group doesn't exist.
 pub async fn path(tx: &Tx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> Result<GroupPath> {
     let groups = tx
         .query(
@@ -46,7 +46,8 @@ pub async fn path(tx: &Tx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> Re
     Ok(GroupPath::new(groups))
 }
 
-/// Which of `ids` are groups of the workspace, and in the subtree of one of `within`, where given.
+/// Returns those of `ids` that are groups of the workspace. If `within` is set, they must also be
+/// in the subtree of one of its groups.
 pub async fn existing(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -69,8 +70,7 @@ pub async fn existing(
     Ok(tx.query(&sql, &params, |row| row.parse(0)).await?.into_iter().collect())
 }
 
-/// Lists the groups directly under `parent` (`None`: the top level) in the order in which they were
-/// made, after `after` if given.
+/// Lists the children of `parent` (`None`: the top level) by creation, after `after` if given.
 pub async fn list_children(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -104,7 +104,7 @@ pub async fn list_children(
     }
 }
 
-/// Lists those of `ids` that exist, in the order in which they were made.
+/// Lists those of `ids` that exist, by creation.
 pub async fn list_some(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -126,7 +126,7 @@ pub async fn list_some(
     tx.query(&sql, &params, read).await
 }
 
-/// The ids of the groups directly under each of `parents`, in the order in which they were made.
+/// Returns the ids of the children of each of `parents`, by creation.
 pub async fn children_of(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -148,8 +148,8 @@ pub async fn children_of(
     Ok(children)
 }
 
-/// Every group under one of `roots`, these included, with its parent, in the order in which they
-/// were made.
+/// Returns all groups in the subtrees of `roots`, these included, each with its parent, by
+/// creation.
 pub async fn subtree(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -169,7 +169,7 @@ pub async fn subtree(
     tx.query(&sql, &params, |row| Ok((read(row)?, row.opt_parse(3)?))).await
 }
 
-/// How many levels there are below a group.
+/// Returns the number of levels below a group.
 pub async fn height(tx: &Tx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> Result<usize> {
     let height = tx
         .get(
@@ -181,7 +181,7 @@ pub async fn height(tx: &Tx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> 
     Ok(usize::try_from(height.unwrap_or(0)).unwrap_or(0))
 }
 
-/// Keeps a new group under the last group of `parents`, or at the top.
+/// Inserts a new group under the last group of `parents`, or at the top level.
 pub async fn insert(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -210,7 +210,7 @@ pub async fn insert(
     .await
 }
 
-/// Keeps a changed name and version.
+/// Updates a group's name and version.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, group: &ContentGroup) -> Result<()> {
     tx.execute(
         "UPDATE content_groups SET name = ?3, version = ?4 WHERE workspace_id = ?1 AND id = ?2",
@@ -220,9 +220,9 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, group: &ContentGro
     Ok(())
 }
 
-/// Puts a group, with all that is under it, under another parent (`None`: the top).
+/// Moves a group, with its subtree, under another parent (`None`: the top level).
 ///
-/// The new parent must not lie in the subtree itself.
+/// The new parent must not be in the subtree itself.
 pub async fn move_under(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -256,7 +256,7 @@ pub async fn move_under(
     Ok(())
 }
 
-/// Deletes a group that holds nothing.
+/// Deletes an empty group.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> Result<()> {
     let sql = "DELETE FROM content_group_paths WHERE workspace_id = ?1 AND group_id = ?2";
     tx.execute(sql, params![workspace, id]).await?;
@@ -265,7 +265,7 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: ContentGroupId
     Ok(())
 }
 
-/// Whether a group holds other groups or pieces.
+/// Returns true if a group contains other groups or pieces.
 pub async fn holds_anything(
     tx: &Tx<'_>,
     workspace: WorkspaceId,

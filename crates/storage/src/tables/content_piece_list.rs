@@ -1,7 +1,8 @@
 //! Lists of pieces: by group, subtree, slug or tag, in any order, from a page or a position.
 //!
-//! One statement gives the rows of a page, whatever its size; the tags and members that they name
-//! are two more ([`crate::tables::tags::find_all`], [`crate::tables::members::profiles`]).
+//! One statement returns the rows of a page, whatever its size. Two more read the tags and members
+//! that the rows refer to ([`crate::tables::tags::find_all`],
+//! [`crate::tables::members::profiles`]).
 
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::{ContentGroupId, OrderKey, TagId, Timestamp, VariantId, WorkspaceId};
@@ -12,73 +13,73 @@ use crate::engine::transaction::Tx;
 use crate::engine::value::{Value, params};
 use crate::tables::content_pieces::{self, View, Viewed, under_filter};
 
-/// What a list is sorted by.
+/// The sort key of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SortKey {
     /// The pieces' own order.
     Order,
     /// The author's date; pieces without one count as the earliest.
     Date,
-    /// When they were made.
+    /// The time of creation.
     CreatedAt,
-    /// When they last changed.
+    /// The time of the last change.
     UpdatedAt,
-    /// Their title, byte by byte.
+    /// The title, byte by byte.
     Title,
 }
 
-/// How a list is sorted.
+/// The order of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sort {
-    /// By what.
+    /// The sort key.
     pub key: SortKey,
-    /// From the greatest to the smallest.
+    /// True for descending order.
     pub descending: bool,
 }
 
-/// A place in a sorted list: the values by which one of its pieces is sorted.
+/// A position in a sorted list: the sort values of one of its pieces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Position {
-    /// In the pieces' own order.
+    /// The order key.
     Order(String),
-    /// At a time, and a piece's id within it.
+    /// A time, and the id of the piece.
     Time(i64, String),
-    /// At a piece's id.
+    /// The id of the piece.
     Id(String),
-    /// At a title, and a piece's id within it.
+    /// A title, and the id of the piece.
     Title(String, String),
 }
 
-/// Which pieces a list has, and from where on.
+/// The filters, the order and the page of a list.
 #[derive(Debug, Clone)]
 pub struct ListQuery {
-    /// Directly in one of these groups; `None`: in any.
+    /// Pieces directly in one of these groups; `None` for all.
     pub groups: Option<Vec<ContentGroupId>>,
-    /// In the groups under those, too.
+    /// Includes the subtrees of those groups.
     pub subtree: bool,
-    /// Only what lies in the subtree of one of these; `None`: everything.
+    /// Pieces in the subtree of one of these groups only; `None` for all.
     pub within: Option<Vec<ContentGroupId>>,
-    /// With this slug.
+    /// Pieces with this slug only.
     pub slug: Option<String>,
-    /// With this tag.
+    /// Pieces with this tag only.
     pub tag: Option<TagId>,
-    /// In this order.
+    /// The order.
     pub sort: Sort,
-    /// After this place.
+    /// Pieces after this position only.
     pub after: Option<Position>,
-    /// At most so many.
+    /// The limit of the page.
     pub limit: i64,
-    /// Without the first so many.
+    /// The number of pieces to skip.
     pub offset: i64,
-    /// How they are read. In a variant, slug, tag, title and date are those in it.
+    /// The view. With a variant, slug, tag, title and date are those of the variant.
     pub view: View,
 }
 
-/// No date sorts before every date.
+/// The value for a missing date, which sorts before all dates.
 const NO_DATE: i64 = -9_223_372_036_854_775_807;
 
 impl Sort {
-    /// The place of `piece` in a list that is sorted so.
+    /// Returns the position of `piece` in a list with this order.
     pub fn position(self, piece: &ContentPiece) -> Position {
         let id = piece.id.to_string();
         match self.key {
@@ -90,8 +91,8 @@ impl Sort {
         }
     }
 
-    /// The expressions that make the order, as the indexes have them; what a variant may override
-    /// no index has.
+    /// Returns the sort expressions, as the indexes have them. No index covers values that a
+    /// variant may override.
     fn expressions(self, in_variant: bool) -> &'static [&'static str] {
         match self.key {
             SortKey::Date if in_variant => {
@@ -111,7 +112,7 @@ impl Sort {
     }
 }
 
-/// The piece that has this `order`, if it is still there.
+/// Finds the piece with this order key.
 pub async fn find_by_order(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -129,7 +130,7 @@ pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, query: &ListQuery) -> Res
     Ok(list_until(tx, workspace, query, usize::MAX).await?.0)
 }
 
-/// Lists pieces up to the one with which they have so many bytes, and says whether that left out some.
+/// Lists pieces until their total size reaches `bytes`. Also returns true if pieces were left out.
 pub async fn list_until(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -148,7 +149,7 @@ pub async fn list_until(
 fn statement(workspace: WorkspaceId, query: &ListQuery) -> (String, Vec<Value<'_>>) {
     let mut params = vec![Value::from(workspace), query.limit.into(), query.offset.into()];
     let mut sql = query.view.select(&mut params);
-    // The tag's own rows are in the pieces' order, so that a page of them needs no sorting.
+    // The rows of the tag are in the order of the pieces, so a page needs no sorting.
     if let Some(tag) = own_tag(query) {
         params.push(tag.into());
         sql.push_str(&format!(
@@ -184,11 +185,11 @@ fn statement(workspace: WorkspaceId, query: &ListQuery) -> (String, Vec<Value<'_
     (sql, params)
 }
 
-/// From this offset on the beginning of a page is looked up before its rows.
+/// The offset from which the first row of a page is looked up separately.
 const SKIP_FROM: i64 = 200;
 
-/// Returns whether an index alone tells where a page begins. With `OFFSET` in the statement itself,
-/// SQLite reads the rows of all pieces that it skips: 390 ms instead of 55 for 900,000.
+/// Returns true if an index alone finds the start of the page. With `OFFSET` in the statement
+/// itself, SQLite reads the rows of all skipped pieces: 390 ms instead of 55 ms for 900,000.
 fn skips_by_index(query: &ListQuery) -> bool {
     let is_of_index = match query.groups.as_deref() {
         None => true,
@@ -199,7 +200,7 @@ fn skips_by_index(query: &ListQuery) -> bool {
     query.offset >= SKIP_FROM && is_by_order && is_of_index && !is_filtered
 }
 
-/// The condition that a piece comes after those that the page skips.
+/// Returns the condition that skips the pieces before the page.
 fn skip_filter<'q>(query: &'q ListQuery, direction: &str, params: &mut Vec<Value<'q>>) -> String {
     let group = match query.groups.as_deref() {
         Some([group]) => {
@@ -215,7 +216,8 @@ fn skip_filter<'q>(query: &'q ListQuery, direction: &str, params: &mut Vec<Value
     )
 }
 
-/// The tag that the pieces themselves are to have; in a variant [`variant_filters`] looks for it.
+/// Returns the tag to filter the pieces' own tags by. With a variant, [`variant_filters`] applies
+/// the tag.
 fn own_tag(query: &ListQuery) -> Option<TagId> {
     query.tag.filter(|_| query.view.variant.is_none())
 }
@@ -228,8 +230,8 @@ fn sort_expressions(query: &ListQuery) -> Vec<&'static str> {
     }
 }
 
-/// With the slug and the tag in the variant: those whose override it is, and those that have it
-/// themselves and don't override it. Both are found by an index.
+/// Returns the filters for the slug and the tag as seen in the variant. A piece matches if its
+/// override matches, or if its own value matches and is not overridden. Both use an index.
 fn variant_filters<'q>(
     query: &'q ListQuery,
     variant: VariantId,
@@ -289,7 +291,8 @@ fn group_filter(query: &ListQuery, params: &mut Vec<Value<'_>>) -> String {
     sql
 }
 
-/// Beyond `position`, as a row value that the index on the same expressions serves.
+/// Returns the condition for rows after `position`, as a row value that the index on the same
+/// expressions supports.
 fn after_filter<'q>(
     position: &'q Position,
     sort: &[&str],

@@ -1,6 +1,6 @@
-//! What pieces say otherwise in a variant: a row for a piece's fields, one for its content, and rows
-//! by which tags and members find them. They are read with their piece
-//! ([`crate::tables::content_pieces`], [`crate::tables::content_piece_list`]), and deleted by the database with it.
+//! Overrides of pieces in variants: a row for a piece's fields, one for its content, and rows that
+//! index tags and members. They are read with their piece ([`crate::tables::content_pieces`],
+//! [`crate::tables::content_piece_list`]), and deleted with it by foreign keys.
 
 use galley_domain::content_piece::{CustomData, Description, Slug, Title};
 use galley_domain::text::{ShortText, WebReference};
@@ -13,12 +13,12 @@ use crate::engine::sql_list::comma_separated;
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::value::{Value, params};
 
-/// The columns that [`read`] reads, of the table `v`.
+/// The columns of the table `v` that [`read`] reads.
 pub(crate) const COLUMNS: &str = "v.date_ms, v.title, v.description, v.slug, v.cover_url, \
     v.cover_alt, v.cover_width, v.canonical_link, v.filename, v.custom_data, v.tag_ids, \
     v.member_ids";
 
-/// Reads overrides from the column `first` on; where there is no row, nothing is overridden.
+/// Reads overrides from column `first` on. Without a row, nothing is overridden.
 pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<ContentPieceOverrides> {
     let text = |column| row.opt_text(first + column);
     Ok(ContentPieceOverrides {
@@ -37,7 +37,7 @@ pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<ContentPieceOverrides>
     })
 }
 
-/// Finds what a piece says otherwise in a variant.
+/// Finds the overrides of a piece in a variant.
 pub async fn find(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -51,10 +51,10 @@ pub async fn find(
     tx.find(&sql, params![workspace, piece, variant], |row| read(row, 0)).await
 }
 
-/// What a piece says otherwise in one variant, and its own content there, the JSON text of the tree.
+/// The overrides of a piece in one variant, and its own content there as the JSON text of the tree.
 pub type Override = (VariantId, ContentPieceOverrides, Option<String>);
 
-/// What a piece says otherwise in whatever variant, in the order of their ids.
+/// Returns the overrides of a piece in all variants, by variant id.
 pub async fn of_piece(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -77,7 +77,7 @@ pub async fn of_piece(
     tx.query(&sql, params![workspace, piece], read).await
 }
 
-/// Keeps what a piece says otherwise in a variant, in place of what it said before.
+/// Replaces the overrides of a piece in a variant.
 pub async fn update(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -86,7 +86,7 @@ pub async fn update(
     overrides: &ContentPieceOverrides,
 ) -> Result<()> {
     let key = params![workspace, piece, variant];
-    // The rows of tags and members go with it.
+    // The rows of tags and members are deleted by a foreign key.
     let sql = "DELETE FROM content_piece_variants
          WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
     tx.execute(sql, key).await?;
@@ -115,12 +115,12 @@ pub async fn update(
     tx.execute_each(sql, &rows).await
 }
 
-/// A row's key and one more column.
+/// Returns a row's key with one more column.
 fn with<'v>(key: &[Value<'v>], last: impl Into<Value<'v>>) -> Vec<Value<'v>> {
     key.iter().cloned().chain([last.into()]).collect()
 }
 
-/// In the order of [`COLUMNS`].
+/// Adds the values in the order of [`COLUMNS`].
 fn push_columns<'o>(overrides: &'o ContentPieceOverrides, params: &mut Vec<Value<'o>>) {
     params.extend([
         Value::from(overrides.date),
@@ -138,8 +138,8 @@ fn push_columns<'o>(overrides: &'o ContentPieceOverrides, params: &mut Vec<Value
     ]);
 }
 
-/// Keeps a variant's own content, the JSON text of the tree; says whether it differs from what the
-/// variant showed before, its own or the piece's.
+/// Stores a variant's own content, the JSON text of the tree, if it differs from the content shown
+/// before, the variant's own or the piece's. Returns true if it does.
 pub async fn update_content(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -147,7 +147,7 @@ pub async fn update_content(
     variant: VariantId,
     tree: &str,
 ) -> Result<bool> {
-    // Compared within the statement, so that no tree has to be read for it.
+    // The comparison is part of the statement, so that no tree has to be read.
     let sql = "INSERT INTO content_piece_variant_contents
             (workspace_id, content_piece_id, variant_id, tree)
          SELECT c.workspace_id, c.content_piece_id, CAST(?3 AS TEXT), CAST(?4 AS TEXT)
@@ -160,7 +160,7 @@ pub async fn update_content(
     Ok(tx.execute(sql, params![workspace, piece, variant, tree]).await? > 0)
 }
 
-/// Takes a variant's own content away, so that the piece's shows; says whether there was any.
+/// Deletes a variant's own content, so that the piece's is shown. Returns true if there was any.
 pub async fn delete_content(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,

@@ -1,6 +1,8 @@
-//! Content pieces: one row each, their content in a table beside it, and rows by which tags and
-//! members find them. Lists are in [`crate::tables::content_piece_list`], places in [`crate::tables::ordering`], what
-//! pieces say otherwise in a variant in [`crate::tables::content_piece_variants`].
+//! Content pieces: one row each, their content in a separate table, and rows that index tags and
+//! members.
+//!
+//! Lists are in [`crate::tables::content_piece_list`], order keys in [`crate::tables::ordering`],
+//! and overrides in [`crate::tables::content_piece_variants`].
 
 use futures_util::future::try_join;
 use galley_domain::content_piece::{
@@ -30,16 +32,16 @@ macro_rules! columns {
     };
 }
 
-/// The columns that [`read`] reads, of the table `p`.
+/// The columns of the table `p` that [`read`] reads.
 pub(crate) const COLUMNS: &str = columns!(
     "(SELECT x.custom_data FROM content_piece_custom_data x \
         WHERE x.workspace_id = p.workspace_id AND x.content_piece_id = p.id)"
 );
 
-/// The same without custom data, which may be large.
+/// The same columns without custom data, which may be large.
 pub(crate) const COLUMNS_WITHOUT_CUSTOM_DATA: &str = columns!("NULL");
 
-/// The first column after those.
+/// The first column after these.
 const COLUMNS_END: usize = 19;
 
 pub(crate) fn read(row: &Row<'_>) -> Result<ContentPiece> {
@@ -80,7 +82,7 @@ pub async fn find(
     tx.find(&sql, params![workspace, id], read).await
 }
 
-/// Finds a piece to change it: nobody else does until this transaction ends.
+/// Finds a piece for update, and locks it until the transaction ends.
 pub async fn find_to_change(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -89,8 +91,8 @@ pub async fn find_to_change(
     if !tx.has_other_writers() {
         return find(tx, workspace, id).await;
     }
-    // The lock is a statement of its own: one that waits for it would read what stands beside the
-    // row as it was before. Both are sent together.
+    // The lock is a statement of its own, sent together with the read. A single statement that
+    // waits for the lock would then read the other tables as they were before.
     let lock = format!(
         "SELECT 1 FROM content_pieces WHERE workspace_id = ?1 AND id = ?2{}",
         tx.for_update()
@@ -101,33 +103,34 @@ pub async fn find_to_change(
     Ok(found)
 }
 
-/// How pieces are read: as they are in a variant, or in themselves, and with their content or not.
+/// The form in which pieces are read: with the overrides of a variant or without, with content or
+/// without.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct View {
-    /// The variant, whose overrides stand for what the piece says itself.
+    /// The variant whose overrides are applied.
     pub variant: Option<VariantId>,
-    /// With their content.
+    /// True to read the content.
     pub content: bool,
 }
 
-/// A piece as it was asked for, with its content as the JSON text of the tree.
+/// A piece in the requested form, with its content as the JSON text of the tree.
 pub type Viewed = (ContentPiece, Option<String>);
 
-/// About how many bytes it takes.
+/// Returns its approximate size in bytes.
 pub fn size((piece, tree): &Viewed) -> usize {
     let custom_data = piece.fields.custom_data.as_ref().map_or(0, |text| text.as_str().len());
     row_size(piece) + custom_data + tree.as_ref().map_or(0, String::len)
 }
 
-/// About how many bytes its row takes, which has neither content nor custom data.
+/// Returns the approximate size of its row in bytes, without content and custom data.
 fn row_size(piece: &ContentPiece) -> usize {
-    /// Of all that is short.
+    /// The total of the short columns.
     const REST: usize = 1_024;
     REST + piece.fields.description.as_ref().map_or(0, |text| text.as_str().len())
 }
 
-/// The most bytes that are written when a piece gets another key: its row, and its event, with all
-/// that the piece names.
+/// Returns an upper bound of the bytes written when a piece gets another order key. These are its
+/// row and its event, which includes the tags and members of the piece.
 pub(crate) fn spread_size(piece: &ContentPiece) -> usize {
     /// Ids, times, names of members, and numbers.
     const REST: usize = 1_024;
@@ -146,13 +149,13 @@ pub(crate) fn spread_size(piece: &ContentPiece) -> usize {
         Some(fields.slug.as_str()),
     ];
     let texts: usize = texts.into_iter().flatten().map(str::len).sum();
-    // JSON escapes quotes and line breaks by two bytes.
+    // JSON escapes quotes and line breaks with two bytes.
     REST + 3 * texts + fields.tags.len() * TAG + fields.members.len() * MEMBER
 }
 
 impl View {
-    /// `SELECT … FROM …`, of which [`View::read`] reads the rows: the pieces are `p`, their overrides
-    /// in the variant `v`.
+    /// Returns `SELECT … FROM …`, whose rows [`View::read`] reads. The pieces are `p`, their
+    /// overrides in the variant `v`.
     pub(crate) fn select(self, params: &mut Vec<Value<'_>>) -> String {
         let (tree, content) = if self.content { (", c.tree", CONTENT_JOIN) } else { ("", "") };
         let Some(variant) = self.variant else {
@@ -189,11 +192,12 @@ impl View {
     }
 }
 
-/// Brings in the content of each piece.
+/// The join with the content of each piece.
 const CONTENT_JOIN: &str = " JOIN content_piece_contents c \
     ON c.workspace_id = p.workspace_id AND c.content_piece_id = p.id";
 
-/// Finds a piece as a reader sees it, and only in the subtree of one of `within`, in one statement.
+/// Finds a piece in this view, in one statement. If `within` is set, the piece must be in the
+/// subtree of one of its groups.
 pub async fn find_visible(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -208,7 +212,7 @@ pub async fn find_visible(
     tx.find(&sql, &params, |row| view.read(row)).await
 }
 
-/// The condition that the piece is in the subtree of one of `roots`.
+/// Returns the condition that the piece is in the subtree of one of `roots`.
 pub(crate) fn under_filter(roots: &[ContentGroupId], params: &mut Vec<Value<'_>>) -> String {
     let list = in_list("g.ancestor_id", roots.iter().copied(), params);
     format!(
@@ -217,7 +221,7 @@ pub(crate) fn under_filter(roots: &[ContentGroupId], params: &mut Vec<Value<'_>>
     )
 }
 
-/// Keeps a new piece and its content, the JSON text of the tree.
+/// Inserts a new piece and its content, the JSON text of the tree.
 pub async fn insert(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -249,7 +253,7 @@ pub async fn insert(
     insert_members(tx, workspace, piece).await
 }
 
-/// Keeps a piece's custom data as it is now.
+/// Stores a piece's custom data, or deletes it if there is none.
 async fn update_custom_data(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -272,7 +276,7 @@ async fn update_custom_data(
     tx.execute(sql, &params).await.map(drop)
 }
 
-/// Keeps a changed piece. `before` is what the database holds of it.
+/// Updates a piece. `before` is its state in the database.
 pub async fn update(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -307,7 +311,7 @@ pub async fn update(
     Ok(())
 }
 
-/// Keeps changed content; says whether it differs from what was there.
+/// Updates the content. Returns true if it differs from the stored content.
 pub async fn update_content(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -319,12 +323,13 @@ pub async fn update_content(
     Ok(tx.execute(sql, params![workspace, id, tree]).await? > 0)
 }
 
-/// Takes a tag off every piece, and every variant of one, and raises these pieces' versions.
+/// Removes a tag from all pieces and their variants, and increments the versions of these pieces.
 pub(crate) async fn remove_tag(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TagId) -> Result<()> {
     remove_item(tx, workspace, "tag", id.into()).await
 }
 
-/// Takes a member off every piece, and every variant of one, and raises these pieces' versions.
+/// Removes a member from all pieces and their variants, and increments the versions of these
+/// pieces.
 pub async fn remove_member(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -333,8 +338,8 @@ pub async fn remove_member(
     remove_item(tx, workspace, "member", id.into()).await
 }
 
-/// Takes a `tag` or `member` out of every list. A variant's list that becomes empty stays one of its
-/// own.
+/// Removes a `tag` or `member` from all lists. A variant's list that becomes empty remains an
+/// override.
 async fn remove_item(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -348,7 +353,7 @@ async fn remove_item(
     let of_pieces = format!("content_piece_{what}s WHERE workspace_id = ?1 AND {what}_id = ?2");
     let of_variants =
         format!("content_piece_variant_{what}s WHERE workspace_id = ?1 AND {what}_id = ?2");
-    // The pieces first, all of them: this is what keeps others off their variants.
+    // All pieces are updated first, as their row locks protect their variants.
     let sql = format!(
         "UPDATE content_pieces SET version = version + 1, {without}
          WHERE workspace_id = ?1 AND id IN (
@@ -367,7 +372,7 @@ async fn remove_item(
     Ok(())
 }
 
-/// Deletes a piece and all that belongs to it; what it says in variants goes by itself.
+/// Deletes a piece with its dependent rows. Foreign keys delete its overrides.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
     delete_tags(tx, workspace, piece).await?;
     delete_members(tx, workspace, piece).await?;
@@ -379,8 +384,8 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPie
     Ok(())
 }
 
-/// The first pieces directly in a group, by `order`, to delete them: nobody moves them elsewhere
-/// until this transaction ends.
+/// Returns the first pieces directly in a group, by `order`, for deletion. They are locked against
+/// moves until the transaction ends.
 pub async fn in_group_to_delete(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -406,7 +411,7 @@ pub async fn in_group_to_delete(
     tx.query(&sql, &params, read).await
 }
 
-/// Whether a group holds more pieces than `count`, with the groups under it.
+/// Returns true if a group and its subtree contain more than `count` pieces.
 pub async fn are_more_than(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -423,7 +428,7 @@ pub async fn are_more_than(
     .await
 }
 
-/// The columns that may change, in the order of [`push_columns`].
+/// The columns that updates may change, in the order of [`push_columns`].
 const CHANGING: [&str; 16] = [
     "content_group_id",
     "order_key",
@@ -443,11 +448,12 @@ const CHANGING: [&str; 16] = [
     "placed_at_ms",
 ];
 
-/// Those of them that are named only where they change, as SQLite writes the indexes of all columns that a statement
-/// names. The others stand in every update, so that there are few statements to prepare.
+/// The columns of these that an update includes only if they change. SQLite rewrites the indexes of
+/// all columns that a statement names. Updates include all other columns, so that few statements
+/// need to be prepared.
 const INDEXED: [&str; 5] = ["content_group_id", "order_key", "date_ms", "title", "slug"];
 
-/// The values of [`CHANGING`].
+/// Adds the values of [`CHANGING`].
 fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
     let fields = &piece.fields;
     params.extend([

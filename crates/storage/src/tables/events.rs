@@ -1,4 +1,4 @@
-//! The record of what happened: one row for each change of a resource, in its transaction.
+//! Events: one row for each change of a resource, inserted in its transaction.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
@@ -15,41 +15,41 @@ use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::value::{Value, params};
 use crate::tables::content_groups;
 
-/// An event to keep.
+/// An event to insert.
 #[derive(Debug, Clone)]
 pub struct NewEvent {
-    /// Which one.
+    /// The id.
     pub id: EventId,
-    /// What happened, and where.
+    /// The type and the groups of the event.
     pub occurrence: Occurrence,
-    /// The resource as JSON, just after the change, or just before its removal.
+    /// The resource as JSON, after the change or before its deletion.
     pub data: String,
-    /// How it was before, where it moved from one group to another.
+    /// The resource before a move from one group to another.
     pub data_before: Option<String>,
-    /// The piece whose custom data `data` leaves out, and its version. Readers get the custom data for
-    /// as long as the piece has this version: another one may be in another group.
+    /// The piece whose custom data `data` omits, and its version. Readers receive the custom data
+    /// as long as the piece has this version: a later one may be in another group.
     pub custom_data_of: Option<(ContentPieceId, i64)>,
 }
 
-/// An event as the whole workspace sees it.
+/// An event as seen in the scope of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Its number: the workspace's events are counted in the order of their commits.
+    /// Its sequence number, in the order of the workspace's commits.
     pub sequence: i64,
-    /// Which one.
+    /// The id.
     pub id: EventId,
-    /// Its type.
+    /// The type.
     pub event_type: String,
-    /// When it happened.
+    /// The time of the event.
     pub created_at: Timestamp,
     /// The resource as JSON.
     pub data: String,
 }
 
-/// Numbers and keeps events, in their order, each with the webhooks that it matches.
+/// Numbers and inserts events, in this order, each with the webhooks that it matches.
 ///
-/// To be called last in a transaction: from here on every other change of the workspace waits for
-/// the number.
+/// Must be called last in a transaction: from here on, all other changes of the workspace wait for
+/// the next number.
 pub async fn append(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -59,8 +59,8 @@ pub async fn append(
     if events.is_empty() {
         return Ok(());
     }
-    // From here to the commit all others who write in the workspace wait, so that things are asked for together; but in
-    // this order: what there is by now is known only when nobody else can change it.
+    // From here to the commit, all other writers of the workspace wait, so the statements are
+    // pipelined. Their order matters: the current state can be read only under the lock.
     let (lock, last) = (lock_statement(tx), last_statement());
     tx.prepare(&lock).await?;
     tx.prepare(&last).await?;
@@ -74,7 +74,7 @@ pub async fn append(
     let last = tx.get(&last, workspace_only, |row| row.int(0));
     let moved = Box::pin(moved_groups(tx, workspace, events));
     let ((), last, moved) = try_join3(locked, last, moved).await?;
-    // The last event's id says that something has changed.
+    // The id of the last event serves as the next generation.
     tx.has_next_generation(workspace);
     let numbered: Vec<Numbered<'_>> = events
         .iter()
@@ -98,16 +98,16 @@ pub async fn append(
     Ok(())
 }
 
-/// Keeps others from numbering events of the workspace. The row itself is left as it is: with a counter in it there would
-/// be as many dead versions of it as events since the oldest transaction began, whosever that is, and each event would
-/// wade through them.
+/// Returns the statement that prevents other transactions from numbering events of the workspace.
+/// It only locks the row. A counter in the row would leave a dead version for each event since the
+/// oldest open transaction began. Each event would then have to scan these versions.
 fn lock_statement(tx: &WriteTx<'_>) -> String {
     let lock = tx.for_no_key_update();
     format!("SELECT 1 FROM workspace_sequences WHERE workspace_id = ?1{lock}")
 }
 
-/// The number of the last event, which is never forgotten; or, where an older program did that, the one that it kept in
-/// `workspace_sequences s`.
+/// The number of the last event, which is never deleted. If an older program did delete it, the
+/// number is in `workspace_sequences s`.
 pub(crate) const LAST: &str = "COALESCE((SELECT e.sequence FROM events e WHERE e.workspace_id = ?1
     ORDER BY e.sequence DESC LIMIT 1), s.last_sequence)";
 
@@ -115,15 +115,16 @@ fn last_statement() -> String {
     format!("SELECT {LAST} FROM workspace_sequences s WHERE s.workspace_id = ?1")
 }
 
-/// An event with its number, and its places as they are by now.
+/// An event with its number and the current paths of its groups.
 struct Numbered<'e> {
     sequence: i64,
     event: &'e NewEvent,
     occurrence: Occurrence,
 }
 
-/// Where the groups of pieces are by now. A group may have been moved after the piece's path was
-/// read, and its event have a lower number; from here on no other has.
+/// Returns the current paths of the groups of pieces. A group may have been moved after the piece's
+/// path was read, and the event of that move has a lower number. The lock prevents further moves
+/// from being numbered.
 async fn moved_groups(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -142,7 +143,7 @@ async fn moved_groups(
             }
         }
     }
-    // What is deleted in this transaction was where it was.
+    // A group that this transaction deletes has no path any more; the event has its last one.
     found.retain(|_, path| !path.groups().is_empty());
     Ok(found)
 }
@@ -185,14 +186,14 @@ fn parameters<'e>(
     .to_vec()
 }
 
-/// A webhook that may watch for an event.
+/// A webhook that may match an event.
 struct Watcher {
     id: String,
     event: EventType,
     group: Option<ContentGroupId>,
 }
 
-/// Events one after the other that the same webhooks match.
+/// A run of consecutive events that match the same webhooks.
 struct Run<'e> {
     id: EventId,
     event_type: EventType,
@@ -201,7 +202,7 @@ struct Run<'e> {
     last_sequence: i64,
 }
 
-/// Keeps which webhooks match the events, as the webhooks are now.
+/// Stores the webhooks that match the events, as the webhooks are now.
 async fn keep_matches(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -212,7 +213,7 @@ async fn keep_matches(
         return Ok(());
     }
     let mut runs: Vec<Run<'_>> = Vec::new();
-    // Those that the event before could be added to.
+    // The first run that includes the previous event.
     let mut open = 0;
     for Numbered { sequence, event, occurrence } in events {
         let begin = runs.len();
@@ -275,13 +276,13 @@ async fn keep_matches(
     .await
 }
 
-/// How many webhooks stand in one row.
+/// The limit of webhooks in one row.
 const MATCHES_MAX: usize = 64;
 
-/// From so many groups on, webhooks aren't looked for by group.
+/// The number of groups from which webhooks are not filtered by group.
 const GROUPS_MAX: usize = 200;
 
-/// The webhooks that may match one of the events, in the order of their ids.
+/// Returns the webhooks that may match one of the events, by id.
 async fn watchers(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -317,22 +318,22 @@ async fn watchers(
     .await
 }
 
-/// An event with what says who sees it, and as what.
+/// An event with the data that determine its visibility and its type in each scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedEvent {
-    /// The event as the whole workspace sees it.
+    /// The event as seen in the scope of the workspace.
     pub event: Event,
-    /// What happened, and where.
+    /// The type and the groups of the event.
     pub occurrence: Occurrence,
-    /// How the resource was before it moved from one group to another.
+    /// The resource before a move from one group to another.
     pub data_before: Option<String>,
 }
 
-/// How many events are read whatever their size: a page as it is by default.
+/// The limit up to which a page is read whatever its size; the size of the default page.
 const UNSIZED_MAX: i64 = 32;
 
-/// As [`list`], with where the events happened; of many up to the one with which they have so many bytes. Says whether that
-/// may have left out some.
+/// Like [`list`], with the groups of the events. A longer page ends once its total size reaches
+/// `bytes`. Also returns true if events may have been left out.
 pub async fn list_placed(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -358,7 +359,7 @@ pub async fn list_placed(
         }
         Ok::<_, Error>((last, read_bytes >= bytes))
     };
-    // What is left out is not even sent by the database.
+    // The database doesn't send the rows that are left out.
     let (last, is_much) = if limit > UNSIZED_MAX { sized.await? } else { (i64::MAX, false) };
     if last == after {
         return Ok((Vec::new(), false));
@@ -388,7 +389,7 @@ pub async fn list_placed(
     Ok((found, is_much))
 }
 
-/// The numbers of the first event that is kept, if any is, and of the last one that there was.
+/// Returns the numbers of the first stored event, if there is one, and of the last event ever.
 pub async fn bounds(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<(Option<i64>, i64)> {
     let sql = format!(
         "SELECT (SELECT sequence FROM events WHERE workspace_id = ?1 ORDER BY sequence LIMIT 1), {LAST}
@@ -397,14 +398,14 @@ pub async fn bounds(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<(Option<i64>,
     tx.get(&sql, params![workspace], |row| Ok((row.opt_int(0)?, row.int(1)?))).await
 }
 
-/// Forgets events of before `before`, at most so many, but for the last one; says how many.
+/// Deletes events from before `before`, at most `limit`, except the last one. Returns their number.
 pub async fn forget(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     before: Timestamp,
     limit: i64,
 ) -> Result<u64> {
-    // In the order of their numbers, so that there is never a gap between those that are kept.
+    // In the order of their numbers, so that the stored events have no gaps.
     tx.execute(
         "DELETE FROM events WHERE workspace_id = ?1 AND sequence < (
             SELECT COALESCE(
@@ -430,23 +431,23 @@ fn read(row: &Row<'_>) -> Result<Event> {
     })
 }
 
-/// The custom data that `data` of the event `e` leaves out.
+/// The custom data that `data` of the event `e` omits.
 pub(crate) const CUSTOM_DATA: &str = "(SELECT x.custom_data FROM content_piece_custom_data x
     JOIN content_pieces p ON p.workspace_id = x.workspace_id AND p.id = x.content_piece_id
     WHERE x.workspace_id = e.workspace_id AND x.content_piece_id = e.custom_data_of
         AND p.version = e.custom_data_version)";
 
-/// Fills in the custom data that an event's data leaves out.
+/// Inserts the custom data that an event's data omits.
 ///
-/// In JSON text a member's name in unescaped quotes is part of no string, so that the first one is
-/// the member itself.
+/// In JSON text, a member's name in unescaped quotes can't be part of a string. So the first
+/// occurrence is the member itself.
 pub(crate) fn with_custom_data(data: &str, custom_data: Option<&str>) -> String {
     let Some(custom_data) = custom_data else { return data.to_owned() };
     let value = serde_json::Value::from(custom_data);
     data.replacen("\"customData\":null", &format!("\"customData\":{value}"), 1)
 }
 
-/// Lists the events after the one with number `after`, the oldest first.
+/// Lists the events after the one with the number `after`, the oldest first.
 pub async fn list(
     tx: &Tx<'_>,
     workspace: WorkspaceId,

@@ -1,5 +1,5 @@
-//! The first answers to requests that carried a key of their own, kept in the transactions of the
-//! changes that they made.
+//! Stored responses to requests with idempotency keys. They are stored in the transactions of these
+//! requests' changes.
 
 use galley_domain::{Timestamp, TokenId, WorkspaceId};
 
@@ -10,18 +10,18 @@ use crate::engine::value::params;
 /// The time for which keys and their responses are stored, in milliseconds.
 pub const RETENTION_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// What was kept of a request.
+/// The stored request and response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// A fingerprint of what was asked for.
+    /// A hash of the request.
     pub request_hash: Vec<u8>,
-    /// What was answered, if it can be told again.
+    /// The response, if it can be repeated.
     pub answer: Option<String>,
 }
 
-/// Takes a key for this transaction's request, unless it was used after `since`.
+/// Claims a key for this transaction's request. Returns false if it was used after `since`.
 ///
-/// On PostgreSQL this waits for another transaction that takes the same key at the same time.
+/// On PostgreSQL this waits for another transaction that claims the same key.
 pub async fn claim(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -48,7 +48,7 @@ pub async fn claim(
     Ok(inserted > 0)
 }
 
-/// What was kept of the request that took the key.
+/// Finds the stored request of a key.
 pub async fn find(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -64,7 +64,7 @@ pub async fn find(
     .await
 }
 
-/// Keeps what is answered to the request that took the key.
+/// Stores the response to the request that claimed the key.
 pub async fn answer(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -81,7 +81,7 @@ pub async fn answer(
     Ok(())
 }
 
-/// Forgets up to `limit` keys of before `before`; says how many.
+/// Deletes up to `limit` keys from before `before`. Returns their number.
 pub async fn forget(tx: &WriteTx<'_>, before: Timestamp, limit: i64) -> Result<u64> {
     tx.execute(
         "DELETE FROM idempotency_keys WHERE (workspace_id, token_id, key) IN (

@@ -1,5 +1,5 @@
-//! The sources that pieces were imported from, as hashes: by them an import tells what has changed since
-//! the one before.
+//! The sources that pieces were imported from, as hashes. With them an import detects the changes
+//! since the previous one.
 
 use galley_domain::import_source::{ImportSource, SourceHash};
 use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
@@ -57,7 +57,7 @@ pub async fn list(
     .await
 }
 
-/// Keeps the source of a piece, or of a piece in a variant, in place of the one before.
+/// Stores the source of a piece, or of a piece in a variant, replacing the previous one.
 pub async fn save(tx: &WriteTx<'_>, workspace: WorkspaceId, of: &SourceOf) -> Result<()> {
     let ImportSource { source_hash, imported_hash } = &of.source;
     let (source, imported) = (source_hash.as_str(), imported_hash.as_str());

@@ -1,4 +1,4 @@
-//! The codes of invites. Their text is not kept, only its SHA-256.
+//! Invites. Their codes are not stored, only the SHA-256 of each.
 
 use galley_domain::{RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
 
@@ -6,22 +6,22 @@ use crate::engine::error::Result;
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::value::params;
 
-/// An invite, as its code's hash leads to it.
+/// An invite, as found by its code's hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Invite {
-    /// Where to.
+    /// The workspace.
     pub workspace: WorkspaceId,
-    /// The member whom it is for.
+    /// The invited member.
     pub member: WorkspaceMemberId,
-    /// Who invites; unknown of invites that were made before this was kept.
+    /// The inviting user; `None` for invites from before this was stored.
     pub inviter: Option<UserId>,
-    /// Until when the code works.
+    /// The time at which the code expires.
     pub expires_at: Timestamp,
-    /// When it was used, or became void.
+    /// The time at which it was used or revoked.
     pub ended_at: Option<Timestamp>,
 }
 
-/// Keeps a new invite by its code's hash.
+/// Inserts a new invite by its code's hash.
 pub async fn insert(
     tx: &WriteTx<'_>,
     hash: &[u8; 32],
@@ -45,8 +45,8 @@ pub async fn insert(
     Ok(())
 }
 
-/// Finds the invite whose code has this hash, in whichever workspace: the code is all that who was invited
-/// has.
+/// Finds the invite whose code has this hash, in any workspace: the invited person has nothing but
+/// the code.
 pub async fn find(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Invite>> {
     tx.find(
         "SELECT workspace_id, member_id, inviter_id, expires_at_ms, ended_at_ms FROM invites
@@ -65,7 +65,7 @@ pub async fn find(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Invite>> {
     .await
 }
 
-/// Whether the member has a code that still works.
+/// Returns true if the member has a valid code.
 pub async fn is_open(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -80,7 +80,7 @@ pub async fn is_open(
     .await
 }
 
-/// The members to be whom somebody has invited since `since`, and who have not accepted.
+/// Lists the invited members whom `inviter` has invited since `since`, and who have not accepted.
 pub async fn list_open_of(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -96,7 +96,8 @@ pub async fn list_open_of(
     .await
 }
 
-/// The members to be whom those with a role have invited since `since`, and who have not accepted.
+/// Lists the invited members whom members with this role have invited since `since`, and who have
+/// not accepted.
 pub async fn list_open_of_role(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -114,7 +115,7 @@ pub async fn list_open_of_role(
     .await
 }
 
-/// Makes all of a member's codes void.
+/// Revokes all codes of a member.
 pub async fn end(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -130,7 +131,7 @@ pub async fn end(
     Ok(())
 }
 
-/// When the workspace's `nth` latest invite since `since` was made, if there were so many.
+/// Returns the time of the workspace's `nth` latest invite since `since`, if there were as many.
 pub async fn nth_latest(
     tx: &Tx<'_>,
     workspace: WorkspaceId,

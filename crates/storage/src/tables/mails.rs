@@ -1,8 +1,7 @@
-//! Mails that are still to be sent, and those that could not be. What they say is encrypted by whoever
-//! keeps them here.
+//! Mails that are to be sent, and those that failed. The callers encrypt the contents.
 //!
-//! Who sends a mail leases it, which puts its next attempt off: should the program end meanwhile, the mail is
-//! sent again then. Its number of attempts is what a lease is known by.
+//! A worker leases a mail by postponing its next attempt. If the program ends meanwhile, the mail
+//! is sent again at that time. The number of attempts identifies the lease.
 
 use galley_domain::{MailId, Timestamp, WorkspaceId, WorkspaceMemberId};
 
@@ -14,19 +13,19 @@ use crate::engine::value::params;
 /// A mail to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail {
-    /// Which one.
+    /// The id.
     pub id: MailId,
-    /// What kind of mail it is.
+    /// The kind of mail.
     pub kind: String,
-    /// Whom it is about.
+    /// The member that it concerns.
     pub member: Option<WorkspaceMemberId>,
-    /// The address that it goes to.
+    /// The recipient's address.
     pub recipient: String,
-    /// What it says, encrypted.
+    /// The encrypted contents.
     pub sealed: Vec<u8>,
 }
 
-/// Keeps a mail, to be sent at once.
+/// Inserts a mail, due at once.
 pub async fn insert(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -51,7 +50,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// The mails about a member that are still to be sent, the oldest first.
+/// Returns the stored mails that concern a member, the oldest first.
 pub async fn list_of_member(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -76,37 +75,37 @@ fn read(row: &Row<'_>) -> Result<Mail> {
     })
 }
 
-/// A mail that somebody sends.
+/// A mail that a worker has leased.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeasedMail {
-    /// Whose it is.
+    /// The workspace.
     pub workspace: WorkspaceId,
     /// The mail.
     pub mail: Mail,
-    /// When it was written.
+    /// The time of creation.
     pub created_at: Timestamp,
-    /// How often it was attempted, with this time.
+    /// The number of attempts, including this one.
     pub attempts: i64,
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MailOutcome {
-    /// It is sent.
+    /// The mail was sent.
     Sent,
-    /// It is tried again at this time; why it could not be sent.
+    /// The time of the next attempt, and the cause of the failure.
     Postponed(Timestamp, String),
-    /// It is not tried again; why it could not be sent.
+    /// The cause of the failure, without another attempt.
     GivenUp(String),
 }
 
-/// Whether a mail is due.
+/// Returns true if a mail is due.
 pub async fn is_any_due(tx: &Tx<'_>, now: Timestamp) -> Result<bool> {
     let sql = "SELECT 1 FROM mails WHERE failed_at_ms IS NULL AND due_at_ms <= ?1 LIMIT 1";
     tx.exists(sql, params![now]).await
 }
 
-/// Leases the mails that are due, the one that waits longest first; until `until` nobody else gets them.
+/// Leases due mails until `until`, the longest due first.
 pub async fn lease(
     tx: &WriteTx<'_>,
     now: Timestamp,
@@ -139,7 +138,8 @@ pub async fn lease(
     Ok(leased)
 }
 
-/// Keeps what came of a leased mail's attempt. Nothing, if the mail was taken back or leased again meanwhile.
+/// Records the outcome of a leased mail's attempt. Does nothing if the mail was deleted or leased
+/// again meanwhile.
 pub async fn settle(
     tx: &WriteTx<'_>,
     leased: &LeasedMail,
@@ -165,18 +165,18 @@ pub async fn settle(
     Ok(())
 }
 
-/// A mail that could not be sent so far.
+/// A mail whose last attempt failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TroubledMail {
-    /// Whom it is about.
+    /// The member that it concerns.
     pub member: Option<WorkspaceMemberId>,
-    /// Why it could not be sent.
+    /// The cause of the failure.
     pub error: String,
-    /// Whether it was given up.
+    /// True if it is abandoned.
     pub is_given_up: bool,
 }
 
-/// The mails of a workspace that could not be sent so far, the oldest first; of very many, some.
+/// Lists the mails of a workspace whose last attempt failed, the oldest first, at most 1,000.
 pub async fn list_troubled(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Vec<TroubledMail>> {
     tx.query(
         "SELECT member_id, last_error, failed_at_ms FROM mails
@@ -193,7 +193,7 @@ pub async fn list_troubled(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Vec<Tr
     .await
 }
 
-/// How many mails are still to be sent, and how many were given up.
+/// Returns the numbers of mails that are to be sent, and of abandoned ones.
 pub async fn counts(tx: &Tx<'_>) -> Result<(i64, i64)> {
     tx.get(
         "SELECT (SELECT COUNT(*) FROM mails WHERE failed_at_ms IS NULL AND due_at_ms >= 0),
@@ -204,7 +204,7 @@ pub async fn counts(tx: &Tx<'_>) -> Result<(i64, i64)> {
     .await
 }
 
-/// Forgets at most `max` mails that were given up before `before`; says how many.
+/// Deletes at most `max` mails that were abandoned before `before`. Returns their number.
 pub async fn forget(tx: &WriteTx<'_>, before: Timestamp, max: i64) -> Result<u64> {
     tx.execute(
         "DELETE FROM mails WHERE (workspace_id, id) IN (
@@ -215,7 +215,7 @@ pub async fn forget(tx: &WriteTx<'_>, before: Timestamp, max: i64) -> Result<u64
     .await
 }
 
-/// Takes back the mails about a member that are still to be sent.
+/// Deletes the mails that concern a member.
 pub async fn delete_of_member(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,

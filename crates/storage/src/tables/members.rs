@@ -1,6 +1,6 @@
 //! Members of a workspace, and invites that are not accepted yet.
 //!
-//! Whoever changes who is a member, or with which role, locks the workspace first
+//! A transaction that changes members or their roles locks the workspace first
 //! ([`crate::tables::workspaces::lock`]).
 
 use galley_domain::people::EmailAddress;
@@ -17,27 +17,27 @@ use crate::tables::roles;
 use crate::tables::users::{self, User};
 use crate::tables::workspaces;
 
-/// A member, or somebody who is invited to be one.
+/// A member, or an invited one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Which member.
+    /// The id.
     pub id: WorkspaceMemberId,
     /// The user, if the invite is accepted.
     pub user: Option<User>,
     /// The role.
     pub role: RoleId,
-    /// The address that an invite went to.
+    /// The address that the invite was sent to.
     pub invited_email: Option<String>,
-    /// The name that an invite gave.
+    /// The name in the invite.
     pub invited_name: Option<String>,
-    /// Raised by every change.
+    /// The version, incremented by each change.
     pub version: i64,
 }
 
-/// A member as a piece shows it.
+/// A member as shown with a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberProfile {
-    /// Which member.
+    /// The id.
     pub id: WorkspaceMemberId,
     /// The user, if the invite is accepted.
     pub user: Option<User>,
@@ -46,7 +46,7 @@ pub struct MemberProfile {
 /// A user's membership in a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Membership {
-    /// Which member.
+    /// The member's id.
     pub id: WorkspaceMemberId,
     /// The workspace.
     pub workspace: Workspace,
@@ -56,7 +56,7 @@ pub struct Membership {
 
 const COLUMNS: &str = "m.id, m.role_id, m.invited_email, m.invited_name, m.version";
 
-/// Where a user's columns start after those.
+/// The first column of the user.
 const USER: usize = 5;
 
 fn read(row: &Row<'_>) -> Result<Member> {
@@ -78,7 +78,7 @@ fn select(condition: &str) -> String {
     )
 }
 
-/// Keeps a new member.
+/// Inserts a new member.
 pub async fn insert(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -105,7 +105,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// Keeps a changed role, name and version.
+/// Updates a member's role, invited address and name, and version.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, member: &Member) -> Result<()> {
     tx.execute(
         "UPDATE workspace_members SET role_id = ?3, invited_email = ?4, invited_name = ?5,
@@ -124,7 +124,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, member: &Member) -
     Ok(())
 }
 
-/// Makes a user of somebody who was invited.
+/// Sets the user of an invited member.
 pub async fn join(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -141,7 +141,7 @@ pub async fn join(
     Ok(())
 }
 
-/// Deletes a member whom no piece lists any more.
+/// Deletes a member that no piece refers to.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WorkspaceMemberId) -> Result<()> {
     let sql = "DELETE FROM workspace_members WHERE workspace_id = ?1 AND id = ?2";
     tx.execute(sql, params![workspace, id]).await?;
@@ -157,7 +157,7 @@ pub async fn find(
     tx.find(&select("m.id = ?2"), params![workspace, id], read).await
 }
 
-/// Finds the member who is this user.
+/// Finds the member of this user.
 pub async fn find_by_user(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -176,7 +176,7 @@ pub async fn find_pending(
     tx.find(&sql, params![workspace, email.key()], read).await
 }
 
-/// Lists members in the order in which they were made, after `after` if given.
+/// Lists members by creation, after `after` if given.
 pub async fn list(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -216,7 +216,7 @@ pub async fn of_user(
     .await
 }
 
-/// Those of `ids` that are members of the workspace, in no particular order, and perhaps others.
+/// Returns those of `ids` that are members of the workspace, in any order, and possibly others.
 pub async fn profiles(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -238,7 +238,7 @@ pub async fn profiles(
     .await
 }
 
-/// The oldest Admin of a workspace, for whom the operator makes tokens when nobody else is named.
+/// Finds the oldest Admin of a workspace, the default user for tokens that the operator creates.
 pub async fn find_first_admin(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -254,7 +254,7 @@ pub async fn find_first_admin(
     .await
 }
 
-/// The Admins of a workspace and their addresses; of very many, some.
+/// Lists the Admins of a workspace with their addresses, at most 1,000.
 pub async fn list_admin_addresses(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -270,7 +270,7 @@ pub async fn list_admin_addresses(
     .await
 }
 
-/// Whether somebody else than `id` is an Admin, and not only invited to be one.
+/// Returns true if a member other than `id` is an Admin, invited ones excluded.
 pub async fn has_other_admin(
     tx: &Tx<'_>,
     workspace: WorkspaceId,

@@ -1,4 +1,5 @@
-//! The SQL of each resource: plain functions over a transaction, the workspace first.
+//! The SQL of each resource: plain functions over a transaction, with the workspace as first
+//! parameter.
 
 pub mod content_groups;
 pub mod content_piece_list;

@@ -1,4 +1,4 @@
-//! Rows of long order keys, which are waiting to be spread out.
+//! Rows of long order keys that are to be spread out.
 
 use galley_domain::{OrderKey, WorkspaceId};
 
@@ -6,10 +6,10 @@ use crate::engine::error::Result;
 use crate::engine::transaction::WriteTx;
 use crate::engine::value::params;
 
-/// Longer keys are spread out in the background, in bytes.
+/// The length, in bytes, above which keys are spread out in the background.
 const SPREAD_FROM: usize = 64;
 
-/// Notes a long key, so that the pieces around it are spread out.
+/// Records a long key, so that the pieces around it are spread out.
 pub async fn note_if_long(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,

@@ -1,14 +1,15 @@
 //! Order keys of a workspace's list of pieces.
 //!
-//! An insert chooses a key between two neighbours and moves no other piece. Inserts that always go
-//! between the two pieces made last make keys grow, by up to 5 bytes each. From 64 bytes on
-//! the workspace is listed in `order_spreads`, and a background worker gives the pieces around
-//! that place new, evenly spaced keys.
+//! An insert chooses a key between two neighbours and moves no other piece. Inserts that are always
+//! between the two newest pieces make keys longer, by up to 5 bytes each. Above 64 bytes, the
+//! workspace is listed in `order_spreads`. A background worker then gives the pieces around that
+//! place new, evenly spaced keys.
 //!
 //! The worker plans a window of pieces in a read transaction ([`plan_spread`]), and then moves a
-//! slice of it in each write transaction ([`spread_slice`]): the pieces before a large gap within
-//! the window to the right, from the last one on, and those behind it to the left, from the first
-//! one on. So every state in between has the pieces in order, and inserts go on meanwhile.
+//! slice of it in each write transaction ([`spread_slice`]). It moves the pieces before a large gap
+//! within the window to the right, from the last one on. It moves those after the gap to the left,
+//! from the first one on. So the order is correct in every intermediate state, and inserts continue
+//! meanwhile.
 
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::order_key::{Gap, Moving};
@@ -26,26 +27,26 @@ use crate::tables::order_spread_rows::note_if_long;
 pub struct Place {
     /// The piece.
     pub id: ContentPieceId,
-    /// Its key.
+    /// Its order key.
     pub order: OrderKey,
-    /// When it was put there.
+    /// The time at which it was placed there.
     pub placed_at: Timestamp,
 }
 
-/// A window is large enough when its new keys have at most so many bytes.
+/// The limit of the length of new keys, in bytes, that makes a window large enough.
 const SPREAD_TO: usize = 40;
 
 /// The pieces on each side in the smallest window.
 const WINDOW_SIDE_MIN: i64 = 32;
 
-/// The most pieces that one transaction moves, and the most bytes of their rows and events.
+/// The limits of pieces that one transaction moves, and of the bytes of their rows and events.
 const SLICE_PIECES: i64 = 128;
 const SLICE_BYTES: usize = 1024 * 1024;
 
-/// The most rows that one transaction changes for them, those by which tags find pieces included.
+/// The limit of rows that one transaction changes for them, including the rows that index tags.
 const SLICE_ROWS: usize = 512;
 
-/// Sorts behind every key, as `""` sorts before every key.
+/// A bound that sorts after every key, as `""` sorts before every key.
 const END: &str = "~";
 
 fn read(row: &Row<'_>) -> Result<Place> {
@@ -56,21 +57,21 @@ fn read(row: &Row<'_>) -> Result<Place> {
     })
 }
 
-/// Keeps background slices off the workspace's keys until the transaction ends: called before keys
-/// are read that a new one is chosen by. Those who choose keys do not wait for one another. On
-/// SQLite there is one writer.
+/// Blocks background slices in the workspace until the transaction ends. Called before reading the
+/// keys between which a new one is chosen. Such transactions don't block one another. SQLite has
+/// one writer and needs no lock.
 pub async fn lock(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
     advisory_lock(tx, "pg_advisory_xact_lock_shared", workspace).await
 }
 
-/// Keeps all who choose keys off the workspace until the transaction ends. Called first, so that a
-/// transaction that waits here holds no lock that others wait for.
+/// Blocks all choices of keys in the workspace until the transaction ends. Called first, so that a
+/// transaction that waits here holds no locks.
 async fn lock_alone(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
     advisory_lock(tx, "pg_advisory_xact_lock", workspace).await
 }
 
-/// A row's share locks would starve the exclusive one: they overlap without end where many clients
-/// create pieces. Advisory locks are granted in turn.
+/// Acquires an advisory lock, as these are granted in turn. Share locks of a row would starve the
+/// exclusive one: with many clients that create pieces, they overlap without end.
 async fn advisory_lock(tx: &WriteTx<'_>, function: &str, workspace: WorkspaceId) -> Result<()> {
     if !tx.has_other_writers() {
         return Ok(());
@@ -79,27 +80,27 @@ async fn advisory_lock(tx: &WriteTx<'_>, function: &str, workspace: WorkspaceId)
     tx.exists(&sql, params![workspace]).await.map(drop)
 }
 
-/// The last piece of the workspace.
+/// Returns the last piece of the workspace.
 pub async fn last(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Option<Place>> {
     let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces WHERE workspace_id = ?1
         ORDER BY order_key DESC LIMIT 1";
     tx.find(sql, params![workspace], read).await
 }
 
-/// The piece of the workspace right after `order`.
+/// Returns the first piece of the workspace after `order`.
 pub async fn next(tx: &Tx<'_>, workspace: WorkspaceId, order: &OrderKey) -> Result<Option<Place>> {
     let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces WHERE workspace_id = ?1 AND order_key > ?2
         ORDER BY order_key LIMIT 1";
     tx.find(sql, params![workspace, order], read).await
 }
 
-/// Checks if a piece of the workspace has this key.
+/// Returns true if a piece of the workspace has this key.
 pub async fn is_taken(tx: &Tx<'_>, workspace: WorkspaceId, order: &OrderKey) -> Result<bool> {
     let sql = "SELECT 1 FROM content_pieces WHERE workspace_id = ?1 AND order_key = ?2 LIMIT 1";
     tx.exists(sql, params![workspace, order]).await
 }
 
-/// The piece of the workspace right before `order`.
+/// Returns the last piece of the workspace before `order`.
 pub async fn previous(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -110,7 +111,7 @@ pub async fn previous(
     tx.find(sql, params![workspace, order], read).await
 }
 
-/// The first piece of a group, or the first after `order`.
+/// Returns the first piece of a group, or the first after `order`.
 pub async fn next_in_group(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -124,13 +125,13 @@ pub async fn next_in_group(
     tx.find(sql, params![workspace, group, order], read).await
 }
 
-/// A key at the end of the workspace's list. `random` chooses the step.
+/// Returns a key at the end of the workspace's list. `random` chooses the step.
 pub async fn at_the_end(tx: &WriteTx<'_>, workspace: WorkspaceId, random: u32) -> Result<OrderKey> {
     let last = last(tx, workspace).await?;
     choose(tx, workspace, last.as_ref(), None, random).await
 }
 
-/// A key right after the piece at `place`.
+/// Returns a key right after the piece at `place`.
 pub async fn after(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -141,7 +142,7 @@ pub async fn after(
     choose(tx, workspace, Some(place), next.as_ref(), random).await
 }
 
-/// A key right before the piece at `place`.
+/// Returns a key right before the piece at `place`.
 pub async fn before(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -159,13 +160,13 @@ async fn choose(
     after: Option<&Place>,
     random: u32,
 ) -> Result<OrderKey> {
-    // Of two of the same millisecond, identifiers tell which one came later.
+    // Ids order two pieces of the same millisecond.
     let placed = |place: Option<&Place>| place.map(|place| (place.placed_at, place.id));
     let moving = if placed(before) > placed(after) { Moving::Before } else { Moving::After };
     let [before, after] = [before, after].map(|place| place.map(|place| &place.order));
     let order = OrderKey::between(before, after, moving, random);
     if order.as_str().len() > OrderKey::LENGTH_MAX {
-        // The place is noted when the transaction is rolled back, and the next attempt succeeds.
+        // After the rollback, the place is recorded, and a later attempt succeeds.
         let longest = [before, after].into_iter().flatten().max_by_key(|key| key.as_str().len());
         let around = longest.cloned().unwrap_or(order);
         return Err(Error::Crowded(workspace, around));
@@ -179,11 +180,11 @@ async fn choose(
 pub struct PendingSpread {
     /// The workspace.
     pub workspace: WorkspaceId,
-    /// The key around which there is to be a plan, if there is none yet.
+    /// The key around which a spread is to be planned; `None` if it is planned.
     pub unplanned: Option<OrderKey>,
 }
 
-/// Lists some workspaces with keys to spread out, behind one, if there is one, by their ids.
+/// Lists some workspaces with keys to spread out, by id, after one if given.
 pub async fn pending_spreads(
     tx: &Tx<'_>,
     behind: Option<WorkspaceId>,
@@ -199,18 +200,17 @@ pub async fn pending_spreads(
     .await
 }
 
-/// The window of pieces that get new keys, and the gap within it.
+/// A planned spread: the window of pieces that get new keys, and the gap within it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpreadPlan {
     /// The key around which it was planned.
     around: OrderKey,
     low: Option<OrderKey>,
     high: Option<OrderKey>,
-    /// Pieces with smaller keys than `left_end`, and with greater ones than `right_start`, are still
-    /// to be moved towards these.
+    /// Pieces before `left_end` and after `right_start` are still to be moved towards these keys.
     left_end: OrderKey,
     right_start: OrderKey,
-    /// About how many those are.
+    /// The approximate numbers of these pieces.
     left_count: u32,
     right_count: u32,
 }
@@ -220,8 +220,8 @@ const GAP_CANDIDATES: usize = 16;
 
 /// Plans the smallest window around a key in which evenly spaced keys are short.
 ///
-/// A random place lies in a gap with a probability that is proportional to the gap's width, so
-/// that crowded places are hardly ever chosen.
+/// A random key falls into a gap with a probability proportional to the gap's width, so that narrow
+/// gaps are hardly ever chosen.
 pub async fn plan_spread(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -268,7 +268,7 @@ pub async fn plan_spread(
     })
 }
 
-/// The key of the piece before which `skipped` others stand between it and `order`.
+/// Returns the key of the piece before `order` that is separated from it by `skipped` others.
 async fn key_before(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -317,8 +317,8 @@ fn upper(key: Option<&OrderKey>) -> &str {
     key.map_or(END, OrderKey::as_str)
 }
 
-/// Moves the next pieces of a workspace to their new keys, and returns them as they are then, without
-/// their custom data; `None` when nothing is left to do, or another node does it.
+/// Moves the next pieces of a workspace to their new keys, and returns them in their new state,
+/// without custom data. Returns `None` if none are left, or if another node moves them.
 ///
 /// `plan` is stored if there is none yet.
 pub async fn spread_slice(
@@ -335,7 +335,7 @@ pub async fn spread_slice(
     let Some((around, stored)) = tx.find(&sql, params![workspace], read_plan).await? else {
         return Ok(None);
     };
-    // Another node may have done what was planned, and the row be of another place.
+    // Another node may have completed the plan, so that the row is about another place.
     let plan = plan.filter(|plan| plan.around == around).cloned();
     let Some(mut plan) = stored.or(plan) else { return Ok(None) };
     let mut moved = plan.move_left_part(tx, workspace).await?;
@@ -364,7 +364,7 @@ pub async fn spread_slice(
     Ok(Some(moved))
 }
 
-/// Ends a spread, and starts the next one if a position became contended during it.
+/// Ends a spread, and starts the next one if keys elsewhere became long during it.
 async fn end_spread(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
     let sql = "UPDATE order_spreads SET around = next_around, next_around = NULL, low = NULL,
             high = NULL, left_end = NULL, right_start = NULL, left_count = NULL, right_count = NULL
@@ -396,7 +396,7 @@ fn read_plan(row: &Row<'_>) -> Result<(OrderKey, Option<SpreadPlan>)> {
 }
 
 impl SpreadPlan {
-    /// Moves the last pieces before the gap, which then ends where the first of them is.
+    /// Moves the last pieces before the gap. The gap then ends at the first of them.
     async fn move_left_part(
         &mut self,
         tx: &WriteTx<'_>,
@@ -418,7 +418,7 @@ impl SpreadPlan {
         move_to(tx, workspace, pieces, keys).await
     }
 
-    /// Moves the first pieces behind the gap, which then begins where the last of them is.
+    /// Moves the first pieces after the gap. The gap then begins at the last of them.
     async fn move_right_part(
         &mut self,
         tx: &WriteTx<'_>,
@@ -441,12 +441,12 @@ impl SpreadPlan {
 /// The pieces that one transaction moves.
 struct Slice {
     pieces: Vec<ContentPiece>,
-    /// The key of the next piece, which stays where it is.
+    /// The key of the next piece, which is not moved.
     beyond: Option<OrderKey>,
 }
 
 impl Slice {
-    /// Reads the first pieces between two keys in a direction, without their custom data.
+    /// Reads the first pieces between two keys in one direction, without custom data.
     async fn read(
         tx: &WriteTx<'_>,
         workspace: WorkspaceId,
@@ -477,10 +477,10 @@ impl Slice {
     }
 }
 
-/// Gives pieces their new keys, both in ascending order; returns the pieces as they are then.
+/// Updates the keys of pieces, both in ascending order. Returns the pieces in their new state.
 ///
-/// No key is taken on the way: pieces that move left do so from the first one on, the others from
-/// the last one on.
+/// No new key is in use at any step: pieces that move left are updated from the first one on, the
+/// others from the last one on.
 async fn move_to(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,

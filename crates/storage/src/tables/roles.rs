@@ -9,7 +9,7 @@ use crate::engine::row::Row;
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::value::params;
 
-/// The columns of a role that [`read`] reads, of the table `r`.
+/// The columns of the table `r` that [`read`] reads.
 pub(crate) const COLUMNS: &str =
     "r.id, r.name, r.description, r.permissions, r.base_type, r.version";
 
@@ -31,7 +31,7 @@ pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: RoleId) -> Result<Opt
     tx.find(&sql, params![workspace, id], |row| read(row, 0)).await
 }
 
-/// Lists roles in the order in which they were made, after `after` if given.
+/// Lists roles by creation, after `after` if given.
 pub async fn list(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -47,7 +47,7 @@ pub async fn list(
     tx.query(&sql, params, |row| read(row, 0)).await
 }
 
-/// Keeps a new role.
+/// Inserts a new role.
 pub async fn insert(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -73,7 +73,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// Keeps a changed role.
+/// Updates a role.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, role: &Role) -> Result<()> {
     tx.execute(
         "UPDATE roles SET name = ?3, description = ?4, permissions = ?5, version = ?6
@@ -91,7 +91,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, role: &Role) -> Re
     Ok(())
 }
 
-/// Whether a member or an invite has the role.
+/// Returns true if a member or an invite has the role.
 pub async fn is_in_use(tx: &Tx<'_>, workspace: WorkspaceId, id: RoleId) -> Result<bool> {
     let sql = "SELECT 1 FROM workspace_members WHERE workspace_id = ?1 AND role_id = ?2 LIMIT 1";
     tx.exists(sql, params![workspace, id]).await

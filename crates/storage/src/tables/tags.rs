@@ -25,7 +25,7 @@ pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: TagId) -> Result<Opti
     tx.find(sql, params![workspace, id], read).await
 }
 
-/// Finds a tag to change it: nobody else does until this transaction ends.
+/// Finds a tag for update, and locks it until the transaction ends.
 pub async fn find_to_change(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -38,7 +38,7 @@ pub async fn find_to_change(
     tx.find(&sql, params![workspace, id], read).await
 }
 
-/// Those of `ids` that are tags of the workspace, in no particular order, and perhaps others.
+/// Returns those of `ids` that are tags of the workspace, in any order, and possibly others.
 pub async fn find_all(tx: &Tx<'_>, workspace: WorkspaceId, ids: &[TagId]) -> Result<Vec<Tag>> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -49,7 +49,7 @@ pub async fn find_all(tx: &Tx<'_>, workspace: WorkspaceId, ids: &[TagId]) -> Res
     tx.query(&sql, &params, read).await
 }
 
-/// Lists tags in the order in which they were made, after `after` if given.
+/// Lists tags by creation, after `after` if given.
 pub async fn list(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -81,7 +81,7 @@ pub async fn find_by_label(
     .await
 }
 
-/// Keeps a new tag.
+/// Inserts a new tag.
 pub async fn insert(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -97,7 +97,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// Keeps a changed tag.
+/// Updates a tag.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, tag: &Tag) -> Result<()> {
     tx.execute(
         "UPDATE tags SET label = ?3, color = ?4, version = ?5 WHERE workspace_id = ?1 AND id = ?2",
@@ -107,7 +107,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, tag: &Tag) -> Resu
     Ok(())
 }
 
-/// Deletes a tag and takes it off every piece, and every variant of one; says whether there was one.
+/// Deletes a tag, and removes it from all pieces and their variants. Returns true if it existed.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TagId) -> Result<bool> {
     content_pieces::remove_tag(tx, workspace, id).await?;
     let sql = "DELETE FROM tags WHERE workspace_id = ?1 AND id = ?2";

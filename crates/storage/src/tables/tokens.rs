@@ -1,4 +1,4 @@
-//! Access tokens. Their text is not kept, only its SHA-256.
+//! Access tokens. Their text is not stored, only its SHA-256.
 
 use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::role::BaseType;
@@ -14,35 +14,36 @@ use crate::engine::sql_list::comma_separated;
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::value::params;
 
-/// What a token says about a request that carries it.
+/// The authentication of a request by its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authentication {
     /// The token.
     pub token: TokenId,
-    /// The workspace that it is for.
+    /// The workspace.
     pub workspace: WorkspaceId,
-    /// Whose it is.
+    /// The token's user.
     pub user: UserId,
-    /// That user's membership.
+    /// The user's membership.
     pub member: WorkspaceMemberId,
-    /// What that member's role is at its base.
+    /// The base type of the member's role.
     pub base_type: Option<BaseType>,
-    /// What the role allows.
+    /// The permissions of the role.
     pub role_permissions: PermissionSet,
-    /// What both the token and its user's role allow.
+    /// The intersection of the token's permissions with the role's.
     pub permissions: PermissionSet,
-    /// The groups to whose subtrees its view of content is limited.
+    /// The groups whose subtrees it may see; `None` for all.
     pub content_groups: Option<Vec<ContentGroupId>>,
     /// The extension that it belongs to.
     pub extension: Option<String>,
-    /// When it ends.
+    /// The time at which it expires.
     pub expires_at: Option<Timestamp>,
-    /// When it was last used, by the record.
+    /// The stored time of its last use.
     pub last_used_at: Option<Timestamp>,
 }
 
 impl Authentication {
-    /// Whether it may all that its user may, and sees all.
+    /// Returns true if it has all permissions of its user's role, sees all content, and belongs to
+    /// no extension.
     pub fn is_unlimited(&self) -> bool {
         self.permissions == self.role_permissions
             && self.content_groups.is_none()
@@ -50,39 +51,39 @@ impl Authentication {
     }
 }
 
-/// A token, its text aside.
+/// A token without its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Which one.
+    /// The id.
     pub id: TokenId,
-    /// Whose it is.
+    /// The user.
     pub user: UserId,
-    /// What people call it.
+    /// The display name.
     pub name: TokenName,
-    /// One sentence for people.
+    /// The description.
     pub description: Option<ShortText>,
-    /// What it allows at the most; its user's role bounds that.
+    /// Its permissions, which its user's role limits further.
     pub permissions: PermissionSet,
-    /// The groups to whose subtrees its view of content is limited.
+    /// The groups whose subtrees it may see; `None` for all.
     pub content_groups: Option<Vec<ContentGroupId>>,
     /// The extension that it belongs to.
     pub extension: Option<ExtensionName>,
-    /// When it ends.
+    /// The time at which it expires.
     pub expires_at: Option<Timestamp>,
-    /// When it was last used, to the minute.
+    /// The time of its last use, to the minute.
     pub last_used_at: Option<Timestamp>,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Timestamp,
-    /// Raised by every change.
+    /// The version, incremented by each change.
     pub version: i64,
 }
 
-/// A token as the operator lists it.
+/// A token in the operator's list.
 #[derive(Debug, Clone)]
 pub struct TokenSummary {
     /// The token.
     pub token: Token,
-    /// Its user's short name.
+    /// The username of its user.
     pub username: String,
 }
 
@@ -130,16 +131,17 @@ fn read_authentication(row: &Row<'_>) -> Result<Authentication> {
     })
 }
 
-/// Finds the token with this hash, whose user is still a member, whether or not it has expired.
+/// Finds the token with this hash, expired or not, if its user is still a member.
 pub async fn find_by_hash(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Authentication>> {
     let sql = format!("SELECT {AUTHENTICATION} {OF_TOKEN} WHERE t.hash = ?1");
     tx.find(&sql, params![hash.as_slice()], read_authentication).await
 }
 
-/// When the database's server started: another one than before has it at another time.
+/// The start time of the database server, which differs after a failover.
 const SERVER: &str = "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint";
 
-/// The same, with the generation of its workspace: what is read after this is no older than that.
+/// Like [`find_by_hash`], with the generation of its workspace. Data that is read afterwards is at
+/// least as new.
 pub async fn find_by_hash_with_generation(
     tx: &Tx<'_>,
     hash: &[u8; 32],
@@ -160,7 +162,7 @@ pub async fn find_by_hash_with_generation(
     tx.find(&sql, params![hash.as_slice()], read).await
 }
 
-/// What a token says by now about a request that carries it, if its user is still a member.
+/// Finds the current authentication of a token, if its user is still a member.
 pub async fn find_authentication(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -176,8 +178,7 @@ pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: TokenId) -> Result<Op
     tx.find(&sql, params![workspace, id], read).await
 }
 
-/// Lists the tokens of a user, or of everybody, in the order in which they were made, after
-/// `after` if given.
+/// Lists the tokens of a user, or of all users, by creation, after `after` if given.
 pub async fn list(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -206,7 +207,7 @@ pub async fn list(
     }
 }
 
-/// Keeps a new token, by the SHA-256 of its text.
+/// Inserts a new token by the SHA-256 of its text.
 pub async fn insert(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -236,7 +237,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// Keeps a changed token.
+/// Updates a token.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, token: &Token) -> Result<()> {
     tx.execute(
         "UPDATE tokens SET name = ?3, description = ?4, permissions = ?5, content_group_ids = ?6,
@@ -258,7 +259,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, token: &Token) -> 
     Ok(())
 }
 
-/// Notes that a token was used, unless a later use is noted.
+/// Records the use of a token, unless a later use is recorded.
 pub async fn touch(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -274,7 +275,7 @@ pub async fn touch(
     Ok(())
 }
 
-/// The workspace's tokens with their users, the oldest first.
+/// Lists the workspace's tokens with their users, the oldest first.
 pub async fn list_for_operator(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Vec<TokenSummary>> {
     let sql = format!(
         "SELECT {COLUMNS}, u.username FROM tokens t JOIN users u ON u.id = t.user_id
@@ -286,10 +287,10 @@ pub async fn list_for_operator(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Ve
     .await
 }
 
-/// Deletes a token; says whether there was one.
+/// Deletes a token. Returns true if it existed.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TokenId) -> Result<bool> {
     let sql = "DELETE FROM tokens WHERE workspace_id = ?1 AND id = ?2";
-    // Streams end with their tokens.
+    // The notification ends the streams of the token.
     tx.announce();
     Ok(tx.execute(sql, params![workspace, id]).await? > 0)
 }

@@ -11,21 +11,21 @@ use crate::engine::value::params;
 /// A user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// Which one.
+    /// The id.
     pub id: UserId,
-    /// The e-mail address, as given.
+    /// The e-mail address as entered.
     pub email: String,
-    /// The short name, unique in the installation whatever its case.
+    /// The short name, unique in the installation regardless of case.
     pub username: String,
-    /// The name that people read.
+    /// The display name.
     pub full_name: String,
-    /// Where the picture is.
+    /// The URL of the picture.
     pub avatar: Option<String>,
-    /// Raised by every change.
+    /// The version, incremented by each change.
     pub version: i64,
 }
 
-/// The columns of a user that [`read`] reads, of the table `u`.
+/// The columns of the table `u` that [`read`] reads.
 pub(crate) const COLUMNS: &str = "u.id, u.email, u.username, u.full_name, u.avatar, u.version";
 
 /// Reads a user whose columns start at `first`, if there is one.
@@ -47,8 +47,9 @@ pub async fn find(tx: &Tx<'_>, id: UserId) -> Result<Option<User>> {
     Ok(tx.find(&sql, params![id], |row| read(row, 0)).await?.flatten())
 }
 
-/// Finds a user to change it: nobody else does, or makes it a member of anything, until this transaction ends. A new
-/// workspace would otherwise not be told that its member has changed.
+/// Finds a user for update. The lock blocks other updates, and memberships of this user in further
+/// workspaces, until the transaction ends. Otherwise, a new workspace would miss the change of its
+/// member.
 pub async fn find_to_change(tx: &WriteTx<'_>, id: UserId) -> Result<Option<User>> {
     let sql = format!("SELECT {COLUMNS} FROM users u WHERE u.id = ?1{}", tx.for_update());
     Ok(tx.find(&sql, params![id], |row| read(row, 0)).await?.flatten())
@@ -60,13 +61,13 @@ pub async fn find_by_email(tx: &Tx<'_>, email: &EmailAddress) -> Result<Option<U
     Ok(tx.find(&sql, params![email.key()], |row| read(row, 0)).await?.flatten())
 }
 
-/// Whether somebody has this username.
+/// Returns true if a user has this username.
 pub async fn has_username(tx: &Tx<'_>, username: &Username) -> Result<bool> {
     let key = username.key();
     tx.exists("SELECT 1 FROM users WHERE username_key = ?1", params![key]).await
 }
 
-/// Keeps a new user.
+/// Inserts a new user.
 pub async fn insert(tx: &WriteTx<'_>, user: &User, now: Timestamp) -> Result<()> {
     tx.execute(
         "INSERT INTO users (id, email, email_key, username, username_key, full_name, avatar,
@@ -88,7 +89,7 @@ pub async fn insert(tx: &WriteTx<'_>, user: &User, now: Timestamp) -> Result<()>
     Ok(())
 }
 
-/// Keeps a changed profile.
+/// Updates a profile.
 pub async fn update(tx: &WriteTx<'_>, user: &User) -> Result<()> {
     tx.execute(
         "UPDATE users SET username = ?2, username_key = ?3, full_name = ?4, avatar = ?5,

@@ -1,4 +1,4 @@
-//! Variants. What pieces say otherwise in them is in [`crate::tables::content_piece_variants`].
+//! Variants. The overrides of pieces are in [`crate::tables::content_piece_variants`].
 
 use galley_domain::text::ShortText;
 use galley_domain::variant::{Variant, VariantKey, VariantLabel, VariantName};
@@ -35,9 +35,9 @@ pub async fn find_named(
     find_locked(tx, workspace, name, "").await
 }
 
-/// Finds a variant by its id or key to change what a piece says in it: nobody else deletes it until
-/// this transaction ends. Whoever changes a piece as well comes here first, so that it never waits
-/// for somebody who deletes the variant and waits for the piece.
+/// Finds a variant by its id or key, and locks it against deletion until the transaction ends, for
+/// changes of overrides. Lock order: the variant before the piece, to avoid a deadlock with the
+/// deletion of the variant.
 pub async fn find_named_to_override(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -61,7 +61,7 @@ async fn find_locked(
     tx.find(&sql, &[Value::from(workspace), value], read).await
 }
 
-/// Finds a variant to change it: nobody else does, nor changes what a piece says in it, until this
+/// Finds a variant for update. The lock blocks other updates and changes of overrides until the
 /// transaction ends.
 pub async fn find_to_change(
     tx: &WriteTx<'_>,
@@ -71,7 +71,7 @@ pub async fn find_to_change(
     find_locked(tx, workspace, &VariantName::Id(id), tx.for_update()).await
 }
 
-/// Lists variants in the order in which they were made, after `after` if given.
+/// Lists variants by creation, after `after` if given.
 pub async fn list(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -86,7 +86,7 @@ pub async fn list(
     tx.query(&sql, params![workspace, after.unwrap_or_default(), limit, offset], read).await
 }
 
-/// Keeps a new variant.
+/// Inserts a new variant.
 pub async fn insert(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -104,7 +104,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// Keeps a changed variant.
+/// Updates a variant.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, variant: &Variant) -> Result<()> {
     tx.execute(
         "UPDATE variants SET key = ?3, label = ?4, description = ?5, version = ?6
@@ -121,8 +121,8 @@ fn columns(workspace: WorkspaceId, variant: &Variant) -> Vec<Value<'_>> {
     params![workspace, variant.id, key, label, description, variant.version].to_vec()
 }
 
-/// Deletes a variant with all overrides in it, and raises the version of every piece that had one;
-/// says whether there was one. Whoever calls has it from [`find_to_change`].
+/// Deletes a variant with all its overrides, and increments the version of each piece that had one.
+/// Returns true if it existed. The caller has locked it by [`find_to_change`].
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: VariantId) -> Result<bool> {
     tx.execute(
         "UPDATE content_pieces SET version = version + 1

@@ -1,4 +1,4 @@
-//! Webhooks. Their secrets are encrypted by whoever keeps them here.
+//! Webhooks. The callers encrypt the secrets.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use crate::tables::webhook_queue_rows;
 const COLUMNS: &str = "h.id, h.url, h.name, h.description, h.event, h.content_group_id, \
     h.extension, h.enabled, h.disabled_reason, h.failing_since_ms, h.version, h.dropped";
 
-/// On members' events a group has no effect.
+/// The condition that a webhook's group has an effect, which it has not for members' events.
 const WATCHES_ITS_GROUP: &str = "h.event NOT IN ('memberInvited', 'memberAdded', 'memberRemoved')";
 
-/// What has come to a webhook is sent: also to one whose group was deleted, which nothing new comes
-/// to.
+/// The condition that a webhook's deliveries are sent. They are also sent if the webhook was
+/// disabled because its group was deleted; no new events match it.
 pub(crate) const SENDS: &str = "(h.enabled OR COALESCE(h.disabled_reason, '') = 'group_deleted')";
 
 fn read(row: &Row<'_>) -> Result<Webhook> {
@@ -40,7 +40,7 @@ fn read(row: &Row<'_>) -> Result<Webhook> {
     })
 }
 
-/// Only webhooks on groups in the subtree of one of `within`.
+/// Returns the condition that a webhook is on a group in the subtree of one of `within`.
 pub(crate) fn within_filter(
     within: Option<&[ContentGroupId]>,
     params: &mut Vec<Value<'_>>,
@@ -53,7 +53,7 @@ pub(crate) fn within_filter(
     )
 }
 
-/// Finds a webhook, if it is on a group in the subtree of one of `within`, where given.
+/// Finds a webhook. If `within` is set, it must be on a group in the subtree of one of these.
 pub async fn find(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -67,22 +67,22 @@ pub async fn find(
     tx.find(&sql, &params, read).await
 }
 
-/// Which webhooks a list has.
+/// The filters and the page of a list of webhooks.
 #[derive(Debug, Clone, Copy)]
 pub struct ListQuery<'a> {
-    /// Those of any extension, or of this one.
+    /// Webhooks of any extension only, or of this one.
     pub extension: Option<Option<&'a str>>,
-    /// Only what is on groups in the subtree of one of these; `None`: everything.
+    /// Webhooks on groups in the subtree of one of these only; `None` for all.
     pub within: Option<&'a [ContentGroupId]>,
-    /// After this id.
+    /// Webhooks after this id only.
     pub after: Option<&'a str>,
-    /// At most so many.
+    /// The limit of the page.
     pub limit: i64,
-    /// Without the first so many.
+    /// The number of webhooks to skip.
     pub offset: i64,
 }
 
-/// Lists webhooks in the order in which they were made.
+/// Lists webhooks by creation.
 pub async fn list(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -110,7 +110,7 @@ pub async fn list(
     tx.query(&sql, &params, read).await
 }
 
-/// Keeps a new webhook with its encrypted secret.
+/// Inserts a new webhook with its encrypted secret and its queue.
 pub async fn insert(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -136,7 +136,7 @@ pub async fn insert(
     webhook_queue_rows::insert(tx, workspace, webhook.id).await
 }
 
-/// Keeps a changed webhook.
+/// Updates a webhook.
 pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, webhook: &Webhook) -> Result<()> {
     let mut params = vec![Value::from(workspace), Value::from(webhook.id)];
     push_columns(webhook, &mut params);
@@ -165,7 +165,7 @@ fn push_columns<'w>(webhook: &'w Webhook, params: &mut Vec<Value<'w>>) {
     ]);
 }
 
-/// A webhook's encrypted secret, if it has one.
+/// Returns a webhook's encrypted secret, if it has one.
 pub async fn find_sealed_secret(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -176,7 +176,7 @@ pub async fn find_sealed_secret(
     Ok(found.flatten())
 }
 
-/// Disables the webhooks that watch a group that is deleted.
+/// Disables the webhooks on a group that is being deleted.
 pub async fn disable_on_group(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -193,7 +193,7 @@ pub async fn disable_on_group(
     Ok(())
 }
 
-/// Where a webhook's events are sent to.
+/// The receiver of a webhook's deliveries.
 pub(crate) struct Target {
     pub(crate) url: String,
     pub(crate) sends: bool,
@@ -219,7 +219,7 @@ pub(crate) async fn find_to_send(
     .await
 }
 
-/// Those of `ids` that there are, and whether anything is sent to them.
+/// Returns those of `ids` that exist, each with true if its deliveries are sent.
 pub(crate) async fn which_send(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
@@ -232,7 +232,7 @@ pub(crate) async fn which_send(
     Ok(found.into_iter().collect())
 }
 
-/// Counts deliveries that a webhook lost.
+/// Adds to the number of a webhook's dropped deliveries.
 pub(crate) async fn count_dropped(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -248,10 +248,11 @@ pub(crate) async fn count_dropped(
     Ok(())
 }
 
-/// A webhook in trouble: which one, its name, why it is disabled, and since when it has failed.
+/// A failing webhook: its id, its name, the reason why it is disabled, and the time since which it
+/// fails.
 pub type Troubled = (WebhookId, String, Option<DisabledReason>, Option<Timestamp>);
 
-/// The first webhooks of all workspaces that fail, or were disabled because they did.
+/// Lists the first webhooks of all workspaces that fail, or were disabled for failing.
 pub async fn list_troubled(tx: &Tx<'_>, limit: i64) -> Result<Vec<Troubled>> {
     tx.query(
         "SELECT id, name, disabled_reason, failing_since_ms FROM webhooks
@@ -263,7 +264,7 @@ pub async fn list_troubled(tx: &Tx<'_>, limit: i64) -> Result<Vec<Troubled>> {
     .await
 }
 
-/// Notes that a webhook's events come through.
+/// Records that a webhook's deliveries succeed.
 pub async fn note_success(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WebhookId) -> Result<()> {
     tx.execute(
         "UPDATE webhooks SET failing_since_ms = NULL, version = version + 1
@@ -274,7 +275,7 @@ pub async fn note_success(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WebhookI
     Ok(())
 }
 
-/// Notes that a webhook's events don't come through; says since when not.
+/// Records that a webhook's deliveries fail. Returns the time since which they do.
 pub async fn note_failure(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -291,7 +292,7 @@ pub async fn note_failure(
     Ok(tx.find(sql, params![workspace, id], |row| row.opt_time(0)).await?.flatten())
 }
 
-/// Disables a webhook that anything is sent to; says whether it was one.
+/// Disables a webhook whose deliveries are sent. Returns false for any other.
 pub async fn disable(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,

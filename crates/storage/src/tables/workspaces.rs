@@ -9,7 +9,7 @@ use crate::engine::row::Row;
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::value::params;
 
-/// The columns of a workspace that [`read`] reads, of the table `w`.
+/// The columns of the table `w` that [`read`] reads.
 pub(crate) const COLUMNS: &str = "w.id, w.name, w.description, w.logo, w.customer_id, \
     w.subscription_status, w.subscription_plan, w.subscription_data, \
     w.subscription_expires_at_ms, w.version";
@@ -32,7 +32,7 @@ pub(crate) fn read(row: &Row<'_>, first: usize) -> Result<Workspace> {
     })
 }
 
-/// Keeps a new workspace, and starts the count of its events.
+/// Inserts a new workspace, with the sequence of its events.
 pub async fn insert(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -58,7 +58,7 @@ pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Option<Workspac
     tx.find(&sql, params![workspace], |row| read(row, 0)).await
 }
 
-/// Keeps a changed workspace.
+/// Updates a workspace.
 pub async fn update(tx: &WriteTx<'_>, workspace: &Workspace) -> Result<()> {
     let billing = &workspace.billing;
     tx.execute(
@@ -83,22 +83,22 @@ pub async fn update(tx: &WriteTx<'_>, workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Whether the database has any workspace.
+/// Returns true if the database has any workspace.
 pub async fn any(tx: &Tx<'_>) -> Result<bool> {
     tx.exists("SELECT 1 FROM workspaces LIMIT 1", &[]).await
 }
 
-/// The id and name of every workspace, the oldest first.
+/// Lists the id and name of each workspace, the oldest first.
 pub async fn list(tx: &Tx<'_>) -> Result<Vec<(WorkspaceId, String)>> {
     let sql = "SELECT id, name FROM workspaces ORDER BY id";
     tx.query(sql, &[], |row| Ok((row.parse(0)?, row.text(1)?.to_owned()))).await
 }
 
-/// Holds off other changes of the kind that could cross, such as two moves of groups that would
-/// make a circle, until this transaction ends.
+/// Locks the workspace for structural changes until the transaction ends. It serializes changes
+/// that could conflict, such as two moves of groups that would form a cycle.
 pub async fn lock(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
-    // Every row of the workspace refers to it: writers of these must not wait, and those who
-    // come here with such a row in hand must not wait for one another.
+    // Every row of the workspace refers to it. A stronger lock would block the writers of such
+    // rows, and transactions that already hold one would deadlock here.
     let sql = format!("SELECT 1 FROM workspaces WHERE id = ?1{}", tx.for_no_key_update());
     tx.exists(&sql, params![workspace]).await.map(drop)
 }

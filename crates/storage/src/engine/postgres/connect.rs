@@ -1,4 +1,4 @@
-//! How connections to PostgreSQL are made and set up.
+//! Connections to PostgreSQL and their settings.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -16,23 +16,25 @@ use super::timeouts::ResponseTimeout;
 use crate::engine::error::{Error, Result};
 use crate::engine::options::{Options, Role};
 
-/// What the connections of servers and of commands are called.
+/// The application names of the connections of servers and of commands.
 pub(super) const SERVER: &str = "galley";
 const COMMAND: &str = "galley command";
 
-/// How long to wait for a free connection, and for a new one.
+/// The timeout of waiting for a free connection, and of opening one.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// The same for standbys, without which it goes, too.
+/// The same for standbys, which a read can do without.
 const REPLICA_WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// How long the server's machine may answer nothing before a connection is given up.
+/// The time without any response from the server's machine after which a connection is closed.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
-/// Set on every new connection: limits on what one statement, lock or idle transaction may take,
-/// and a commit that is on disk when it is answered, whatever the server's default. Each statement has an
-/// index to go by, and the planner takes it, also where it knows nothing of a table yet. What has none
-/// looks dear to it then, but compiling that would take longer than doing it.
+/// The settings of each new connection. They limit the time of a statement, a lock and an idle
+/// transaction. A commit is durable when the server confirms it, whatever the server's default.
+///
+/// Every statement has an index to use. Without sequential scans the planner chooses it even before
+/// it has statistics of a table. The scan of a table without rows then appears expensive, but to
+/// compile it (JIT) would take longer than to run it.
 const SETTINGS: &str = "
     SET statement_timeout = '30s';
     SET lock_timeout = '10s';
@@ -44,12 +46,12 @@ const SETTINGS: &str = "
         ELSE 'on' END, false);
 ";
 
-/// A prepared statement keeps its plan until something is known of its tables. What was planned when they
-/// were empty may go by any index. So a connection plans anew after its first transaction, its second, its
-/// fourth and so on: what a plan goes by is then never far from what there is.
+/// Discards the plans of a connection's prepared statements. A plan is otherwise kept until the
+/// statistics of its tables change, and one made for empty tables may use any index. So a
+/// connection replans after 1, 2, 4, 8 … transactions, and its plans never lag far behind the data.
 const PLAN_ANEW: &str = "DISCARD PLANS";
 
-/// Connections to the server that takes writes.
+/// Creates the pool of connections to the primary.
 pub(super) fn pool(url: &str, options: &Options) -> Result<Pool> {
     let set_up = Hook::async_fn(|client: &mut ClientWrapper, _| {
         Box::pin(async move { set_up(client).await.map_err(HookError::Backend) })
@@ -58,7 +60,8 @@ pub(super) fn pool(url: &str, options: &Options) -> Result<Pool> {
     build(builder.post_create(set_up))
 }
 
-/// Connects to standbys. Each connection prepares `statement`, so that a read does not wait for that.
+/// Creates the pool of connections to standbys. Each connection prepares `statement` when it opens,
+/// so that reads need not wait for that.
 pub(super) fn replica_pool(url: &str, options: &Options, statement: &'static str) -> Result<Pool> {
     let set_up = Hook::async_fn(move |client: &mut ClientWrapper, _| {
         Box::pin(async move {
@@ -70,7 +73,8 @@ pub(super) fn replica_pool(url: &str, options: &Options, statement: &'static str
     build(builder.post_create(set_up))
 }
 
-/// A connection of a pool, in time: what is done to make or renew one has no bound of its own.
+/// Returns a connection of a pool within `time_max`. The hooks that set up or recycle one have no
+/// timeout of their own.
 pub(super) async fn get(pool: &Pool, time_max: Duration) -> Result<Object> {
     Ok(timeout(time_max, pool.get()).await.map_err(|_| ResponseTimeout::error())??)
 }
@@ -92,8 +96,8 @@ fn builder(
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(wait_max);
     }
-    // Of several servers the one that takes writes, or one that doesn't; and of one that is gone without a word it is
-    // known before long.
+    // Several servers may be listed: the primary, or a standby, is chosen. The timeouts detect a
+    // server that vanished silently.
     config.target_session_attrs(target);
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(SILENCE_MAX);
@@ -122,7 +126,7 @@ fn build(builder: PoolBuilder) -> Result<Pool> {
     builder.build().map_err(|error| Error::Settings(error.to_string()))
 }
 
-/// A connection beside those of the pool.
+/// Opens a connection in addition to those of the pool.
 pub(super) async fn one_more(pool: &Pool) -> Result<ClientWrapper> {
     let client = pool.manager().create().await?;
     set_up(&client).await?;
@@ -139,7 +143,7 @@ pub(super) async fn plan_anew(
     client.batch_execute(PLAN_ANEW).await
 }
 
-/// An answered write is on disk; a server that doesn't sync can't promise that.
+/// Rejects a server that runs without fsync, as its confirmed commits are not durable.
 pub(super) async fn refuse_unsynced(client: &ClientWrapper) -> Result<()> {
     let fsync: String = client.query_one("SHOW fsync", &[]).await?.try_get(0)?;
     if fsync == "on" {

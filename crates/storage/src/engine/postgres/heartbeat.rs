@@ -1,7 +1,7 @@
 //! Heartbeats of the sessions that send deliveries, over a connection of their own.
 //!
-//! A connection of the pool would do when there is one; a server that has too much to do must not be
-//! taken for dead.
+//! Under load the pool may have no free connection, and an overloaded server must not be declared
+//! dead.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use super::timeouts::ResponseTimeout;
 use crate::engine::error::{Error, Result};
 use crate::engine::heartbeat::{DeadSession, Heartbeat};
 
-/// The time after which a heartbeat that is not answered has failed.
+/// The timeout of a heartbeat.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A session whose connection ended is dead when its last heartbeat is older. A live one has made
-/// another connection by then, or knows that it is invalid.
+/// The age of the last heartbeat from which a session without a connection is dead. A live session
+/// has reconnected by then, or has detected itself that it is invalid.
 const GONE_TIMEOUT_MS: i64 = 2_200;
 
-/// A session whose last heartbeat is older may be dead, though its connection is there.
+/// The age of the last heartbeat from which a session may be dead, even with a connection.
 const LATE_AFTER_MS: i64 = 1_000;
 
 const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -32,8 +32,8 @@ const SERVER: &str = "(extract(epoch FROM pg_postmaster_start_time()) * 1000)::b
 pub(super) struct HeartbeatConnection(Mutex<Option<ClientWrapper>>);
 
 impl HeartbeatConnection {
-    /// Writes a heartbeat, and looks for sessions that are dead. A predecessor of the same node is
-    /// dead as soon as its connection ended.
+    /// Writes a heartbeat, and returns sessions that are dead or may be. A predecessor of the same
+    /// node is dead as soon as its connection ended.
     pub(super) async fn beat(&self, pool: &Pool, session: &str, node: &str) -> Result<Heartbeat> {
         let mut connection = self.0.lock().await;
         let client = match connection.take() {
@@ -42,14 +42,15 @@ impl HeartbeatConnection {
         };
         let beaten = timeout(HEARTBEAT_TIMEOUT, beat(&client, session, node)).await;
         let heartbeat = beaten.map_err(silent)??;
-        // One that failed is closed.
+        // A failed connection is closed and not put back.
         *connection = Some(client);
         Ok(heartbeat)
     }
 
-    /// Returns whether the connection of the last heartbeat is still there.
+    /// Returns true if the connection of the last heartbeat is open. Returns false while another
+    /// heartbeat is in progress.
     pub(super) fn is_connected(&self) -> bool {
-        // It is in use by a heartbeat under way otherwise.
+        // A heartbeat in progress holds the lock.
         let connection = self.0.try_lock();
         connection.is_ok_and(|connection| connection.as_ref().is_some_and(|one| !one.is_closed()))
     }
@@ -64,7 +65,7 @@ fn silent(_: tokio::time::error::Elapsed) -> Error {
 }
 
 async fn beat(client: &ClientWrapper, session: &str, node: &str) -> Result<Heartbeat> {
-    // Durable enough when the operating system has it: the next one follows in half a second.
+    // An asynchronous commit is durable enough, as the next heartbeat follows in half a second.
     client.batch_execute("BEGIN; SET LOCAL synchronous_commit = off").await?;
     let update = format!(
         "UPDATE delivery_heartbeats SET seen_at_ms = {NOW}, server = {SERVER},
@@ -74,8 +75,8 @@ async fn beat(client: &ClientWrapper, session: &str, node: &str) -> Result<Heart
     let update = client.prepare_cached(&update).await?;
     let is_deposed = client.execute(&update, &[&session]).await? == 0;
     client.batch_execute("COMMIT").await?;
-    // A predecessor on this host and at this address is gone also when PostgreSQL was restarted
-    // since. Other servers may only not have come back yet.
+    // A predecessor on this host and at this address is also gone if PostgreSQL has restarted
+    // since. Other nodes may only not have reconnected yet.
     let dead = format!(
         "SELECT session, seen_at_ms, has_ended AND (is_own OR age > {GONE_TIMEOUT_MS})
          FROM (

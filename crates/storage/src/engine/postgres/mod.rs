@@ -1,8 +1,9 @@
-//! PostgreSQL: a pool of connections, reads without a transaction, writes in one each.
+//! The PostgreSQL engine: a connection pool, reads without a transaction, and a transaction for
+//! each write.
 //!
-//! A read's statements each see what was committed when they began, so that what must be
-//! consistent is read by one statement. Writes run at READ COMMITTED; where two could cross,
-//! the operation locks a row, or a unique index makes one of them try again.
+//! Each statement of a read sees all commits before its start, so data that must be consistent is
+//! read by one statement. Writes run at READ COMMITTED. Where two could conflict, the operation
+//! locks a row, or a unique index makes one of them retry.
 
 mod connect;
 mod heartbeat;
@@ -33,10 +34,10 @@ pub(crate) use session::Held;
 use session::{Pooled, Reading, Writing};
 use shared_connection::Shared;
 
-/// How long it may take to get a connection, also where one has to be made.
+/// The timeout of getting a connection, including opening one.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// How many writes wait for one.
+/// The limits of writes that wait for a connection.
 const WRITERS_WAIT: AdmissionLimits =
     AdmissionLimits { timeout: CONNECTION_TIME_MAX, burst: 4_096, sustained: 128 };
 
@@ -51,7 +52,7 @@ pub(crate) struct Postgres {
     jitter: RandomState,
     times_waited: AtomicU64,
     write_wait_max: Duration,
-    /// Some connections are left to those who read, whatever those who write wait for.
+    /// The permits of writes. There are fewer than connections, so that reads always find some.
     writers: Arc<Semaphore>,
     admission: AdmissionQueue,
 }
@@ -82,7 +83,7 @@ impl Postgres {
         })
     }
 
-    /// A connection to read with.
+    /// Returns a connection for reads.
     pub(crate) async fn reader(&self) -> Result<Reading<Pooled>> {
         Ok(Reading::new(Pooled::new(self.get().await?), self.log.clone()))
     }
@@ -91,17 +92,18 @@ impl Postgres {
         connect::get(&self.pool, CONNECTION_TIME_MAX).await
     }
 
-    /// The connection of all who look up one row.
+    /// Returns the connection that single-row lookups share.
     pub(crate) async fn shared_reader(&self) -> Result<Reading<Arc<ClientWrapper>>> {
         Ok(Reading::new(self.shared.get(&self.pool).await?, self.log.clone()))
     }
 
-    /// Whether there may be standbys.
+    /// Returns true if standbys are configured.
     pub(crate) fn has_replica(&self) -> bool {
         self.replica.is_some()
     }
 
-    /// What `operation` reads of a standby, and how old that is at the most; nothing, if there is none that is in time.
+    /// Returns the result of `operation` on a standby, and an upper bound of its staleness. Returns
+    /// `None` without a standby that is recent enough and responds in time.
     pub(crate) async fn read_replica<T, E, F>(
         &self,
         age_max: Duration,
@@ -115,12 +117,12 @@ impl Postgres {
         replica.read(age_max, operation).await
     }
 
-    /// A connection for something longer.
+    /// Returns a connection for a longer session.
     pub(crate) async fn held(&self) -> Result<Held> {
         Ok(Held::new(self.get().await?))
     }
 
-    /// Returns whether the connection of the last heartbeat is still there.
+    /// Returns true if the connection of the last heartbeat is open.
     pub(crate) fn has_heartbeat_connection(&self) -> bool {
         self.heartbeat.is_connected()
     }
@@ -130,7 +132,7 @@ impl Postgres {
         self.heartbeat.beat(&self.pool, session, node).await
     }
 
-    /// Whether a server is connected to the database.
+    /// Returns true if a server is connected to the database.
     pub(crate) async fn is_served(&self) -> Result<bool> {
         let sql = "SELECT 1 FROM pg_stat_activity
             WHERE datname = current_database() AND application_name = $1 LIMIT 1";
@@ -138,12 +140,13 @@ impl Postgres {
         Ok(found.is_some())
     }
 
-    /// Has the next one who looks up a row make another connection.
+    /// Discards the shared connection; the next lookup opens another one.
     pub(crate) async fn discard_shared(&self, session: Reading<Arc<ClientWrapper>>) {
         self.shared.discard(session.client()).await;
     }
 
-    /// A connection within a new transaction, for somebody who waits for it in any case, or not where too many do.
+    /// Begins a write transaction. Patient callers wait for a connection; others fail with
+    /// `Overloaded` if the admission queue is full.
     pub(crate) async fn writer(&self, is_patient: bool) -> Result<Writing> {
         let turn = Arc::clone(&self.writers).acquire_owned();
         let turn = if is_patient {
@@ -156,13 +159,13 @@ impl Postgres {
         Writing::begin(self.get().await?, turn, self.log.clone()).await
     }
 
-    /// How long a write may be tried again.
+    /// Returns the time limit for retries of a write.
     pub(crate) fn write_wait_max(&self) -> Duration {
         self.write_wait_max
     }
 
-    /// How long to wait before a write is tried again: longer each time on average, and not in
-    /// step with whoever else tries again.
+    /// Returns the back-off before a retry. Its average grows with each attempt. It is random, so
+    /// that conflicting writes don't retry in step.
     pub(crate) fn pause_before_try(&self, tries: u32) -> Duration {
         let times_waited = self.times_waited.fetch_add(1, Ordering::Relaxed);
         let most = 4 * u64::from(tries.min(16));

@@ -1,9 +1,10 @@
-//! A standby of the database, or several behind one address, for reads that may be of a while ago.
+//! A standby of the database, or several behind one address, for stale reads.
 //!
-//! How old what one shows is at the most is known without a clock in common, and without comparing positions in logs, which may
-//! be of different histories: the server writes a number of its own twice a second, and remembers when it began to. In
-//! each read the standby first says which number it shows, on the same connection. It shows then all that was
-//! committed before that number was.
+//! The upper bound of the staleness needs no common clock. It compares no log positions either,
+//! which may be of different histories. Instead, the server writes an increasing number twice a
+//! second, and logs when each write began. Each read first queries the number that the standby
+//! shows, on the same connection. The standby then shows everything that was committed before that
+//! write.
 
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -25,29 +26,29 @@ use crate::engine::statement_log::StatementLog;
 use crate::engine::transaction::Tx;
 use crate::engine::value::params;
 
-/// How long it may say nothing, before what was asked is read elsewhere.
+/// The timeout of the standby's first response; the read is then made at the primary.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
-/// How long nobody is sent there after it didn't answer.
+/// The back-off after a failure, during which no read uses the standby.
 const REST: Duration = Duration::from_secs(5);
 
-/// How often the server writes a number, while anybody reads of the standby.
+/// The interval of heartbeats while reads use the standby.
 const BEAT_EVERY: Duration = Duration::from_millis(500);
 
-/// How long it goes on doing so after the last one has.
+/// The time after the last stale read for which heartbeats continue.
 const BEATS_FOR: Duration = Duration::from_mins(1);
 
-/// How long writing it may take.
+/// The timeout of writing a heartbeat.
 const BEAT_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// How many numbers are remembered. A standby that shows an older one is too old for anybody.
+/// The limit of heartbeats in the log. A standby that shows an older one is too stale for any read.
 const BEATS_MAX: usize = 1_200;
 
-/// Forgets servers that have not beaten for a day.
+/// Deletes the heartbeats of servers that have written none for a day.
 const TIDY: &str = "DELETE FROM heartbeats
     WHERE beaten_at_ms < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 86400000";
 
-/// The query for the number of a server that a standby shows, and its form for PostgreSQL.
+/// The query for the last heartbeat of a server that a standby shows, and its PostgreSQL form.
 const SHOWN: &str = "SELECT number FROM heartbeats WHERE server = ?1";
 const PREPARED: &str = "SELECT number FROM heartbeats WHERE server = $1";
 
@@ -56,12 +57,13 @@ pub(super) struct Replica {
     pool: Pool,
     log: Option<Arc<StatementLog>>,
     heart: Arc<Heart>,
-    /// Until when nobody is sent there.
+    /// The end of the back-off.
     rests_until: Mutex<Option<Instant>>,
 }
 
 impl Replica {
-    /// Of the database whose connections are those of `primary`. One that isn't there at the moment is used when it is.
+    /// Opens the standby of the database behind `primary`. If it is unavailable now, it is used as
+    /// soon as it responds.
     pub(super) async fn open(url: &str, options: &Options, primary: &Pool) -> Result<Self> {
         let replica = Self {
             pool: connect::replica_pool(url, options, PREPARED)?,
@@ -75,8 +77,8 @@ impl Replica {
         Ok(replica)
     }
 
-    /// What `operation` reads there, and how old that is at the most; nothing, if it can't be had, or is older than
-    /// `age_max`.
+    /// Returns the result of `operation` on the standby, and an upper bound of its staleness.
+    /// Returns `None` if the read fails or the bound exceeds `age_max`.
     pub(super) async fn read<T, E, F>(
         &self,
         age_max: Duration,
@@ -108,7 +110,7 @@ impl Replica {
             let mut both = pin!(join(shown, operation(&tx)));
             match timeout(SILENCE_MAX, both.as_mut()).await {
                 Ok(both) => Some(both),
-                // It is at work.
+                // The standby responds; only the read is slow.
                 Err(_) if has_answered.load(Ordering::Relaxed) => {
                     timeout(READ_TIMEOUT, both).await.ok()
                 }
@@ -128,7 +130,8 @@ impl Replica {
         match shown {
             Ok(Some(shown)) => {
                 self.works();
-                // What it doesn't have may have come since.
+                // A failed read is repeated at the primary, which may have rows that the standby
+                // lacks.
                 let (value, age) = (value.ok()?, self.heart.age(shown)?);
                 (age <= age_max).then_some((value, age))
             }
@@ -149,7 +152,8 @@ impl Replica {
         self.pool.close();
     }
 
-    /// One at a time tries whether it is back.
+    /// Returns true if a read may use the standby. After the back-off, one read per back-off
+    /// interval tests it.
     fn may_be_asked(&self) -> bool {
         let (mut rests_until, now) = (self.rests_until(), Instant::now());
         match *rests_until {
@@ -180,10 +184,10 @@ impl Replica {
     }
 }
 
-/// Writes numbers into the database, and knows since when.
+/// The heartbeat writer of this server, with the log of its heartbeats.
 #[derive(Debug)]
 struct Heart {
-    /// Whose numbers they are: of this process alone.
+    /// An identifier of this process.
     server: String,
     primary: Pool,
     beats: Mutex<Beats>,
@@ -195,17 +199,17 @@ impl Heart {
         Self { server, primary, beats: Mutex::default() }
     }
 
-    /// How old what a standby shows is at the most, if it shows this number.
+    /// Returns an upper bound of the staleness of a standby that shows this number.
     fn age(&self, number: i64) -> Option<Duration> {
         self.beats().age(number)
     }
 
-    /// Whether a standby would show it by now.
+    /// Returns true if a standby should show a heartbeat of this server by now.
     fn has_beaten_long(&self) -> bool {
         self.beats().known.front().is_some_and(|(began, _)| began.elapsed() > BEATS_FOR)
     }
 
-    /// Beats for a while.
+    /// Keeps heartbeats running for [`BEATS_FOR`].
     fn go_on(self: &Arc<Self>) {
         let mut beats = self.beats();
         beats.ends = Some(Instant::now() + BEATS_FOR);
@@ -235,10 +239,11 @@ impl Heart {
         }
     }
 
-    /// It need not wait for a standby: what was committed before it comes before it there all the same.
+    /// Writes a heartbeat without waiting for standbys. A standby applies all earlier commits
+    /// before it in any case.
     async fn write(&self, number: i64) -> Result<()> {
         let server = &self.server;
-        // The first one clears away those of servers that ended.
+        // The first heartbeat also deletes those of servers that have ended.
         let tidy = if number == 1 { TIDY } else { "" };
         let client = connect::get(&self.primary, BEAT_TIME_MAX).await?;
         let sql = format!(
@@ -249,7 +254,7 @@ impl Heart {
                 SET number = excluded.number, beaten_at_ms = excluded.beaten_at_ms;
              {tidy}; COMMIT"
         );
-        // Closed, should this be given up in the midst of it.
+        // If this is cancelled, the connection is closed.
         let client = Held::new(client);
         client.batch_execute(&sql).await?;
         client.release();
@@ -261,7 +266,7 @@ impl Heart {
     }
 }
 
-/// The numbers that were written, by when that began; the newest last.
+/// The heartbeat log: the numbers by the start of their write, newest last.
 #[derive(Debug, Default)]
 struct Beats {
     known: VecDeque<(Instant, i64)>,
@@ -283,7 +288,8 @@ impl Beats {
         }
     }
 
-    /// Also of a number that was written without a word that it was: the one before it counts.
+    /// Returns the time since the write of this number began. An unconfirmed write is not in the
+    /// log, so the number before it counts.
     fn age(&self, number: i64) -> Option<Duration> {
         let reached = self.known.iter().rev().find(|(_, known)| *known <= number);
         reached.map(|(began, _)| began.elapsed())

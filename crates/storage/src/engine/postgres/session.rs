@@ -15,13 +15,13 @@ use crate::engine::error::{self, Failure, Result};
 use crate::engine::statement_log::StatementLog;
 use crate::engine::transaction::Tx;
 
-/// How long may take what nobody waits for any more.
+/// The timeout of draining an abandoned statement, and of cancelling it.
 const REST_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// Whatever the server's default is.
+/// Begins a transaction, with the same isolation level whatever the server's default.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
-/// A connection that reads, statement by statement: one of the pool's, or a shared one.
+/// A connection for reads, each statement by itself: one of the pool, or the shared one.
 pub(crate) struct Reading<C> {
     client: C,
     log: Option<Arc<StatementLog>>,
@@ -38,12 +38,12 @@ impl<C: Deref<Target = ClientWrapper>> Reading<C> {
 }
 
 impl Reading<Pooled> {
-    /// Somebody else may use the connection.
+    /// Releases the connection to the pool.
     pub(crate) fn release(mut self) {
         drop(self.client.0.take());
     }
 
-    /// Closes the connection, which somebody else may not use any more.
+    /// Closes the connection, which must not be reused.
     pub(crate) fn discard(mut self) {
         drop(self.client.0.take().map(Object::take));
     }
@@ -55,8 +55,9 @@ impl Reading<Arc<ClientWrapper>> {
     }
 }
 
-/// A connection of the pool. Dropped, as when its operation is cancelled, it is given back once all that was asked is answered,
-/// so that nobody else waits for that; what takes long is ended, and the connection closed.
+/// A connection of the pool. If it is dropped, as on cancellation, it is released once all
+/// responses have arrived, so that its next user need not wait for them. Statements that take long
+/// are cancelled, and the connection is closed.
 pub(crate) struct Pooled(Option<Object>);
 
 impl Pooled {
@@ -83,8 +84,9 @@ impl Drop for Pooled {
         runtime.spawn(async move {
             let last = timeout(REST_TIME_MAX, client.simple_query("")).await;
             if !matches!(last, Ok(Ok(_))) {
-                // Or the server goes on with it, beside as many connections as the pool has. This one could be told too late to
-                // end something else: it is closed.
+                // Without cancellation, the server would keep running the statement in addition to
+                // those of the pool. A late cancel request could end another statement, so the
+                // connection is closed.
                 let token = client.cancel_token();
                 let cancel = token.cancel_query(MakeRustlsConnect::new(galley_tls::client()));
                 if !matches!(timeout(REST_TIME_MAX, cancel).await, Ok(Ok(()))) {
@@ -96,7 +98,7 @@ impl Drop for Pooled {
     }
 }
 
-/// A connection that is in the midst of something, such as a transaction. Dropped, as when the operation is
+/// A connection in a transaction, or a similar state. If it is dropped, as when the operation is
 /// cancelled or panics, it is closed, and PostgreSQL rolls back.
 pub(crate) struct Held(Option<Object>);
 
@@ -105,7 +107,7 @@ impl Held {
         Self(Some(client))
     }
 
-    /// Somebody else may use the connection.
+    /// Releases the connection to the pool.
     pub(super) fn release(mut self) {
         drop(self.0.take());
     }
@@ -129,7 +131,7 @@ impl Drop for Held {
 pub(crate) struct Writing {
     client: Held,
     log: Option<Arc<StatementLog>>,
-    /// Given back after the connection.
+    /// Released after the connection.
     _turn: OwnedSemaphorePermit,
 }
 
@@ -148,10 +150,11 @@ impl Writing {
         Tx::postgres(&self.client, self.log.as_deref())
     }
 
-    /// Commits what succeeded, rolls back what did not.
+    /// Commits on success, and rolls back on failure.
     pub(crate) async fn finish<T, E: Failure>(self, result: Result<T, E>) -> Result<T, E> {
         if error::is_unavailable(&result) {
-            // Who doesn't answer isn't asked to roll back: that is done when the connection is gone.
+            // A server that doesn't respond receives no rollback; it rolls back when the connection
+            // ends.
             return result;
         }
         let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };

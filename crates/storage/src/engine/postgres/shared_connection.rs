@@ -1,7 +1,7 @@
-//! A connection that all who look up one row at a time share.
+//! A connection that single-row lookups share.
 //!
-//! Their statements go over it without waiting for one another's answers, so that the server does several of them in
-//! one turn, and nobody needs a free connection for so little.
+//! Their statements are pipelined, so the server processes several of them per wake-up, and no
+//! lookup occupies a connection of the pool.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::connect;
 use crate::engine::error::{Error, Result};
 
-/// How long to wait for it, where it has to be made first.
+/// The timeout of getting the connection, including opening one.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
@@ -26,7 +26,8 @@ struct InUse {
 }
 
 impl Shared {
-    /// The connection; another one beside those of `pool`, if there is none yet, or it broke.
+    /// Returns the connection. Opens one in addition to those of `pool` if there is none yet, or if
+    /// it broke.
     pub(super) async fn get(&self, pool: &Pool) -> Result<Arc<ClientWrapper>> {
         timeout(WAIT_MAX, self.get_in_time(pool)).await.map_err(|_| Error::Overloaded)?
     }
@@ -38,7 +39,7 @@ impl Shared {
         {
             in_use.times += 1;
             let client = Arc::clone(&in_use.client);
-            // For those who come later: nobody waits for it.
+            // Replans for later lookups, in the background.
             if in_use.times.is_power_of_two() {
                 let client = Arc::clone(&client);
                 tokio::spawn(async move { connect::plan_anew(&client).await });
@@ -53,13 +54,13 @@ impl Shared {
         Ok(client)
     }
 
-    /// Makes another one for the next, if `client` still is the one that all share.
+    /// Discards the shared connection if it is still `client`; the next lookup opens another one.
     pub(super) async fn discard(&self, client: &Arc<ClientWrapper>) {
         let mut shared = self.0.lock().await;
         shared.take_if(|in_use| Arc::ptr_eq(&in_use.client, client));
     }
 
-    /// Whoever still waits for an answer gets it.
+    /// Closes the connection after the pending lookups.
     pub(super) async fn close(&self) {
         self.0.lock().await.take();
     }

@@ -1,8 +1,9 @@
-//! Moves what was committed from the write-ahead log into the database file, off everybody's path.
+//! Checkpoints: a thread of their own moves commits from the write-ahead log into the database
+//! file.
 //!
-//! A passive checkpoint never waits for anybody. The log begins anew only at a moment in which nobody reads from it;
-//! where readers leave no such moment and it has grown large, writers wait for one. It is never cut here: for as long
-//! as that takes, which is tens of milliseconds, nobody could read.
+//! A passive checkpoint blocks no other connection. The log restarts only at a moment without
+//! readers. If there is no such moment and the log has grown large, writers wait for one. The
+//! log is never truncated here, as that would block all readers for tens of milliseconds.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -20,27 +21,28 @@ use super::{connection, file};
 use crate::engine::error::{Cause, Error, Result};
 use galley_runtime::lower_priority;
 
-/// How often it looks how much there is to do while writes come in.
+/// The interval at which the log's size is checked while writes arrive.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// From so many pages on it doesn't wait until nobody writes. A checkpoint syncs both files, which commits of
-/// the same moment wait for: better few of them.
+/// The number of pages from which a checkpoint doesn't wait for idle time. A checkpoint syncs both
+/// files, and concurrent commits wait for that, so there should be few.
 const GROWN: i64 = 4_096;
 
-/// What may be left to be folded in while writers wait for the log to begin anew, in pages; and how often it is tried
-/// to get there.
+/// The limit of pages left to checkpoint before writers wait for the restart of the log, and the
+/// limit of rounds to reach it.
 const REST_MAX: i64 = 256;
 const ROUNDS_MAX: usize = 4;
 
-/// For how long nobody has to write until what there is is folded in.
+/// The time without writes after which the log is checkpointed.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// For how long writers wait for a moment without readers, and for how long they are left alone when there was none.
+/// The time for which writers wait for a moment without readers, and the back-off after a failure.
 const MOMENT_MAX: Duration = Duration::from_millis(40);
 const LEFT_ALONE: Duration = Duration::from_secs(1);
 
-/// Keeps the writer and a log that begins anew apart. Left to SQLite, a writer that meets one sleeps for up to 25 ms
-/// at a time, however soon that is over. A lock would not do: who takes it again at once leaves others no chance.
+/// Excludes the writer while the log restarts. Without it, SQLite's busy handler would sleep for up
+/// to 25 ms at a time, however soon the restart ends. A mutex would not do: a thread that locks it
+/// again at once starves the other.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     state: Mutex<GateState>,
@@ -53,7 +55,7 @@ struct GateState {
     is_passed: bool,
 }
 
-/// Whoever is in the gate, until this is dropped.
+/// The guard of a side that is in the gate.
 #[derive(Debug)]
 pub(super) struct InGate<'g> {
     gate: &'g Gate,
@@ -61,14 +63,14 @@ pub(super) struct InGate<'g> {
 }
 
 impl Gate {
-    /// For the writer, while it writes: waits until the gate is open.
+    /// Waits until the gate is open, and enters it for a group of writes.
     pub(super) fn pass(&self) -> InGate<'_> {
         let mut state = self.wait_while(self.state(), |state| state.is_closed);
         state.is_passed = true;
         InGate { gate: self, leave: |state| state.is_passed = false }
     }
 
-    /// Keeps the writer out, once it has left.
+    /// Closes the gate, and waits until the writer has left.
     fn close(&self) -> InGate<'_> {
         let mut state = self.state();
         state.is_closed = true;
@@ -97,21 +99,21 @@ impl Drop for InGate<'_> {
     }
 }
 
-/// The thread that makes checkpoints.
+/// The thread that runs checkpoints.
 #[derive(Debug)]
 pub(super) struct Checkpointer {
     signal: Mutex<Option<SyncSender<()>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Tells the thread that there is something to do.
+/// Signals work to the thread.
 #[derive(Debug, Clone)]
 pub(super) struct CheckpointSignal(SyncSender<()>);
 
 impl CheckpointSignal {
-    /// Something was committed. Never waits.
+    /// Signals a commit. Never blocks.
     pub(super) fn committed(&self) {
-        // A full channel means that the thread has been told already.
+        // A full channel means that a signal is pending already.
         let _ = self.0.try_send(());
     }
 }
@@ -131,7 +133,7 @@ impl Checkpointer {
         let thread = std::thread::Builder::new()
             .name("checkpoint".to_owned())
             .spawn(move || {
-                // As the writer, which waits for it now and then.
+                // The writer's priority, as it waits for this thread now and then.
                 lower_priority(NICENESS);
                 let log = with_end(&database, LOG);
                 let rescue = Rescue { database, clock, state: RescueState::Due };
@@ -153,7 +155,7 @@ impl Checkpointer {
         CheckpointSignal(signal.clone().expect("asked for before it is stopped"))
     }
 
-    /// Ends the thread once the last signal is gone too.
+    /// Ends the thread once the last signal is dropped too.
     pub(super) fn stop(&self) {
         self.signal.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -165,7 +167,7 @@ impl Checkpointer {
 }
 
 fn run(mut folder: Folder<'_>, mut rescue: Rescue, signals: &Receiver<()>) {
-    // The first one folds in what an earlier process left.
+    // The first checkpoint moves commits that an earlier process left in the log.
     folder.fold();
     let mut is_folded = true;
     loop {
@@ -192,7 +194,7 @@ fn run(mut folder: Folder<'_>, mut rescue: Rescue, signals: &Receiver<()>) {
     }
 }
 
-/// The time without the system's clock, which only [`crate::Options`] brings along.
+/// A clock that continues from the time in [`crate::Options`] without reading the system's clock.
 #[derive(Debug, Clone, Copy)]
 struct Clock {
     started: Instant,
@@ -206,7 +208,7 @@ impl Clock {
     }
 }
 
-/// The time between two attempts to rescue a database, as while the disk is full.
+/// The interval between attempts to rescue a database, as while the disk is full.
 const RESCUE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Copies a database whose files were unlinked or replaced to a new file beside its path.
@@ -272,17 +274,17 @@ struct Folder<'a> {
     log: &'a Path,
     gate: &'a Gate,
     watch: &'a FileWatch,
-    /// Until when nobody is to wait, as it was for nothing last time.
+    /// The end of the back-off after a restart that found no moment without readers.
     busy_until: Option<Instant>,
 }
 
 impl Folder<'_> {
-    /// Whether there is so much to fold in that it shouldn't wait until nobody writes.
+    /// Returns true if the log is so large that the checkpoint shouldn't wait for idle time.
     fn has_grown(&self) -> bool {
         self.rest() >= GROWN || self.is_to_begin_anew()
     }
 
-    /// How many pages are to be folded in.
+    /// Returns the number of pages left to checkpoint.
     fn rest(&self) -> i64 {
         let pages = self.connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
             Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?)
@@ -295,8 +297,8 @@ impl Folder<'_> {
     }
 
     fn fold(&mut self) {
-        // Most of it while everybody goes on. What came meanwhile is less each time, unless there is more written
-        // than can be folded in.
+        // Most pages are moved while reads and writes go on. Each round leaves fewer pages, unless
+        // they are written faster than they are moved.
         for _ in 0..ROUNDS_MAX {
             self.checkpoint("PASSIVE");
             if self.rest() < REST_MAX {
@@ -312,9 +314,9 @@ impl Folder<'_> {
         }
     }
 
-    /// Whether it did all that it was to do.
+    /// Runs a checkpoint, and returns true if it was complete.
     fn checkpoint(&self, mode: &str) -> bool {
-        // Others may have written a file that is no longer this one's.
+        // A replaced file may be another process's database by now.
         if self.watch.check().is_err() {
             return false;
         }

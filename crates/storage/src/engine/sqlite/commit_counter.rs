@@ -1,15 +1,19 @@
-//! The count of a SQLite file's commits, by any process, and what ours changed.
+//! The count of a SQLite file's commits by all processes, and the scopes of our own.
 //!
-//! SQLite keeps the count itself, in the header of the log's index, the file that ends in `-shm`
-//! (<https://www.sqlite.org/walformat.html>, section 2.1): the field `iChange`, which every commit raises, and by
-//! which connections learn that there is something new. It is read there with one `pread`, a quarter of what asking
-//! a connection (`PRAGMA data_version`) costs. The header stands twice; while the two differ a commit is under way.
+//! SQLite keeps the count in the header of the log's index, the file that ends in `-shm`
+//! (<https://www.sqlite.org/walformat.html>, section 2.1). Every commit increments the field
+//! `iChange`, by which connections detect changes. Reading it takes one `pread`, a quarter of the
+//! cost of `PRAGMA data_version` on a connection. The header has two copies; while they differ, a
+//! commit is in progress.
 //!
-//! Two things must not be missed: what our own writer changed, and that another process changed anything. After a
-//! commit the writer knows, by `PRAGMA data_version` on its own connection, whether others have committed since it
-//! began. If not, it notes what its own commit changed, and then that the count is *explained* ([`Commits::commit`]). A
-//! reader that finds another count than the explained one has found either a commit of ours that is being explained,
-//! for which it waits some microseconds, or somebody else's, then everything counts as changed.
+//! Two kinds of changes must not be missed: those of our own writer, and any of another process.
+//! After a commit, the writer compares `PRAGMA data_version` on its own connection with the value
+//! at the start. If it is equal, no other process has committed. The writer then records the scope
+//! of its commit, and marks the count as *recorded* ([`Commits::commit`]).
+//!
+//! A reader that finds another count than the recorded one has two cases. If a commit of our own
+//! is being recorded, the reader waits some microseconds. Otherwise another process has committed,
+//! and everything counts as changed.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -23,38 +27,40 @@ use super::files::open_index;
 use crate::engine::change_tracking::{LastChange, LastChanges, Moment, Reach};
 use crate::engine::error::Result;
 
-/// The format of the header that is known here.
+/// The supported version of the header's format.
 const VERSION: u32 = 3_007_000;
 
-/// The bytes of one copy of the header.
+/// The size of one copy of the header, in bytes.
 const HEADER: usize = 48;
 
-/// Where in it the count of commits is.
+/// The offset of the commit count.
 const COUNT: usize = 8;
 
-/// Where the checksum of the log's last frame is, by which two histories of the same count differ.
+/// The offset of the checksum of the log's last frame. It tells apart two histories with the same
+/// count.
 const CHECKSUM: usize = 24;
 
-/// The count begins anew when SQLite has to make the index anew, or after so many commits.
+/// The distance between epochs of the count. The count restarts when SQLite recreates the index, or
+/// after this many commits.
 const AGE: u64 = 1 << 32;
 
 /// The commits of one file.
 #[derive(Debug)]
 pub(super) struct Commits {
     index: Option<Arc<File>>,
-    /// Up to here it is known what was changed.
+    /// The last count whose changes are recorded.
     explained: AtomicU64,
     /// The checksum that belongs to it.
     checksum: AtomicU64,
-    /// What is added to the count, so that moments only grow.
+    /// An offset added to the count, so that data versions only grow.
     age: AtomicU64,
-    /// Held while a commit of ours is under way, and by who explains one of others.
+    /// Held during our own commits, and while commits of other processes are recorded.
     under_way: Mutex<()>,
     changes: LastChanges,
 }
 
 impl Commits {
-    /// Of the file at `path`, which is open.
+    /// Creates the counter of the open file at `path`.
     pub(super) fn of(path: &Path) -> Self {
         let index = open_index(path);
         if let Err(error) = &index {
@@ -68,35 +74,36 @@ impl Commits {
             under_way: Mutex::default(),
             changes: LastChanges::default(),
         };
-        // What was before is nobody's business.
+        // Marks earlier commits as recorded: no cached response is older.
         commits.moment();
         commits
     }
 
-    /// When `workspace` was last changed.
+    /// Returns when `workspace` was last modified.
     pub(super) fn last_change(&self, workspace: galley_domain::WorkspaceId) -> LastChange {
         self.changes.of(workspace)
     }
 
-    /// The present, if it can be told.
+    /// Returns the current data version, or `None` if the index can't be read or a commit is
+    /// changing it.
     pub(super) fn moment(&self) -> Option<Moment> {
         let explained = self.explained.load(Ordering::SeqCst);
         let (now, checksum) = self.now()?;
         if now == explained && checksum == self.checksum.load(Ordering::SeqCst) {
             return Some(Moment(now));
         }
-        // A commit of ours may have come in between.
+        // A commit of our own may have been recorded in between.
         if explained < now && now <= self.explained.load(Ordering::SeqCst) {
             return Some(Moment(now));
         }
-        // To read the store instead would take longer than the writer needs now, and it may be waiting for this thread
-        // to leave it the processor.
+        // Waits for the writer. A query would take longer, and the writer may be waiting for this
+        // thread's processor.
         let _guard = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         self.explain_others()
     }
 
-    /// Takes what isn't explained to have been others' and to have changed everything. To be called with `under_way`
-    /// held.
+    /// Records all other commits as changes of everything, by other processes. The caller holds
+    /// `under_way`.
     fn explain_others(&self) -> Option<Moment> {
         let (mut now, checksum) = self.now()?;
         let explained = self.explained.load(Ordering::SeqCst);
@@ -112,8 +119,9 @@ impl Commits {
         Some(Moment(now))
     }
 
-    /// Commits what `connection` has written, by `commit`; `reach` is what that changes. The connection has begun its
-    /// transaction as a writer, `before` is the moment after that, and nobody else has written since.
+    /// Runs `commit`, which commits the writes of `connection`, and records their scope, `reach`.
+    /// The connection has begun a write transaction. `before` is the data version after that, and
+    /// no other connection has written since.
     pub(super) fn commit(
         &self,
         connection: &Connection,
@@ -146,7 +154,7 @@ impl Commits {
         self.explained.store(now, Ordering::SeqCst);
     }
 
-    /// The count as it is, and the checksum, unless a commit is just changing them.
+    /// Returns the count and the checksum, or `None` while a commit is changing them.
     fn now(&self) -> Option<(u64, u64)> {
         let age = self.age.load(Ordering::SeqCst);
         let mut header = [0; 2 * HEADER];
@@ -161,7 +169,7 @@ impl Commits {
     }
 }
 
-/// Changes when another connection than this one has committed.
+/// Returns a number that changes when another connection has committed.
 fn data_version(connection: &Connection) -> Option<i64> {
     let mut statement = connection.prepare_cached("PRAGMA data_version").ok()?;
     statement.query_row([], |row| row.get(0)).ok()

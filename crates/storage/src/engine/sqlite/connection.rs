@@ -1,4 +1,4 @@
-//! How connections to the SQLite file are set up.
+//! Connections to the SQLite file and their settings.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,13 +9,14 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::engine::error::{Error, Result};
 
-/// How long a connection waits for another process that writes the same file.
+/// The timeout of waiting for another process that writes the file.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 
-/// How many prepared statements a connection keeps.
+/// The limit of prepared statements that a connection caches.
 const STATEMENTS_MAX: usize = 256;
 
-/// Opens a connection that writes to a file that [`create_private`](super::files::create_private) created.
+/// Opens a connection that writes to a file that [`create_private`](super::files::create_private)
+/// created.
 pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY_WAIT)?;
@@ -26,8 +27,8 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
             path.display()
         )));
     }
-    // Savepoints keep what they may have to take back in memory; the cache holds what a group of writes
-    // touches, in KiB.
+    // Savepoints keep their undo data in memory. The cache holds the pages that a group of writes
+    // touches; its size is in KiB.
     connection.execute_batch(&format!(
         "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA wal_autocheckpoint=0;
          PRAGMA temp_store=MEMORY; PRAGMA cache_size=-16384; PRAGMA journal_size_limit={LOG_LIMIT};"
@@ -36,18 +37,18 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Opens a connection that can only read.
+/// Opens a read-only connection.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_WAIT)?;
-    // The file may come from anywhere.
+    // The file may be untrusted.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     keep_statements(&connection)?;
     Ok(connection)
 }
 
-/// Leaves the files alone when the connection is closed: they are others' by now.
+/// Disables the checkpoint on closing the connection: the files may be another process's by now.
 pub(super) fn keep_off_files(connection: &Connection) {
     let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     if let Err(error) = set {
@@ -55,16 +56,16 @@ pub(super) fn keep_off_files(connection: &Connection) {
     }
 }
 
-/// Has statements planned once. Otherwise SQLite plans many of them anew for each set of parameters,
-/// which takes longer than to run them; what it would learn from the parameters is no use here, as the
-/// statistics that it plans by are fixed.
+/// Makes SQLite plan each statement once. Otherwise it plans many of them again for each set of
+/// parameters, which takes longer than to run them. The parameters would not improve the plan, as
+/// the planner's statistics are fixed.
 fn keep_statements(connection: &Connection) -> Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 
-/// Says so when SQLite was built to count its memory, which makes readers wait for one another.
+/// Warns if SQLite was built with memory statistics, which make readers wait for one another.
 pub(super) fn warn_of_memory_statistics(connection: &Connection) {
     let counts = connection.query_row(
         "SELECT NOT sqlite_compileoption_used('DEFAULT_MEMSTATUS=0')",

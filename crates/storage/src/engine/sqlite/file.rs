@@ -1,4 +1,4 @@
-//! SQLite files as a whole: written where nobody looks, and shown when they are done.
+//! Whole SQLite files, which are staged under another name and published when they are complete.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,11 @@ use super::files::{
 use crate::engine::error::{Cause, Error, Result};
 use crate::engine::progress::Progress;
 
-/// How many pages are copied between two looks at how far it is.
+/// The number of pages that are copied between two progress reports.
 const PAGES: i32 = 512;
 
-/// A file while it is written, beside its place. It goes away unless it is shown.
+/// A staged file, beside the path that it will have. Unless it is published, it is deleted when
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Unseen {
     path: PathBuf,
@@ -27,9 +28,9 @@ pub(crate) struct Unseen {
 }
 
 impl Unseen {
-    /// Opens a new file that is of no use before it is shown at its place. What somebody left there is overwritten.
+    /// Creates a staged file for `place`, overwriting an abandoned one.
     pub(crate) fn open(place: &Path) -> Result<(Self, Connection)> {
-        // Beside the file that a link leads to: the database stays there.
+        // A link is followed: the staged file is beside the database itself.
         let place = resolved_place(place)?;
         let path = with_end(&place, ".unfinished");
         let lock = StagedLock::take(&path, &place)?;
@@ -42,9 +43,9 @@ impl Unseen {
         Ok((unseen, connection))
     }
 
-    /// Puts it at its place, synced.
+    /// Publishes the file at its path, synced.
     pub(crate) fn show(&mut self) -> Result<()> {
-        // What an empty one at this place has left beside it is none of this one's.
+        // A log and an index of an empty database at this path don't belong to the new file.
         for end in [LOG, INDEX] {
             match std::fs::remove_file(with_end(&self.place, end)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -68,20 +69,21 @@ impl Drop for Unseen {
     }
 }
 
-/// Copies a SQLite file that others may be using, as it is at this moment. What is at the other path is
-/// replaced when that is done.
+/// Copies a SQLite file in its current state, also while it is in use. A file at `to` is replaced
+/// once the copy is complete.
 pub(crate) fn back_up(from: &Path, to: &Path, progress: impl FnMut(Progress)) -> Result<()> {
     let mut unseen = copy(&connection::open_reader(from)?, to, progress)?;
     check(&unseen.path)?;
     unseen.show()
 }
 
-/// Copies a database through a connection whose files were unlinked or replaced, as nothing else
-/// reaches them. Returns whether the copy is whole: a damaged one is kept, too, as there is no other.
+/// Copies a database whose files were unlinked or replaced, through an open connection, the only
+/// access left. Returns true if the copy is intact. A damaged one is kept too, as there is no
+/// other.
 pub(super) fn rescue(source: &Connection, to: &Path) -> Result<bool> {
     create_directory_of(to)?;
     let copied = copy(source, to, |_| {});
-    // The connection is done with its snapshot, also for another try.
+    // Ends the connection's snapshot, so that a later attempt has a new one.
     if !source.is_autocommit() {
         source.execute_batch("ROLLBACK")?;
     }
@@ -89,9 +91,9 @@ pub(super) fn rescue(source: &Connection, to: &Path) -> Result<bool> {
     Ok(check(to).is_ok())
 }
 
-/// Copies what `source` reads into a new file beside `to`.
+/// Copies the database of `source` into a staged file for `to`.
 fn copy(source: &Connection, to: &Path, mut progress: impl FnMut(Progress)) -> Result<Unseen> {
-    // One moment for all of it: within a transaction nobody's writes make it begin again.
+    // The transaction fixes the snapshot; otherwise each concurrent write would restart the copy.
     source.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
     let (unseen, mut target) = Unseen::open(to)?;
     let backup = Backup::new(source, &mut target)?;
@@ -107,7 +109,7 @@ fn copy(source: &Connection, to: &Path, mut progress: impl FnMut(Progress)) -> R
         progress(Progress { done: all.saturating_sub(left), all });
     }
     drop(backup);
-    // A file by itself, without others beside it.
+    // Without WAL mode, the copy needs no files beside it.
     let mode: String = target.query_row("PRAGMA journal_mode=DELETE", [], |row| row.get(0))?;
     if mode != "delete" {
         return Err(Error::corrupt("the copy stays in WAL mode"));
@@ -116,7 +118,7 @@ fn copy(source: &Connection, to: &Path, mut progress: impl FnMut(Progress)) -> R
     Ok(unseen)
 }
 
-/// Refuses a file that isn't a whole SQLite database.
+/// Rejects a file that isn't an intact SQLite database.
 pub(crate) fn check(path: &Path) -> Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;

@@ -1,17 +1,18 @@
-//! Descriptors that this program itself opens on SQLite's files, and their identity.
+//! Descriptors that this program itself opens on SQLite's files, and the identity of these files.
 //!
-//! POSIX drops all locks of a process on a file when the process closes any descriptor of it,
-//! SQLite's locks included. A SQLite older than 3.51 that opens the database afterwards takes
-//! itself for its only user: on closing it checkpoints and unlinks the log, and the server commits
-//! into a deleted file. So this module is the only one that opens such files, and it never closes
-//! a descriptor of a file that a connection may have open:
+//! POSIX releases all locks of a process on a file when the process closes any descriptor of it,
+//! SQLite's locks included. A SQLite older than 3.51 that opens the database afterwards detects no
+//! other user. On closing it checkpoints and unlinks the log, and the server commits into a deleted
+//! file. So only this module opens such files, and it never closes a descriptor of a file that a
+//! connection may have open:
 //!
 //! - [`create_private`] creates the database before its first connection, and opens no file that
 //!   exists.
 //! - [`open_index`] opens the log's index once for each inode, and keeps it open.
-//! - [`StagedLock`] is of a file that no other connection has open; it is closed after its own.
+//! - [`StagedLock`] locks a file that only one connection has open, and is closed after that
+//!   connection.
 //!
-//! [`FileWatch`] detects when the files were unlinked or replaced all the same.
+//! [`FileWatch`] detects if the files were unlinked or replaced nevertheless.
 
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File, TryLockError};
@@ -24,10 +25,10 @@ use galley_domain::Timestamp;
 
 use crate::engine::error::{Cause, Error, Result};
 
-/// Read and written by the owner alone.
+/// The mode of files that only their owner can read and write.
 const PRIVATE: u32 = 0o600;
 
-/// The endings of the write-ahead log and of its index.
+/// The suffixes of the write-ahead log and of its index.
 pub(super) const LOG: &str = "-wal";
 pub(super) const INDEX: &str = "-shm";
 
@@ -42,8 +43,8 @@ fn unavailable(error: io::Error) -> Error {
     Error::Unavailable(Cause::new(error))
 }
 
-/// Creates the database file for its owner alone, if there is none; SQLite gives the files beside it
-/// the same mode. To be called before the process's first connection to it.
+/// Creates the database file for its owner alone, if it doesn't exist. SQLite creates the files
+/// beside it with the same mode. Must be called before the process's first connection to the file.
 pub(super) fn create_private(path: &Path) -> Result<()> {
     // A second thread must not connect to the file before this descriptor of it is closed.
     static CREATING: Mutex<()> = Mutex::new(());
@@ -61,8 +62,8 @@ pub(super) fn resolved(path: &Path) -> Result<PathBuf> {
     path.canonicalize().map_err(unavailable)
 }
 
-/// Resolves the links in the path of a file that may not exist yet. Servers and commands that reach it
-/// by different links lock and write the same one.
+/// Resolves the links in the path of a file that may not exist yet. Servers and commands that use
+/// different links lock and write the same file.
 pub(super) fn resolved_place(path: &Path) -> Result<PathBuf> {
     let mut place = path.to_owned();
     loop {
@@ -71,7 +72,7 @@ pub(super) fn resolved_place(path: &Path) -> Result<PathBuf> {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(unavailable(error)),
         }
-        // A chain of links that never ends is another error than `NotFound`.
+        // An endless chain of links is an error other than `NotFound`.
         let Ok(target) = std::fs::read_link(&place) else { break };
         place = directory_of(&place).join(target);
     }
@@ -128,14 +129,14 @@ impl FileId {
 #[derive(Debug)]
 pub(super) struct FileWatch {
     files: Vec<(PathBuf, FileId)>,
-    /// The first file that was found unlinked or replaced. The state is final: a file that comes
-    /// back may have been changed by others.
+    /// The first file that was found unlinked or replaced. The state is final: a file that
+    /// reappears may have been changed by other processes.
     detached: OnceLock<PathBuf>,
 }
 
 impl FileWatch {
-    /// Remembers the files of a database that is open in WAL mode. `given` may be a link to it, which
-    /// must not lead elsewhere one day.
+    /// Records the files of a database that is open in WAL mode. `given` may be a link to it, whose
+    /// target must not change.
     pub(super) fn of(database: &Path, given: &Path) -> Result<Self> {
         let mut paths =
             vec![database.to_owned(), with_end(database, LOG), with_end(database, INDEX)];
@@ -153,8 +154,8 @@ impl FileWatch {
 
     /// Fails with [`Error::Detached`] once a file was unlinked or replaced.
     ///
-    /// Takes three `stat` calls, or four with a link, some 2 µs. A `stat` that fails otherwise, as without permission,
-    /// says nothing about the file and is ignored.
+    /// Takes three `stat` calls, or four with a link, some 2 µs. Other failures of `stat`, as
+    /// without permission, prove nothing about the file and are ignored.
     pub(super) fn check(&self) -> Result<()> {
         if self.detached.get().is_none() {
             let is_changed = |(path, id): &&(PathBuf, FileId)| {
@@ -174,16 +175,15 @@ impl FileWatch {
     }
 }
 
-/// The lock on a staged file, held by one process at a time. A file without it was left behind by a
-/// process that died.
+/// The lock on a staged file, held by one process at a time. An unlocked staged file was abandoned
+/// by a process that died.
 #[derive(Debug)]
 pub(super) struct StagedLock {
     file: File,
 }
 
 impl StagedLock {
-    /// Creates the file, or takes over one that was left behind, and empties it. `place` is named in
-    /// errors.
+    /// Creates the file, or reuses an abandoned one, and empties it. `place` is named in errors.
     pub(super) fn take(path: &Path, place: &Path) -> Result<Self> {
         let file = open_own(path)?;
         match file.try_lock() {
@@ -211,7 +211,7 @@ fn file_id(file: &File) -> Option<FileId> {
     file.metadata().ok().map(|metadata| FileId::of(&metadata))
 }
 
-/// The directory of a file.
+/// Returns the directory of a file.
 fn directory_of(path: &Path) -> &Path {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     directory.unwrap_or(Path::new("."))
@@ -233,13 +233,13 @@ pub(super) fn create_directory_of(path: &Path) -> Result<()> {
 /// The infix of a rescued copy's name, between the database's name and the time.
 const RESCUED: &str = ".rescued-";
 
-/// The path of a copy of a database that is rescued at this time.
+/// Returns the path for a copy of a database that is rescued at this time.
 pub(super) fn rescued_path(database: &Path, now: Timestamp) -> PathBuf {
     let time: String = now.to_string().chars().filter(|one| !"-:.".contains(*one)).collect();
     with_end(database, &format!("{RESCUED}{time}"))
 }
 
-/// Warns of rescued copies beside a database: it may lack what these hold.
+/// Warns of rescued copies beside a database, which may hold data that it lacks.
 pub(super) fn warn_of_rescued(database: &Path) {
     let Some(name) = database.file_name() else { return };
     let start = format!("{}{RESCUED}", name.to_string_lossy());
@@ -255,8 +255,8 @@ pub(super) fn warn_of_rescued(database: &Path) {
     }
 }
 
-/// Opens a new file for its owner alone, or the one of this name; rejects anything else, such as a
-/// link to another file.
+/// Opens a new file for its owner alone, or the existing one. Rejects anything else, such as a link
+/// to another file.
 fn open_own(path: &Path) -> Result<File> {
     let mut options = File::options();
     options.write(true).create_new(true).mode(PRIVATE);

@@ -1,7 +1,7 @@
-//! One server for one SQLite file.
+//! The lock that admits one server per SQLite file.
 //!
-//! The lock is the operating system's, on a file beside the database, so that it ends with the
-//! process however that ends.
+//! It is the operating system's lock on a file beside the database, so it ends with the process,
+//! even on a crash.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
@@ -9,14 +9,14 @@ use std::path::Path;
 use super::files::resolved_place;
 use crate::engine::error::{Cause, Error, Result};
 
-/// Held as long as this process serves the file.
+/// The server's lock, held while this process serves the file.
 #[derive(Debug)]
 pub(crate) struct ServerLock {
     _file: File,
 }
 
 impl ServerLock {
-    /// Takes the lock, or says who has it.
+    /// Acquires the lock; fails with [`Error::Locked`] if another process holds it.
     pub(crate) fn take(database: &Path) -> Result<Self> {
         let path = resolved_place(database)?.with_extension("lock");
         let mut options = OpenOptions::new();

@@ -1,7 +1,8 @@
-//! SQLite: one writer thread that commits in groups, readers that run where they are called.
+//! The SQLite engine: one writer thread that commits in groups, and readers that run on the
+//! caller's thread.
 //!
-//! Every commit is synced (`synchronous=FULL`) before anybody is told of it. Checkpoints happen on
-//! a thread of their own, so that no write waits for one.
+//! Every commit is synced (`synchronous=FULL`) before the write returns. Checkpoints run on a
+//! thread of their own, so that no write waits for one.
 
 mod checkpoint;
 mod commit_counter;
@@ -61,7 +62,7 @@ impl Sqlite {
             Role::Command => None,
         };
         files::create_private(path)?;
-        // SQLite keeps its other files beside the one that a link leads to.
+        // SQLite creates its other files beside the target of a link.
         let (given, path) = (path, &files::resolved(path)?);
         if options.role == Role::Server {
             files::warn_of_rescued(path);
@@ -100,7 +101,7 @@ impl Sqlite {
         })
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -110,22 +111,22 @@ impl Sqlite {
         self.watch.check()
     }
 
-    /// The present, if it can be told without asking the database.
+    /// Returns the current data version, if it can be read without a query.
     pub(crate) fn moment(&self) -> Option<Moment> {
         self.commits.moment()
     }
 
-    /// When `workspace` was last changed.
+    /// Returns when `workspace` was last modified.
     pub(crate) fn last_change(&self, workspace: WorkspaceId) -> LastChange {
         self.commits.last_change(workspace)
     }
 
-    /// Whether a server is at work on it, such as this one.
+    /// Returns true if a server, such as this one, has the file open.
     pub(crate) fn is_served(&self) -> bool {
         self.lock.is_some() || ServerLock::take(&self.path).is_err()
     }
 
-    /// Runs `operation` on this thread, within the time that an inline read may take.
+    /// Runs `operation` on this thread, within the time limit of an inline read.
     pub(crate) fn read_inline<T, E, F>(&self, name: &'static str, operation: &F) -> Result<T, E>
     where
         E: Failure,
@@ -134,7 +135,7 @@ impl Sqlite {
         self.readers.run(name, readers::INLINE_TIME_MAX, operation)
     }
 
-    /// Runs `operation` on a thread of its own, when one is free.
+    /// Runs `operation` on a thread of its own, once one is free.
     pub(crate) async fn read_on_thread<T, E, F>(
         &self,
         name: &'static str,

@@ -1,14 +1,14 @@
-//! Running a transaction's closure to its end at once.
+//! Runs a transaction's closure to its end in one poll.
 //!
-//! On SQLite every call of a transaction is done at its first poll, so that a closure which awaits
-//! nothing else is too; one that does is refused.
+//! On SQLite every call of a transaction completes at its first poll. So a closure that awaits
+//! nothing else completes as well; any other closure is rejected.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use crate::engine::error::{Error, Failure, Result};
 
-/// The outcome of `future`, which must be ready at its first poll.
+/// Returns the output of `future`, which must be ready at its first poll.
 pub(crate) fn finish_at_once<T, E: Failure>(
     name: &'static str,
     future: impl Future<Output = Result<T, E>>,

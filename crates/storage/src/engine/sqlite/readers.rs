@@ -1,4 +1,4 @@
-//! Reading connections, and the threads for reads that take long.
+//! Connections for reads, and the threads for long reads.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,20 +15,20 @@ use crate::engine::statement_log::StatementLog;
 use crate::engine::transaction::Tx;
 use galley_runtime::{AdmissionLimits, AdmissionQueue};
 
-/// How long a read may keep the thread that serves requests.
+/// The time limit of a read on a request-serving thread.
 pub(super) const INLINE_TIME_MAX: Duration = Duration::from_millis(20);
 
-/// How long a read on a thread of its own may take.
+/// The time limit of a read on a thread of its own.
 const THREAD_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// How many reads wait for a thread.
+/// The limits of reads that wait for a thread.
 const WAIT: AdmissionLimits =
     AdmissionLimits { timeout: THREAD_TIME_MAX, burst: 4_096, sustained: 128 };
 
-/// How many steps of SQLite's machine pass between two looks at the clock.
+/// The number of virtual-machine instructions between two checks of the deadline.
 const STEPS_BETWEEN_LOOKS: i32 = 1_000;
 
-/// The connections that read.
+/// The connections for reads.
 #[derive(Debug)]
 pub(super) struct Readers {
     path: PathBuf,
@@ -58,7 +58,8 @@ impl Readers {
         Self { path: path.to_owned(), watch, idle: Mutex::default(), threads, admission, log }
     }
 
-    /// Runs `operation` in one snapshot on this thread; past `time_max` it is [`Error::TimedOut`].
+    /// Runs `operation` in one snapshot on this thread. Fails with [`Error::TimedOut`] after
+    /// `time_max`.
     pub(super) fn run<T, E, F>(
         &self,
         name: &'static str,
@@ -93,15 +94,15 @@ impl Readers {
         };
         cancellation.release();
         reader.deadline.clear();
-        // A connection that can't leave its snapshot is dropped with it.
+        // A connection that can't end its snapshot is closed.
         if end(&reader.connection).is_ok() {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
         }
         result
     }
 
-    /// Runs `operation` on a blocking thread; few of them run at a time. It is interrupted when the
-    /// caller is dropped, and keeps its permit until it ends.
+    /// Runs `operation` on a blocking thread; the number of concurrent runs is limited. A run is
+    /// interrupted when the caller is dropped, and keeps its permit until it ends.
     pub(super) async fn run_on_thread<T, E, F>(
         readers: &Arc<Self>,
         name: &'static str,
@@ -136,7 +137,7 @@ impl Readers {
         }
         self.watch.check()?;
         let reader = Reader::open(&self.path)?;
-        // It reads the files that are there now, and no others.
+        // The connection may have opened replaced files.
         self.watch.check()?;
         Ok(reader)
     }
@@ -160,7 +161,7 @@ fn end(connection: &Connection) -> Result<()> {
     Ok(connection.prepare_cached("COMMIT")?.raw_execute().map(drop)?)
 }
 
-/// A point in time that the connection's progress handler watches.
+/// A deadline that the connection's progress handler checks.
 #[derive(Debug, Clone, Default)]
 struct Deadline(Arc<AtomicU64>);
 
@@ -183,14 +184,15 @@ impl Deadline {
     }
 }
 
-/// The interruption of a read that runs on a thread.
+/// The cancellation of a read on a thread.
 #[derive(Debug, Default)]
 struct Cancellation(Mutex<Running>);
 
 #[derive(Debug, Default)]
 struct Running {
     is_cancelled: bool,
-    /// Of the connection that runs it. Another read has the connection afterwards.
+    /// The deadline of the connection that runs the read; afterwards another read uses the
+    /// connection.
     deadline: Option<Deadline>,
 }
 
@@ -212,7 +214,7 @@ impl Cancellation {
     }
 }
 
-/// Cancels when it is dropped; a read that has ended is not affected.
+/// Cancels the read when dropped. A read that has ended is not affected.
 struct CancelOnDrop(Arc<Cancellation>);
 
 impl Drop for CancelOnDrop {
@@ -225,7 +227,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Microseconds on a clock that only goes forward.
+/// Returns microseconds of a monotonic clock, above 0.
 fn now_us() -> u64 {
     static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
     micros(START.elapsed()) + 1

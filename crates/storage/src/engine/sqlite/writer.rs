@@ -1,8 +1,9 @@
-//! The thread that writes: it drains its queue and commits what it found as one group.
+//! The writer thread: it drains its queue and commits the queued writes as one group.
 //!
-//! One `COMMIT` makes the whole group durable, and only then is anybody answered. A closure that fails, or panics, undoes
-//! itself alone: most of those have changed nothing by then, and the others have the group begin anew, this time with a
-//! savepoint for each. Where SQLite itself rolled the group back (a full disk, an I/O error), everybody in it is told so.
+//! One `COMMIT` makes the whole group durable, and only then are the outcomes sent. A closure that
+//! fails or panics is rolled back alone. Most of these have changed nothing by then. Otherwise the
+//! group is rolled back and retried, with a savepoint for each closure. If SQLite itself rolled the
+//! group back (a full disk, an I/O error), all its writes fail.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,18 +28,18 @@ use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::write_pressure::{Pressure, Slice};
 use galley_runtime::{AdmissionLimits, AdmissionQueue, lower_priority};
 
-/// How many writes may wait.
+/// The capacity of the queue.
 const QUEUE_MAX: usize = 1_024;
 
-/// How many wait in all: of a crowd as many as come, but where the queue never empties few more than are committed together
-/// once.
+/// The limits of waiting writes. A burst is not limited; under sustained load, few more writes than
+/// one group may wait.
 const BURST_LIMIT: usize = usize::MAX;
 const SUSTAINED_LIMIT: usize = 192;
 
-/// How many writes are committed together at the most.
+/// The limit of writes in a group.
 const GROUP_MAX: usize = 128;
 
-/// How long a group may grow before it is committed.
+/// The time for which a group may grow before it is committed.
 const GROUP_TIME_MAX: Duration = Duration::from_millis(20);
 
 /// The writer thread's handle.
@@ -54,26 +55,26 @@ pub(super) struct Writer {
 struct Waiting {
     job: Box<dyn Job>,
     deadline: Instant,
-    /// What it stands back for, if it does.
+    /// The write pressure, for a background write, which yields to it.
     pressure: Option<Arc<Pressure>>,
 }
 
-/// One write, its closure's types erased.
+/// One write, with its closure's types erased.
 trait Job: Send + std::fmt::Debug {
-    /// Runs the closure and keeps its outcome; says whether its changes stand.
+    /// Runs the closure and stores its outcome. Fails if its changes must not be committed.
     fn run(
         &mut self,
         connection: &mut Connection,
         slice: Option<&Slice>,
     ) -> Result<(), Option<Error>>;
 
-    /// Whether others wait for what the closure did.
+    /// Returns true if subscribers must be notified of the changes.
     fn has_news(&self) -> bool;
 
-    /// What the closure changed.
+    /// Takes the scope of the changes.
     fn take_reach(&mut self) -> Reach;
 
-    /// Answers with the outcome, or with `failure` if there is one.
+    /// Sends the outcome, or `failure` if there is one.
     fn answer(self: Box<Self>, failure: Option<&Error>);
 }
 
@@ -103,7 +104,7 @@ impl Writer {
             AdmissionLimits { timeout: wait_max, burst: BURST_LIMIT, sustained: SUSTAINED_LIMIT };
         let admission = Arc::new(AdmissionQueue::new(limits));
         let of_thread = Arc::clone(&admission);
-        // One of a single thread may be left alone while somebody waits elsewhere.
+        // A single-threaded runtime may not run while its thread blocks elsewhere.
         let has_threads =
             |runtime: &Handle| runtime.runtime_flavor() != RuntimeFlavor::CurrentThread;
         let runtime = Handle::try_current().ok().filter(has_threads);
@@ -134,7 +135,7 @@ impl Writer {
         }
     }
 
-    /// Queues the write and waits for its group's commit.
+    /// Queues a write, and waits for the commit of its group.
     pub(super) async fn write<T, E, F>(
         &self,
         name: &'static str,
@@ -153,7 +154,7 @@ impl Writer {
         let waiting = Waiting { job, deadline: Instant::now() + self.wait_max, pressure };
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let queue = queue.ok_or(Error::Overloaded)?;
-        // What nobody waits for can wait.
+        // Background writes wait without admission control.
         let is_patient = waiting.pressure.is_some();
         if !is_patient && !self.admission.admits(queue.max_capacity() - queue.capacity()) {
             return Err(Error::Overloaded.into());
@@ -166,7 +167,7 @@ impl Writer {
         answer.await.unwrap_or_else(|_| Err(Error::Panicked.into()))
     }
 
-    /// Lets the thread finish what is queued, and waits for it.
+    /// Completes the queued writes, and stops the thread.
     pub(super) async fn close(&self) {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -194,7 +195,7 @@ where
             let outcome = poll_once::finish_at_once(self.name, (self.operation)(&tx));
             (outcome, tx.has_news(), tx.reach())
         };
-        // What it has changed is undone after a panic, so that nothing broken is seen.
+        // After a panic, the changes are rolled back, so that no broken state is visible.
         let (outcome, has_news, reach) = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
             tracing::error!(operation = self.name, "a write panicked; it was undone");
             (Err(Error::Panicked.into()), false, Reach::default())
@@ -223,7 +224,7 @@ where
             Some(error) => Err(error.clone().into()),
             None => self.outcome.unwrap_or_else(|| Err(Error::Overloaded.into())),
         };
-        // Whoever asked may have gone; the write stands all the same.
+        // The caller may have been dropped; its write is committed regardless.
         drop(self.reply.send(outcome));
     }
 }
@@ -234,16 +235,17 @@ impl<T, E, F> std::fmt::Debug for Write<T, E, F> {
     }
 }
 
-/// Whether what a closure has changed before it failed is undone.
+/// The state of a closure's changes, if it failed.
 #[derive(Debug, PartialEq, Eq)]
 enum Undone {
-    /// It is, or there is nothing.
+    /// They were rolled back, or there are none.
     Is,
-    /// Only with all of its group.
+    /// They can only be rolled back with the whole group.
     HasToBe,
 }
 
-/// A group's answers, given when this is dropped: also by a runtime that is about to end, and runs nothing more.
+/// A group's outcomes, sent when this is dropped. So they are sent even by a runtime that is
+/// shutting down and runs no more tasks.
 struct Answers {
     group: Vec<Waiting>,
     failure: Option<Error>,
@@ -266,7 +268,7 @@ struct Loop {
     commit_signal: CommitSignal,
     waiting: mpsc::Receiver<Waiting>,
     admission: Arc<AdmissionQueue>,
-    /// Where those who wait are: the runtime that the database was opened in.
+    /// The runtime of the callers: the one that the database was opened in.
     runtime: Option<Handle>,
 }
 
@@ -283,7 +285,7 @@ impl Loop {
         }
     }
 
-    /// Runs `first` and what waits behind it, and commits all of it as one group.
+    /// Runs `first` and the writes queued behind it, and commits them as one group.
     fn run_group(&mut self, first: Waiting) {
         let gate = Arc::clone(&self.gate);
         let passed = gate.pass();
@@ -342,8 +344,8 @@ impl Loop {
         self.answer_all(done, failure);
     }
 
-    /// Answers a whole group from within the runtime. From here each answer would wake a sleeping thread of it for one
-    /// request alone, which costs more than the request.
+    /// Sends a group's outcomes from within the runtime. From this thread, each would wake a
+    /// sleeping worker thread for one request alone, which costs more than the request.
     fn answer_all(&self, group: Vec<Waiting>, failure: Option<Error>) {
         let answers = Answers { group, failure };
         match &self.runtime {
@@ -352,7 +354,8 @@ impl Loop {
         }
     }
 
-    /// Fails if a file of the database was unlinked or replaced, and has its contents rescued.
+    /// Fails if a file of the database was unlinked or replaced, and has the checkpointer rescue
+    /// the contents.
     fn check_files(&self) -> Result<()> {
         self.watch.check().inspect_err(|_| {
             connection::keep_off_files(&self.connection);
@@ -360,18 +363,18 @@ impl Loop {
         })
     }
 
-    /// Begins a group; gives the moment before it.
+    /// Begins a group. Returns the data version before it.
     fn begin(&mut self) -> Result<Option<Moment>> {
         if let Err(error) = execute(&self.connection, "BEGIN IMMEDIATE") {
             self.recover();
             return Err(error);
         }
-        // Here, so that what others have committed is known long before our commit is under way: who asks meanwhile
-        // would have to wait until that is synced.
+        // Records commits of other processes now. During our own commit, readers of the data
+        // version would have to wait until it is synced.
         Ok(self.commits.moment())
     }
 
-    /// Runs what has come last. An error means that the whole group is gone.
+    /// Runs the last write of the group. An error means that the whole group is lost.
     fn run_last(&mut self, group: &mut [Waiting], has_savepoints: bool) -> Result<Undone> {
         let Some(waiting) = group.last_mut() else { return Ok(Undone::Is) };
         let changes = self.connection.total_changes();
@@ -381,7 +384,8 @@ impl Loop {
         let slice = waiting.pressure.as_ref().map(Pressure::slice);
         let verdict = waiting.job.run(&mut self.connection, slice.as_ref());
         if self.connection.is_autocommit() {
-            // SQLite rolled everything back by itself; going on would commit each statement alone.
+            // SQLite rolled back the transaction itself; further statements would each be committed
+            // alone.
             let cause = verdict.err().flatten();
             return Err(cause.unwrap_or(Error::StorageFull));
         }
@@ -396,7 +400,8 @@ impl Loop {
         Ok(Undone::Is)
     }
 
-    /// Runs a whole group once more, each closure in a savepoint, which costs a tenth more. Gives the moment before it.
+    /// Rolls back a group and retries it with a savepoint for each closure, which costs a tenth
+    /// more. Returns the data version before it.
     fn run_anew(&mut self, group: &mut [Waiting]) -> Result<Option<Moment>> {
         execute(&self.connection, "ROLLBACK")?;
         let before = self.begin()?;
@@ -406,7 +411,7 @@ impl Loop {
         Ok(before)
     }
 
-    /// Ends a transaction that could not be committed.
+    /// Rolls back a transaction that could not be committed.
     fn recover(&mut self) {
         if !self.connection.is_autocommit()
             && let Err(error) = execute(&self.connection, "ROLLBACK")
