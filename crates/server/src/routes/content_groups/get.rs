@@ -45,7 +45,7 @@ pub(crate) async fn handle(
     freshness.read(app.database(), "content_groups.get", read).await
 }
 
-/// Hands the group's version and representation on to `answer`.
+/// Reads a group and calls `answer` with its version and representation.
 pub(super) async fn show<T>(
     tx: &Tx<'_>,
     scope: &Scope,

@@ -20,8 +20,8 @@ use crate::representation::content_group::{ContentGroupBody, Descendants, nested
 
 /// List the content groups of a level
 ///
-/// The groups at the top, or those directly under `ancestor`, the oldest first. For a token that is
-/// limited to groups, its own are at the top.
+/// Returns the top-level groups or the direct children of `ancestor`, oldest first. For a token
+/// that is limited to groups, those groups are the top level.
 #[utoipa::path(
     get,
     path = "/content-groups/list",
@@ -48,7 +48,7 @@ pub(crate) async fn handle(
     let ancestor = query.text("ancestor");
     query.finish()?;
     let ancestor = match ancestor.map(|text| text.parse::<ContentGroupId>()) {
-        // What isn't an identifier names no group, and nothing is under it.
+        // A malformed identifier matches no group, so the list is empty.
         Some(Err(_)) => return Ok(response::ok(&[(); 0])),
         Some(Ok(id)) => Some(id),
         None => None,
@@ -109,7 +109,7 @@ async fn list(
     Ok(response)
 }
 
-/// The groups directly under `ancestor`; without one, those at the top of what the scope shows.
+/// Returns the direct children of `ancestor` or, without one, the topmost groups in scope.
 async fn level(
     tx: &Tx<'_>,
     scope: &Scope,
@@ -131,7 +131,7 @@ async fn level(
     Ok(groups)
 }
 
-/// Those of a token's groups that don't lie under another of them.
+/// Returns the groups of a token's limit, without those that are below another one of them.
 async fn topmost(
     tx: &Tx<'_>,
     scope: &Scope,

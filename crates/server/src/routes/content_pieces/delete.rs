@@ -15,7 +15,7 @@ use crate::operations::{Expected, content_pieces};
 
 /// Delete a content piece
 ///
-/// A second time it is not there.
+/// A repeated request returns 404.
 #[utoipa::path(
     delete,
     path = "/content-pieces",

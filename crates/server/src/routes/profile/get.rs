@@ -10,7 +10,7 @@ use crate::http::error::Error;
 use crate::http::response;
 use crate::representation::workspace_member::ProfileBody;
 
-/// Get the own profile
+/// Get the profile of the token's user
 #[utoipa::path(
     get,
     path = "/profile",

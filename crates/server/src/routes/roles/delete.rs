@@ -13,7 +13,7 @@ use crate::http::response;
 use crate::openapi::schemas;
 use crate::operations::{Expected, roles};
 
-/// Delete a role that nobody has
+/// Delete an unused role
 #[utoipa::path(
     delete,
     path = "/roles",

@@ -15,7 +15,7 @@ use crate::operations::{Expected, tags};
 
 /// Delete a tag
 ///
-/// It is taken off every piece that has it.
+/// The tag is removed from all pieces.
 #[utoipa::path(
     delete,
     path = "/tags",

@@ -15,7 +15,7 @@ use crate::representation::tag::TagBody;
 
 /// List the tags
 ///
-/// In the order in which they were made, the oldest first.
+/// Returns the tags in the order of their creation, oldest first.
 #[utoipa::path(
     get,
     path = "/tags/list",

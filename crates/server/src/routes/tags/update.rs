@@ -20,7 +20,7 @@ use crate::representation::tag::TagBody;
 
 /// Change a tag
 ///
-/// What is absent stays as it is.
+/// Absent fields stay unchanged.
 #[utoipa::path(
     put,
     path = "/tags",

@@ -15,7 +15,7 @@ use crate::operations::{Expected, tokens};
 
 /// Revoke a token
 ///
-/// It stops working at once.
+/// The revocation takes effect at once.
 #[utoipa::path(
     delete,
     path = "/tokens",

@@ -15,7 +15,7 @@ use crate::operations::{Expected, variants};
 
 /// Delete a variant
 ///
-/// What pieces say in it goes with it.
+/// The overrides of all pieces in this variant are deleted, too.
 #[utoipa::path(
     delete,
     path = "/variants",

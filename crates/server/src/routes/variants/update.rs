@@ -22,7 +22,7 @@ use crate::representation::variant::VariantBody;
 
 /// Change a variant
 ///
-/// What is absent stays as it is. Overrides belong to the variant, whatever its key.
+/// Absent fields stay unchanged. A new key keeps the variant's overrides.
 #[utoipa::path(
     put,
     path = "/variants",

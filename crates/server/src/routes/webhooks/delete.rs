@@ -15,7 +15,7 @@ use crate::operations::{Expected, webhooks};
 
 /// Delete a webhook
 ///
-/// What it has not delivered goes with it.
+/// Its undelivered events are discarded.
 #[utoipa::path(
     delete,
     path = "/webhooks",

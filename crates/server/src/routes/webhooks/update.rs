@@ -24,7 +24,7 @@ use crate::representation::webhook::WebhookBody;
 
 /// Change a webhook
 ///
-/// What is absent stays as it is. The secret can't be changed.
+/// Absent fields stay unchanged. The secret can't be changed.
 #[utoipa::path(
     put,
     path = "/webhooks",

@@ -11,9 +11,9 @@ use crate::http::error::Error;
 use crate::http::response;
 use crate::representation::workspace_member::WorkspaceBody;
 
-/// Get the own workspace
+/// Get the token's workspace
 ///
-/// Its billing is shown with the permission `workspace:write`; otherwise it is null.
+/// The billing fields are null without the permission `workspace:write`.
 #[utoipa::path(
     get,
     path = "/workspace",

@@ -19,9 +19,9 @@ use crate::operations::Expected;
 use crate::operations::workspace::{self, BillingUpdate, WorkspaceUpdate};
 use crate::representation::workspace_member::WorkspaceBody;
 
-/// Change the own workspace
+/// Change the token's workspace
 ///
-/// What is absent stays as it is. The billing is the operator's to change.
+/// Absent fields stay unchanged. Only the operator can change the billing.
 #[utoipa::path(
     put,
     path = "/workspace",

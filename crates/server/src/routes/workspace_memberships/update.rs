@@ -18,7 +18,7 @@ use crate::http::response;
 use crate::operations::{Expected, members};
 use crate::representation::workspace_member::WorkspaceMemberBody;
 
-/// Give a member another role
+/// Change a member's role
 #[utoipa::path(
     put,
     path = "/workspace-memberships",
