@@ -1,4 +1,4 @@
-//! How resources look in JSON.
+//! The JSON representations of resources.
 
 pub(crate) mod content_group;
 pub(crate) mod content_piece;
