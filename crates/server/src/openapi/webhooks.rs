@@ -1,5 +1,5 @@
-//! The requests that Galley makes: one for each event that a webhook is registered for. They follow
-//! Standard Webhooks.
+//! The webhook requests in the OpenAPI document: one for each event type. They follow Standard
+//! Webhooks.
 
 use galley_domain::event::EventType;
 use serde_json::{Map, Value, json};
@@ -9,17 +9,17 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::{examples, schemas};
 
-/// The schemas that only events have.
+/// Adds the schemas that only events use.
 pub(super) fn schemas(list: &mut Vec<(String, RefOr<Schema>)>) {
     list.push((schemas::WorkspaceId::name().into(), schemas::WorkspaceId::schema()));
 }
 
-/// The bodies of webhooks, by event.
+/// Returns the schemas of the webhooks' bodies, one for each event type.
 pub(super) fn bodies() -> Vec<(String, Value)> {
     EventType::ALL.iter().map(|event| (body_name(*event), envelope(*event))).collect()
 }
 
-/// Adds the data of events about pieces: a piece, with the variant that was changed.
+/// Adds the schema of the data in events of pieces: a piece, with the key of the changed variant.
 pub(super) fn add_piece_data(schemas: &mut Value) {
     let mut data = schemas["ContentPiece"].clone();
     data["properties"]["variant"] = json!({
@@ -30,15 +30,15 @@ pub(super) fn add_piece_data(schemas: &mut Value) {
     schemas[PIECE_DATA] = data;
 }
 
-/// The name of the data of events about pieces.
+/// The name of the schema of the data in events of pieces.
 const PIECE_DATA: &str = "ContentPieceEventData";
 
-/// `ContentPieceAddedEvent`.
+/// Returns the schema name of an event's body, such as `ContentPieceAddedEvent`.
 fn body_name(event: EventType) -> String {
     format!("{}Event", super::capitalized(event.as_str()))
 }
 
-/// The data of any event.
+/// Returns the schema of the data of any event.
 pub(super) fn any_data() -> Value {
     let of = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
     json!({
@@ -47,7 +47,7 @@ pub(super) fn any_data() -> Value {
     })
 }
 
-/// The description's section: an operation for each event.
+/// Returns the `webhooks` section of the document: an operation for each event type.
 pub(super) fn section() -> Value {
     let item = |event: &EventType| (event.as_str().to_owned(), json!({"post": operation(*event)}));
     Value::Object(EventType::ALL.iter().map(item).collect::<Map<_, _>>())
@@ -84,7 +84,7 @@ fn operation(event: EventType) -> Value {
     })
 }
 
-/// An answer after which the event is sent again.
+/// Returns a response after which the event is retried.
 fn retried(heeds_retry_after: bool) -> Value {
     let mut answer = json!({
         "description": "The event was not taken, and is sent again: after 5 s, 5 min, 30 min, 2 h, \
@@ -117,7 +117,8 @@ fn summary(event: EventType) -> &'static str {
     }
 }
 
-/// What `data` holds: the resource as its GET gives it just after the change; for a removal, before.
+/// Returns the schema of `data`: the resource as its GET returns it directly after the change or,
+/// for a removal, before it.
 fn data(event: EventType) -> Value {
     match event {
         EventType::ContentPieceUpdated
@@ -205,12 +206,13 @@ pub(super) fn add_examples(section: &mut Value, schemas: &Value) {
     for (event, item) in section.as_object_mut().into_iter().flatten() {
         let body = &mut item["post"]["requestBody"]["content"]["application/json"];
         let mut example = examples::of(&body["schema"], schemas).unwrap_or_default();
-        // What stands in few of them would only mislead.
+        // Fields that few events have would mislead in an example.
         example.as_object_mut().map(|example| example.shift_remove("test"));
         if let Some(data) = example["data"].as_object_mut() {
             data.shift_remove("variant");
             data.shift_remove("content");
-            // An example of each field alone would make a group stand in itself, and an invite be accepted.
+            // An example assembled from those of the fields would nest a group in itself, and show
+            // an invite as accepted.
             for groups in ["ancestors", "descendants"] {
                 if let Some(groups) = data.get_mut(groups) {
                     *groups = json!([]);

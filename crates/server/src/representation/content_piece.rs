@@ -49,7 +49,7 @@ pub(crate) struct ContentPieceBody<'a> {
     /// The group that directly contains the piece.
     #[schema(value_type = schemas::ContentGroupId)]
     content_group_id: ContentGroupId,
-    /// Custom JSON, as a string.
+    /// Custom JSON, as a string: a string as it was sent, an object or array as compact JSON.
     #[schema(example = "{\"pinned\":true}")]
     custom_data: Option<&'a str>,
     /// The slug. It need not be unique.
