@@ -3,21 +3,22 @@
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-/// A piece's content.
+/// The content of a piece.
 #[derive(ToSchema)]
 #[serde(untagged)]
 pub enum Content {
-    /// The tree, as TipTap and ProseMirror have it.
+    /// The tree, in the JSON format of TipTap and ProseMirror.
     Tree(ContentTree),
-    /// HTML or Markdown, as `contentFormat` asks for it.
+    /// HTML or Markdown, as requested by `contentFormat`.
     Text(String),
 }
 
-/// A document. [`schemas`] has its schema.
+/// A document. Its schema comes from [`schemas`].
 #[derive(ToSchema)]
 pub struct ContentTree;
 
-/// The nodes that stand in a document, a quote, a cell, or behind the paragraph of a list item.
+/// The nodes that a document, a quote or a cell may contain, and that may follow the paragraph of a
+/// list item.
 const BLOCKS: [&str; 10] = [
     "Paragraph",
     "Blockquote",
@@ -31,7 +32,7 @@ const BLOCKS: [&str; 10] = [
     "TaskList",
 ];
 
-/// The schemas of the document, its nodes and their marks.
+/// Returns the schemas of the document, its nodes and their marks.
 pub fn schemas() -> Vec<(String, Value)> {
     let mut schemas = nodes();
     schemas.extend(marks());
@@ -164,17 +165,18 @@ fn unions() -> Vec<(String, Value)> {
     ]
 }
 
-/// A text that may be absent.
+/// Returns the schema of a nullable string.
 fn text(about: &str) -> Value {
     json!({"type": ["string", "null"], "description": about})
 }
 
-/// A value that is a number or truth value where it is one in HTML.
+/// Returns the schema of an attribute whose type depends on the HTML: a string, a number, a boolean
+/// or null.
 fn value(about: &str) -> Value {
     json!({"type": ["string", "number", "boolean", "null"], "description": about})
 }
 
-/// The attributes of a cell.
+/// Returns the schemas of a cell's attributes.
 fn cell() -> Value {
     json!({
         "colspan": {"type": "integer", "minimum": 1, "description": "The columns that it covers."},
@@ -200,8 +202,8 @@ fn refer(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
-/// A node with the attributes that answers always have, and its children, which are absent where there
-/// are none.
+/// Returns the name and schema of a node. Its attributes are always present in responses. `content`
+/// is absent in a node without children.
 fn node(name: &str, about: &str, attrs: Value, children: Option<&str>) -> (String, Value) {
     let mut schema = json!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! A content group in JSON.
+//! The JSON representation of a content group.
 
 use galley_domain::ContentGroupId;
 use galley_domain::content_group::ContentGroup;
@@ -7,62 +7,62 @@ use utoipa::ToSchema;
 
 use crate::schemas;
 
-/// A group. What is under it is named, or stands in it whole.
+/// A content group. `descendants` has the identifiers of the child groups, or the whole subtree.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ContentGroup)]
 pub struct ContentGroupBody<'a> {
     #[schema(value_type = schemas::ContentGroupId)]
     pub id: ContentGroupId,
-    /// What people call it; not unique.
+    /// The name. It need not be unique.
     #[schema(example = "Posts")]
     pub name: &'a str,
-    /// The groups above it, from the top down.
+    /// The ancestors, from the top level down.
     #[schema(value_type = Vec<schemas::ContentGroupId>)]
     pub ancestors: &'a [ContentGroupId],
-    /// The groups directly under it.
+    /// The child groups.
     #[schema(inline, value_type = DescendantsSchema)]
     pub descendants: Descendants<'a>,
 }
 
-/// The groups directly under a group.
+/// The child groups of a group.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Descendants<'a> {
-    /// By their ids.
+    /// The ids of the child groups.
     Ids(&'a [ContentGroupId]),
-    /// Each with what is under it.
+    /// The child groups, each with its own subtree.
     Nested(Vec<NestedGroup>),
 }
 
-/// [`Descendants`] as they are described.
+/// The OpenAPI schema of [`Descendants`].
 #[derive(ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
 enum DescendantsSchema {
-    /// Their identifiers.
+    /// The identifiers of the child groups.
     Ids(Vec<schemas::ContentGroupId>),
-    /// With `subtree=true` the groups themselves, each with what is under it.
+    /// With `subtree=true`, the child groups, each with its own subtree.
     Nested(Vec<NestedGroup>),
 }
 
-/// A group within its parent.
+/// A group nested in its parent.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct NestedGroup {
     #[schema(value_type = schemas::ContentGroupId)]
     id: ContentGroupId,
-    /// What people call it; not unique.
+    /// The name. It need not be unique.
     #[schema(example = "Posts")]
     name: String,
-    /// The groups above it, from the top down.
+    /// The ancestors, from the top level down.
     #[schema(value_type = Vec<schemas::ContentGroupId>)]
     ancestors: Vec<ContentGroupId>,
-    /// The groups directly under it, each with what is under it.
+    /// The child groups, each with its own subtree.
     #[schema(no_recursion, example = json!([]))]
     descendants: Vec<NestedGroup>,
 }
 
-/// The groups under `parent`, whose own path is `path` (itself included), each with what is under
-/// it. Depth is bounded by how deep groups may stand.
+/// Returns the children of `parent`, each with its own subtree. `path` is the path of `parent`,
+/// itself included. The limit on levels of groups bounds the recursion.
 pub fn nested(
     groups: &[(ContentGroup, Option<ContentGroupId>)],
     parent: ContentGroupId,

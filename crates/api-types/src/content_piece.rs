@@ -1,4 +1,4 @@
-//! A content piece in JSON.
+//! The JSON representation of a content piece.
 
 use std::collections::HashMap;
 
@@ -18,80 +18,80 @@ use crate::content::Content;
 use crate::schemas;
 use crate::tag::TagBody;
 
-/// A piece.
+/// A content piece.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ContentPiece)]
 #[serde(rename_all = "camelCase")]
 pub struct ContentPieceBody<'a> {
     #[schema(value_type = schemas::ContentPieceId)]
     id: ContentPieceId,
-    /// A time of the author's choosing.
+    /// A time that the author chooses.
     #[schema(value_type = Option<schemas::Time>)]
     date: Option<Timestamp>,
     #[schema(example = "Hello")]
     title: &'a str,
-    /// HTML; with `description=text` plain text.
+    /// HTML, or plain text with `description=text`.
     #[schema(example = "<p>A first piece.</p>")]
     description: Option<&'a str>,
-    /// The address of an image.
+    /// The address of the cover image.
     #[schema(example = "https://example.org/cover.png")]
     cover_url: Option<&'a str>,
-    /// Where the piece is at home on the web.
+    /// The canonical URL of the piece.
     #[schema(example = "https://example.org/hello")]
     canonical_link: Option<&'a str>,
-    /// What the cover shows, for those who can't see it.
+    /// The alternative text of the cover image.
     #[schema(example = "A harbour at dawn")]
     cover_alt: Option<&'a str>,
     #[schema(example = "hello.md")]
     filename: Option<&'a str>,
     #[schema(example = "1200px")]
     cover_width: Option<&'a str>,
-    /// The group that the piece is directly in.
+    /// The group that directly contains the piece.
     #[schema(value_type = schemas::ContentGroupId)]
     content_group_id: ContentGroupId,
-    /// A JSON text of your own, as it was sent.
+    /// Custom JSON, as a string: a string as it was sent, an object or array as compact JSON.
     #[schema(example = "{\"pinned\":true}")]
     custom_data: Option<&'a str>,
-    /// Not unique.
+    /// The slug. It need not be unique.
     #[schema(example = "hello")]
     slug: &'a str,
     members: Vec<MemberBody<'a>>,
     tags: Vec<TagBody<'a>>,
-    /// There only with `content=true`.
+    /// The content. Present only with `content=true`.
     #[schema(value_type = Content, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<&'a RawValue>,
-    /// The piece's place: bytewise order is list order. Unique in the workspace.
+    /// The sort key of the piece: bytewise order is list order. It is unique in the workspace.
     #[schema(value_type = String, example = "a0")]
     order: &'a OrderKey,
     #[schema(value_type = schemas::Time)]
     created_at: Timestamp,
     #[schema(value_type = schemas::Time)]
     updated_at: Timestamp,
-    /// In an event's data: the variant that was changed.
+    /// The changed variant, in the data of events only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
     variant: Option<&'a str>,
 }
 
-/// A member as a piece shows it.
+/// A member in a content piece.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ContentPieceMember)]
 struct MemberBody<'a> {
     #[schema(value_type = schemas::WorkspaceMemberId)]
     id: WorkspaceMemberId,
-    /// Null while the member is no user yet.
+    /// Null while the invite is pending.
     profile: Option<ProfileBody<'a>>,
 }
 
-/// The user behind a member.
+/// The user of a member.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ContentPieceMemberProfile)]
 #[serde(rename_all = "camelCase")]
 struct ProfileBody<'a> {
     #[schema(value_type = schemas::UserId)]
     id: UserId,
-    /// The address of an image.
+    /// The address of the picture.
     #[schema(example = "https://example.org/ann.png")]
     avatar: Option<&'a str>,
     #[schema(example = "ann")]
@@ -102,7 +102,7 @@ struct ProfileBody<'a> {
     email: &'a str,
 }
 
-/// The tags and members that pieces name.
+/// The tags and members that pieces refer to.
 #[derive(Debug, Default)]
 pub struct Referenced {
     pub tags: HashMap<TagId, Tag>,
@@ -110,7 +110,8 @@ pub struct Referenced {
 }
 
 impl<'a> ContentPieceBody<'a> {
-    /// The piece as clients see it. `content` is JSON, `description` what is shown as such.
+    /// Creates the representation of a piece. `content` is JSON, and `description` has the
+    /// requested format.
     pub fn new(
         piece: &'a ContentPiece,
         referenced: &'a Referenced,
@@ -143,8 +144,8 @@ impl<'a> ContentPieceBody<'a> {
         }
     }
 
-    /// The piece as an event's data: without content, its description as it is kept. Where a
-    /// variant was changed, it is the piece as it is in this one.
+    /// Returns the JSON of a piece as the data of an event: without content, with the stored
+    /// description. After a change of a variant, `piece` is the piece as it is in this variant.
     pub fn event_data(
         piece: &'a ContentPiece,
         referenced: &'a Referenced,

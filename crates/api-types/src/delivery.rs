@@ -1,4 +1,4 @@
-//! A delivery in JSON.
+//! The JSON representation of a delivery.
 
 use galley_domain::delivery::Status;
 use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId};
@@ -20,23 +20,24 @@ pub struct DeliveryBody<'a> {
     webhook_id: WebhookId,
     #[schema(value_type = schemas::EventId)]
     event_id: EventId,
-    /// The event as the webhook sees it.
+    /// The event type as the webhook receives it.
     #[schema(value_type = schemas::Event)]
     event: &'a str,
-    /// The event's number; null of a sample.
+    /// The event's sequence number. Null for a sample.
     #[schema(example = 1042)]
     sequence: Option<i64>,
-    /// Whether it is a sample that was asked for.
+    /// True for a sample that a client requested.
     #[schema(example = false)]
     test: bool,
     #[schema(value_type = schemas::DeliveryStatus)]
     status: &'static str,
     #[schema(value_type = schemas::Time)]
     created_at: Timestamp,
-    /// When it is attempted next at the earliest; null if it is not, or when its webhook is enabled.
+    /// The earliest time of the next attempt. Null if no attempt follows, or none before the
+    /// webhook is enabled.
     #[schema(value_type = Option<schemas::Time>)]
     next_attempt_at: Option<Timestamp>,
-    /// The last 20 attempts, the first one first.
+    /// The last 20 attempts, oldest first.
     #[schema(value_type = Vec<AttemptBody<'_>>)]
     attempts: &'a RawValue,
 }

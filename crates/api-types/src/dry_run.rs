@@ -1,10 +1,10 @@
-//! What a change would come to, in JSON.
+//! The JSON response to a dry run.
 
 use galley_content::Loss;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// What would be kept, and what not.
+/// The content that the request would store, and a report on its conversion.
 #[derive(Debug, Serialize)]
 pub struct DryRunBody<'a> {
     /// The content as it would be stored.
@@ -18,36 +18,37 @@ impl<'a> DryRunBody<'a> {
     }
 }
 
-/// What of the content's HTML would be lost.
+/// The report on the conversion of the content's HTML.
 #[derive(Debug, Serialize)]
 pub struct ReportBody<'a> {
-    /// In the order in which they first come, at most 500 different ones.
+    /// The conversion warnings, in the order of their first occurrence. At most 500 distinct ones.
     pub losses: Vec<LossBody<'a>>,
 }
 
-/// An element, an attribute or a property of a style that the tree can't say.
+/// A conversion warning: an element, an attribute or a style property that the tree can't
+/// represent.
 #[derive(Debug, Serialize)]
 pub struct LossBody<'a> {
-    /// The element's name.
+    /// The name of the element.
     element: &'a str,
-    /// The name of its attribute, where that is what is lost.
+    /// The name of the lost attribute, if the loss is an attribute.
     attribute: Option<&'a str>,
-    /// The property's name, where the attribute is `style`.
+    /// The name of the lost property, if the attribute is `style`.
     property: Option<&'a str>,
-    /// `dropped`: it is left out, an element with all that is in it; `unwrapped`: the element is left
-    /// out, and what is in it stays.
+    /// The effect. `dropped`: an element is removed with its descendants, or an attribute is
+    /// removed. `unwrapped`: the element is removed, and its children stay.
     effect: &'static str,
-    /// How often.
+    /// The number of occurrences.
     count: u64,
     first: PlaceBody<'a>,
 }
 
-/// Where in the HTML the first one is.
+/// The position of the first occurrence in the HTML.
 #[derive(Debug, Serialize)]
 struct PlaceBody<'a> {
     /// The line in which the element's start tag ends, from 1.
     line: u64,
-    /// A CSS selector of the element. Of a long one the beginning is left out.
+    /// A CSS selector of the element. A long selector lacks its beginning.
     path: &'a str,
 }
 

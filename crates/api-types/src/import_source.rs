@@ -1,4 +1,4 @@
-//! The sources of a piece in JSON.
+//! The JSON representation of a piece's import sources.
 
 use galley_domain::import_source::ImportSource;
 use galley_domain::variant::VariantKey;
@@ -16,13 +16,13 @@ pub struct PieceSourcesBody<'a> {
     /// The identifier of the piece.
     #[schema(value_type = schemas::ContentPieceId)]
     pub id: ContentPieceId,
-    /// The group that the piece is directly in.
+    /// The group that directly contains the piece.
     #[schema(value_type = schemas::ContentGroupId)]
     pub content_group_id: ContentGroupId,
     /// The name of the file that the piece was imported from.
     #[schema(example = "posts/hello.md")]
     pub filename: Option<&'a str>,
-    /// That of the piece itself and those of its variants, where they were imported.
+    /// The sources of the piece itself and of its variants, if they were imported.
     pub sources: Vec<ImportSourceBody<'a>>,
 }
 
@@ -34,10 +34,10 @@ pub struct ImportSourceBody<'a> {
     /// The key of the variant; null for the piece itself.
     #[schema(example = "de")]
     variant: Option<&'a str>,
-    /// The hash of the source that was imported last.
+    /// The hash of the source that was last imported.
     #[schema(example = "3f786850e387550fdab836ed7e6dc881")]
     source_hash: &'a str,
-    /// The hash of the piece as that import left it.
+    /// The hash of the piece directly after that import.
     #[schema(example = "89e6c98d92887913cadf06b2adb97f26")]
     imported_hash: &'a str,
 }

@@ -1,4 +1,4 @@
-//! A role in JSON.
+//! The JSON representation of a role.
 
 use galley_domain::role::{BaseType, Role};
 use galley_domain::{PermissionSet, RoleId};
@@ -18,10 +18,11 @@ pub struct RoleBody<'a> {
     name: &'a str,
     #[schema(example = "Writes pieces.")]
     description: Option<&'a str>,
-    /// What it allows. To write includes to read.
+    /// The permissions. A write permission includes the read permission.
     #[schema(value_type = Vec<schemas::Permission>)]
     permissions: Vec<String>,
-    /// `admin`: it holds every permission, and stays as it is. `viewer`: it reads what a workspace shows.
+    /// `admin`: the role has every permission and can't be changed. `viewer`: the role can read the
+    /// content and settings of a workspace.
     #[schema(value_type = Option<schemas::BaseType>)]
     base_type: Option<&'static str>,
 }
@@ -38,7 +39,7 @@ impl<'a> From<&'a Role> for RoleBody<'a> {
     }
 }
 
-/// The permissions that describe a set.
+/// Returns the names of the permissions in a set, without those that another one includes.
 pub fn permissions(set: PermissionSet) -> Vec<String> {
     set.iter().map(|permission| permission.to_string()).collect()
 }

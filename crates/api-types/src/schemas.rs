@@ -1,7 +1,7 @@
-//! Schemas of what occurs everywhere: identifiers, times, the answer to a create.
+//! Schemas that many endpoints share: identifiers, times and the response to a creation.
 //!
-//! The types here are never made; they say in a `value_type` what JSON holds in the place of a
-//! domain type. Those that are texts are written out where they are used.
+//! The types are never constructed. As a `value_type`, they describe the JSON form of a domain
+//! type. Schemas of strings are inlined where they are used.
 
 #![expect(dead_code, reason = "only their schemas are used")]
 
@@ -57,7 +57,7 @@ fn text(description: &str) -> ObjectBuilder {
     ObjectBuilder::from(text).description(Some(description))
 }
 
-/// A time, as answers have it.
+/// A time in a response.
 pub struct Time;
 
 impl PartialSchema for Time {
@@ -73,20 +73,21 @@ impl PartialSchema for Time {
 
 impl ToSchema for Time {}
 
-/// Characters that nobody sees, as the inside of a class; white space and control characters are not among them.
+/// The invisible characters, as the inside of a character class. White space and control characters
+/// are not among them.
 const HIDDEN: &str = concat!(
     "\u{ad}\u{34f}\u{61c}\u{115f}-\u{1160}\u{17b4}-\u{17b5}\u{180b}-\u{180f}\u{200b}-\u{200f}\u{202a}-\u{202e}",
     "\u{2060}-\u{206f}\u{2800}\u{3164}\u{fe00}-\u{fe0f}\u{feff}\u{ffa0}\u{fff0}-\u{fffb}",
     "\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}",
 );
 
-/// A character that somebody sees.
+/// Returns the character class of the visible characters.
 fn shown() -> String {
     let blank = r"\s\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000";
     format!("[^{blank}{HIDDEN}]")
 }
 
-/// What stands in a field of a request that is a text of some form.
+/// Defines schemas of request fields that are strings with a pattern.
 macro_rules! texts {
     ($($name:ident = $doc:literal, $max:literal, $example:literal, $pattern:expr;)*) => {$(
         #[doc = $doc]
@@ -108,7 +109,7 @@ texts! {
     FullName = "The name of a user that people read.", 255, "Ann Example", full_name();
 }
 
-/// Where webhooks are sent to.
+/// The URL to which a webhook's events are sent.
 pub struct WebhookUrl;
 
 impl PartialSchema for WebhookUrl {
@@ -125,13 +126,14 @@ impl PartialSchema for WebhookUrl {
 
 impl ToSchema for WebhookUrl {}
 
-/// On a line, nothing that turns its direction, and something that is seen.
+/// Returns the pattern of full names: one line without controls of text direction, and with at
+/// least one visible character.
 fn full_name() -> String {
     let other = r"[^\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]";
     format!("^{other}*{}{other}*$", shown())
 }
 
-/// A time as clients give it.
+/// A time in a request.
 pub struct GivenTime;
 
 impl PartialSchema for GivenTime {
@@ -142,7 +144,7 @@ impl PartialSchema for GivenTime {
 
 impl ToSchema for GivenTime {}
 
-/// The same where there may be none.
+/// A time in a request that may also be empty or null.
 pub struct ClearableTime;
 
 impl PartialSchema for ClearableTime {
@@ -169,7 +171,7 @@ fn given_time(example: &str) -> AnyOfBuilder {
         .examples([json!(example)])
 }
 
-/// One of the colors of tags.
+/// The color of a tag.
 pub struct Color;
 
 impl PartialSchema for Color {
@@ -214,7 +216,7 @@ fn permissions() -> Vec<String> {
     Resource::ALL.iter().flat_map(of).map(|permission| permission.to_string()).collect()
 }
 
-/// An event, as the feed shows it.
+/// An event in the feed.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub struct EventEnvelope {
@@ -222,17 +224,17 @@ pub struct EventEnvelope {
     r#type: String,
     #[schema(value_type = Time)]
     timestamp: String,
-    /// Counts the workspace's events in the order in which they were committed.
+    /// The number of the event among the workspace's events, in the order of their commits.
     #[schema(minimum = 1, example = 1042)]
     sequence: i64,
     #[schema(value_type = WorkspaceId)]
     workspace_id: String,
-    /// The resource as its GET gives it just after the change; for a removal, before.
+    /// The resource as its GET returns it directly after the change or, for a removal, before it.
     #[schema(value_type = Object)]
     data: String,
 }
 
-/// The answer to a create, unless the resource is preferred.
+/// The response to a creation, unless the request prefers the whole resource.
 #[derive(ToSchema)]
 pub struct Created {
     /// The identifier of the new resource.
@@ -240,51 +242,53 @@ pub struct Created {
     id: String,
 }
 
-/// A tag, by its identifier or as a GET gave it: what else the object has is ignored.
+/// A tag: its identifier, or the object that GET returns. The object's other fields are ignored.
 #[derive(ToSchema)]
 #[serde(untagged)]
 pub enum TagReference {
     /// Its identifier.
     Id(TagId),
-    /// An object that has the identifier.
+    /// An object with the identifier.
     Object(TagObject),
 }
 
-/// A tag as a GET gave it.
+/// A tag as GET returns it.
 #[derive(ToSchema)]
 pub struct TagObject {
     #[schema(value_type = TagId)]
     id: String,
 }
 
-/// A content group, by its identifier or as a GET gave it: what else the object has is ignored.
+/// A content group: its identifier, or the object that GET returns. The object's other fields are
+/// ignored.
 #[derive(ToSchema)]
 #[serde(untagged)]
 pub enum ContentGroupReference {
     /// Its identifier.
     Id(ContentGroupId),
-    /// An object that has the identifier.
+    /// An object with the identifier.
     Object(ContentGroupObject),
 }
 
-/// A content group as a GET gave it.
+/// A content group as GET returns it.
 #[derive(ToSchema)]
 pub struct ContentGroupObject {
     #[schema(value_type = ContentGroupId)]
     id: String,
 }
 
-/// A workspace member, by its identifier or as a GET gave it: what else the object has is ignored.
+/// A workspace member: its identifier, or the object that GET returns. The object's other fields
+/// are ignored.
 #[derive(ToSchema)]
 #[serde(untagged)]
 pub enum WorkspaceMemberReference {
     /// Its identifier.
     Id(WorkspaceMemberId),
-    /// An object that has the identifier.
+    /// An object with the identifier.
     Object(WorkspaceMemberObject),
 }
 
-/// A workspace member as a GET gave it.
+/// A workspace member as GET returns it.
 #[derive(ToSchema)]
 pub struct WorkspaceMemberObject {
     #[schema(value_type = WorkspaceMemberId)]

@@ -1,4 +1,4 @@
-//! A tag in JSON.
+//! The JSON representation of a tag.
 
 use galley_domain::TagId;
 use galley_domain::tag::{Color, Tag};
@@ -13,10 +13,10 @@ use crate::schemas;
 pub struct TagBody<'a> {
     #[schema(value_type = schemas::TagId)]
     id: TagId,
-    /// What people call it; not unique.
+    /// The label. It need not be unique.
     #[schema(example = "News")]
     label: &'a str,
-    /// The color that it is shown in.
+    /// The display color.
     #[schema(value_type = schemas::Color)]
     color: Color,
 }

@@ -1,4 +1,5 @@
-//! An access token in JSON, its text aside.
+//! The JSON representation of an access token. Only the response to its creation has the token's
+//! text.
 
 use galley_domain::{ContentGroupId, Timestamp, TokenId};
 use galley_storage::tokens::Token;
@@ -8,7 +9,7 @@ use utoipa::ToSchema;
 use crate::role::permissions;
 use crate::schemas;
 
-/// A token.
+/// An access token.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Token)]
@@ -19,32 +20,32 @@ pub struct TokenBody<'a> {
     name: &'a str,
     #[schema(example = "Reads what is published.")]
     description: Option<&'a str>,
-    /// What it allows at the most; the role of its user bounds that at each request.
+    /// The maximum permissions. At each request, the role of the token's user limits them further.
     #[schema(value_type = Vec<schemas::Permission>)]
     permissions: Vec<String>,
-    /// The groups to which its view of content is limited, with all groups under them; null: it sees
-    /// everything.
+    /// The groups to which the token's view of content is limited, with all groups below them. Null
+    /// means no limit.
     #[schema(value_type = Option<Vec<schemas::ContentGroupId>>)]
     content_group_ids: Option<&'a [ContentGroupId]>,
-    /// The extension that it belongs to.
+    /// The extension that the token belongs to.
     #[schema(example = "search")]
     extension: Option<&'a str>,
-    /// When it ends; null: never.
+    /// The expiry time. Null means no expiry.
     #[schema(value_type = Option<schemas::Time>)]
     expires_at: Option<Timestamp>,
-    /// When it was last used, to the minute; null: never.
+    /// The time of the last use, to the minute. Null if the token was never used.
     #[schema(value_type = Option<schemas::Time>)]
     last_used_at: Option<Timestamp>,
     #[schema(value_type = schemas::Time)]
     created_at: Timestamp,
-    /// The token's text: in the answer to its creation, and never again.
+    /// The token's text. Present only in the response to its creation.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false, example = "galley_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG2hR4q1")]
     token: Option<&'a str>,
 }
 
 impl<'a> TokenBody<'a> {
-    /// With the token's text.
+    /// Creates the representation with the token's text.
     pub fn revealing(token: &'a Token, text: &'a str) -> Self {
         Self { token: Some(text), ..Self::from(token) }
     }

@@ -1,4 +1,4 @@
-//! A variant in JSON.
+//! The JSON representation of a variant.
 
 use galley_domain::VariantId;
 use galley_domain::text::ShortText;
@@ -14,10 +14,10 @@ use crate::schemas;
 pub struct VariantBody<'a> {
     #[schema(value_type = schemas::VariantId)]
     id: VariantId,
-    /// Its name for programs, unique in the workspace.
+    /// The key that programs use. It is unique in the workspace.
     #[schema(example = "de")]
     key: &'a str,
-    /// What people call it.
+    /// The label.
     #[schema(example = "German")]
     label: &'a str,
     #[schema(example = "For readers in Germany.")]

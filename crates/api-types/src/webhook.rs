@@ -1,4 +1,4 @@
-//! A webhook in JSON, its secret aside.
+//! The JSON representation of a webhook, without its secret.
 
 use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{ContentGroupId, Timestamp, WebhookId};
@@ -14,7 +14,7 @@ use crate::schemas;
 pub struct WebhookBody<'a> {
     #[schema(value_type = schemas::WebhookId)]
     id: WebhookId,
-    /// Where the event is sent to.
+    /// The URL to which the event is sent.
     #[schema(example = "https://example.org/hooks/galley")]
     url: &'a str,
     #[schema(example = "Rebuild the site")]
@@ -24,40 +24,41 @@ pub struct WebhookBody<'a> {
     metadata: MetadataBody,
     #[schema(value_type = schemas::Event)]
     event: &'static str,
-    /// Whether an extension's token made it.
+    /// True if an extension's token created the webhook.
     #[schema(example = false)]
     extension: bool,
-    /// Whether anything is sent.
+    /// True if events are sent.
     #[schema(example = true)]
     enabled: bool,
-    /// Why nothing is sent.
+    /// The reason why the webhook is disabled.
     #[schema(value_type = Option<schemas::DisabledReason>)]
     disabled_reason: Option<&'static str>,
-    /// Since when nothing has come through.
+    /// The time since which no delivery has succeeded.
     #[schema(value_type = Option<schemas::Time>)]
     failing_since: Option<Timestamp>,
-    /// How many deliveries it lost while it was disabled: more than 100,000 or older than 30 days.
+    /// The number of deliveries that were dropped while the webhook was disabled: beyond 100,000,
+    /// or older than 30 days.
     #[schema(example = 0)]
     dropped_deliveries: i64,
-    /// Why nothing could be sent to `url` as things stand, and which setting would allow it. Only
-    /// where the address was just given.
+    /// The reason why the current settings don't allow `url` to be called, and the setting that
+    /// would. Present only in the response to a request that set `url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false, example = "nothing is sent there: 127.0.0.1 is a loopback address")]
     warning: Option<&'a str>,
 }
 
-/// What the webhook's event is connected with.
+/// The scope of the webhook's event.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = WebhookMetadata)]
 struct MetadataBody {
-    /// The group that is watched, with all groups under it.
+    /// The watched group, with all groups below it.
     #[schema(value_type = Option<schemas::ContentGroupId>)]
     content_group_id: Option<ContentGroupId>,
 }
 
 impl<'a> WebhookBody<'a> {
-    /// With what is to be said about its address.
+    /// Creates the representation with a warning about the URL.
     pub fn warning(webhook: &'a Webhook, warning: Option<&'a str>) -> Self {
         Self { warning, ..Self::from(webhook) }
     }

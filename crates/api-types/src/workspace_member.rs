@@ -1,4 +1,4 @@
-//! Members, users and memberships in JSON.
+//! The JSON representations of members, users and memberships.
 
 use galley_domain::workspace::Workspace;
 use galley_domain::{RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::schemas;
 
-/// A member of the workspace, or somebody invited.
+/// A member of the workspace, or a pending invite.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = WorkspaceMember)]
@@ -21,10 +21,10 @@ pub struct WorkspaceMemberBody<'a> {
     user_id: Option<UserId>,
     #[schema(value_type = schemas::RoleId)]
     role_id: RoleId,
-    /// Where the invite was sent; of a member who was never invited, the user's address.
+    /// The address that the invite was sent to. For a member without an invite, the user's address.
     #[schema(example = "ann@example.org")]
     email: &'a str,
-    /// What the member was called in the invite; of one who was never invited, the user's name.
+    /// The name in the invite. For a member without an invite, the user's name.
     #[schema(example = "Ann Example")]
     name: &'a str,
     #[schema(example = false)]
@@ -33,7 +33,7 @@ pub struct WorkspaceMemberBody<'a> {
     profile: Option<LimitedProfileBody<'a>>,
 }
 
-/// What others see of a user.
+/// The part of a user's profile that other members see.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = WorkspaceMemberProfile)]
@@ -42,7 +42,7 @@ struct LimitedProfileBody<'a> {
     full_name: &'a str,
     #[schema(example = "ann")]
     username: &'a str,
-    /// Where the picture is.
+    /// The address of the picture.
     #[schema(example = "https://example.org/ann.png")]
     avatar: Option<&'a str>,
 }
@@ -68,7 +68,7 @@ impl<'a> From<&'a Member> for WorkspaceMemberBody<'a> {
     }
 }
 
-/// The token's own user.
+/// The profile of the token's user.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Profile)]
@@ -81,7 +81,7 @@ pub struct ProfileBody<'a> {
     full_name: &'a str,
     #[schema(example = "ann")]
     username: &'a str,
-    /// Where the picture is.
+    /// The address of the picture.
     #[schema(example = "https://example.org/ann.png")]
     avatar: Option<&'a str>,
 }
@@ -98,7 +98,7 @@ impl<'a> From<&'a User> for ProfileBody<'a> {
     }
 }
 
-/// A workspace. Its billing is shown to those who may change it.
+/// A workspace. The billing fields are null without the permission `workspace:write`.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Workspace)]
@@ -109,7 +109,7 @@ pub struct WorkspaceBody<'a> {
     name: &'a str,
     #[schema(example = "News from the harbour.")]
     description: Option<&'a str>,
-    /// Where its logo is.
+    /// The address of the logo.
     #[schema(example = "https://example.org/logo.png")]
     logo: Option<&'a str>,
     /// The payment provider's identifier of the customer.
@@ -119,16 +119,16 @@ pub struct WorkspaceBody<'a> {
     subscription_status: Option<&'a str>,
     #[schema(example = "team")]
     subscription_plan: Option<&'a str>,
-    /// The payment provider's own data, a JSON text.
+    /// The payment provider's data, as a JSON string.
     #[schema(example = "{}")]
     subscription_data: Option<&'a str>,
-    /// When the billing cycle ends.
+    /// The end of the billing cycle.
     #[schema(value_type = Option<schemas::Time>)]
     subscription_expires_at: Option<Timestamp>,
 }
 
 impl<'a> WorkspaceBody<'a> {
-    /// The workspace as somebody sees it who may, or may not, see its billing.
+    /// Creates the representation of a workspace, with or without its billing.
     pub fn new(workspace: &'a Workspace, with_billing: bool) -> Self {
         let billing = with_billing.then_some(&workspace.billing);
         Self {
@@ -155,7 +155,7 @@ pub struct MembershipBody<'a> {
     role: RoleReferenceBody<'a>,
 }
 
-/// A role by its name.
+/// A role with its name.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = MembershipRole)]
 struct RoleReferenceBody<'a> {
@@ -166,7 +166,7 @@ struct RoleReferenceBody<'a> {
 }
 
 impl<'a> MembershipBody<'a> {
-    /// The membership; `with_billing` as for [`WorkspaceBody::new`].
+    /// Creates the representation of a membership. `with_billing` is as for [`WorkspaceBody::new`].
     pub fn new(membership: &'a Membership, with_billing: bool) -> Self {
         Self {
             id: membership.id,

@@ -1,11 +1,11 @@
-//! What a request's fields ask of one another, which no field's own schema can say.
+//! Conditions between the fields of a request, which the schema of a single field can't express.
 
 use serde_json::{Value, json};
 
-/// What only a variant may take away.
+/// The fields that may be null for a variant only.
 const OF_EVERY_PIECE: [&str; 4] = ["title", "slug", "tags", "members"];
 
-/// Adds it to the schemas that it is about.
+/// Adds the conditions to the schemas of the requests.
 pub(super) fn add(schemas: &mut Value) {
     let given = |name: &str| (name.to_owned(), json!({"not": {"type": "null"}}));
     let of_the_piece: Value = OF_EVERY_PIECE.map(given).into_iter().collect();
@@ -28,6 +28,6 @@ pub(super) fn add(schemas: &mut Value) {
         {"required": ["metadata"], "properties": {"metadata": group}},
     ]);
 
-    // Forms are texts, also in fields that nobody reads.
+    // All form fields are strings, unknown ones included.
     schemas["InviteForm"]["additionalProperties"] = json!({"type": "string"});
 }

@@ -1,8 +1,8 @@
-//! Routes with what they say of themselves: a handler without a description can't be routed.
+//! Routes with their OpenAPI operations. A handler without an operation can't be routed.
 //!
-//! What a description would repeat is taken from the handler's arguments: an `Actor` says which
-//! permission is needed, a `JsonBody` which refusals a body brings, and so on. `rules` makes the
-//! description of it.
+//! The handler's arguments supply the recurring parts of an operation: an `Actor` the required
+//! permission, a `JsonBody` the error responses to a body, and so on. `rules` adds these parts to
+//! the document.
 
 use axum::Router;
 use axum::extract::rejection::PathRejection;
@@ -14,35 +14,35 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 use crate::http::app::App;
 
-/// What a handler's arguments say of its endpoint.
+/// The properties of an endpoint, from the arguments of its handler.
 #[derive(Debug, Default, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Facts {
-    /// It works on the running service, and so on its database.
+    /// The handler uses the running service, and so its database.
     pub(crate) service: bool,
-    /// It needs a valid token.
+    /// The handler requires a valid token.
     pub(crate) token: bool,
-    /// It needs a token with this permission.
+    /// The handler requires a token with this permission.
     pub(crate) permission: Option<Permission>,
-    /// It reads the query.
+    /// The handler reads the query.
     pub(crate) query: bool,
-    /// It reads a JSON body.
+    /// The handler reads a JSON body.
     pub(crate) body: bool,
-    /// It reads a form.
+    /// The handler reads a form.
     pub(crate) form: bool,
-    /// It heeds `Prefer: return`.
+    /// The handler supports `Prefer: return`.
     pub(crate) prefer: bool,
-    /// It heeds `Prefer: max-age`.
+    /// The handler supports `Prefer: max-age`.
     pub(crate) may_be_old: bool,
-    /// It heeds `Idempotency-Key`.
+    /// The handler supports `Idempotency-Key`.
     pub(crate) idempotent: bool,
-    /// It heeds `If-Match`.
+    /// The handler supports `If-Match`.
     pub(crate) if_match: bool,
 }
 
-/// What a handler takes.
+/// An argument of a handler.
 pub(crate) trait Argument {
-    /// Notes what this says of the endpoint.
+    /// Adds the properties that follow from this argument.
     fn tell(facts: &mut Facts);
 }
 
@@ -52,14 +52,14 @@ impl Argument for State<App> {
     }
 }
 
-/// A part of the path; what can't be read is the name of nothing.
+/// A segment of the path. A malformed one is handled like an unknown name.
 impl Argument for Result<Path<String>, PathRejection> {
     fn tell(_: &mut Facts) {}
 }
 
-/// A handler, all of whose arguments are known.
+/// A handler whose arguments are all an [`Argument`].
 pub(crate) trait Endpoint<Arguments> {
-    /// What its arguments say.
+    /// Returns the properties from the handler's arguments.
     fn facts(&self) -> Facts;
 }
 
@@ -82,7 +82,7 @@ macro_rules! handlers_of {
 
 handlers_of! { () (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F1) }
 
-/// The facts of the operation with this path and method.
+/// The properties of the operation with this path and method.
 #[derive(Debug)]
 pub(crate) struct Fact {
     pub(crate) path: String,
@@ -90,7 +90,7 @@ pub(crate) struct Fact {
     pub(crate) facts: Facts,
 }
 
-/// The routes, and what each says of itself.
+/// The routes with their OpenAPI operations and properties.
 #[derive(Default)]
 pub(crate) struct Endpoints {
     router: OpenApiRouter<App>,
@@ -98,7 +98,7 @@ pub(crate) struct Endpoints {
 }
 
 impl Endpoints {
-    /// Adds a handler; [`endpoints!`] calls this.
+    /// Adds a handler. [`endpoints!`] calls this.
     pub(crate) fn with<A>(
         mut self,
         route: UtoipaMethodRouter<App>,
@@ -111,18 +111,18 @@ impl Endpoints {
         Self { router: self.router.routes(route), facts: self.facts }
     }
 
-    /// The router alone.
+    /// Returns the router.
     pub(crate) fn into_router(self) -> Router<App> {
         self.router.into()
     }
 
-    /// What the handlers say of themselves, and what their arguments do.
+    /// Returns the OpenAPI document of the routes, and the properties of their operations.
     pub(crate) fn into_descriptions(self) -> (OpenApi, Vec<Fact>) {
         (self.router.into_openapi(), self.facts)
     }
 }
 
-/// The method of a path's only operation.
+/// Returns the method of a path's only operation.
 fn method(item: &PathItem) -> &'static str {
     if item.get.is_some() {
         "get"

@@ -1,13 +1,13 @@
-//! Examples of whole bodies, put together from those of their fields.
+//! Examples of whole bodies, assembled from the examples of their fields.
 
 use serde_json::{Map, Value};
 
 use super::shape::reference;
 
-/// How deep schemas may refer to one another before an example ends.
+/// The limit on nested schemas in an example.
 const DEPTH_MAX: usize = 12;
 
-/// An example of what `schema` describes.
+/// Returns an example that conforms to `schema`.
 pub(super) fn of(schema: &Value, schemas: &Value) -> Option<Value> {
     at(schema, schemas, 0)
 }
@@ -35,11 +35,11 @@ fn at(schema: &Value, schemas: &Value, depth: usize) -> Option<Value> {
         }
         return Some(Value::Object(whole));
     }
-    // Beside a type they are conditions.
+    // With a `type` beside it, `anyOf` lists conditions, not alternative forms.
     if let (Some(forms), None) = (schema["anyOf"].as_array(), schema.get("type")) {
         return forms.iter().filter(|form| form["type"] != "null").find_map(inner);
     }
-    // What may also be null has several types.
+    // A nullable schema has several types.
     let kind = schema["type"].get(0).unwrap_or(&schema["type"]);
     match kind.as_str()? {
         "object" => {

@@ -1,7 +1,7 @@
-//! The description of the whole interface: OpenAPI 3.1, made of the routes themselves.
+//! The OpenAPI 3.1 document of the API, built from the routes.
 //!
-//! A handler's `#[utoipa::path]` and its doc comment say what is particular to it; `rules` adds
-//! what follows from its arguments and its method.
+//! A handler's `#[utoipa::path]` and doc comment describe its particular parts. `rules` adds the
+//! parts that follow from its arguments and its method.
 
 mod conditions;
 pub(crate) mod endpoint;
@@ -14,14 +14,14 @@ use serde_json::Value;
 
 use crate::http::router;
 
-/// The description as it is committed and served.
+/// Returns the text of the OpenAPI document, as it is committed and served.
 pub fn text() -> String {
     let mut text = serde_json::to_string_pretty(&document()).expect("a Value is JSON");
     text.push('\n');
     text
 }
 
-/// The description.
+/// Returns the OpenAPI document.
 pub fn document() -> Value {
     let (api, facts) = router::table().into_descriptions();
     let api = serde_json::to_value(api).expect("a description is JSON");

@@ -1,4 +1,4 @@
-//! What all endpoints of a kind have in common: headers, conditional requests, problems.
+//! The common parts of operations: headers, conditional requests and problem responses.
 
 use axum::http::StatusCode;
 use galley_api_types::problem::{Issue, ProblemBody, Step};
@@ -17,13 +17,13 @@ const HTML: &str = "text/html";
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// The name of the way to be let in.
+/// The name of the security scheme.
 const TOKEN: &str = "accessToken";
 
-/// What only the answer that makes something has.
+/// The fields that examples show only in responses to creations.
 const SHOWN_ONCE: [&str; 2] = ["token", "warning"];
 
-/// The groups of endpoints: the first part of the path, the name, and what it is about.
+/// The groups of endpoints: the first segment of the path, the name and the description.
 const TAGS: [(&str, &str, &str); 19] = [
     (
         "content-pieces",
@@ -65,7 +65,7 @@ const ABOUT: &str = "A self-hosted service for content-management and publishing
     is ignored. Identifiers are opaque, and a malformed one is answered as one that does not exist. \
     These paths change by addition only: be ready for fields that are not described here.";
 
-/// Makes utoipa's description of the routes the whole one.
+/// Completes the document that utoipa generates from the routes.
 pub(super) fn complete(mut document: Value, facts: &[Fact]) -> Value {
     let mut all = document["components"]["schemas"].take();
     for (name, schema) in own_schemas() {
@@ -126,7 +126,7 @@ pub(super) fn complete(mut document: Value, facts: &[Fact]) -> Value {
     })
 }
 
-/// The schemas that no route names.
+/// Returns the schemas that no route refers to.
 fn own_schemas() -> Vec<(String, Value)> {
     let mut list = Vec::new();
     ProblemBody::schemas(&mut list);
@@ -141,13 +141,13 @@ fn own_schemas() -> Vec<(String, Value)> {
     schemas
 }
 
-/// Every operation of `paths`.
+/// Returns all operations of `paths`.
 fn operations(paths: &Value) -> impl Iterator<Item = &Value> {
     let items = paths.as_object().into_iter().flatten();
     items.filter_map(|(_, item)| item.as_object()).flatten().map(|(_, operation)| operation)
 }
 
-/// Makes answers' schemas require what is always there.
+/// Makes schemas of responses require the fields that are always present.
 fn require_in_answers(document: &Value, mut schemas: Value) -> Value {
     let mut requests = Vec::new();
     for operation in operations(&document["paths"]) {
@@ -161,12 +161,12 @@ fn require_in_answers(document: &Value, mut schemas: Value) -> Value {
     schemas
 }
 
-/// An operation that is being described.
+/// An operation to complete.
 struct Operation<'a> {
     path: &'a str,
     method: &'a str,
     facts: &'a Facts,
-    /// Whether its path has a GET as well.
+    /// True if its path has a GET as well.
     has_get: bool,
     schemas: &'a Value,
 }
@@ -192,7 +192,7 @@ impl Operation<'_> {
         for (status, reasons) in self.problems(operation) {
             let (name, mut response) = problem_response(status, &reasons);
             if let Some(page) = answers.get_mut(status.as_str()) {
-                // People get a page where it is about what they wrote.
+                // Errors of a submitted form are also returned as an HTML page.
                 response["content"][HTML] = page["content"][HTML].clone();
                 let of_page = page["description"].as_str().unwrap_or_default();
                 let of_problem = response["description"].as_str().unwrap_or_default();
@@ -210,7 +210,7 @@ impl Operation<'_> {
         operation["responses"] = Value::Object(answers);
     }
 
-    /// The group that it belongs to.
+    /// Returns the name of the operation's group.
     fn tag(&self) -> &'static str {
         let first = self.path.trim_start_matches('/').split('/').next().unwrap_or_default();
         let known = TAGS.iter().find(|(path, ..)| *path == first);
@@ -220,7 +220,7 @@ impl Operation<'_> {
     fn complete_parameters(&self, operation: &mut Value) {
         let mut parameters: Vec<Value> = Vec::new();
         for parameter in operation["parameters"].as_array().into_iter().flatten() {
-            // What a route says of a parameter itself counts before what many share.
+            // A route's own parameter overrides the shared one of the same name.
             match parameters.iter_mut().find(|known| known["name"] == parameter["name"]) {
                 Some(known) => *known = parameter.clone(),
                 None => parameters.push(parameter.clone()),
@@ -240,7 +240,7 @@ impl Operation<'_> {
             }
             let schema = &mut parameter["schema"];
             schema.as_object_mut().map(|schema| schema.shift_remove("description"));
-            // A parameter is there or not; it has no way to be null.
+            // A parameter is present or absent, never null.
             if let Some(types) = schema["type"].as_array() {
                 schema["type"] = types.first().cloned().unwrap_or_default();
             }
@@ -271,7 +271,7 @@ impl Operation<'_> {
         }
     }
 
-    /// The pattern of the identifiers in the list that is answered.
+    /// Returns the pattern of the identifiers in the list of the response.
     fn pattern_of_items(&self, operation: &Value) -> Value {
         let list = &operation["responses"]["200"]["content"][JSON]["schema"];
         self.resource(&list["items"])["properties"]["id"]["pattern"].clone()
@@ -299,7 +299,7 @@ impl Operation<'_> {
         }
     }
 
-    /// The answers below 400.
+    /// Returns the responses with a status below 400, and HTML pages of any status.
     fn successes(&self, operation: &Value) -> Map<String, Value> {
         let mut answers = Map::new();
         let given = operation["responses"].as_object().into_iter().flatten();
@@ -345,14 +345,15 @@ impl Operation<'_> {
         answers.insert(status.to_owned(), answer);
     }
 
-    /// What a create answers when nothing is preferred: the identifier alone.
+    /// Returns the example of a creation's response without a preference: the identifier, and the
+    /// fields that are shown once.
     fn created(&self, resource: &Value) -> Value {
         let whole = examples::of(resource, self.schemas).unwrap_or_default();
         let fields = self.shown_once(resource).map(|name| (name.to_owned(), whole[name].clone()));
         Value::Object([("id".to_owned(), whole["id"].clone())].into_iter().chain(fields).collect())
     }
 
-    /// The schema of what [`Self::created`] is an example of.
+    /// Returns the schema of the example from [`Self::created`].
     fn created_schema(&self, resource: &Value) -> Value {
         let created = json!({"$ref": "#/components/schemas/Created"});
         let more: Vec<_> = self.shown_once(resource).collect();
@@ -366,7 +367,7 @@ impl Operation<'_> {
         schema
     }
 
-    /// The fields of a resource that only the answer to its creation has.
+    /// Returns the fields of a resource that are shown once.
     fn shown_once(&self, resource: &Value) -> impl Iterator<Item = &'static str> {
         let properties = &self.resource(resource)["properties"];
         SHOWN_ONCE.into_iter().filter(|name| properties.get(name).is_some())
@@ -392,7 +393,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Whether it answers with what nobody keeps.
+    /// Returns true if no cache may store the response.
     fn is_private(&self) -> bool {
         self.path == "/invite"
     }
@@ -431,7 +432,7 @@ impl Operation<'_> {
         headers
     }
 
-    /// The statuses of problems, each with the reasons that it may have.
+    /// Returns the statuses of the problem responses, each with its possible reasons.
     fn problems(&self, operation: &Value) -> Vec<(StatusCode, Vec<Reason>)> {
         let facts = self.facts;
         let mut reasons = vec![Reason::Internal];
@@ -467,7 +468,7 @@ impl Operation<'_> {
         for (status, response) in given.filter(of_problem) {
             reasons.extend(given_reasons(self.path, status, &response["description"]));
         }
-        // In the table's order, each once.
+        // In the order of the table, without duplicates.
         let mut by_status = std::collections::BTreeMap::<_, Vec<_>>::new();
         for &reason in Reason::ALL.iter().filter(|reason| reasons.contains(reason)) {
             by_status.entry(texts(reason).status.as_u16()).or_default().push(reason);
@@ -475,7 +476,7 @@ impl Operation<'_> {
         by_status.into_values().map(|reasons| (texts(reasons[0]).status, reasons)).collect()
     }
 
-    /// Whether it is about one resource, which may not be there.
+    /// Returns true if the operation addresses one resource, which may not exist.
     fn names_something(&self, operation: &Value) -> bool {
         let body = &operation["requestBody"]["content"][JSON]["schema"];
         let body = shape::reference(body).map_or(body, |name| &self.schemas[name]);
@@ -486,7 +487,7 @@ impl Operation<'_> {
     }
 }
 
-/// Says of what is made how it is read and deleted.
+/// Adds links to the responses to creations: the operations that read and delete the new resource.
 fn link_what_is_made(paths: &mut Value) {
     let items = paths.as_object_mut().into_iter().flatten();
     for item in items.map(|(_, item)| item) {
@@ -513,7 +514,7 @@ fn has_parameter(operation: &Value, name: &str) -> bool {
     parameters.into_iter().any(|parameter| parameter["name"] == name)
 }
 
-/// The reasons that an annotation names, separated by commas, as a response's description.
+/// Parses the reasons in an annotation: the description of a response, separated by commas.
 fn given_reasons(path: &str, status: &str, names: &Value) -> Vec<Reason> {
     let names = names.as_str().unwrap_or_default().split(',').map(str::trim);
     let reason = |name: &str| {
@@ -525,7 +526,7 @@ fn given_reasons(path: &str, status: &str, names: &Value) -> Vec<Reason> {
     names.map(reason).collect()
 }
 
-/// The answer of this status, which may have these reasons, and its name among the components.
+/// Returns the problem response of this status with these possible reasons, and its component name.
 fn problem_response(status: StatusCode, reasons: &[Reason]) -> (String, Value) {
     let name = reasons.iter().map(|reason| format!("{reason:?}")).collect::<Vec<_>>().join("Or");
     let lines = reasons.iter().map(|reason| {
@@ -584,7 +585,7 @@ fn refer_to_headers(names: &[&str]) -> Value {
     Value::Object(names.iter().map(refer).collect())
 }
 
-/// Every header of answers: its name, what it says, and an example.
+/// The response headers: name, description and example.
 const HEADERS: [(&str, &str, &str); 13] = [
     (
         "X-Request-Id",
@@ -617,10 +618,10 @@ const HEADERS: [(&str, &str, &str); 13] = [
     ("Idempotency-Replayed", "The answer is that of an earlier request with this key.", "true"),
 ];
 
-/// Where the operator limits how many requests a token may send.
+/// The headers that are present if the operator limits the rate of requests by a token.
 const LIMITED: &[&str] = &["RateLimit", "RateLimit-Policy"];
 
-/// The headers that are always there where they are described.
+/// Returns the components of the headers that are present in every response that lists them.
 fn headers() -> Value {
     let sometimes = ["Age", "Link", "Idempotency-Replayed", "RateLimit", "RateLimit-Policy"];
     let always = |name: &&str| !sometimes.contains(name);
@@ -628,12 +629,12 @@ fn headers() -> Value {
     Value::Object(names.map(|name| (name.to_owned(), header(name, true))).collect())
 }
 
-/// A header that may be there.
+/// Returns the description of an optional header.
 fn optional_header(name: &str) -> Value {
     header(name, false)
 }
 
-/// Takes out of an example what no other answer than that to a creation has.
+/// Removes the fields from an example that are shown once.
 fn forget_shown_once(example: &mut Value) {
     match example {
         Value::Array(items) => items.iter_mut().for_each(forget_shown_once),
@@ -652,7 +653,7 @@ fn header(name: &str, required: bool) -> Value {
     })
 }
 
-/// What requests of several kinds may say in their headers.
+/// Returns the header parameters that several operations share.
 fn parameters() -> Value {
     let header = |name: &str, about: &str, schema: Value| json!({"name": name, "in": "header", "description": about, "schema": schema});
     let tag = json!({"type": "string", "examples": ["\"3.lQ0xRcq1uBxWJ5f2\""]});

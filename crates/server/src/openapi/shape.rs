@@ -1,4 +1,4 @@
-//! What is done to the schemas that utoipa writes.
+//! The transformations of the schemas that utoipa generates.
 
 use serde_json::{Map, Value, json};
 
@@ -14,13 +14,13 @@ fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
     }
 }
 
-/// The schema's name, where `value` only refers to one.
+/// Returns the name of the schema that `value` refers to, if it is a reference.
 pub(super) fn reference(value: &Value) -> Option<&str> {
     value.get("$ref")?.as_str()?.strip_prefix("#/components/schemas/")
 }
 
-/// Examples as OpenAPI 3.1 has them, and `anyOf` for what may have several forms: an empty array is
-/// a list of identifiers as much as one of groups.
+/// Converts `example` to the `examples` of OpenAPI 3.1, and `oneOf` to `anyOf`. A value may match
+/// several forms: an empty array is a list of identifiers as well as one of groups.
 pub(super) fn modernise(document: &mut Value) {
     walk(document, &mut |object| {
         if let Some(forms) = object.remove("oneOf") {
@@ -38,7 +38,8 @@ pub(super) fn modernise(document: &mut Value) {
     });
 }
 
-/// An object of no known properties may have any: without a word of it, generators make it an empty one.
+/// Allows additional properties in an object without known ones. Otherwise code generators make it
+/// an empty object.
 fn open_maps(object: &mut Map<String, Value>) {
     let of_object = |kind: &Value| kind == "object";
     let is_object = object.get("type").is_some_and(|kind| {
@@ -50,8 +51,8 @@ fn open_maps(object: &mut Map<String, Value>) {
     }
 }
 
-/// What utoipa says of a schema that stands elsewhere, it adds as a second one, which would ask for
-/// an object. It belongs to the first.
+/// Merges the second schema of an `allOf` into the first. utoipa puts the description of a
+/// referenced schema there, and the second schema would require an object.
 fn flatten(object: &mut Map<String, Value>) {
     let Some([first, second]) = object.get("allOf").and_then(Value::as_array).map(Vec::as_slice)
     else {
@@ -68,8 +69,8 @@ fn flatten(object: &mut Map<String, Value>) {
     object.extend(second.into_iter().filter(|(key, _)| key != "type"));
 }
 
-/// Writes out the schemas that are texts where they are used, so that who reads a field sees its
-/// pattern; a field that may be null has both types in one.
+/// Inlines the schemas of strings where they are used, so that the description of a field contains
+/// its pattern. A nullable field gets both types in one schema.
 pub(super) fn inline_texts(document: &mut Value) {
     let Some(schemas) = document["components"]["schemas"].as_object_mut() else { return };
     let names: Vec<String> = schemas
@@ -92,7 +93,7 @@ pub(super) fn inline_texts(document: &mut Value) {
         let (target, nullable) = found.unwrap_or((&own, false));
         let target = match reference(target).and_then(|name| texts.get(name)) {
             Some(text) => text.clone(),
-            // Written out already, as the inner ones come first.
+            // Inlined already, as inner objects are visited first.
             None if nullable && target["type"] == "string" => target.clone(),
             None => return,
         };
@@ -111,8 +112,8 @@ pub(super) fn inline_texts(document: &mut Value) {
     });
 }
 
-/// Answers carry every field: those that may be null are there, too. What may be absent is not
-/// nullable, and is left as it is.
+/// Makes nullable fields required, as responses contain every such field. A field that may be
+/// absent is not nullable, and stays optional.
 pub(super) fn require_nullable(schema: &mut Value) {
     let Some(properties) = schema["properties"].as_object() else { return };
     let required = schema["required"].as_array().cloned().unwrap_or_default();
@@ -130,7 +131,7 @@ fn may_be_null(schema: &Value) -> bool {
             .is_some_and(|forms| forms.iter().any(|form| null(&form["type"])))
 }
 
-/// Adds to `found` the names of the schemas that `value` refers to, and those that they refer to.
+/// Adds to `found` the names of the schemas that `value` refers to, directly or indirectly.
 pub(super) fn reachable(value: &Value, schemas: &Value, found: &mut Vec<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| reachable(item, schemas, found)),

@@ -1,5 +1,5 @@
-//! The requests that Galley makes: one for each event that a webhook is registered for. They follow
-//! Standard Webhooks.
+//! The webhook requests in the OpenAPI document: one for each event type. They follow Standard
+//! Webhooks.
 
 use galley_api_types::sample_events::sample_data;
 use galley_api_types::schemas::{self, capitalized};
@@ -11,17 +11,17 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::examples;
 
-/// The schemas that only events have.
+/// Adds the schemas that only events use.
 pub(super) fn schemas(list: &mut Vec<(String, RefOr<Schema>)>) {
     list.push((schemas::WorkspaceId::name().into(), schemas::WorkspaceId::schema()));
 }
 
-/// The bodies of webhooks, by event.
+/// Returns the schemas of the webhooks' bodies, one for each event type.
 pub(super) fn bodies() -> Vec<(String, Value)> {
     EventType::ALL.iter().map(|event| (body_name(*event), envelope(*event))).collect()
 }
 
-/// Adds the data of events about pieces: a piece, with the variant that was changed.
+/// Adds the schema of the data in events of pieces: a piece, with the key of the changed variant.
 pub(super) fn add_piece_data(schemas: &mut Value) {
     let mut data = schemas["ContentPiece"].clone();
     data["properties"]["variant"] = json!({
@@ -32,15 +32,15 @@ pub(super) fn add_piece_data(schemas: &mut Value) {
     schemas[PIECE_DATA] = data;
 }
 
-/// The name of the data of events about pieces.
+/// The name of the schema of the data in events of pieces.
 const PIECE_DATA: &str = "ContentPieceEventData";
 
-/// `ContentPieceAddedEvent`.
+/// Returns the schema name of an event's body, such as `ContentPieceAddedEvent`.
 fn body_name(event: EventType) -> String {
     format!("{}Event", capitalized(event.as_str()))
 }
 
-/// The data of any event.
+/// Returns the schema of the data of any event.
 pub(super) fn any_data() -> Value {
     let of = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
     json!({
@@ -49,7 +49,7 @@ pub(super) fn any_data() -> Value {
     })
 }
 
-/// The description's section: an operation for each event.
+/// Returns the `webhooks` section of the document: an operation for each event type.
 pub(super) fn section() -> Value {
     let item = |event: &EventType| (event.as_str().to_owned(), json!({"post": operation(*event)}));
     Value::Object(EventType::ALL.iter().map(item).collect::<Map<_, _>>())
@@ -86,7 +86,7 @@ fn operation(event: EventType) -> Value {
     })
 }
 
-/// An answer after which the event is sent again.
+/// Returns a response after which the event is retried.
 fn retried(heeds_retry_after: bool) -> Value {
     let mut answer = json!({
         "description": "The event was not taken, and is sent again: after 5 s, 5 min, 30 min, 2 h, \
@@ -119,7 +119,8 @@ fn summary(event: EventType) -> &'static str {
     }
 }
 
-/// What `data` holds: the resource as its GET gives it just after the change; for a removal, before.
+/// Returns the schema of `data`: the resource as its GET returns it directly after the change or,
+/// for a removal, before it.
 fn data(event: EventType) -> Value {
     match event {
         EventType::ContentPieceUpdated
@@ -208,7 +209,7 @@ pub(super) fn add_examples(section: &mut Value, schemas: &Value) {
         let item = &mut section[event.as_str()];
         let body = &mut item["post"]["requestBody"]["content"]["application/json"];
         let mut example = examples::of(&body["schema"], schemas).unwrap_or_default();
-        // Only samples have it.
+        // Fields that few events have would mislead in an example.
         example.as_object_mut().map(|example| example.shift_remove("test"));
         example["data"] = sample_data(*event).clone();
         body["example"] = example;

@@ -11,9 +11,9 @@ struct Home {
     version: &'static str,
 }
 
-/// Read where to begin
+/// Get the start page
 ///
-/// A page for browsers with the version, and links to the reference and to the state of the server.
+/// Returns an HTML page with the version, and links to the API reference and to the health checks.
 #[utoipa::path(
     get,
     path = "/",

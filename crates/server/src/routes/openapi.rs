@@ -7,13 +7,13 @@ use axum::response::Response;
 use crate::http::response::{self, File};
 use crate::openapi;
 
-/// Made at the first request for it.
+/// The OpenAPI document, built at the first request.
 static FILE: LazyLock<File> =
     LazyLock::new(|| File::new("application/json", openapi::text().into_bytes()));
 
-/// Get this description
+/// Get the OpenAPI document
 ///
-/// An OpenAPI 3.1 document.
+/// Returns an OpenAPI 3.1 document of this API.
 #[utoipa::path(
     get,
     path = "/openapi.json",

@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz`: for whoever watches the process or balances over several.
+//! `/healthz` and `/readyz`: health checks for monitoring and load balancers.
 
 use std::time::Duration;
 
@@ -16,16 +16,16 @@ use crate::http::app::App;
 use crate::http::response;
 use crate::problem::Problem;
 
-/// How the service is.
+/// The status of the service.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ServiceStatus)]
 struct Status {
-    /// `ok`, or `ready`.
+    /// `ok` from `/healthz`, `ready` from `/readyz`.
     #[schema(example = "ok")]
     status: &'static str,
 }
 
-/// Whether the process runs
+/// Check that the process runs
 #[utoipa::path(
     get,
     path = "/healthz",
@@ -36,12 +36,13 @@ pub(crate) async fn health() -> Response {
     response::ok(&Status { status: "ok" })
 }
 
-/// How long the database may take to answer.
+/// The timeout of a database ping.
 const PING_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Whether this server is to be asked
+/// Check that this server is ready for requests
 ///
-/// That is, whether the database is there, for programs of this version, and the server is not about to stop.
+/// The server is ready if the database is reachable, its schema fits the program's version, and the
+/// server is not shutting down.
 #[utoipa::path(
     get,
     path = "/readyz",

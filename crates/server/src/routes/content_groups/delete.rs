@@ -16,8 +16,8 @@ use crate::problem::Problem;
 
 /// Delete a content group
 ///
-/// One that holds groups or pieces is left alone, unless `recursive=true`: then all of it goes, up
-/// to 10,000 pieces.
+/// A group that contains groups or pieces is deleted only with `recursive=true`, together with its
+/// contents. A deletion of more than 10,000 pieces is rejected.
 #[utoipa::path(
     delete,
     path = "/content-groups",

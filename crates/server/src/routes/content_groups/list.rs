@@ -17,8 +17,8 @@ use crate::problem::Problem;
 
 /// List the content groups of a level
 ///
-/// The groups at the top, or those directly under `ancestor`, the oldest first. For a token that is
-/// limited to groups, its own are at the top.
+/// Returns the top-level groups or the direct children of `ancestor`, oldest first. For a token
+/// that is limited to groups, those groups are the top level.
 #[utoipa::path(
     get,
     path = "/content-groups/list",
@@ -45,7 +45,7 @@ pub(crate) async fn handle(
     let ancestor = query.text("ancestor");
     query.finish()?;
     let ancestor = match ancestor.map(|text| text.parse::<ContentGroupId>()) {
-        // What isn't an identifier names no group, and nothing is under it.
+        // A malformed identifier matches no group, so the list is empty.
         Some(Err(_)) => return Ok(response::ok(&[(); 0])),
         Some(Ok(id)) => Some(id),
         None => None,

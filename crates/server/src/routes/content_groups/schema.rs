@@ -1,4 +1,4 @@
-//! What requests for content groups hold.
+//! Schemas of the requests to `/content-groups`.
 
 #![expect(dead_code, reason = "bodies are read field by field; only the schemas are used")]
 
@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 /// A new content group.
 #[derive(ToSchema)]
 pub(super) struct NewContentGroup {
-    /// What people call it, without control characters; not unique.
+    /// The name, without control characters. It need not be unique.
     #[schema(
         min_length = 1,
         max_length = 255,
@@ -16,7 +16,7 @@ pub(super) struct NewContentGroup {
         example = "Posts"
     )]
     name: String,
-    /// The group under which it stands; absent or null, it stands at the top.
+    /// The parent group. Absent or null creates a top-level group.
     #[schema(value_type = Option<schemas::ContentGroupId>)]
     ancestor: Option<String>,
 }
@@ -26,7 +26,7 @@ pub(super) struct NewContentGroup {
 pub(super) struct ContentGroupChange {
     #[schema(value_type = schemas::ContentGroupId)]
     id: String,
-    /// What people call it, without control characters; not unique.
+    /// The name, without control characters. It need not be unique.
     #[schema(
         required = false,
         min_length = 1,
@@ -35,7 +35,7 @@ pub(super) struct ContentGroupChange {
         example = "Posts"
     )]
     name: String,
-    /// The group under which it is moved; null moves it to the top.
+    /// The new parent group. Null moves the group to the top level.
     #[schema(value_type = Option<schemas::ContentGroupId>)]
     ancestor: Option<String>,
 }

@@ -21,7 +21,7 @@ use crate::problem::Problem;
 
 /// Change a content group
 ///
-/// What is absent stays as it is. A new `ancestor` moves the group with all that is under it.
+/// Absent fields stay unchanged. A new `ancestor` moves the group with its whole subtree.
 #[utoipa::path(
     put,
     path = "/content-groups",

@@ -26,8 +26,8 @@ use crate::problem::Problem;
 
 /// Create a content piece
 ///
-/// Without `referenceId` it goes to the end of the workspace's list, and so is the last of its group,
-/// too.
+/// Without `referenceId`, the piece is appended to the workspace's list, and so is the last of its
+/// group.
 #[utoipa::path(
     post,
     path = "/content-pieces",
@@ -72,13 +72,13 @@ pub(crate) async fn handle(
     idempotency::make(&app, "content_pieces.create", &actor, key, &bytes, create).await
 }
 
-/// What a body says.
+/// The parsed request body.
 pub(super) struct Draft {
-    /// There if nothing was wrong.
+    /// The piece to create, or `None` if its title, slug or group is missing or invalid.
     pub(super) new: Option<NewContentPiece>,
     pub(super) fields: Fields,
     pub(super) references: References,
-    /// What of the content is lost, where somebody wants to know.
+    /// The conversion warnings of the content. They are collected for dry runs only.
     losses: Vec<Loss>,
 }
 

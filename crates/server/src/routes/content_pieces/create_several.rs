@@ -23,14 +23,14 @@ use crate::http::query::Query;
 use crate::http::response::Made;
 use crate::problem::Problem;
 
-/// How many pieces a request may make.
+/// The limit on pieces in one request.
 const PIECES_MAX: usize = 100;
 
-/// What was made.
+/// The created pieces.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CreatedContentPieces)]
 pub(crate) struct CreatedBody {
-    /// In the order of the request.
+    /// The pieces, in the order of the request.
     pieces: Vec<CreatedPiece>,
 }
 
@@ -43,8 +43,8 @@ struct CreatedPiece {
 
 /// Create several content pieces
 ///
-/// All of them or, where one is refused, none. Those without `referenceId` go to the end of the workspace's list, in
-/// the order of the request.
+/// The request is atomic: if one piece is rejected, none is created. Pieces without `referenceId`
+/// are appended to the workspace's list, in the order of the request.
 #[utoipa::path(
     post,
     path = "/content-pieces/batch",
@@ -84,7 +84,7 @@ pub(crate) async fn handle(
     idempotency::make(&app, "content_pieces.create_several", &actor, key, &bytes, create).await
 }
 
-/// Where a piece stands in the request.
+/// Returns the path of a piece in the request body.
 fn place(index: usize) -> [Step; 2] {
     [Step::Field("pieces".to_owned()), Step::Item(index)]
 }
@@ -94,7 +94,7 @@ fn read(app: &App, body: JsonBody) -> (Fields, Vec<Draft>) {
     let Some(objects) = fields.required("pieces", objects(PIECES_MAX)) else {
         return (fields, Vec::new());
     };
-    // Custom data is kept as it was written.
+    // Each piece keeps its own JSON text, as custom data is stored with its numbers as written.
     let texts = json::texts_of_items(&bytes, "pieces");
     let drafts = objects.into_iter().zip(texts).map(|(object, text)| {
         let bytes = bytes.slice_ref(text.as_bytes());
@@ -104,7 +104,8 @@ fn read(app: &App, body: JsonBody) -> (Fields, Vec<Draft>) {
     (fields, drafts)
 }
 
-/// Refuses what was wrong with the pieces, together with what they name that isn't there.
+/// Returns the drafts, or rejects the request with the issues of all pieces. The issues include
+/// references that don't exist.
 async fn refuse_all(
     app: &App,
     actor: &Actor<WriteContentPieces>,

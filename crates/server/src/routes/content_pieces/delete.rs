@@ -16,7 +16,7 @@ use crate::problem::Problem;
 
 /// Delete a content piece
 ///
-/// A second time it is not there.
+/// A repeated request returns 404.
 #[utoipa::path(
     delete,
     path = "/content-pieces",

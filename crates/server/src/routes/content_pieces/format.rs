@@ -1,4 +1,4 @@
-//! In which form a piece's content and description are shown.
+//! The output format of a piece's content and description.
 
 use galley_api_types::content_piece::{ContentPieceBody, Referenced};
 use galley_application::{Error, Rejection};
@@ -13,30 +13,30 @@ use crate::http::query::Query;
 use crate::http::room::WorkspaceReservation;
 use crate::problem::Problem;
 
-/// What a client asks for.
+/// The requested output format.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Format {
-    /// The content, in this form.
+    /// The format of the content, or `None` without the content.
     pub(crate) content: Option<ContentFormat>,
-    /// The description as plain text.
+    /// True if the description is returned as plain text.
     description_as_text: bool,
 }
 
-/// The parameters that [`Format::read`] reads, and the variant.
+/// The query parameters that [`Format::read`] reads, and `variant`.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its description is used")]
 pub(crate) struct FormatParameters {
-    /// With the content.
+    /// Include the content.
     #[param(default = false)]
     content: Option<bool>,
-    /// The form of the content, with `content=true`.
+    /// The format of the content. It applies with `content=true` only.
     #[param(inline, default = "json")]
     content_format: Option<ContentFormat>,
-    /// The form of the description.
+    /// The format of the description.
     #[param(inline, default = "html")]
     description: Option<DescriptionFormat>,
-    /// The identifier or key of a variant: what it overrides stands for the piece's own.
+    /// The identifier or key of a variant. Its overrides replace the piece's own values.
     variant: Option<String>,
 }
 
@@ -73,9 +73,11 @@ impl Format {
         }
     }
 
-    /// Brings pieces into this form, on a thread of their own where that takes work, and with their space, which they have there
-    /// also when nobody waits for them any more. Refused by the parameter `field` where they have more bytes in it than an
-    /// answer may.
+    /// Converts pieces to this format. Large conversions run on the CPU pool.
+    ///
+    /// The memory reservation moves into the conversion, which holds it even after the request is
+    /// cancelled. If the result exceeds the limit on bytes of a page, the request is rejected with
+    /// an issue of the parameter `field`.
     pub(crate) async fn show(
         self,
         app: &App,
@@ -102,7 +104,7 @@ impl Format {
         app.process(size, show).await?
     }
 
-    /// How many bytes have to be read to show a piece.
+    /// Returns the number of bytes that the conversion of a piece parses.
     fn work(self, piece: &ContentPiece, tree: Option<&str>) -> usize {
         let description = piece.fields.description.as_ref().map_or(0, |text| text.as_str().len());
         let rendered = matches!(self.content, Some(ContentFormat::Html | ContentFormat::Markdown));
@@ -110,7 +112,7 @@ impl Format {
             + (if rendered { tree.map_or(0, str::len) } else { 0 })
     }
 
-    /// A piece in this form, unless its Markdown has more bytes than are left.
+    /// Converts a piece. Returns `None` if its Markdown exceeds `left` bytes.
     fn show_one(
         self,
         piece: ContentPiece,
@@ -131,19 +133,19 @@ impl Format {
         Ok(Some(ShownPiece { piece, description, content }))
     }
 
-    /// The piece's description as it is to be shown.
+    /// Returns the description in this format.
     fn description(self, piece: &ContentPiece) -> Option<String> {
         let html = piece.fields.description.as_ref().map(Description::as_str)?;
         if !self.description_as_text {
             return Some(html.to_owned());
         }
-        // What is too deep to be read as a document is shown as it is.
+        // HTML that exceeds the parser's limits is returned unchanged.
         let text = Tree::from_html(html, &Limits::default());
         Some(text.map_or_else(|_| html.to_owned(), |tree| tree.to_text().trim_end().to_owned()))
     }
 }
 
-/// A piece in the form that was asked for.
+/// A piece in the requested format.
 #[derive(Debug)]
 pub(crate) struct ShownPiece {
     pub(crate) piece: ContentPiece,
@@ -152,7 +154,7 @@ pub(crate) struct ShownPiece {
 }
 
 impl ShownPiece {
-    /// The piece as clients see it.
+    /// Returns the JSON representation of the piece.
     pub(crate) fn body<'s>(&'s self, referenced: &'s Referenced) -> ContentPieceBody<'s> {
         let description = self.description.as_deref();
         ContentPieceBody::new(&self.piece, referenced, description, self.content.as_deref())

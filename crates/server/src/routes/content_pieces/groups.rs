@@ -1,18 +1,18 @@
-//! The groups that a list of pieces is limited to.
+//! The filter of a list of pieces by groups.
 
 use galley_domain::{ContentGroupId, Invalid};
 
 use crate::http::query::Query;
 
-/// The groups that one request may name.
+/// The limit on groups in one request.
 const GROUPS_MAX: usize = 100;
 
-/// The parameter `contentGroupId`.
+/// The filter by the parameter `contentGroupId`.
 #[derive(Debug, Clone)]
 pub(super) struct Groups {
-    /// `None` for all groups.
+    /// The groups, or `None` for all groups.
     pub(super) ids: Option<Vec<ContentGroupId>>,
-    /// None of the identifiers is of a group.
+    /// True if the parameter is present but contains no well-formed identifier.
     pub(super) names_nothing: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Reading a piece's fields from a body.
+//! Parsers for the fields of a piece in a request body.
 
 use galley_application::operations::content_pieces::References;
 use galley_application::{Error, Scope};
@@ -13,8 +13,8 @@ use crate::http::body::JsonBody;
 use crate::http::fields::{Fields, Place, known_reference, known_references};
 use crate::http::json;
 
-/// Makes the fields as they are read: custom data that is an object or array becomes its text,
-/// and what is empty where that means nothing becomes absent.
+/// Normalizes the fields before they are parsed. Custom data that is an object or array becomes its
+/// JSON text. Empty custom data and an empty date become absent.
 pub(super) fn normalized(body: JsonBody) -> Fields {
     let JsonBody { mut fields, bytes } = body;
     if fields.is_structured("customData")
@@ -42,7 +42,8 @@ pub(super) fn members(
     known_references("workspace member", REFERENCES_MAX)(value, place)
 }
 
-/// Refuses what was wrong with a body, together with what it names that isn't there.
+/// Rejects a body with all of its issues. If there are any, they include references that don't
+/// exist.
 pub(super) async fn refuse_all(
     app: &App,
     scope: Scope,
@@ -64,8 +65,10 @@ pub(super) fn reference_piece(value: Value, place: &mut Place<'_>) -> Option<Con
     known_reference("content piece")(value, place)
 }
 
-/// The JSON text of the content's tree, where the body has content; what of its HTML is lost goes to
-/// `losses`, where somebody wants to know.
+/// Converts the content's HTML to a tree. Returns the tree as JSON, or `None` if the content is
+/// absent or rejected.
+///
+/// With `losses`, collects the conversion warnings as well.
 pub(super) fn content(
     app: &App,
     fields: &mut Fields,

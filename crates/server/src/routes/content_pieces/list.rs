@@ -25,8 +25,9 @@ use crate::problem::Problem;
 
 /// List content pieces
 ///
-/// All filters must hold; one that names nothing finds nothing. At most 100 pieces at a time with
-/// `content=true`, and at most 64 MiB of them: more is 400, and fewer have to be asked for.
+/// Returns the pieces that match all filters. A filter by an unknown identifier matches no piece.
+/// With `content=true` a page has at most 100 pieces. A page of more than 64 MiB is rejected with
+/// 400: request fewer pieces.
 #[utoipa::path(
     get,
     path = "/content-pieces/list",
@@ -48,7 +49,7 @@ pub(crate) async fn handle(
     query.finish()?;
     let variant = asked.variant.clone().map(Id::get).transpose()?;
     let has_cursor = !matches!(asked.start, Start::Beginning);
-    // What a variant may override no index has in order.
+    // No index covers a variant's overrides of the date or title.
     let sorts_all = variant.is_some() && matches!(asked.sort.key, SortKey::Date | SortKey::Title);
     let scope = actor.scope();
     let sort = asked.sort;
@@ -91,7 +92,7 @@ pub(crate) async fn handle(
     Ok(response)
 }
 
-/// What of the query says which pieces.
+/// The filters, the sort and the start of the list in the query.
 #[derive(Debug, Clone)]
 struct Asked {
     groups: Option<Vec<ContentGroupId>>,
@@ -101,7 +102,7 @@ struct Asked {
     sort: Sort,
     start: Start,
     variant: Option<Id<VariantName>>,
-    /// A filter that no piece can match.
+    /// True if a filter can match no piece.
     names_nothing: bool,
 }
 
@@ -164,7 +165,7 @@ const fn down(key: SortKey) -> Sort {
     Sort { key, descending: true }
 }
 
-/// Every sort, by its name in a query and in a cursor.
+/// The sorts, by their names in queries and cursors.
 const SORTS: [(&str, Sort); 10] = [
     ("order", up(SortKey::Order)),
     ("-order", down(SortKey::Order)),
@@ -205,8 +206,10 @@ fn read_start(query: &mut Query, sort: Sort) -> Start {
     }
 }
 
-/// Where the piece with this `order` stands in a list sorted otherwise; in the pieces' own order the
-/// place is known even when its piece is gone.
+/// Returns the position of the piece with this `order` in a list of any sort.
+///
+/// In a list sorted by order, the position is known even after the piece is deleted. With other
+/// sorts, a deleted piece is an error.
 async fn position_of(
     tx: &Tx<'_>,
     scope: &Scope,
@@ -231,7 +234,7 @@ async fn position_of(
     })
 }
 
-/// The sort's name in a cursor, so that a cursor of one sort isn't used with another.
+/// Returns the sort's name in a cursor. A cursor of one sort is invalid with another sort.
 fn sort_name(sort: Sort) -> &'static str {
     SORTS.iter().find(|(_, known)| *known == sort).map_or("", |(name, _)| name)
 }

@@ -1,4 +1,4 @@
-//! What requests for content pieces hold.
+//! Schemas of the requests to `/content-pieces`.
 
 #![expect(dead_code, reason = "requests are read field by field; only the schemas are used")]
 
@@ -14,7 +14,8 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 pub(super) struct NewContentPiece {
     #[schema(min_length = 1, max_length = 1024, example = "Hello")]
     title: String,
-    /// Without white space and control characters; kept as given, not unique.
+    /// The slug, without white space or control characters. It is stored unchanged and need not be
+    /// unique.
     #[schema(
         min_length = 1,
         max_length = 512,
@@ -22,55 +23,55 @@ pub(super) struct NewContentPiece {
         example = "hello"
     )]
     slug: String,
-    /// In this order; repeats are dropped.
+    /// The tags, in this order. Duplicates are dropped.
     #[schema(max_items = 100, value_type = Vec<schemas::TagReference>)]
     tags: Vec<String>,
-    /// In this order; repeats are dropped.
+    /// The members, in this order. Duplicates are dropped.
     #[schema(max_items = 100, value_type = Vec<schemas::WorkspaceMemberReference>)]
     members: Vec<String>,
-    /// The group that the piece is directly in.
+    /// The group that directly contains the piece.
     #[schema(value_type = schemas::ContentGroupId)]
     content_group_id: String,
-    /// A time of the author's choosing: an ISO 8601 date, or date and time. Without an offset it is in
-    /// UTC. An empty text counts as absent.
+    /// A time that the author chooses: an ISO 8601 date, or date and time. A time without an offset
+    /// is in UTC. An empty string counts as absent.
     #[schema(inline, required = false, value_type = schemas::ClearableTime)]
     date: Option<String>,
-    /// HTML, to 65,536 bytes, cleaned of what is not safe to show.
+    /// HTML, up to 65,536 bytes. Unsafe markup is removed.
     #[schema(max_length = 65536, example = "<p>A first piece.</p>")]
     description: Option<String>,
-    /// The address of an image: an absolute http or https URL, or a relative reference.
+    /// The address of the cover image: an absolute http or https URL, or a relative reference.
     #[schema(
         format = "uri-reference",
         max_length = 2048,
         example = "https://example.org/cover.png"
     )]
     cover_url: Option<String>,
-    /// What the cover shows, for those who can't see it.
+    /// The alternative text of the cover image.
     #[schema(max_length = 1024, example = "A harbour at dawn")]
     cover_alt: Option<String>,
     #[schema(max_length = 1024, example = "1200px")]
     cover_width: Option<String>,
-    /// Where the piece is at home on the web: an absolute http or https URL, or a relative reference.
+    /// The canonical URL of the piece: an absolute http or https URL, or a relative reference.
     #[schema(format = "uri-reference", max_length = 2048, example = "https://example.org/hello")]
     canonical_link: Option<String>,
     #[schema(max_length = 1024, example = "hello.md")]
     filename: Option<String>,
-    /// JSON of your own, to 262,144 bytes: as a text, which is kept byte for byte, or as an object or
-    /// array. An empty text counts as absent.
+    /// Custom JSON, up to 262,144 bytes: as a string, which is stored byte for byte, or as an
+    /// object or array. An empty string counts as absent.
     #[schema(inline, required = false, value_type = CustomData)]
     custom_data: Option<Value>,
-    /// HTML, by default to 2 MiB.
+    /// HTML, up to 2 MiB by default.
     #[schema(example = "<p>Hello <b>world</b></p>")]
     content: Option<String>,
-    /// The piece of the same group right after which the new one stands.
+    /// The piece of the same group after which the new piece is inserted.
     #[schema(value_type = Option<schemas::ContentPieceId>, example = json!(null))]
     reference_id: Option<String>,
 }
 
-/// New content pieces.
+/// The content pieces to create.
 #[derive(ToSchema)]
 pub(super) struct NewContentPieces {
-    /// In the order in which they are made.
+    /// The pieces, in the order of their creation.
     #[schema(min_items = 1, max_items = 100)]
     pieces: Vec<NewContentPiece>,
 }
@@ -81,11 +82,11 @@ pub(super) struct NewContentPieces {
 pub(super) struct ContentPieceChange {
     #[schema(value_type = schemas::ContentPieceId)]
     id: String,
-    /// Null is for a variant only.
+    /// The title. Null is allowed for a variant only.
     #[schema(min_length = 1, max_length = 1024, example = "Hello")]
     title: Option<String>,
-    /// Without white space and control characters; kept as given, not unique. Null is for a variant
-    /// only.
+    /// The slug, without white space or control characters. It is stored unchanged and need not be
+    /// unique. Null is allowed for a variant only.
     #[schema(
         min_length = 1,
         max_length = 512,
@@ -93,56 +94,56 @@ pub(super) struct ContentPieceChange {
         example = "hello"
     )]
     slug: Option<String>,
-    /// In this order; repeats are dropped. Null is for a variant only.
+    /// The tags, in this order. Duplicates are dropped. Null is allowed for a variant only.
     #[schema(max_items = 100, value_type = Option<Vec<schemas::TagReference>>)]
     tags: Option<Vec<String>>,
-    /// In this order; repeats are dropped. Null is for a variant only.
+    /// The members, in this order. Duplicates are dropped. Null is allowed for a variant only.
     #[schema(max_items = 100, value_type = Option<Vec<schemas::WorkspaceMemberReference>>)]
     members: Option<Vec<String>>,
-    /// The group that the piece is directly in.
+    /// The group that directly contains the piece.
     #[schema(required = false, value_type = schemas::ContentGroupId)]
     content_group_id: String,
-    /// A time of the author's choosing: an ISO 8601 date, or date and time. Without an offset it is in
-    /// UTC. An empty text counts as absent.
+    /// A time that the author chooses: an ISO 8601 date, or date and time. A time without an offset
+    /// is in UTC. An empty string counts as absent.
     #[schema(inline, required = false, value_type = schemas::ClearableTime)]
     date: Option<String>,
-    /// HTML, to 65,536 bytes, cleaned of what is not safe to show.
+    /// HTML, up to 65,536 bytes. Unsafe markup is removed.
     #[schema(max_length = 65536, example = "<p>A first piece.</p>")]
     description: Option<String>,
-    /// The address of an image: an absolute http or https URL, or a relative reference.
+    /// The address of the cover image: an absolute http or https URL, or a relative reference.
     #[schema(
         format = "uri-reference",
         max_length = 2048,
         example = "https://example.org/cover.png"
     )]
     cover_url: Option<String>,
-    /// What the cover shows, for those who can't see it.
+    /// The alternative text of the cover image.
     #[schema(max_length = 1024, example = "A harbour at dawn")]
     cover_alt: Option<String>,
     #[schema(max_length = 1024, example = "1200px")]
     cover_width: Option<String>,
-    /// Where the piece is at home on the web: an absolute http or https URL, or a relative reference.
+    /// The canonical URL of the piece: an absolute http or https URL, or a relative reference.
     #[schema(format = "uri-reference", max_length = 2048, example = "https://example.org/hello")]
     canonical_link: Option<String>,
     #[schema(max_length = 1024, example = "hello.md")]
     filename: Option<String>,
-    /// JSON of your own, to 262,144 bytes: as a text, which is kept byte for byte, or as an object or
-    /// array. An empty text counts as absent.
+    /// Custom JSON, up to 262,144 bytes: as a string, which is stored byte for byte, or as an
+    /// object or array. An empty string counts as absent.
     #[schema(inline, required = false, value_type = CustomData)]
     custom_data: Option<Value>,
-    /// HTML, by default to 2 MiB; null empties the content.
+    /// HTML, up to 2 MiB by default. Null empties the content.
     #[schema(example = "<p>Hello <b>world</b></p>")]
     content: Option<String>,
-    /// The piece of the same group right after which this one is moved; null moves it to the front.
+    /// The piece of the same group after which this one is moved. Null moves it to the front.
     #[schema(value_type = Option<schemas::ContentPieceId>, example = json!(null))]
     reference_id: Option<String>,
-    /// The identifier or key of the variant to change: what is given is said in it instead of by the
-    /// piece, and null takes that away.
+    /// The identifier or key of the variant to change. The given fields become overrides in this
+    /// variant, and null removes an override.
     #[schema(example = json!(null))]
     variant: Option<String>,
 }
 
-/// Custom data, as a text of JSON or as JSON.
+/// The schema of custom data: a string that contains JSON, an object, an array or null.
 struct CustomData;
 
 impl PartialSchema for CustomData {
@@ -158,37 +159,37 @@ impl PartialSchema for CustomData {
 
 impl ToSchema for CustomData {}
 
-/// The parameters of the list of pieces.
+/// The query parameters of the list of pieces.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub(super) struct ListParameters {
-    /// The pieces directly in one of these groups: identifiers, separated by commas, up to 100. May
-    /// be given several times.
+    /// List the pieces directly in one of these groups: up to 100 identifiers, separated by commas.
+    /// The parameter may be repeated.
     content_group_id: Option<String>,
-    /// Also those in the groups under them.
+    /// Include the pieces in all groups below these groups.
     #[param(default = false)]
     subtree: Option<bool>,
-    /// Those with exactly this slug.
+    /// List the pieces with exactly this slug.
     slug: Option<String>,
-    /// Those with this tag.
+    /// List the pieces with this tag.
     tag_id: Option<String>,
     #[param(inline, default = "order")]
     sort: Option<Sort>,
-    /// Which page, from 1. Without effect where a cursor is given.
+    /// The page number, from 1. Ignored with `cursor` or `lastOrder`.
     #[param(minimum = 1, maximum = 1_000_000_000_000_i64, default = 1, example = 1)]
     page: Option<i64>,
-    /// How many pieces at the most; with `content=true` up to 100.
+    /// The limit on pieces in a page. With `content=true` it is at most 100.
     #[param(minimum = 1, maximum = 1000, default = 20, example = 50)]
     per_page: Option<i64>,
-    /// The `order` of a piece: the list goes on after it.
+    /// The `order` of a piece. The list continues after it.
     #[param(pattern = "^([0-9A-Za-z]{5})*(?!0{5})[0-9A-Za-z]{5}$")]
     last_order: Option<String>,
-    /// Where the list goes on: as the `Link` header of its last part says.
+    /// The cursor of the next page, from the `Link` header of the previous response.
     #[param(pattern = "^[A-Za-z0-9_-]+$")]
     cursor: Option<String>,
 }
 
-/// What the list is sorted by; a `-` in front is the reverse.
+/// The sort key of the list. A leading `-` reverses the order.
 #[derive(ToSchema)]
 enum Sort {
     #[schema(rename = "order")]

@@ -27,8 +27,8 @@ use crate::problem::Problem;
 
 /// Change a content piece
 ///
-/// What is absent stays as it is; null clears an optional field. A new `contentGroupId` moves the
-/// piece to the end of the workspace's list, or right after `referenceId`.
+/// Absent fields stay unchanged, and null clears an optional field. A new `contentGroupId` moves
+/// the piece to the end of the workspace's list, or directly after `referenceId`.
 #[utoipa::path(
     put,
     path = "/content-pieces",
@@ -72,15 +72,15 @@ pub(crate) async fn handle(
     Ok(response::updated(prefer, kept.piece.version, &kept.body()))
 }
 
-/// What a body says.
+/// The parsed request body.
 struct Draft {
     id: Id<ContentPieceId>,
     variant: Option<Id<VariantName>>,
-    /// Of whatever piece, in whatever variant.
+    /// The update. Its piece and variant are placeholders until `id` and `variant` are validated.
     update: ContentPieceUpdate,
     fields: Fields,
     references: References,
-    /// What of the content is lost, where somebody wants to know.
+    /// The conversion warnings of the content. They are collected for dry runs only.
     losses: Vec<Loss>,
 }
 
@@ -88,7 +88,7 @@ fn read(app: &App, body: JsonBody, reports: bool) -> Draft {
     let mut fields = input::normalized(body);
     let id = Id::new(fields.required("id", reference::<ContentPieceId>).flatten());
     let variant = fields.optional("variant", text(Ok)).filter(|name: &String| !name.is_empty());
-    // A variant may do without anything, and shows what the piece has.
+    // In a variant every field may be null, as the piece's own value then applies.
     let nullable = variant.is_some();
     let tags = fields.clearable_if(nullable, "tags", input::tags);
     let members = fields.clearable_if(nullable, "members", input::members);

@@ -1,5 +1,5 @@
-//! `/docs`: Swagger UI on this service's own description. All of it is in the program, and the page
-//! may load nothing from elsewhere.
+//! `/docs`: Swagger UI for the OpenAPI document. All its files are embedded in the program, and the
+//! page can't load resources from other origins.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -14,12 +14,13 @@ use galley_application::Error;
 use crate::http::response::{self, File};
 use crate::problem::Problem;
 
-/// Only from this service; images also from within the style sheet.
+/// The content security policy: resources of this service only, and images as `data:` URLs in the
+/// style sheet.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self' data:; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
-/// The colours of all pages, and what this one has of its own.
+/// The style sheet: the colours of all pages and the rules of this page.
 const STYLE: &str =
     concat!(include_str!("../../../templates/colors.css"), include_str!("page.css"));
 
@@ -33,7 +34,7 @@ macro_rules! files {
     };
 }
 
-/// A file that the build script took out of Swagger UI's archive.
+/// Includes a file that the build script extracted from Swagger UI's archive.
 macro_rules! vendored {
     ($name:literal) => {
         include_bytes!(concat!(env!("OUT_DIR"), "/", $name))
@@ -52,7 +53,7 @@ static FILES: LazyLock<BTreeMap<&str, File>> = LazyLock::new(|| {
     }
 });
 
-/// Read and try this description in a browser
+/// Get the interactive API reference
 #[utoipa::path(
     get,
     path = "/docs",
@@ -66,7 +67,7 @@ pub(crate) async fn page() -> Response {
     response
 }
 
-/// Get a file of that page
+/// Get a file of the interactive API reference
 #[utoipa::path(
     get,
     path = "/docs/{file}",
@@ -83,7 +84,7 @@ pub(crate) async fn asset(name: Result<Path<String>, PathRejection>) -> Result<R
     let file = name.ok().and_then(|Path(name)| FILES.get(name.as_str()));
     let file = file.ok_or_else(Error::not_found)?;
     let mut response = response::file(file);
-    // They change with the program only.
+    // The files change only with the program's version.
     let cache = HeaderValue::from_static("public, max-age=3600");
     response.headers_mut().insert(CACHE_CONTROL, cache);
     Ok(response)

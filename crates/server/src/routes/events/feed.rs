@@ -1,4 +1,4 @@
-//! What somebody sees of the workspace's events.
+//! The workspace's events as a token sees them.
 
 use galley_api_types::event_envelope::Envelope;
 use galley_application::operations::deliveries::sees_all;
@@ -12,13 +12,14 @@ use galley_storage::tokens::Authentication;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// How many events are looked through for one answer: a limited token may see few of them.
+/// The limit on events that are scanned for one response, as a limited token may see few of them.
 pub(super) const LOOKED_AT_MAX: i64 = 2_000;
 
-/// How many bytes of events are read at a time: for each time the sizes of what is left are looked at.
+/// The limit on bytes of events in one read. Each read queries the sizes of the remaining events
+/// first.
 const READ_BYTES: usize = 4 * 1024 * 1024;
 
-/// An event as somebody sees it.
+/// An event as the token sees it.
 pub(super) struct Seen {
     pub(super) sequence: i64,
     pub(super) event_type: EventType,
@@ -26,16 +27,19 @@ pub(super) struct Seen {
     pub(super) json: Box<RawValue>,
 }
 
-/// Some events, and up to which number they were looked for.
+/// A part of the feed, with the scan position after it.
 pub(super) struct Part {
     pub(super) seen: Vec<Seen>,
     pub(super) looked_up_to: i64,
-    /// Whether there are events behind that.
+    /// True if there may be events after `looked_up_to`.
     pub(super) more: bool,
 }
 
-/// Where the feed begins: behind `after` or, where that isn't said, with the oldest event that is kept.
-/// Rejects a number behind which events are missing, and one that no event has yet.
+/// Returns the position after which to read: `after` or, without it, the position before the oldest
+/// stored event.
+///
+/// Rejects a position after which events are already deleted, and a position beyond the newest
+/// event.
 pub(super) async fn begin(
     tx: &Tx<'_>,
     reader: &Authentication,
@@ -55,7 +59,8 @@ pub(super) async fn begin(
     }
 }
 
-/// Reads at most `max` events that the reader sees, and stops before a list of them has more bytes; one there is in any case.
+/// Reads at most `max` events that the reader may see. Stops before their JSON list exceeds
+/// `bytes`, except for a single larger event.
 pub(super) async fn read(
     tx: &Tx<'_>,
     reader: &Authentication,
@@ -63,7 +68,8 @@ pub(super) async fn read(
     max: usize,
     bytes: usize,
 ) -> Result<Part, Error> {
-    // Who sees all needs no more than the answer holds, and one to know whether there are more.
+    // A reader that sees all events needs those of the page, and one more that shows if more
+    // follow.
     let wanted = i64::try_from(max).unwrap_or(i64::MAX).saturating_add(1);
     let limit = if sees_all(reader) { wanted } else { LOOKED_AT_MAX };
     let mut part = Part { seen: Vec::new(), looked_up_to: after, more: false };
@@ -75,7 +81,8 @@ pub(super) async fn read(
         left -= i64::try_from(found.len()).unwrap_or(i64::MAX);
         part.more = was_much || left == 0;
         for placed in found {
-            // Where a page ends says nothing of events that the reader doesn't see.
+            // A full page ends at its last visible event, so its end reveals nothing about hidden
+            // events.
             let seen = see(reader, &placed);
             let size = seen.as_ref().map_or(0, |seen| seen.json.get().len() + ",".len());
             let is_too_much = size > 0 && !part.seen.is_empty() && seen_bytes + size > bytes;
@@ -93,7 +100,7 @@ pub(super) async fn read(
     }
 }
 
-/// The event as `reader` sees it, if they do.
+/// Returns the event as the reader sees it, or `None` if the reader may not see it.
 fn see(reader: &Authentication, placed: &PlacedEvent) -> Option<Seen> {
     let groups = reader.content_groups.as_deref();
     let window = groups.map_or(Window::Workspace, Window::Groups);
@@ -120,7 +127,7 @@ fn see(reader: &Authentication, placed: &PlacedEvent) -> Option<Seen> {
     Some(Seen { sequence: placed.event.sequence, event_type, json })
 }
 
-/// A group as whoever is limited to `groups` sees it: of those above it, only what is in their view.
+/// Returns a group's JSON without the ancestors that a token limited to `groups` can't see.
 fn without_groups_above(data: &str, groups: &[ContentGroupId]) -> Option<String> {
     let mut group: Value = serde_json::from_str(data).ok()?;
     let ancestors = group["ancestors"].as_array_mut()?;

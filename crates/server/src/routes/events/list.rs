@@ -15,32 +15,34 @@ use crate::http::query::Query;
 use crate::http::{page, response};
 use crate::problem::Problem;
 
-/// How many events a page has, and at the most.
+/// The default and the maximum of `perPage`.
 const PER_PAGE_DEFAULT: i64 = 20;
 const PER_PAGE_MAX: i64 = 1_000;
 
-/// The parameters.
+/// The query parameters.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its description is used")]
 struct Parameters {
-    /// The number of the event behind which to begin; without it, with the oldest that is kept.
+    /// The `sequence` of the event after which the list begins. Without it, the list begins with
+    /// the oldest stored event.
     #[param(minimum = 0, example = 1042)]
     after: Option<i64>,
-    /// How many events at the most.
+    /// The limit on events in a page.
     #[param(minimum = 1, maximum = 1000, default = 20, example = 50)]
     per_page: Option<i64>,
 }
 
 /// List events
 ///
-/// What happened in the workspace, oldest first and without a gap in `sequence`, as webhooks get it. A
-/// token sees what it may read, and one that is limited to some groups what happens within them, as it
-/// looks from there. Events are kept for 30 days.
+/// Returns the workspace's events as webhooks receive them, oldest first and without a gap in
+/// `sequence`. A token sees the events of resources that it may read. A token limited to groups
+/// sees the events within these groups, as seen in its scope. Events are kept for 30 days.
 ///
-/// With `Accept: text/event-stream` it is a stream of server-sent events that stays open: each has its
-/// `sequence` as `id`, its type as `event` and its envelope as `data`. A client that connects again
-/// says by `Last-Event-ID` where it was. The stream ends with its token.
+/// With `Accept: text/event-stream` the response is a stream of server-sent events that stays open.
+/// Each has its `sequence` as `id`, its type as `event` and its envelope as `data`. A client that
+/// reconnects sends its position as `Last-Event-ID`. The stream ends when its token expires or is
+/// revoked.
 #[utoipa::path(
     get,
     path = "/events",

@@ -1,4 +1,4 @@
-//! `/events`: what happened, as pages or as a stream.
+//! `/events`: the workspace's events, as pages or as a stream.
 
 mod feed;
 pub(crate) mod list;

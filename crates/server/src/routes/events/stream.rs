@@ -1,4 +1,4 @@
-//! The feed as a stream (server-sent events): it stays open, and ends with its token.
+//! The feed as a stream of server-sent events. It ends when its token expires or is revoked.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -27,23 +27,24 @@ use crate::http::stream_places::StreamPlace;
 use crate::openapi::endpoint::{Argument, Facts};
 use crate::problem::Problem;
 
-/// How long the stream is silent at the most.
+/// The interval after which an idle stream sends a heartbeat.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// How often it looks for events that another program has made.
+/// The interval at which a stream polls for events that other processes committed.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How many events are read at a time.
+/// The limit on events in one read.
 const READ_MAX: usize = 100;
 
-/// How many bytes, unless one event has more: they are kept until the client has taken them.
+/// The limit on bytes in one read, except for a single larger event. The events are buffered until
+/// the client reads them.
 const READ_BYTES_MAX: usize = 64 * 1024;
 
-/// Whether the client wants a stream, and where it goes on.
+/// The client's request for a stream, and the position at which to resume it.
 #[derive(Debug)]
 pub(crate) struct Follow {
     pub(super) is_wanted: bool,
-    /// The last event that a client got which connects again.
+    /// The last event that a reconnecting client received.
     pub(super) last_event_id: Option<i64>,
     /// The client's connection.
     socket: Option<ClientSocket>,
@@ -74,7 +75,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Follow {
     }
 }
 
-/// How much a media type is wanted, from 0 to 1, where it is named.
+/// Returns the quality value of a media type, from 0 to 1, if `Accept` lists it.
 fn weight(kinds: &[&str], name: &str) -> Option<f32> {
     kinds.iter().find_map(|kind| {
         let mut parts = kind.split(';').map(str::trim);
@@ -97,12 +98,12 @@ struct Stream {
     news: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
     spoke: Instant,
-    /// Done when the client has closed its side: streams are for those who stay.
+    /// Completes when the client closes its side of the connection, which ends the stream.
     closed: Pin<Box<dyn Future<Output = ()> + Send>>,
     _place: StreamPlace,
 }
 
-/// Opens a stream of the events behind `after`.
+/// Opens a stream of the events after `after`.
 pub(super) fn open(
     app: &App,
     reader: Authentication,
@@ -138,7 +139,7 @@ pub(super) fn open(
 }
 
 impl Stream {
-    /// The next event or heartbeat; nothing, where the stream ends.
+    /// Returns the next event or heartbeat, or `None` at the end of the stream.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(seen) = self.ready.pop_front() {
@@ -148,13 +149,13 @@ impl Stream {
                     .data(seen.json.get());
                 return Some(event);
             }
-            // What is committed from here on is news.
+            // A commit during the read below then counts as a change.
             self.news.mark_unchanged();
             match self.read().await {
                 Ok(Some(true)) => continue,
                 Ok(Some(false)) => {}
                 Ok(None) => return None,
-                // The database may be back soon.
+                // The stream stays open, as the database may recover soon.
                 Err(error) => tracing::debug!(%error, "a stream could not be read"),
             }
             if self.spoke.elapsed() >= HEARTBEAT {
@@ -170,7 +171,7 @@ impl Stream {
         }
     }
 
-    /// How long to wait for news at the most.
+    /// Returns the timeout of the wait for a commit signal. It ends no later than the token.
     fn pause(&self) -> Duration {
         let now = self.app.environment().now();
         let left = self.reader.expires_at.map(|end| end.ms().saturating_sub(now.ms()));
@@ -178,7 +179,8 @@ impl Stream {
         left.map_or(POLL, |left| left.min(POLL))
     }
 
-    /// Reads what is new. Says whether there was something, and nothing where the token has ended.
+    /// Reads new events into the buffer. Returns true if the position advanced, and `None` if the
+    /// token is no longer valid.
     async fn read(&mut self) -> Result<Option<bool>, Error> {
         let (workspace, token) = (self.reader.workspace, self.reader.token);
         let (now, after) = (self.app.environment().now(), self.after);

@@ -20,9 +20,10 @@ use crate::problem::Problem;
 
 /// Accept an invite
 ///
-/// Makes who was invited a member, and gives them a token. If a user with the address of the invite exists, that
-/// user becomes the member and keeps its names; else there is a new one. Needs no token but the code. Sent again
-/// with its `Idempotency-Key`, which should be hard to guess here, it answers the same token.
+/// Makes the invited person a member and returns an access token. If a user with the invite's
+/// e-mail address exists, that user becomes the member and keeps its names. Otherwise a new user is
+/// created. The code is the only credential that the request needs. A repeat within 24 hours with
+/// the same `Idempotency-Key` returns the same token, so the key should be hard to guess.
 #[utoipa::path(
     post,
     path = "/invites/accept",
@@ -67,8 +68,9 @@ pub(crate) async fn handle(
     Ok(response)
 }
 
-/// The token that an attempt gets, whenever it is made again. It takes the installation's key to know it, and
-/// everything of the attempt.
+/// Derives the token of an attempt, so that a repeat of the attempt gets the same token. The
+/// derivation uses the installation's key and all fields of the attempt, so clients can't compute
+/// the token.
 pub(super) fn token_of_attempt(
     app: &App,
     attempt: &str,
@@ -80,7 +82,7 @@ pub(super) fn token_of_attempt(
     AccessToken::from_random(app.key().fingerprint(&parts.map(str::as_bytes)))
 }
 
-/// Accepts it, for a program or for somebody on the page.
+/// Accepts an invite, for the API and for the page.
 pub(super) async fn accept(app: &App, acceptance: Acceptance) -> Result<Accepted, Error> {
     let environment = app.environment().clone();
     let accept = async move |tx: &WriteTx<'_>| invites::accept(tx, &environment, &acceptance).await;

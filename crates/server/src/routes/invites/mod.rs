@@ -1,4 +1,4 @@
-//! `/invites`, and the page where people accept one.
+//! `/invites`, and the page on which invites are accepted.
 
 pub(crate) mod accept;
 pub(crate) mod page;

@@ -1,5 +1,5 @@
-//! `/invite`: where the link in an invite's mail leads. Looking at the page changes nothing, as programs
-//! look at mails' links, too.
+//! `/invite`: the target of the link in an invite's mail. GET changes nothing, as mail scanners
+//! open such links, too.
 
 use askama::Template;
 use axum::extract::State;
@@ -24,7 +24,7 @@ use crate::problem::Problem;
 #[template(path = "invite.html")]
 struct InvitePage<'a> {
     code: &'a str,
-    /// By which the form is known when it is sent again.
+    /// The idempotency key of the form.
     attempt: String,
     invite: &'a OpenInvite,
     expires: String,
@@ -35,7 +35,7 @@ struct InvitePage<'a> {
 /// A field of the form.
 struct Filled {
     value: String,
-    /// What is wrong with it.
+    /// The validation error of the value.
     problem: Option<String>,
 }
 
@@ -55,9 +55,10 @@ struct OverPage {
     cure: &'static str,
 }
 
-/// Read an invite
+/// Get the page of an invite
 ///
-/// A page for people, with a form to accept it. It is where the link in an invite's mail leads.
+/// Returns an HTML page with a form to accept the invite. The page is the target of the link in the
+/// invite's mail.
 #[utoipa::path(
     get,
     path = "/invite",
@@ -88,7 +89,7 @@ pub(crate) async fn show(State(app): State<App>, mut query: Query) -> Result<Res
 
 /// Accept an invite on its page
 ///
-/// What the page's form sends. The code is what nobody else knows, so that no other site can send it.
+/// Receives the form of the page. The secret code protects it against cross-site request forgery.
 #[utoipa::path(
     post,
     path = "/invite",
@@ -115,7 +116,7 @@ pub(crate) async fn send(State(app): State<App>, sent: FormBody) -> Result<Respo
         over => return again_or_over(&app, code, &token, &over).await,
     };
     let (full_name, username) = match &invite.user {
-        // It keeps its names.
+        // An existing user keeps its names.
         Some(user) => (user.full_name.clone(), user.username.clone()),
         None => {
             (sent.field("fullName").trim().to_owned(), sent.field("username").trim().to_owned())
@@ -140,7 +141,7 @@ pub(crate) async fn send(State(app): State<App>, sent: FormBody) -> Result<Respo
             let detail = "is another user's: choose another one".to_owned();
             refused(StatusCode::CONFLICT, None, Some(detail))
         }
-        // Somebody was quicker.
+        // Another request may have ended the invite in the meantime.
         Err(error) => match find(&app, code).await? {
             Found::Open(_) => Err(error.into()),
             over => Ok(is_over(&over)),
@@ -154,7 +155,8 @@ async fn find(app: &App, code: &str) -> Result<Found, Error> {
     app.database().read("invites.find", read).await
 }
 
-/// The page of an invite that is over, but for whoever sends again what it was accepted by.
+/// Returns the page of an ended invite or, for a repeat of the form that accepted it, the page of
+/// the accepted invite.
 async fn again_or_over(
     app: &App,
     code: &str,
@@ -187,7 +189,7 @@ fn form(
     pages::private(status, &InvitePage { code, attempt, invite, expires, full_name, username })
 }
 
-/// The page of an invite that can't be accepted.
+/// Returns the page of an invite that can't be accepted.
 fn is_over(found: &Found) -> Response {
     let gone = StatusCode::GONE;
     let (status, title, cause, cure) = match found {

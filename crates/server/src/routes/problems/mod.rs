@@ -1,4 +1,4 @@
-//! `/problems`: a page on each reason, where a problem's `type` leads.
+//! `/problems`: a page for each reason, to which the `type` of a problem links.
 
 use askama::Template;
 use axum::extract::Path;
@@ -22,15 +22,15 @@ struct Page {
     reason: &'static str,
     title: &'static str,
     status: String,
-    /// HTML.
+    /// The cause, as HTML.
     cause: String,
-    /// HTML.
+    /// The cure, as HTML.
     cure: String,
 }
 
 /// List the reasons of problems
 ///
-/// A page for people.
+/// Returns an HTML page.
 #[utoipa::path(
     get,
     path = "/problems",
@@ -42,9 +42,9 @@ pub(crate) async fn list() -> Response {
     pages::public(&List { reasons: Reason::ALL.iter().map(named).collect() })
 }
 
-/// Read what a problem means
+/// Get the explanation of a problem
 ///
-/// A page for people on the cause and the cure. It is where the `type` of a problem leads.
+/// Returns an HTML page with the cause and the cure. The `type` of a problem links to it.
 #[utoipa::path(
     get,
     path = "/problems/{reason}",
@@ -73,7 +73,7 @@ fn in_words(status: StatusCode) -> String {
     }
 }
 
-/// A text as HTML; what stands in backticks is code.
+/// Converts a text to HTML. The text between backticks becomes code.
 fn shown(text: &str) -> String {
     let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let parts = escaped.split('`').enumerate();

@@ -11,7 +11,7 @@ use crate::http::app::App;
 use crate::http::response;
 use crate::problem::Problem;
 
-/// Get the own profile
+/// Get the profile of the token's user
 #[utoipa::path(
     get,
     path = "/profile",

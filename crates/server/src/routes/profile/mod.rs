@@ -1,4 +1,4 @@
-//! `/profile`: the token's own user.
+//! `/profile`: the profile of the token's user.
 
 pub(crate) mod get;
 mod schema;

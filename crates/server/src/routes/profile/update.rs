@@ -18,9 +18,9 @@ use crate::http::prefer::Prefer;
 use crate::http::response;
 use crate::problem::Problem;
 
-/// Change the own profile
+/// Change the profile of the token's user
 ///
-/// What is absent stays as it is. It is the same in every workspace of the user.
+/// Absent fields stay unchanged. A user has the same profile in every workspace.
 #[utoipa::path(
     put,
     path = "/profile",

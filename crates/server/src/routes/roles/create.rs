@@ -20,7 +20,7 @@ use crate::problem::Problem;
 
 /// Create a role
 ///
-/// It may hold no permission that the token has not.
+/// The role can have only permissions that the token has.
 #[utoipa::path(
     post,
     path = "/roles",

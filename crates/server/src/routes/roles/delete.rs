@@ -14,7 +14,7 @@ use crate::http::query::Query;
 use crate::http::response;
 use crate::problem::Problem;
 
-/// Delete a role that nobody has
+/// Delete an unused role
 #[utoipa::path(
     delete,
     path = "/roles",

@@ -1,4 +1,4 @@
-//! What requests for roles hold.
+//! Schemas of the requests to `/roles`.
 
 #![expect(dead_code, reason = "bodies are read field by field; only the schemas are used")]
 
@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 /// A new role.
 #[derive(ToSchema)]
 pub(super) struct NewRole {
-    /// Its name, without control characters, unique in the workspace.
+    /// The name, without control characters. It is unique in the workspace.
     #[schema(
         min_length = 1,
         max_length = 255,
@@ -16,10 +16,10 @@ pub(super) struct NewRole {
         example = "Author"
     )]
     name: String,
-    /// One sentence for people.
+    /// A short description.
     #[schema(max_length = 1024, example = "Writes pieces.")]
     description: Option<String>,
-    /// What it allows. To write includes to read.
+    /// The permissions. A write permission includes the read permission.
     #[schema(max_items = 100, value_type = Vec<schemas::Permission>)]
     permissions: Vec<String>,
 }
@@ -29,7 +29,7 @@ pub(super) struct NewRole {
 pub(super) struct RoleChange {
     #[schema(value_type = schemas::RoleId)]
     id: String,
-    /// Its name, without control characters, unique in the workspace.
+    /// The name, without control characters. It is unique in the workspace.
     #[schema(
         required = false,
         min_length = 1,
@@ -38,10 +38,10 @@ pub(super) struct RoleChange {
         example = "Author"
     )]
     name: String,
-    /// One sentence for people.
+    /// A short description.
     #[schema(max_length = 1024, example = "Writes pieces.")]
     description: Option<String>,
-    /// What it allows. To write includes to read.
+    /// The permissions. A write permission includes the read permission.
     #[schema(required = false, max_items = 100, value_type = Vec<schemas::Permission>)]
     permissions: Vec<String>,
 }

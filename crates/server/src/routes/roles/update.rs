@@ -22,7 +22,7 @@ use crate::problem::Problem;
 
 /// Change a role
 ///
-/// What is absent stays as it is. In force for every later request of its members.
+/// Absent fields stay unchanged. The change applies to all later requests of the role's members.
 #[utoipa::path(
     put,
     path = "/roles",

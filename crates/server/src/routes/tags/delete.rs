@@ -16,7 +16,7 @@ use crate::problem::Problem;
 
 /// Delete a tag
 ///
-/// It is taken off every piece that has it.
+/// The tag is removed from all pieces.
 #[utoipa::path(
     delete,
     path = "/tags",

@@ -16,7 +16,7 @@ use crate::problem::Problem;
 
 /// List the tags
 ///
-/// In the order in which they were made, the oldest first.
+/// Returns the tags in the order of their creation, oldest first.
 #[utoipa::path(
     get,
     path = "/tags/list",

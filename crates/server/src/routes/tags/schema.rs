@@ -1,4 +1,4 @@
-//! What requests for tags hold.
+//! Schemas of the requests to `/tags`.
 
 #![expect(dead_code, reason = "bodies are read field by field; only the schemas are used")]
 
@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 /// A new tag.
 #[derive(ToSchema)]
 pub(super) struct NewTag {
-    /// What people call it, without control characters; not unique.
+    /// The label, without control characters. It need not be unique.
     #[schema(
         min_length = 1,
         max_length = 255,
@@ -16,7 +16,7 @@ pub(super) struct NewTag {
         example = "News"
     )]
     label: String,
-    /// The color that it is shown in: `gray`, unless given.
+    /// The display color. The default is `gray`.
     #[schema(value_type = Option<schemas::Color>)]
     color: Option<String>,
 }
@@ -26,7 +26,7 @@ pub(super) struct NewTag {
 pub(super) struct TagChange {
     #[schema(value_type = schemas::TagId)]
     id: String,
-    /// What people call it, without control characters; not unique.
+    /// The label, without control characters. It need not be unique.
     #[schema(
         required = false,
         min_length = 1,
@@ -35,7 +35,7 @@ pub(super) struct TagChange {
         example = "News"
     )]
     label: String,
-    /// The color that it is shown in.
+    /// The display color.
     #[schema(required = false, value_type = schemas::Color)]
     color: String,
 }

@@ -21,7 +21,7 @@ use crate::problem::Problem;
 
 /// Change a tag
 ///
-/// What is absent stays as it is.
+/// Absent fields stay unchanged.
 #[utoipa::path(
     put,
     path = "/tags",

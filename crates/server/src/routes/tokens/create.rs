@@ -21,8 +21,8 @@ use crate::problem::Problem;
 
 /// Create a token
 ///
-/// For the user of the token that asks. It can do no more than that one: in permissions, groups,
-/// extension, and how long it works. The answer is the only one that ever shows it.
+/// The token belongs to the user of the requesting token. It can't exceed that token in
+/// permissions, groups, extension or lifetime. Only this response contains the token's text.
 #[utoipa::path(
     post,
     path = "/tokens",

@@ -16,7 +16,7 @@ use crate::problem::Problem;
 
 /// Revoke a token
 ///
-/// It stops working at once.
+/// The revocation takes effect at once.
 #[utoipa::path(
     delete,
     path = "/tokens",

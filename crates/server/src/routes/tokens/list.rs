@@ -15,7 +15,7 @@ use crate::problem::Problem;
 
 /// List the tokens
 ///
-/// In the order in which they were made, the oldest first.
+/// Returns the tokens in the order of their creation, oldest first.
 #[utoipa::path(
     get,
     path = "/tokens/list",

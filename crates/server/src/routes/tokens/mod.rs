@@ -16,7 +16,8 @@ use crate::http::fields::{Fields, Place, known_references};
 /// The path of the resource.
 pub(crate) const PATH: &str = "/tokens";
 
-/// Reads the groups of a limit: one at least, because none could be taken for no limit.
+/// Parses the groups of a limit. At least one is required, as an empty list could be mistaken for
+/// no limit.
 fn groups(value: Value, place: &mut Place<'_>) -> Option<Vec<Option<ContentGroupId>>> {
     let groups = known_references::<ContentGroupId>("content group", GROUPS_MAX)(value, place)?;
     if groups.is_empty() {
@@ -27,7 +28,7 @@ fn groups(value: Value, place: &mut Place<'_>) -> Option<Vec<Option<ContentGroup
     Some(groups)
 }
 
-/// Refuses an end that has been.
+/// Rejects an expiry time in the past.
 fn check_end(fields: &mut Fields, end: Option<Timestamp>, now: Timestamp) {
     if end.is_some_and(|end| end <= now) {
         fields.refuse("expiresAt", &Invalid::new("invalid_date", "must lie in the future"));

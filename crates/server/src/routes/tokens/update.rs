@@ -22,7 +22,7 @@ use crate::problem::Problem;
 
 /// Change a token
 ///
-/// What is absent stays as it is. In force for every later request.
+/// Absent fields stay unchanged. The change applies to all later requests.
 #[utoipa::path(
     put,
     path = "/tokens",
@@ -50,7 +50,7 @@ pub(crate) async fn handle(
     let permissions = fields.replacement("permissions", permissions);
     let content_groups = fields.clearable("contentGroupIds", groups);
     let extension = fields.clearable("extension", text(ExtensionName::parse));
-    // An end that has been is fine: what a GET gave can be sent back.
+    // A past expiry time is valid, so that clients can send back the fields of a GET response.
     let expires_at = fields.clearable("expiresAt", text(time));
     let named = content_groups.iter().flatten();
     let named = named.flat_map(|ids| named::groups("contentGroupIds", ids)).collect();

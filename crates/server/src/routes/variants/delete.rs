@@ -16,7 +16,7 @@ use crate::problem::Problem;
 
 /// Delete a variant
 ///
-/// What pieces say in it goes with it.
+/// The overrides of all pieces in this variant are deleted, too.
 #[utoipa::path(
     delete,
     path = "/variants",

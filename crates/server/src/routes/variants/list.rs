@@ -16,7 +16,7 @@ use crate::problem::Problem;
 
 /// List the variants
 ///
-/// In the order in which they were made, the oldest first.
+/// Returns the variants in the order of their creation, oldest first.
 #[utoipa::path(
     get,
     path = "/variants/list",

@@ -1,4 +1,4 @@
-//! What requests for variants hold.
+//! Schemas of the requests to `/variants`.
 
 #![expect(dead_code, reason = "bodies are read field by field; only the schemas are used")]
 
@@ -8,10 +8,10 @@ use utoipa::ToSchema;
 /// A new variant.
 #[derive(ToSchema)]
 pub(super) struct NewVariant {
-    /// Its name for programs, unique in the workspace.
+    /// The key that programs use. It is unique in the workspace.
     #[schema(pattern = "^[a-z0-9_]{1,20}$", example = "de")]
     key: String,
-    /// What people call it, without control characters.
+    /// The label, without control characters.
     #[schema(
         min_length = 1,
         max_length = 255,
@@ -19,7 +19,7 @@ pub(super) struct NewVariant {
         example = "German"
     )]
     label: String,
-    /// One sentence for people.
+    /// A short description.
     #[schema(max_length = 1024, example = "For readers in Germany.")]
     description: Option<String>,
 }
@@ -29,10 +29,10 @@ pub(super) struct NewVariant {
 pub(super) struct VariantChange {
     #[schema(value_type = schemas::VariantId)]
     id: String,
-    /// Its name for programs, unique in the workspace.
+    /// The key that programs use. It is unique in the workspace.
     #[schema(required = false, pattern = "^[a-z0-9_]{1,20}$", example = "de")]
     key: String,
-    /// What people call it, without control characters.
+    /// The label, without control characters.
     #[schema(
         required = false,
         min_length = 1,
@@ -41,7 +41,7 @@ pub(super) struct VariantChange {
         example = "German"
     )]
     label: String,
-    /// One sentence for people.
+    /// A short description.
     #[schema(max_length = 1024, example = "For readers in Germany.")]
     description: Option<String>,
 }

@@ -23,7 +23,7 @@ use crate::problem::Problem;
 
 /// Change a variant
 ///
-/// What is absent stays as it is. Overrides belong to the variant, whatever its key.
+/// Absent fields stay unchanged. A new key keeps the variant's overrides.
 #[utoipa::path(
     put,
     path = "/variants",

@@ -17,12 +17,14 @@ use crate::http::page::{self, Page, PageById};
 use crate::http::query::{Id, Query};
 use crate::problem::Problem;
 
-/// How many deliveries a page has at the most: each may hold what many receivers have answered.
+/// The maximum of `perPage`. It is low, as each delivery may contain the responses of up to 20
+/// attempts.
 const PER_PAGE_MAX: i64 = 100;
 
 /// List deliveries
 ///
-/// The latest first, each with what came of its attempts. They are kept for 30 days.
+/// Returns the deliveries with the results of their attempts, newest first. Deliveries are kept for
+/// 30 days.
 #[utoipa::path(
     get,
     path = "/webhooks/deliveries",
@@ -57,7 +59,7 @@ pub(crate) async fn handle(
         let list = ListQuery {
             webhook,
             status,
-            // A malformed identifier is none of any event.
+            // A malformed identifier matches no event.
             event: match event {
                 Some(None) => return Ok(Vec::new()),
                 Some(event) => event,

@@ -17,10 +17,10 @@ use crate::http::response::Made;
 use crate::problem::Problem;
 use crate::routes::webhooks::schema::Accepted;
 
-/// Send a delivery again
+/// Retry a delivery
 ///
-/// It is attempted at once, whatever came of it before, and then by the schedule. One whose webhook
-/// is disabled is sent when that is enabled.
+/// The delivery is attempted at once, whatever its status, and then by the retry schedule. If its
+/// webhook is disabled, the delivery is sent after the webhook is enabled.
 #[utoipa::path(
     post,
     path = "/webhooks/deliveries/retry",

@@ -22,8 +22,8 @@ use crate::problem::Problem;
 
 /// Create a webhook
 ///
-/// An address that could not be called as things stand is accepted, with a `warning` in the answer.
-/// What the event shows needs its permission to read, too.
+/// A URL that the current settings don't allow to be called is accepted, with a `warning` in the
+/// response. The token also needs the permission to read the event's data.
 #[utoipa::path(
     post,
     path = "/webhooks",

@@ -16,7 +16,7 @@ use crate::problem::Problem;
 
 /// Delete a webhook
 ///
-/// What it has not delivered goes with it.
+/// Its undelivered events are discarded.
 #[utoipa::path(
     delete,
     path = "/webhooks",

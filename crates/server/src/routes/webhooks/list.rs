@@ -17,7 +17,7 @@ use crate::problem::Problem;
 
 /// List the webhooks
 ///
-/// In the order in which they were made, the oldest first.
+/// Returns the webhooks in the order of their creation, oldest first.
 #[utoipa::path(
     get,
     path = "/webhooks/list",

@@ -23,7 +23,7 @@ fn event(text: String) -> Result<EventType, Invalid> {
     text.parse()
 }
 
-/// Reads what the event is connected with; `Some(None)` where that is not said.
+/// Parses the metadata of a webhook. Returns `Some(None)` if it has no `contentGroupId`.
 fn metadata(value: Value, place: &mut Place<'_>) -> Option<Option<Option<ContentGroupId>>> {
     field_of("contentGroupId", known_reference::<ContentGroupId>("content group"))(value, place)
 }

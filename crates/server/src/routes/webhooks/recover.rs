@@ -18,9 +18,9 @@ use crate::problem::Problem;
 
 /// Recover a webhook's deliveries
 ///
-/// All deliveries that failed, or wait for their next attempt, and were made since a point in time are
-/// sent again from the beginning of their schedule, a few at a time. This continues after a restart;
-/// another request starts it anew.
+/// Retries all deliveries that were created since a point in time and failed, or wait for their
+/// next attempt. They begin their retry schedule again, a few at a time. The recovery continues
+/// after a restart of the service. Another request starts it again.
 #[utoipa::path(
     post,
     path = "/webhooks/recover",

@@ -16,10 +16,10 @@ use crate::http::query::Id;
 use crate::http::response::Made;
 use crate::problem::Problem;
 
-/// Try a webhook
+/// Test a webhook
 ///
-/// Sends a sample of the webhook's event to it, once and at once, also when it is disabled. The
-/// sample has `test: true`. The list of deliveries says what came of it.
+/// Sends a sample of the webhook's event at once and without retries, even if the webhook is
+/// disabled. The sample has `test: true`. The list of deliveries shows the result.
 #[utoipa::path(
     post,
     path = "/webhooks/test",

@@ -23,7 +23,7 @@ use crate::problem::Problem;
 
 /// Change a webhook
 ///
-/// What is absent stays as it is. The secret can't be changed.
+/// Absent fields stay unchanged. The secret can't be changed.
 #[utoipa::path(
     put,
     path = "/webhooks",

@@ -1,4 +1,4 @@
-//! What is said about an address that could not be called as things stand.
+//! The warning about a URL that the current settings don't allow to be called.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use tokio::task::JoinHandle;
 
 use crate::http::app::App;
 
-/// How long a name may take to be looked up.
+/// The timeout of a DNS look-up.
 const LOOKUP_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// How many look-ups may be under way. Each holds a thread, however long its server takes; without
-/// a free one nothing is looked up, and nothing warned of.
+/// The limit on concurrent DNS look-ups. Each occupies a thread until the name server responds.
+/// Without a free permit, the look-up and the warning are skipped.
 static LOOKUPS: Semaphore = Semaphore::const_new(8);
 
 fn look_up(resolver: &dyn Resolve, name: String) -> Option<JoinHandle<Option<Vec<IpAddr>>>> {
@@ -27,7 +27,7 @@ fn look_up(resolver: &dyn Resolve, name: String) -> Option<JoinHandle<Option<Vec
     }))
 }
 
-/// Why nothing could be sent to `url`, if that can be told by now.
+/// Returns the reason why events can't be sent to `url`, if it is known by now.
 pub(super) async fn warning(app: &App, url: &WebhookUrl) -> Option<String> {
     let policy = &app.limits().webhook_addresses;
     let url = url::Url::parse(url.as_str()).ok()?;
@@ -35,7 +35,8 @@ pub(super) async fn warning(app: &App, url: &WebhookUrl) -> Option<String> {
         url::Host::Ipv4(address) => vec![address.into()],
         url::Host::Ipv6(address) => vec![address.into()],
         url::Host::Domain(name) => {
-            // A name that isn't known yet may be known when there is something to send.
+            // A name without an address now may have one at the first event, so it causes no
+            // warning.
             let resolver = &**app.environment().resolver();
             tokio::time::timeout(LOOKUP_TIME_MAX, look_up(resolver, name.to_owned())?)
                 .await
@@ -44,7 +45,7 @@ pub(super) async fn warning(app: &App, url: &WebhookUrl) -> Option<String> {
         }
     };
     let refused = addresses.into_iter().find_map(|address| policy.check(address).err())?;
-    // Where a name leads is not told: it may be one of the operator's own network.
+    // The warning omits the address of a name, as it may be in the operator's own network.
     let why = match url.host()? {
         url::Host::Domain(name) => format!("{name} leads to an address that is not called"),
         _ => refused.to_string(),

@@ -12,9 +12,9 @@ use crate::http::app::App;
 use crate::http::response;
 use crate::problem::Problem;
 
-/// Get the own workspace
+/// Get the token's workspace
 ///
-/// Its billing is shown with the permission `workspace:write`; otherwise it is null.
+/// The billing fields are null without the permission `workspace:write`.
 #[utoipa::path(
     get,
     path = "/workspace",

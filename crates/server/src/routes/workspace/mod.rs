@@ -1,4 +1,4 @@
-//! `/workspace`: the token's own workspace.
+//! `/workspace`: the token's workspace.
 
 pub(crate) mod get;
 mod schema;
@@ -8,7 +8,7 @@ use galley_domain::Permission;
 use galley_domain::permission::Resource;
 use galley_storage::tokens::Authentication;
 
-/// Whether somebody is shown the workspace's billing.
+/// Returns true if the token may read the workspace's billing.
 pub(crate) fn sees_billing(actor: &Authentication) -> bool {
     actor.permissions.allows(Permission::write(Resource::Workspace))
 }

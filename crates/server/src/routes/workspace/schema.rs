@@ -1,13 +1,13 @@
-//! What requests for the workspace hold.
+//! Schemas of the requests to `/workspace`.
 
 #![expect(dead_code, reason = "bodies are read field by field; only the schemas are used")]
 
 use utoipa::ToSchema;
 
-/// A change of the own workspace.
+/// A change of the token's workspace.
 #[derive(ToSchema)]
 pub(super) struct WorkspaceChange {
-    /// What people call it, without control characters.
+    /// The name, without control characters.
     #[schema(
         required = false,
         min_length = 1,
@@ -16,10 +16,10 @@ pub(super) struct WorkspaceChange {
         example = "The Harbour Times"
     )]
     name: String,
-    /// One sentence for people.
+    /// A short description.
     #[schema(max_length = 1024, example = "News from the harbour.")]
     description: Option<String>,
-    /// Where its logo is: an absolute http or https URL, or a relative reference.
+    /// The address of the logo: an absolute http or https URL, or a relative reference.
     #[schema(
         format = "uri-reference",
         max_length = 2048,

@@ -18,9 +18,9 @@ use crate::http::prefer::Prefer;
 use crate::http::response;
 use crate::problem::Problem;
 
-/// Change the own workspace
+/// Change the token's workspace
 ///
-/// What is absent stays as it is. The billing is the operator's to change.
+/// Absent fields stay unchanged. Only the operator can change the billing.
 #[utoipa::path(
     put,
     path = "/workspace",

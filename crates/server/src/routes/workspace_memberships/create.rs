@@ -19,10 +19,10 @@ use crate::http::prefer::Prefer;
 use crate::http::response::Made;
 use crate::problem::Problem;
 
-/// Invite somebody
+/// Invite a member
 ///
-/// The mail is kept in the same transaction, and goes out as soon as mails can be sent. An invite that nobody
-/// accepted in time is replaced.
+/// The mail is stored in the same transaction, and sent as soon as mails can be sent. An expired
+/// invite to the same address is replaced.
 #[utoipa::path(
     post,
     path = "/workspace-memberships",

@@ -15,10 +15,11 @@ use crate::http::query::Query;
 use crate::http::response;
 use crate::problem::Problem;
 
-/// Remove a member, or an invite
+/// Remove a member or an invite
 ///
-/// Needs the permission `workspaceMemberships:write`, unless it is the token's own member, and the token may
-/// all that its user may. The member's tokens of this workspace stop working; pieces no longer list it.
+/// Needs the permission `workspaceMemberships:write`. Without it, a token can remove its own member
+/// if it has all permissions of its role, and no limit to groups or an extension. The member's
+/// tokens of this workspace are revoked, and pieces no longer list the member.
 #[utoipa::path(
     delete,
     path = "/workspace-memberships",
@@ -36,7 +37,7 @@ pub(crate) async fn handle(
     mut query: Query,
 ) -> Result<Response, Problem> {
     let id = query.id::<WorkspaceMemberId>();
-    // Every member may remove itself; to remove another one takes a permission.
+    // Members can remove themselves without the permission that the removal of others needs.
     let leaves = id.is(actor.member) && actor.is_unlimited();
     let needed = Permission::write(Resource::WorkspaceMemberships);
     if !leaves && !actor.permissions.allows(needed) {

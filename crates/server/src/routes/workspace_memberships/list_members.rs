@@ -15,7 +15,7 @@ use crate::problem::Problem;
 
 /// List the members of the workspace
 ///
-/// Invites that are not accepted yet are among them. The oldest come first.
+/// Returns the members and the pending invites, oldest first.
 #[utoipa::path(
     get,
     path = "/workspace-memberships/list-members",

@@ -18,8 +18,9 @@ use crate::routes::workspace::sees_billing;
 
 /// List the workspaces of the token's user
 ///
-/// By the identifiers of the workspaces; `lastId` is a workspace's. Invites are left out. Billing is shown of
-/// the token's own workspace only, with the permission `workspace:write`.
+/// Returns the user's memberships, sorted by the identifier of the workspace; `lastId` is such an
+/// identifier. Pending invites are left out. The billing fields are null except in the token's own
+/// workspace, with the permission `workspace:write`.
 #[utoipa::path(
     get,
     path = "/workspace-memberships/list-workspaces",

@@ -18,7 +18,7 @@ use crate::http::query::Id;
 use crate::http::{named, response};
 use crate::problem::Problem;
 
-/// Give a member another role
+/// Change a member's role
 #[utoipa::path(
     put,
     path = "/workspace-memberships",

@@ -22,8 +22,8 @@ use crate::routes::content_pieces::groups::Groups;
 
 /// List the sources of content pieces
 ///
-/// Pieces by their identifiers, each with the sources that importers noted. By the two hashes of a source
-/// an importer tells whether the source or the piece was changed since.
+/// Returns pieces sorted by identifier, each with the sources that importers recorded. The two
+/// hashes of a source show an importer if the source or the piece was changed since the import.
 #[utoipa::path(
     get,
     path = "/content-pieces/sources",

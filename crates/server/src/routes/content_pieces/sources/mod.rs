@@ -1,4 +1,4 @@
-//! `/content-pieces/sources`: what importers note of pieces.
+//! `/content-pieces/sources`: the import sources of pieces.
 
 pub(crate) mod list;
 mod schema;

@@ -1,23 +1,23 @@
-//! What requests for sources hold.
+//! Schemas of the requests to `/content-pieces/sources`.
 
 #![expect(dead_code, reason = "requests are read field by field; only the schemas are used")]
 
 use galley_api_types::schemas;
 use utoipa::{IntoParams, ToSchema};
 
-/// The parameters of the list of sources.
+/// The query parameters of the list of sources.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub(super) struct ListParameters {
-    /// The pieces directly in one of these groups: identifiers, separated by commas, up to 100. May
-    /// be given several times.
+    /// List the pieces directly in one of these groups: up to 100 identifiers, separated by commas.
+    /// The parameter may be repeated.
     content_group_id: Option<String>,
-    /// Also those in the groups under them.
+    /// Include the pieces in all groups below these groups.
     #[param(default = false)]
     subtree: Option<bool>,
 }
 
-/// Sources to note.
+/// The sources to record.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub(super) struct ContentPieceSourcesUpdate {
@@ -31,10 +31,10 @@ pub(super) struct ContentPieceSourcesUpdate {
 pub(super) struct NewImportSource {
     #[schema(value_type = schemas::ContentPieceId)]
     content_piece_id: String,
-    /// The identifier or key of a variant; absent or null for the piece itself.
+    /// The identifier or key of a variant. Absent or null for the piece itself.
     #[schema(example = "de")]
     variant: Option<String>,
-    /// A hash of the source, by an algorithm of the importer's.
+    /// A hash of the source. The importer chooses the algorithm.
     #[schema(
         min_length = 1,
         max_length = 128,
@@ -42,7 +42,7 @@ pub(super) struct NewImportSource {
         example = "3f786850e387550fdab836ed7e6dc881"
     )]
     source_hash: String,
-    /// A hash of the piece as the import left it, by an algorithm of the importer's.
+    /// A hash of the piece directly after the import. The importer chooses the algorithm.
     #[schema(
         min_length = 1,
         max_length = 128,

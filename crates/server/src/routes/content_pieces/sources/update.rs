@@ -18,13 +18,13 @@ use crate::http::fields::{Fields, known_reference, objects, text};
 use crate::http::response;
 use crate::problem::Problem;
 
-/// The sources that a request may note.
+/// The limit on sources in one request.
 const SOURCES_MAX: usize = 100;
 
-/// Note the sources of content pieces
+/// Record the sources of content pieces
 ///
-/// All of them or, where one is refused, none. A note is no change of the piece: it has no event, and the
-/// piece keeps its version.
+/// The request is atomic: if one source is rejected, none is recorded. The pieces keep their
+/// versions, and no event is created.
 #[utoipa::path(
     put,
     path = "/content-pieces/sources",
