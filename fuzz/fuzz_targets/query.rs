@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| galley_server::http::checks::query(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| galley_server::fuzzing::query(bytes));

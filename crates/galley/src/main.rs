@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     if matches!(cli.command, Some(Command::Openapi)) {
         // The document is the same everywhere, so it needs neither settings nor a database.
-        out::line(format_args!("{}", galley_server::openapi::text().trim_end()));
+        out::line(format_args!("{}", galley_server::router::openapi_text().trim_end()));
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(Command::Listen(arguments)) = &cli.command {

@@ -1,20 +1,30 @@
 //! Galley over HTTP.
 //!
-//! [`http`] has the router and the parts that every request passes through. `routes` has a file for
-//! each endpoint, which reads the request, calls an operation and writes the response. [`openapi`]
-//! describes the interface.
+//! [`router`] has every route. A request passes the `middleware`; `routes` has a file for each
+//! endpoint, which reads the request with the types of `extract`, calls an operation, and writes
+//! the response with `respond`. `resources` are shared by all requests. `problem` translates errors
+//! of operations, and `openapi` completes the OpenAPI document.
 
+mod app;
 pub mod callbacks;
-pub mod http;
-pub mod openapi;
-mod pages;
+mod client_socket;
+mod describe;
+mod extract;
+#[doc(hidden)]
+pub mod fuzzing;
+mod middleware;
+mod openapi;
 mod problem;
+mod resources;
+mod respond;
+pub mod router;
 mod routes;
+mod serve;
 
+pub use app::{App, Limits};
 pub use axum::http::HeaderValue;
 pub use galley_delivery::{Resolve, Resolving, SystemResolver, signature};
 pub use galley_mail::{InvalidSetting, Mailer, NotSent, Outbox, Sender as MailSender, Smtp};
-pub use http::app::{App, Limits};
-pub use http::cors::parse_origin;
-pub use http::serve::{Server, serve_metrics};
+pub use middleware::cors::parse_origin;
 pub use problem::Problem;
+pub use serve::{Server, serve_metrics};

@@ -2,7 +2,6 @@
 
 use galley_api_types::sample_events::sample_data;
 use galley_domain::delivery::FAILING_MAX;
-use galley_domain::event::{EventType, Window};
 use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{DeliveryId, EventId, MailId, Timestamp, WebhookId, WorkspaceId};
 use galley_storage::delivery_queue::{self, DeliverySelection, ReceiverState};
@@ -15,8 +14,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::authority::Authority;
 use crate::operations::members::mail_place;
-use crate::operations::webhooks::{NEEDED, check_may_see, find};
-use crate::rejection::{Reason, Rejection};
+use crate::operations::webhook_access::{NEEDED, check_may_see, check_may_send, find};
 use crate::secrets::SecretKey;
 
 /// The kind of the mail that says that a webhook was disabled.
@@ -109,36 +107,6 @@ pub async fn test(
     let data = sample_data(webhook.event).to_string();
     delivery_queue::enqueue_test(tx, actor.workspace, webhook.id, id, event, &data, now).await?;
     Ok(id)
-}
-
-/// Refuses to have deliveries sent by somebody who does not see what they show. What a webhook gets now
-/// says nothing of that: it may have watched for something else when they were made, or elsewhere.
-pub(crate) async fn check_may_send(
-    tx: &WriteTx<'_>,
-    actor: &Authentication,
-    webhook: WebhookId,
-    which: DeliverySelection,
-) -> Result<(), Error> {
-    if sees_all(actor) {
-        return Ok(());
-    }
-    let window = actor.content_groups.as_deref().map_or(Window::Workspace, Window::Groups);
-    for (event, occurrence) in
-        delivery_queue::list_visible_occurrences(tx, actor.workspace, webhook, which).await?
-    {
-        check_may_see(actor, event)?;
-        if occurrence.seen_through(window) != Some(event) {
-            let detail = "one of the deliveries shows what happened outside the token's groups";
-            return Err(Rejection::new(Reason::OutsideGroupLimit, detail).into());
-        }
-    }
-    Ok(())
-}
-
-/// Whether there is no event of the workspace that is kept from them.
-pub fn sees_all(actor: &Authentication) -> bool {
-    let may_see = |event: &EventType| actor.permissions.allows(event.permission());
-    actor.content_groups.is_none() && EventType::ALL.iter().all(may_see)
 }
 
 /// Has a delivery sent again.

@@ -17,6 +17,7 @@ pub mod setup;
 pub mod tags;
 pub mod tokens;
 pub mod variants;
+pub mod webhook_access;
 pub mod webhooks;
 pub mod workspace;
 

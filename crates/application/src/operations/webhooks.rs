@@ -5,15 +5,15 @@ use galley_domain::event::EventType;
 use galley_domain::permission::Resource;
 use galley_domain::text::ShortText;
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookSecret, WebhookUrl};
-use galley_domain::{ContentGroupId, Invalid, Permission, WebhookId};
+use galley_domain::{ContentGroupId, Invalid, WebhookId};
 use galley_storage::delivery_queue::DeliverySelection;
 use galley_storage::tokens::Authentication;
-use galley_storage::{Tx, WriteTx, content_groups, delivery_queue, webhooks};
+use galley_storage::{WriteTx, content_groups, delivery_queue, webhooks};
 
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::authority::Authority;
-use crate::operations::deliveries::check_may_send;
+use crate::operations::webhook_access::{NEEDED, check_may_see, check_may_send, find};
 use crate::precondition::Expected;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
@@ -58,9 +58,6 @@ pub struct Updated {
 pub fn secret_place(webhook: WebhookId) -> String {
     format!("webhooks {webhook}")
 }
-
-/// What every change here needs.
-pub(crate) const NEEDED: Permission = Permission::write(Resource::Webhooks);
 
 /// Makes a webhook.
 pub async fn create(
@@ -161,24 +158,6 @@ pub async fn delete(
     expected.check(webhook.version)?;
     webhooks::delete(tx, actor.workspace, id).await?;
     Ok(())
-}
-
-pub(crate) async fn find(
-    tx: &Tx<'_>,
-    actor: &Authentication,
-    id: WebhookId,
-) -> Result<Webhook, Error> {
-    let within = actor.content_groups.as_deref();
-    let found = webhooks::find(tx, actor.workspace, id, within).await?;
-    found.ok_or_else(Error::not_found)
-}
-
-/// Refuses a webhook that would show its maker more than a request does.
-pub(crate) fn check_may_see(actor: &Authentication, event: EventType) -> Result<(), Error> {
-    if actor.permissions.allows(event.permission()) {
-        return Ok(());
-    }
-    Err(Rejection::insufficient_permissions(event.permission()).into())
 }
 
 /// What an event must, and may, be connected with.

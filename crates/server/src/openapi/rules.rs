@@ -7,8 +7,8 @@ use galley_application::{Reason, Rejection};
 use serde_json::{Map, Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::endpoint::{Fact, Facts};
 use super::{conditions, examples, shape, webhooks};
+use crate::describe::{Fact, Facts};
 use crate::problem::{Problem, texts};
 
 const JSON: &str = "application/json";
@@ -66,7 +66,7 @@ const ABOUT: &str = "A self-hosted service for content-management and publishing
     These paths change by addition only: be ready for fields that are not described here.";
 
 /// Completes the document that utoipa generates from the routes.
-pub(super) fn complete(mut document: Value, facts: &[Fact]) -> Value {
+pub(crate) fn complete(mut document: Value, facts: &[Fact]) -> Value {
     let mut all = document["components"]["schemas"].take();
     for (name, schema) in own_schemas() {
         all[name] = schema;
@@ -258,7 +258,7 @@ impl Operation<'_> {
         if self.facts.prefer {
             common.push("Prefer");
         }
-        if self.facts.may_be_old {
+        if self.facts.allows_stale {
             common.push("PreferMaxAge");
         }
         if self.facts.idempotent {
@@ -422,7 +422,7 @@ impl Operation<'_> {
         for &name in optional.iter().chain(limited) {
             headers[name] = optional_header(name);
         }
-        if self.facts.may_be_old {
+        if self.facts.allows_stale {
             headers["Age"] = optional_header("Age");
             headers["Preference-Applied"] = optional_header("Preference-Applied");
         }

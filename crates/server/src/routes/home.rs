@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::response::Response;
 
-use crate::pages;
+use crate::respond::pages;
 
 #[derive(Template)]
 #[template(path = "home.html")]

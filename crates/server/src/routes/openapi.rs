@@ -1,15 +1,29 @@
 //! `GET /openapi.json`
 
-use std::sync::LazyLock;
+use std::convert::Infallible;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use axum::response::Response;
 
-use crate::http::response::{self, File};
-use crate::openapi;
+use crate::app::App;
+use crate::describe::{Argument, Facts};
+use crate::respond::response::{self, File};
 
-/// The OpenAPI document, built at the first request.
-static FILE: LazyLock<File> =
-    LazyLock::new(|| File::new("application/json", openapi::text().into_bytes()));
+/// The OpenAPI document, which the router provides.
+pub(crate) struct OpenapiDocument(&'static File);
+
+impl FromRequestParts<App> for OpenapiDocument {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(_: &mut Parts, app: &App) -> Result<Self, Infallible> {
+        Ok(Self(app.openapi_document()))
+    }
+}
+
+impl Argument for OpenapiDocument {
+    fn tell(_: &mut Facts) {}
+}
 
 /// Get the OpenAPI document
 ///
@@ -22,6 +36,6 @@ static FILE: LazyLock<File> =
         "openapi": "3.1.0", "info": {"title": "Galley", "version": "0.1.0"}, "paths": {}
     }))),
 )]
-pub(crate) async fn handle() -> Response {
-    response::file(&FILE)
+pub(crate) async fn handle(OpenapiDocument(document): OpenapiDocument) -> Response {
+    response::file(document)
 }

@@ -12,9 +12,9 @@ use serde::Serialize;
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
-use crate::http::app::App;
-use crate::http::response;
+use crate::app::App;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// The status of the service.
 #[derive(Serialize, ToSchema)]
@@ -54,7 +54,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Problem> {
         let soon = HeaderValue::from_static("5");
         Problem::new(Reason::NotReady, detail).with_header(RETRY_AFTER, soon)
     };
-    if app.is_leaving() {
+    if app.is_draining() {
         return Err(not_ready("the server is about to stop"));
     }
     match timeout(PING_TIME_MAX, app.database().ping()).await {

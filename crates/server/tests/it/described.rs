@@ -10,7 +10,8 @@ use reqwest::{Method, Request, StatusCode};
 use serde_json::{Value, json};
 
 /// The OpenAPI document.
-pub(crate) static DOCUMENT: LazyLock<Value> = LazyLock::new(galley_server::openapi::document);
+pub(crate) static DOCUMENT: LazyLock<Value> =
+    LazyLock::new(galley_server::router::openapi_document);
 
 /// The schemas of responses, without undescribed fields. Clients must accept additional fields, but
 /// the document must describe all of them.

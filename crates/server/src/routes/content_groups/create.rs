@@ -9,15 +9,16 @@ use galley_domain::content_group::ContentGroupName;
 use galley_storage::WriteTx;
 
 use super::{PATH, schema};
-use crate::http::actor::{Actor, WriteContentGroups};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{known_reference, text};
-use crate::http::idempotency::{self, IdempotencyKey};
-use crate::http::named;
-use crate::http::prefer::Prefer;
-use crate::http::response::Made;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteContentGroups};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{known_reference, text};
+use crate::extract::idempotency_key::IdempotencyKey;
+use crate::extract::prefer::Prefer;
+use crate::extract::references;
 use crate::problem::Problem;
+use crate::respond::idempotent;
+use crate::respond::response::CreatedResponse;
 
 /// Create a content group
 #[utoipa::path(
@@ -40,14 +41,15 @@ pub(crate) async fn handle(
 ) -> Result<Response, Problem> {
     let name = fields.required("name", text(ContentGroupName::parse));
     let ancestor = fields.optional("ancestor", known_reference::<ContentGroupId>("content group"));
-    let named = named::group(&["ancestor"], ancestor);
-    named::refuse_all(&app, actor.scope(), fields, named).await?;
+    let named = references::group(&["ancestor"], ancestor);
+    references::refuse_all(&app, actor.scope(), fields, named).await?;
     let name = name.expect("there, as nothing was refused");
     let (scope, environment) = (actor.scope(), app.environment().clone());
     let create = async move |tx: &WriteTx<'_>| {
         let group = content_groups::create(tx, &environment, &scope, &name, ancestor).await?;
         let view = content_groups::get(tx, &scope, group.id, false).await?;
-        Ok(Made::new(prefer, group.id, view.group.version, &view.body()).at(PATH, group.id))
+        Ok(CreatedResponse::new(prefer, group.id, view.group.version, &view.body())
+            .at(PATH, group.id))
     };
-    idempotency::make(&app, "content_groups.create", &actor, key, &bytes, create).await
+    idempotent::create(&app, "content_groups.create", &actor, key, &bytes, create).await
 }

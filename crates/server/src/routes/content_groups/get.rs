@@ -8,11 +8,12 @@ use galley_application::operations::content_groups;
 use galley_domain::ContentGroupId;
 use galley_storage::Tx;
 
-use crate::http::actor::{Actor, ReadContentGroups};
-use crate::http::app::App;
-use crate::http::prefer::Freshness;
-use crate::http::query::Query;
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadContentGroups};
+use crate::extract::prefer::StalenessBound;
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::large_response;
 
 /// Get a content group
 #[utoipa::path(
@@ -28,7 +29,7 @@ use crate::problem::Problem;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadContentGroups>,
-    freshness: Freshness,
+    staleness: StalenessBound,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let id = query.id::<ContentGroupId>();
@@ -37,6 +38,6 @@ pub(crate) async fn handle(
     let (id, scope) = (id.get()?, actor.scope());
     let workspace = actor.workspace;
     let read = async move |tx: &Tx<'_>| content_groups::get(tx, &scope, id, subtree).await;
-    let view = freshness.read(app.database(), "content_groups.get", read).await?;
-    app.answer(workspace, view.group.version, &view.body(), "subtree")
+    let view = staleness.read(app.database(), "content_groups.get", read).await?;
+    large_response::resource(&app, workspace, view.group.version, &view.body(), "subtree")
 }

@@ -7,13 +7,13 @@ use galley_application::operations::content_groups::{self, GroupListRequest};
 use galley_domain::ContentGroupId;
 use galley_storage::Tx;
 
-use crate::http::actor::{Actor, ReadContentGroups};
-use crate::http::app::App;
-use crate::http::page::{self, Page, PageById};
-use crate::http::prefer::Freshness;
-use crate::http::query::Query;
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadContentGroups};
+use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::prefer::StalenessBound;
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::{large_response, page_links, response};
 
 /// List the content groups of a level
 ///
@@ -36,12 +36,12 @@ use crate::problem::Problem;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadContentGroups>,
-    freshness: Freshness,
+    staleness: StalenessBound,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let subtree = query.boolean("subtree");
-    let page = Page::read(&mut query, page::PER_PAGE_MAX);
-    let after = page::after_id::<ContentGroupId>(&mut query);
+    let page = Page::read(&mut query, pagination::PER_PAGE_MAX);
+    let after = pagination::after_id::<ContentGroupId>(&mut query);
     let ancestor = query.text("ancestor");
     query.finish()?;
     let ancestor = match ancestor.map(|text| text.parse::<ContentGroupId>()) {
@@ -55,9 +55,9 @@ pub(crate) async fn handle(
     let (offset, per_page) = (page.offset(after.is_some()), page.per_page());
     let request = GroupListRequest { ancestor, subtree, after, offset, per_page };
     let read = async move |tx: &Tx<'_>| content_groups::list(tx, &scope, &request).await;
-    let list = freshness.read(app.database(), "content_groups.list", read).await?;
-    let mut response = app.answer(workspace, 0, &list.bodies(), "subtree")?;
-    let next = list.last().filter(|_| list.has_more).map(page::id_cursor);
-    page::link_next(&mut response, &query, next.as_deref());
+    let list = staleness.read(app.database(), "content_groups.list", read).await?;
+    let mut response = large_response::resource(&app, workspace, 0, &list.bodies(), "subtree")?;
+    let next = list.last().filter(|_| list.has_more).map(pagination::id_cursor);
+    page_links::link_next(&mut response, &query, next.as_deref());
     Ok(response)
 }

@@ -10,14 +10,15 @@ use galley_domain::content_group::ContentGroupName;
 use galley_storage::WriteTx;
 
 use super::schema;
-use crate::http::actor::{Actor, WriteContentGroups};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{known_reference, reference, text};
-use crate::http::prefer::Prefer;
-use crate::http::query::Id;
-use crate::http::{named, response};
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteContentGroups};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{known_reference, reference, text};
+use crate::extract::prefer::Prefer;
+use crate::extract::query::Id;
+use crate::extract::references;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Change a content group
 ///
@@ -43,8 +44,8 @@ pub(crate) async fn handle(
     let id = Id::new(fields.required("id", reference::<ContentGroupId>).flatten());
     let name = fields.replacement("name", text(ContentGroupName::parse));
     let ancestor = fields.clearable("ancestor", known_reference::<ContentGroupId>("content group"));
-    let named = named::group(&["ancestor"], ancestor.flatten());
-    named::refuse_all(&app, actor.scope(), fields, named).await?;
+    let named = references::group(&["ancestor"], ancestor.flatten());
+    references::refuse_all(&app, actor.scope(), fields, named).await?;
     let update = ContentGroupUpdate { id: id.get()?, name, ancestor };
     let (scope, environment) = (actor.scope(), app.environment().clone());
     let write = async move |tx: &WriteTx<'_>| {

@@ -14,15 +14,16 @@ use galley_storage::WriteTx;
 use serde_json::value::RawValue;
 
 use super::{PATH, input, schema};
-use crate::http::actor::{Actor, WriteContentPieces};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{Fields, each_once, text, time};
-use crate::http::idempotency::{self, IdempotencyKey};
-use crate::http::prefer::Prefer;
-use crate::http::query::Query;
-use crate::http::response::Made;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteContentPieces};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{Fields, each_once, text, time};
+use crate::extract::idempotency_key::IdempotencyKey;
+use crate::extract::prefer::Prefer;
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::response::CreatedResponse;
+use crate::respond::{idempotent, large_response};
 
 /// Create a content piece
 ///
@@ -49,7 +50,7 @@ pub(crate) async fn handle(
     let is_dry = query.boolean("dryRun");
     let (reader, bytes) = (app.clone(), body.bytes.clone());
     let size = bytes.len();
-    let draft = app.process(size, move || read(&reader, body, is_dry)).await?;
+    let draft = app.run_by_size(size, move || read(&reader, body, is_dry)).await?;
     let Draft { new, mut fields, references, losses } = draft;
     fields.add(query.into_issues());
     input::refuse_all(&app, actor.scope(), fields, references).await?;
@@ -62,14 +63,14 @@ pub(crate) async fn handle(
         };
         dry_run(app.service(), "content_pieces.create_dry", create).await?;
         let body = DryRunBody::new(&content, &losses);
-        return app.answer(actor.workspace, 0, &body, "content");
+        return large_response::resource(&app, actor.workspace, 0, &body, "content");
     }
     let create = async move |tx: &WriteTx<'_>| {
         let kept = content_pieces::create(tx, &environment, &scope, &new).await?;
         let (id, version) = (kept.piece.id, kept.piece.version);
-        Ok(Made::new(prefer, id, version, &kept.body()).at(PATH, id))
+        Ok(CreatedResponse::new(prefer, id, version, &kept.body()).at(PATH, id))
     };
-    idempotency::make(&app, "content_pieces.create", &actor, key, &bytes, create).await
+    idempotent::create(&app, "content_pieces.create", &actor, key, &bytes, create).await
 }
 
 /// The parsed request body.

@@ -13,15 +13,16 @@ use utoipa::ToSchema;
 
 use super::create::{self, Draft};
 use super::schema;
-use crate::http::actor::{Actor, WriteContentPieces};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{Fields, objects};
-use crate::http::idempotency::{self, IdempotencyKey};
-use crate::http::json;
-use crate::http::query::Query;
-use crate::http::response::Made;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteContentPieces};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{Fields, objects};
+use crate::extract::idempotency_key::IdempotencyKey;
+use crate::extract::json;
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::idempotent;
+use crate::respond::response::CreatedResponse;
 
 /// The limit on pieces in one request.
 const PIECES_MAX: usize = 100;
@@ -67,7 +68,7 @@ pub(crate) async fn handle(
         query.refuse("dryRun", &invalid);
     }
     let (reader, bytes) = (app.clone(), body.bytes.clone());
-    let (mut fields, drafts) = app.process_apart(move || read(&reader, body)).await?;
+    let (mut fields, drafts) = app.run_on_cpu_pool(move || read(&reader, body)).await?;
     fields.add(query.into_issues());
     let drafts = refuse_all(&app, &actor, fields, drafts).await?;
     let new: Vec<_> = drafts.into_iter().filter_map(|draft| draft.new).collect();
@@ -79,9 +80,9 @@ pub(crate) async fn handle(
             let kept = kept.map_err(|error| error.within(&place(index)))?;
             pieces.push(CreatedPiece { id: kept.piece.id });
         }
-        Ok(Made::together(&CreatedBody { pieces }))
+        Ok(CreatedResponse::together(&CreatedBody { pieces }))
     };
-    idempotency::make(&app, "content_pieces.create_several", &actor, key, &bytes, create).await
+    idempotent::create(&app, "content_pieces.create_several", &actor, key, &bytes, create).await
 }
 
 /// Returns the path of a piece in the request body.

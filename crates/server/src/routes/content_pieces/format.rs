@@ -8,10 +8,10 @@ use galley_storage::Error as StorageError;
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::http::app::App;
-use crate::http::query::Query;
-use crate::http::room::WorkspaceReservation;
+use crate::app::App;
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::resources::request_memory::WorkspaceReservation;
 
 /// The requested output format.
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +101,7 @@ impl Format {
             let shown: Result<Vec<_>, Error> = pieces.into_iter().map(show_one).collect();
             Ok((shown?, space))
         };
-        app.process(size, show).await?
+        app.run_by_size(size, show).await?
     }
 
     /// Returns the number of bytes that the conversion of a piece parses.

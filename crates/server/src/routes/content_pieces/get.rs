@@ -11,12 +11,12 @@ use galley_storage::Tx;
 use galley_storage::content_pieces::{self, View};
 
 use super::format::{Format, FormatParameters};
-use crate::http::actor::{Actor, ReadContentPieces};
-use crate::http::app::App;
-use crate::http::prefer::Freshness;
-use crate::http::query::{Id, Query};
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadContentPieces};
+use crate::extract::prefer::StalenessBound;
+use crate::extract::query::{Id, Query};
 use crate::problem::Problem;
+use crate::respond::{large_response, response};
 
 /// Get a content piece
 #[utoipa::path(
@@ -29,7 +29,7 @@ use crate::problem::Problem;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadContentPieces>,
-    freshness: Freshness,
+    staleness: StalenessBound,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let id = query.id::<ContentPieceId>();
@@ -50,13 +50,13 @@ pub(crate) async fn handle(
         Ok::<_, Error>((piece, tree, referenced))
     };
     let (piece, tree, referenced) =
-        freshness.read(app.database(), "content_pieces.get", read).await?;
+        staleness.read(app.database(), "content_pieces.get", read).await?;
     let viewed = (piece, tree);
     let size = content_pieces::size(&viewed);
-    let space = app.space_for_answer(actor.workspace, size)?;
+    let space = large_response::reserve(&app, actor.workspace, size)?;
     let (shown, space) = format.show(&app, vec![viewed], space, "contentFormat").await?;
     let [one] = &shown[..] else { unreachable!("one piece is shown as one") };
-    let made = app.made_in(space, &one.body(&referenced))?;
+    let made = large_response::json(&app, space, &one.body(&referenced))?;
     let made = made.ok_or_else(|| Rejection::too_much("contentFormat", app.limits().page_max))?;
-    Ok(response::resource_in_space(one.piece.version, made))
+    Ok(response::reserved_resource(one.piece.version, made))
 }

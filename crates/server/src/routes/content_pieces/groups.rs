@@ -2,7 +2,7 @@
 
 use galley_domain::{ContentGroupId, Invalid};
 
-use crate::http::query::Query;
+use crate::extract::query::Query;
 
 /// The limit on groups in one request.
 const GROUPS_MAX: usize = 100;

@@ -8,10 +8,10 @@ use galley_domain::{ContentGroupId, ContentPieceId, Invalid, TagId, WorkspaceMem
 use galley_storage::Tx;
 use serde_json::Value;
 
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{Fields, Place, known_reference, known_references};
-use crate::http::json;
+use crate::app::App;
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{Fields, Place, known_reference, known_references};
+use crate::extract::json;
 
 /// Normalizes the fields before they are parsed. Custom data that is an object or array becomes its
 /// JSON text. Empty custom data and an empty date become absent.

@@ -15,13 +15,14 @@ use galley_storage::content_pieces::{self, View};
 use super::format::{Format, FormatParameters};
 use super::groups::Groups;
 use super::schema::ListParameters;
-use crate::http::actor::{Actor, ReadContentPieces};
-use crate::http::app::App;
-use crate::http::page::{self, Page};
-use crate::http::prefer::Freshness;
-use crate::http::query::{Id, Query};
-use crate::http::{overload, response};
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadContentPieces};
+use crate::extract::pagination::{self, Page};
+use crate::extract::prefer::StalenessBound;
+use crate::extract::query::{Id, Query};
 use crate::problem::Problem;
+use crate::resources::overload;
+use crate::respond::{large_response, page_links, response};
 
 /// List content pieces
 ///
@@ -38,12 +39,15 @@ use crate::problem::Problem;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadContentPieces>,
-    freshness: Freshness,
+    staleness: StalenessBound,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let format = Format::read(&mut query);
-    let most =
-        if format.content.is_some() { page::PER_PAGE_WITH_CONTENT_MAX } else { page::PER_PAGE_MAX };
+    let most = if format.content.is_some() {
+        pagination::PER_PAGE_WITH_CONTENT_MAX
+    } else {
+        pagination::PER_PAGE_MAX
+    };
     let page = Page::read(&mut query, most);
     let asked = Asked::read(&mut query);
     query.finish()?;
@@ -74,21 +78,21 @@ pub(crate) async fn handle(
         Ok::<_, Error>((listed, next, referenced))
     };
     let database = app.database();
-    let (listed, next, referenced) = if freshness.may_be_old() {
-        freshness.read(database, "content_pieces.list", read).await?
+    let (listed, next, referenced) = if staleness.allows_stale() {
+        staleness.read(database, "content_pieces.list", read).await?
     } else if heavy {
-        overload::aside(Box::pin(database.read_much("content_pieces.list", read))).await?
+        overload::uncounted(Box::pin(database.read_much("content_pieces.list", read))).await?
     } else {
         database.read("content_pieces.list", read).await?
     };
     let size = listed.iter().map(content_pieces::size).sum();
-    let space = app.space_for_answer(actor.workspace, size)?;
+    let space = large_response::reserve(&app, actor.workspace, size)?;
     let (shown, space) = format.show(&app, listed, space, "perPage").await?;
     let bodies: Vec<_> = shown.iter().map(|piece| piece.body(&referenced)).collect();
-    let made =
-        app.made_in(space, &bodies)?.ok_or_else(|| Rejection::too_much("perPage", page_max))?;
-    let mut response = response::resource_in_space(0, made);
-    page::link_next(&mut response, &query, next.as_deref());
+    let made = large_response::json(&app, space, &bodies)?
+        .ok_or_else(|| Rejection::too_much("perPage", page_max))?;
+    let mut response = response::reserved_resource(0, made);
+    page_links::link_next(&mut response, &query, next.as_deref());
     Ok(response)
 }
 
@@ -187,7 +191,8 @@ fn read_start(query: &mut Query, sort: Sort) -> Start {
     let malformed = Invalid::new("invalid_cursor", "is not one that this list gave");
     let last_order = query.text("lastOrder");
     if let Some(cursor) = query.text("cursor") {
-        let position = page::decode_cursor(&cursor).and_then(|parts| from_cursor(sort, &parts));
+        let position =
+            pagination::decode_cursor(&cursor).and_then(|parts| from_cursor(sort, &parts));
         return match position {
             Some(position) => Start::After(position),
             None => {
@@ -246,7 +251,7 @@ fn cursor(sort: Sort, position: &Position) -> String {
         Position::Time(time, id) => parts.extend([time.to_string(), id.clone()]),
         Position::Title(title, id) => parts.extend([title.clone(), id.clone()]),
     }
-    page::encode_cursor(&parts)
+    pagination::encode_cursor(&parts)
 }
 
 fn from_cursor(sort: Sort, parts: &[String]) -> Option<Position> {

@@ -16,14 +16,14 @@ use galley_storage::WriteTx;
 use serde_json::value::RawValue;
 
 use super::{input, schema};
-use crate::http::actor::{Actor, WriteContentPieces};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{Fields, each_once, reference, text, time};
-use crate::http::prefer::Prefer;
-use crate::http::query::{Id, Query};
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteContentPieces};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{Fields, each_once, reference, text, time};
+use crate::extract::prefer::Prefer;
+use crate::extract::query::{Id, Query};
 use crate::problem::Problem;
+use crate::respond::{large_response, response};
 
 /// Change a content piece
 ///
@@ -49,7 +49,7 @@ pub(crate) async fn handle(
 ) -> Result<Response, Problem> {
     let is_dry = query.boolean("dryRun");
     let (reader, size) = (app.clone(), body.bytes.len());
-    let mut draft = app.process(size, move || read(&reader, body, is_dry)).await?;
+    let mut draft = app.run_by_size(size, move || read(&reader, body, is_dry)).await?;
     draft.fields.add(query.into_issues());
     input::refuse_all(&app, actor.scope(), draft.fields, draft.references).await?;
     let variant = draft.variant.map(Id::get).transpose()?;
@@ -63,7 +63,7 @@ pub(crate) async fn handle(
         let content = dry_run(app.service(), "content_pieces.update_dry", update).await?;
         let content = RawValue::from_string(content).expect("a tree is JSON");
         let body = DryRunBody::new(&content, &draft.losses);
-        return app.answer(actor.workspace, 0, &body, "content");
+        return large_response::resource(&app, actor.workspace, 0, &body, "content");
     }
     let write = async move |tx: &WriteTx<'_>| {
         content_pieces::update(tx, &environment, &scope, &update, &expected).await

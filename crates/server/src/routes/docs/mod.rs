@@ -11,8 +11,8 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY};
 use axum::response::Response;
 use galley_application::Error;
 
-use crate::http::response::{self, File};
 use crate::problem::Problem;
+use crate::respond::response::{self, File};
 
 /// The content security policy: resources of this service only, and images as `data:` URLs in the
 /// style sheet.

@@ -1,7 +1,7 @@
 //! The workspace's events as a token sees them.
 
 use galley_api_types::event_envelope::Envelope;
-use galley_application::operations::deliveries::sees_all;
+use galley_application::operations::webhook_access::sees_all;
 use galley_application::{Error, Reason, Rejection};
 use galley_domain::ContentGroupId;
 use galley_domain::event::{EventType, Window};

@@ -9,11 +9,11 @@ use utoipa::IntoParams;
 
 use super::feed;
 use super::stream::{self, Follow};
-use crate::http::actor::{Actor, ReadWebhooks};
-use crate::http::app::App;
-use crate::http::query::Query;
-use crate::http::{page, response};
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadWebhooks};
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::{large_response, page_links, response};
 
 /// The default and the maximum of `perPage`.
 const PER_PAGE_DEFAULT: i64 = 20;
@@ -87,14 +87,14 @@ pub(crate) async fn handle(
     };
     let part = app.database().read("events.list", read).await?;
     let size = part.seen.iter().map(|seen| seen.json.get().len()).sum();
-    let space = app.space_for_answer(workspace, size)?;
+    let space = large_response::reserve(&app, workspace, size)?;
     let envelopes: Vec<_> = part.seen.iter().map(|seen| &seen.json).collect();
-    let made =
-        app.made_in(space, &envelopes)?.ok_or_else(|| Rejection::too_much("perPage", bytes))?;
-    let mut response = response::resource_in_space(0, made);
+    let made = large_response::json(&app, space, &envelopes)?
+        .ok_or_else(|| Rejection::too_much("perPage", bytes))?;
+    let mut response = response::reserved_resource(0, made);
     if part.more {
         let next = query.reference_with("after", &part.looked_up_to.to_string());
-        page::link_to(&mut response, &next);
+        page_links::link_to(&mut response, &next);
     }
     Ok(response)
 }

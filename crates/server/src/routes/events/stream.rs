@@ -20,12 +20,12 @@ use galley_storage::tokens::{self, Authentication};
 use tokio::sync::watch;
 
 use super::feed::{self, Seen};
-use crate::http::app::App;
-use crate::http::client_socket::ClientSocket;
-use crate::http::query::whole_number;
-use crate::http::stream_places::StreamPlace;
-use crate::openapi::endpoint::{Argument, Facts};
+use crate::app::App;
+use crate::client_socket::ClientSocket;
+use crate::describe::{Argument, Facts};
+use crate::extract::query::whole_number;
 use crate::problem::Problem;
+use crate::resources::stream_limit::StreamPermit;
 
 /// The interval after which an idle stream sends a heartbeat.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -100,7 +100,7 @@ struct Stream {
     spoke: Instant,
     /// Completes when the client closes its side of the connection, which ends the stream.
     closed: Pin<Box<dyn Future<Output = ()> + Send>>,
-    _place: StreamPlace,
+    _place: StreamPermit,
 }
 
 /// Opens a stream of the events after `after`.
@@ -110,7 +110,7 @@ pub(super) fn open(
     after: i64,
     follow: Follow,
 ) -> Result<Response, Problem> {
-    let Some(place) = app.stream_place(reader.workspace) else {
+    let Some(place) = app.stream_permit(reader.workspace) else {
         let detail = "too many streams of events are open: try again later, or read pages";
         return Err(Rejection::new(Reason::Overloaded, detail).retry_after(5).into());
     };

@@ -11,12 +11,12 @@ use galley_domain::people::{FullName, Username};
 use galley_storage::WriteTx;
 
 use super::schema;
-use crate::http::app::App;
-use crate::http::body::{JsonBody, StrangersBody};
-use crate::http::fields::text;
-use crate::http::idempotency::IdempotencyKey;
-use crate::http::response::{self, REPLAYED};
+use crate::app::App;
+use crate::extract::body::{JsonBody, UnauthenticatedBody};
+use crate::extract::fields::text;
+use crate::extract::idempotency_key::IdempotencyKey;
 use crate::problem::Problem;
+use crate::respond::response::{self, REPLAYED};
 
 /// Accept an invite
 ///
@@ -39,7 +39,7 @@ use crate::problem::Problem;
 pub(crate) async fn handle(
     State(app): State<App>,
     key: IdempotencyKey,
-    StrangersBody(JsonBody { mut fields, .. }): StrangersBody,
+    UnauthenticatedBody(JsonBody { mut fields, .. }): UnauthenticatedBody,
 ) -> Result<Response, Problem> {
     let code = fields.required("code", text(Ok::<String, _>));
     let username = fields.required("username", text(Username::parse));

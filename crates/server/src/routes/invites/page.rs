@@ -14,11 +14,11 @@ use galley_storage::Tx;
 
 use super::accept::{accept, token_of_attempt};
 use super::schema;
-use crate::http::app::App;
-use crate::http::body::FormBody;
-use crate::http::query::Query;
-use crate::pages;
+use crate::app::App;
+use crate::extract::body::FormBody;
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::pages;
 
 #[derive(Template)]
 #[template(path = "invite.html")]

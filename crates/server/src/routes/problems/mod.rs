@@ -7,8 +7,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use galley_application::{Error, Reason};
 
-use crate::pages;
 use crate::problem::{Problem, ReasonTexts, texts};
+use crate::respond::pages;
 
 #[derive(Template)]
 #[template(path = "problem_list.html")]

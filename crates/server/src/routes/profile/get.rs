@@ -6,10 +6,10 @@ use galley_api_types::workspace_member::ProfileBody;
 use galley_application::Error;
 use galley_storage::{Tx, users};
 
-use crate::http::actor::{Actor, ReadProfile};
-use crate::http::app::App;
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadProfile};
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Get the profile of the token's user
 #[utoipa::path(

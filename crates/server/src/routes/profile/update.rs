@@ -10,13 +10,13 @@ use galley_domain::text::WebReference;
 use galley_storage::WriteTx;
 
 use super::schema;
-use crate::http::actor::{Actor, WriteProfile};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::text;
-use crate::http::prefer::Prefer;
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteProfile};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::text;
+use crate::extract::prefer::Prefer;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Change the profile of the token's user
 ///

@@ -9,14 +9,15 @@ use galley_domain::text::ShortText;
 use galley_storage::WriteTx;
 
 use super::{PATH, schema};
-use crate::http::actor::{Actor, WriteRoles};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{permissions, text};
-use crate::http::idempotency::{self, IdempotencyKey};
-use crate::http::prefer::Prefer;
-use crate::http::response::Made;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteRoles};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{permissions, text};
+use crate::extract::idempotency_key::IdempotencyKey;
+use crate::extract::prefer::Prefer;
 use crate::problem::Problem;
+use crate::respond::idempotent;
+use crate::respond::response::CreatedResponse;
 
 /// Create a role
 ///
@@ -49,7 +50,8 @@ pub(crate) async fn handle(
     let caller = authentication.clone();
     let create = async move |tx: &WriteTx<'_>| {
         let role = roles::create(tx, &environment, &caller, &new).await?;
-        Ok(Made::new(prefer, role.id, role.version, &RoleBody::from(&role)).at(PATH, role.id))
+        Ok(CreatedResponse::new(prefer, role.id, role.version, &RoleBody::from(&role))
+            .at(PATH, role.id))
     };
-    idempotency::make(&app, "roles.create", &authentication, key, &bytes, create).await
+    idempotent::create(&app, "roles.create", &authentication, key, &bytes, create).await
 }

@@ -8,11 +8,11 @@ use galley_application::operations::roles;
 use galley_domain::RoleId;
 use galley_storage::WriteTx;
 
-use crate::http::actor::{Actor, WriteRoles};
-use crate::http::app::App;
-use crate::http::query::Query;
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteRoles};
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Delete an unused role
 #[utoipa::path(

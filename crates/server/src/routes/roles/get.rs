@@ -8,11 +8,11 @@ use galley_application::Error;
 use galley_domain::RoleId;
 use galley_storage::{Tx, roles};
 
-use crate::http::actor::{Actor, ReadRoles};
-use crate::http::app::App;
-use crate::http::query::Query;
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadRoles};
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Get a role
 #[utoipa::path(

@@ -7,11 +7,12 @@ use galley_application::Error;
 use galley_domain::RoleId;
 use galley_storage::{Tx, roles};
 
-use crate::http::actor::{Actor, ReadRoles};
-use crate::http::app::App;
-use crate::http::page::{self, Page, PageById};
-use crate::http::query::Query;
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadRoles};
+use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::page_links;
 
 /// List the roles
 ///
@@ -30,8 +31,8 @@ pub(crate) async fn handle(
     actor: Actor<ReadRoles>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = Page::read(&mut query, page::PER_PAGE_MAX);
-    let after = page::after_id::<RoleId>(&mut query);
+    let page = Page::read(&mut query, pagination::PER_PAGE_MAX);
+    let after = pagination::after_id::<RoleId>(&mut query);
     query.finish()?;
     let workspace = actor.workspace;
     let offset = page.offset(after.is_some());
@@ -39,5 +40,5 @@ pub(crate) async fn handle(
         Ok::<_, Error>(roles::list(tx, workspace, after.as_deref(), page.limit(), offset).await?)
     };
     let mut roles = app.database().read("roles.list", read).await?;
-    Ok(page.show(&query, &mut roles, |role| role.id, RoleBody::from))
+    Ok(page_links::list_by_id(page, &query, &mut roles, |role| role.id, RoleBody::from))
 }

@@ -11,14 +11,14 @@ use galley_domain::text::ShortText;
 use galley_storage::WriteTx;
 
 use super::schema;
-use crate::http::actor::{Actor, WriteRoles};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{permissions, reference, text};
-use crate::http::prefer::Prefer;
-use crate::http::query::Id;
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteRoles};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{permissions, reference, text};
+use crate::extract::prefer::Prefer;
+use crate::extract::query::Id;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Change a role
 ///

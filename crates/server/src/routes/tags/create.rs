@@ -8,14 +8,15 @@ use galley_domain::tag::TagLabel;
 use galley_storage::WriteTx;
 
 use super::{PATH, color, schema};
-use crate::http::actor::{Actor, WriteTags};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::text;
-use crate::http::idempotency::{self, IdempotencyKey};
-use crate::http::prefer::Prefer;
-use crate::http::response::Made;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteTags};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::text;
+use crate::extract::idempotency_key::IdempotencyKey;
+use crate::extract::prefer::Prefer;
 use crate::problem::Problem;
+use crate::respond::idempotent;
+use crate::respond::response::CreatedResponse;
 
 /// Create a tag
 #[utoipa::path(
@@ -39,7 +40,7 @@ pub(crate) async fn handle(
     let (scope, environment) = (actor.scope(), app.environment().clone());
     let create = async move |tx: &WriteTx<'_>| {
         let tag = tags::create(tx, &environment, &scope, &label, color).await?;
-        Ok(Made::new(prefer, tag.id, tag.version, &TagBody::from(&tag)).at(PATH, tag.id))
+        Ok(CreatedResponse::new(prefer, tag.id, tag.version, &TagBody::from(&tag)).at(PATH, tag.id))
     };
-    idempotency::make(&app, "tags.create", &actor, key, &bytes, create).await
+    idempotent::create(&app, "tags.create", &actor, key, &bytes, create).await
 }

@@ -8,11 +8,11 @@ use galley_application::operations::tags;
 use galley_domain::TagId;
 use galley_storage::WriteTx;
 
-use crate::http::actor::{Actor, WriteTags};
-use crate::http::app::App;
-use crate::http::query::Query;
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteTags};
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Delete a tag
 ///

@@ -8,12 +8,12 @@ use galley_application::Error;
 use galley_domain::TagId;
 use galley_storage::{Tx, tags};
 
-use crate::http::actor::{Actor, ReadTags};
-use crate::http::app::App;
-use crate::http::prefer::Freshness;
-use crate::http::query::Query;
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadTags};
+use crate::extract::prefer::StalenessBound;
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Get a tag
 #[utoipa::path(
@@ -26,7 +26,7 @@ use crate::problem::Problem;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadTags>,
-    freshness: Freshness,
+    staleness: StalenessBound,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let id = query.id::<TagId>();
@@ -34,6 +34,6 @@ pub(crate) async fn handle(
     let (id, workspace) = (id.get()?, actor.workspace);
     let read =
         async move |tx: &Tx<'_>| tags::find(tx, workspace, id).await?.ok_or_else(Error::not_found);
-    let tag = freshness.read(app.database(), "tags.get", read).await?;
+    let tag = staleness.read(app.database(), "tags.get", read).await?;
     Ok(response::resource(tag.version, &TagBody::from(&tag)))
 }

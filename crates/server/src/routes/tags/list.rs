@@ -7,12 +7,13 @@ use galley_application::Error;
 use galley_domain::TagId;
 use galley_storage::{Tx, tags};
 
-use crate::http::actor::{Actor, ReadTags};
-use crate::http::app::App;
-use crate::http::page::{self, Page, PageById};
-use crate::http::prefer::Freshness;
-use crate::http::query::Query;
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadTags};
+use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::prefer::StalenessBound;
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::page_links;
 
 /// List the tags
 ///
@@ -27,17 +28,17 @@ use crate::problem::Problem;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadTags>,
-    freshness: Freshness,
+    staleness: StalenessBound,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = Page::read(&mut query, page::PER_PAGE_MAX);
-    let after = page::after_id::<TagId>(&mut query);
+    let page = Page::read(&mut query, pagination::PER_PAGE_MAX);
+    let after = pagination::after_id::<TagId>(&mut query);
     query.finish()?;
     let workspace = actor.workspace;
     let offset = page.offset(after.is_some());
     let read = async move |tx: &Tx<'_>| {
         Ok::<_, Error>(tags::list(tx, workspace, after.as_deref(), page.limit(), offset).await?)
     };
-    let mut tags = freshness.read(app.database(), "tags.list", read).await?;
-    Ok(page.show(&query, &mut tags, |tag| tag.id, TagBody::from))
+    let mut tags = staleness.read(app.database(), "tags.list", read).await?;
+    Ok(page_links::list_by_id(page, &query, &mut tags, |tag| tag.id, TagBody::from))
 }

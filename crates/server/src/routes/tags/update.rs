@@ -10,14 +10,14 @@ use galley_domain::tag::TagLabel;
 use galley_storage::WriteTx;
 
 use super::{color, schema};
-use crate::http::actor::{Actor, WriteTags};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{reference, text};
-use crate::http::prefer::Prefer;
-use crate::http::query::Id;
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteTags};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{reference, text};
+use crate::extract::prefer::Prefer;
+use crate::extract::query::Id;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Change a tag
 ///

@@ -9,15 +9,16 @@ use galley_domain::text::ShortText;
 use galley_storage::WriteTx;
 
 use super::{PATH, check_end, groups, schema};
-use crate::http::actor::{Actor, WriteTokens};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{each_once, permissions, text, time};
-use crate::http::idempotency::{self, IdempotencyKey};
-use crate::http::named;
-use crate::http::prefer::Prefer;
-use crate::http::response::{Created, Made};
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteTokens};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{each_once, permissions, text, time};
+use crate::extract::idempotency_key::IdempotencyKey;
+use crate::extract::prefer::Prefer;
+use crate::extract::references;
 use crate::problem::Problem;
+use crate::respond::idempotent;
+use crate::respond::response::{Created, CreatedResponse};
 
 /// Create a token
 ///
@@ -51,8 +52,9 @@ pub(crate) async fn handle(
     let extension = fields.optional("extension", text(ExtensionName::parse));
     let expires_at = fields.optional("expiresAt", text(time));
     check_end(&mut fields, expires_at, app.environment().now());
-    let named = named::groups("contentGroupIds", content_groups.as_deref().unwrap_or_default());
-    named::refuse_all(&app, actor.scope(), fields, named).await?;
+    let named =
+        references::groups("contentGroupIds", content_groups.as_deref().unwrap_or_default());
+    references::refuse_all(&app, actor.scope(), fields, named).await?;
     let (authentication, environment) = (actor.into_authentication(), app.environment().clone());
     let request = TokenRequest {
         token: environment.new_access_token(),
@@ -70,7 +72,7 @@ pub(crate) async fn handle(
         let text = request.token.reveal();
         let created = Created { id: made.id.to_string(), warning: None, token: Some(text) };
         let body = TokenBody::revealing(&made, text);
-        Ok(Made::saying(prefer, &created, made.version, &body).at(PATH, made.id).once())
+        Ok(CreatedResponse::saying(prefer, &created, made.version, &body).at(PATH, made.id).once())
     };
-    idempotency::make(&app, "tokens.create", &authentication, key, &bytes, create).await
+    idempotent::create(&app, "tokens.create", &authentication, key, &bytes, create).await
 }

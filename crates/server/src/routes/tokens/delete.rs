@@ -8,11 +8,11 @@ use galley_application::operations::tokens;
 use galley_domain::TokenId;
 use galley_storage::WriteTx;
 
-use crate::http::actor::{Actor, WriteTokens};
-use crate::http::app::App;
-use crate::http::query::Query;
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteTokens};
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Revoke a token
 ///

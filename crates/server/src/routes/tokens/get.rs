@@ -9,11 +9,11 @@ use galley_application::operations::tokens;
 use galley_domain::TokenId;
 use galley_storage::Tx;
 
-use crate::http::actor::{Actor, ReadTokens};
-use crate::http::app::App;
-use crate::http::query::Query;
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadTokens};
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Get a token
 #[utoipa::path(

@@ -7,11 +7,12 @@ use galley_application::operations::tokens;
 use galley_domain::TokenId;
 use galley_storage::Tx;
 
-use crate::http::actor::{Actor, ReadTokens};
-use crate::http::app::App;
-use crate::http::page::{self, Page, PageById};
-use crate::http::query::Query;
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadTokens};
+use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::page_links;
 
 /// List the tokens
 ///
@@ -30,8 +31,8 @@ pub(crate) async fn handle(
     actor: Actor<ReadTokens>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = Page::read(&mut query, page::PER_PAGE_MAX);
-    let after = page::after_id::<TokenId>(&mut query);
+    let page = Page::read(&mut query, pagination::PER_PAGE_MAX);
+    let after = pagination::after_id::<TokenId>(&mut query);
     query.finish()?;
     let caller = actor.into_authentication();
     let offset = page.offset(after.is_some());
@@ -39,5 +40,5 @@ pub(crate) async fn handle(
         tokens::list(tx, &caller, after.as_deref(), page.limit(), offset).await
     };
     let mut tokens = app.database().read("tokens.list", read).await?;
-    Ok(page.show(&query, &mut tokens, |token| token.id, TokenBody::from))
+    Ok(page_links::list_by_id(page, &query, &mut tokens, |token| token.id, TokenBody::from))
 }

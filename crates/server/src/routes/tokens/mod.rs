@@ -11,7 +11,7 @@ use galley_domain::access_token::GROUPS_MAX;
 use galley_domain::{ContentGroupId, Invalid, Timestamp};
 use serde_json::Value;
 
-use crate::http::fields::{Fields, Place, known_references};
+use crate::extract::fields::{Fields, Place, known_references};
 
 /// The path of the resource.
 pub(crate) const PATH: &str = "/tokens";

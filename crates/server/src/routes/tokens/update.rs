@@ -11,14 +11,15 @@ use galley_domain::text::ShortText;
 use galley_storage::WriteTx;
 
 use super::{groups, schema};
-use crate::http::actor::{Actor, WriteTokens};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{each_once, permissions, reference, text, time};
-use crate::http::prefer::Prefer;
-use crate::http::query::Id;
-use crate::http::{named, response};
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteTokens};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{each_once, permissions, reference, text, time};
+use crate::extract::prefer::Prefer;
+use crate::extract::query::Id;
+use crate::extract::references;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Change a token
 ///
@@ -53,8 +54,8 @@ pub(crate) async fn handle(
     // A past expiry time is valid, so that clients can send back the fields of a GET response.
     let expires_at = fields.clearable("expiresAt", text(time));
     let named = content_groups.iter().flatten();
-    let named = named.flat_map(|ids| named::groups("contentGroupIds", ids)).collect();
-    named::refuse_all(&app, actor.scope(), fields, named).await?;
+    let named = named.flat_map(|ids| references::groups("contentGroupIds", ids)).collect();
+    references::refuse_all(&app, actor.scope(), fields, named).await?;
     let id = id.get()?;
     let content_groups = content_groups.map(|ids| ids.map(each_once));
     let update =

@@ -9,14 +9,15 @@ use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_storage::WriteTx;
 
 use super::{PATH, schema};
-use crate::http::actor::{Actor, WriteVariants};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::text;
-use crate::http::idempotency::{self, IdempotencyKey};
-use crate::http::prefer::Prefer;
-use crate::http::response::Made;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteVariants};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::text;
+use crate::extract::idempotency_key::IdempotencyKey;
+use crate::extract::prefer::Prefer;
 use crate::problem::Problem;
+use crate::respond::idempotent;
+use crate::respond::response::CreatedResponse;
 
 /// Create a variant
 #[utoipa::path(
@@ -47,7 +48,7 @@ pub(crate) async fn handle(
             variants::create(tx, &environment, &scope, &key, &label, description.as_ref());
         let variant = created.await?;
         let body = VariantBody::from(&variant);
-        Ok(Made::new(prefer, variant.id, variant.version, &body).at(PATH, variant.id))
+        Ok(CreatedResponse::new(prefer, variant.id, variant.version, &body).at(PATH, variant.id))
     };
-    idempotency::make(&app, "variants.create", &actor, once, &bytes, create).await
+    idempotent::create(&app, "variants.create", &actor, once, &bytes, create).await
 }

@@ -8,12 +8,12 @@ use galley_application::Error;
 use galley_domain::VariantId;
 use galley_storage::{Tx, variants};
 
-use crate::http::actor::{Actor, ReadVariants};
-use crate::http::app::App;
-use crate::http::prefer::Freshness;
-use crate::http::query::Query;
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadVariants};
+use crate::extract::prefer::StalenessBound;
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Get a variant
 #[utoipa::path(
@@ -28,7 +28,7 @@ use crate::problem::Problem;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadVariants>,
-    freshness: Freshness,
+    staleness: StalenessBound,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let id = query.id::<VariantId>();
@@ -37,6 +37,6 @@ pub(crate) async fn handle(
     let read = async move |tx: &Tx<'_>| {
         variants::find(tx, workspace, id).await?.ok_or_else(Error::not_found)
     };
-    let variant = freshness.read(app.database(), "variants.get", read).await?;
+    let variant = staleness.read(app.database(), "variants.get", read).await?;
     Ok(response::resource(variant.version, &VariantBody::from(&variant)))
 }

@@ -12,14 +12,14 @@ use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_storage::WriteTx;
 
 use super::schema;
-use crate::http::actor::{Actor, WriteVariants};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{reference, text};
-use crate::http::prefer::Prefer;
-use crate::http::query::Id;
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteVariants};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{reference, text};
+use crate::extract::prefer::Prefer;
+use crate::extract::query::Id;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Change a variant
 ///

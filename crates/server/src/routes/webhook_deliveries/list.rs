@@ -10,12 +10,13 @@ use galley_storage::delivery_queue::{self, ListQuery};
 use galley_storage::{Tx, webhooks};
 
 use super::schema;
-use crate::http::actor::{Actor, ReadWebhooks};
-use crate::http::app::App;
-use crate::http::overload;
-use crate::http::page::{self, Page, PageById};
-use crate::http::query::{Id, Query};
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadWebhooks};
+use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::query::{Id, Query};
 use crate::problem::Problem;
+use crate::resources::overload;
+use crate::respond::page_links;
 
 /// The maximum of `perPage`. It is low, as each delivery may contain the responses of up to 20
 /// attempts.
@@ -41,7 +42,7 @@ pub(crate) async fn handle(
     mut query: Query,
 ) -> Result<Response, Problem> {
     let page = Page::read(&mut query, PER_PAGE_MAX);
-    let before = page::after_id::<DeliveryId>(&mut query);
+    let before = pagination::after_id::<DeliveryId>(&mut query);
     let webhook = query.text("webhookId").map(|text| Id::<WebhookId>::new(text.parse().ok()));
     let event = query.text("eventId").map(|text| text.parse::<EventId>().ok());
     let statuses: Vec<_> = Status::ALL.iter().map(|&status| (status.as_str(), status)).collect();
@@ -72,6 +73,6 @@ pub(crate) async fn handle(
         };
         Ok::<_, Error>(delivery_queue::list(tx, scope.workspace, &list).await?)
     };
-    let mut found = overload::aside(app.database().read_much("deliveries.list", read)).await?;
-    Ok(page.show(&query, &mut found, |delivery| delivery.id, DeliveryBody::from))
+    let mut found = overload::uncounted(app.database().read_much("deliveries.list", read)).await?;
+    Ok(page_links::list_by_id(page, &query, &mut found, |delivery| delivery.id, DeliveryBody::from))
 }

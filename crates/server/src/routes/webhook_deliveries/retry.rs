@@ -7,14 +7,15 @@ use galley_domain::DeliveryId;
 use galley_storage::WriteTx;
 
 use super::schema;
-use crate::http::actor::{Actor, WriteWebhooks};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::reference;
-use crate::http::idempotency::{self, IdempotencyKey};
-use crate::http::query::Id;
-use crate::http::response::Made;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteWebhooks};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::reference;
+use crate::extract::idempotency_key::IdempotencyKey;
+use crate::extract::query::Id;
 use crate::problem::Problem;
+use crate::respond::idempotent;
+use crate::respond::response::CreatedResponse;
 use crate::routes::webhooks::schema::Accepted;
 
 /// Retry a delivery
@@ -44,7 +45,7 @@ pub(crate) async fn handle(
     let caller = authentication.clone();
     let accept = async move |tx: &WriteTx<'_>| {
         deliveries::retry(tx, &environment, &caller, id).await?;
-        Ok(Made::accepted(id))
+        Ok(CreatedResponse::accepted(id))
     };
-    idempotency::make(&app, "deliveries.retry", &authentication, key, &bytes, accept).await
+    idempotent::create(&app, "deliveries.retry", &authentication, key, &bytes, accept).await
 }

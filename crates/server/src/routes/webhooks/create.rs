@@ -10,15 +10,16 @@ use galley_storage::WriteTx;
 
 use super::warning::warning;
 use super::{PATH, event, metadata, schema};
-use crate::http::actor::{Actor, WriteWebhooks};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{boolean, text};
-use crate::http::idempotency::{self, IdempotencyKey};
-use crate::http::named;
-use crate::http::prefer::Prefer;
-use crate::http::response::{Created, Made};
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteWebhooks};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{boolean, text};
+use crate::extract::idempotency_key::IdempotencyKey;
+use crate::extract::prefer::Prefer;
+use crate::extract::references;
 use crate::problem::Problem;
+use crate::respond::idempotent;
+use crate::respond::response::{Created, CreatedResponse};
 
 /// Create a webhook
 ///
@@ -50,8 +51,8 @@ pub(crate) async fn handle(
     let secret = fields.optional("secret", text(WebhookSecret::parse));
     let content_group_id = fields.optional("metadata", metadata).flatten().flatten();
     let enabled = fields.optional("enabled", boolean).unwrap_or(true);
-    let named = named::group(&["metadata", "contentGroupId"], content_group_id);
-    named::refuse_all(&app, actor.scope(), fields, named).await?;
+    let named = references::group(&["metadata", "contentGroupId"], content_group_id);
+    references::refuse_all(&app, actor.scope(), fields, named).await?;
     let there = "there, as nothing was refused";
     let new = NewWebhook {
         url: url.expect(there),
@@ -70,7 +71,7 @@ pub(crate) async fn handle(
         let warning = warning.as_deref();
         let created = Created { id: webhook.id.to_string(), warning, token: None };
         let body = WebhookBody::warning(&webhook, warning);
-        Ok(Made::saying(prefer, &created, webhook.version, &body).at(PATH, webhook.id))
+        Ok(CreatedResponse::saying(prefer, &created, webhook.version, &body).at(PATH, webhook.id))
     };
-    idempotency::make(&app, "webhooks.create", &authentication, key, &bytes, create).await
+    idempotent::create(&app, "webhooks.create", &authentication, key, &bytes, create).await
 }

@@ -8,11 +8,11 @@ use galley_application::operations::webhooks;
 use galley_domain::WebhookId;
 use galley_storage::WriteTx;
 
-use crate::http::actor::{Actor, WriteWebhooks};
-use crate::http::app::App;
-use crate::http::query::Query;
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteWebhooks};
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Delete a webhook
 ///

@@ -9,11 +9,12 @@ use galley_storage::Tx;
 use galley_storage::webhooks::{self, ListQuery};
 
 use super::schema;
-use crate::http::actor::{Actor, ReadWebhooks};
-use crate::http::app::App;
-use crate::http::page::{self, Page, PageById};
-use crate::http::query::Query;
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadWebhooks};
+use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::page_links;
 
 /// List the webhooks
 ///
@@ -32,8 +33,8 @@ pub(crate) async fn handle(
     actor: Actor<ReadWebhooks>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = Page::read(&mut query, page::PER_PAGE_MAX);
-    let after = page::after_id::<WebhookId>(&mut query);
+    let page = Page::read(&mut query, pagination::PER_PAGE_MAX);
+    let after = pagination::after_id::<WebhookId>(&mut query);
     let extension_only = query.boolean("extensionOnly");
     query.finish()?;
     let (scope, extension) = (actor.scope(), actor.extension.clone());
@@ -49,5 +50,5 @@ pub(crate) async fn handle(
         Ok::<_, Error>(webhooks::list(tx, scope.workspace, &list).await?)
     };
     let mut webhooks = app.database().read("webhooks.list", read).await?;
-    Ok(page.show(&query, &mut webhooks, |webhook| webhook.id, WebhookBody::from))
+    Ok(page_links::list_by_id(page, &query, &mut webhooks, |webhook| webhook.id, WebhookBody::from))
 }

@@ -14,7 +14,7 @@ use galley_domain::event::EventType;
 use galley_domain::{ContentGroupId, Invalid};
 use serde_json::Value;
 
-use crate::http::fields::{Place, field_of, known_reference};
+use crate::extract::fields::{Place, field_of, known_reference};
 
 /// The path of the resource.
 pub(crate) const PATH: &str = "/webhooks";

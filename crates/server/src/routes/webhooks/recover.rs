@@ -7,14 +7,15 @@ use galley_domain::WebhookId;
 use galley_storage::WriteTx;
 
 use super::schema;
-use crate::http::actor::{Actor, WriteWebhooks};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{reference, text, time};
-use crate::http::idempotency::{self, IdempotencyKey};
-use crate::http::query::Id;
-use crate::http::response::Made;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteWebhooks};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{reference, text, time};
+use crate::extract::idempotency_key::IdempotencyKey;
+use crate::extract::query::Id;
 use crate::problem::Problem;
+use crate::respond::idempotent;
+use crate::respond::response::CreatedResponse;
 
 /// Recover a webhook's deliveries
 ///
@@ -45,7 +46,7 @@ pub(crate) async fn handle(
     let caller = authentication.clone();
     let accept = async move |tx: &WriteTx<'_>| {
         deliveries::recover(tx, &environment, &caller, id, since).await?;
-        Ok(Made::accepted(id))
+        Ok(CreatedResponse::accepted(id))
     };
-    idempotency::make(&app, "webhooks.recover", &authentication, key, &bytes, accept).await
+    idempotent::create(&app, "webhooks.recover", &authentication, key, &bytes, accept).await
 }

@@ -12,14 +12,15 @@ use galley_storage::WriteTx;
 
 use super::warning::warning;
 use super::{event, metadata, schema};
-use crate::http::actor::{Actor, WriteWebhooks};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{boolean, reference, text};
-use crate::http::prefer::Prefer;
-use crate::http::query::Id;
-use crate::http::{named, response};
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteWebhooks};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{boolean, reference, text};
+use crate::extract::prefer::Prefer;
+use crate::extract::query::Id;
+use crate::extract::references;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Change a webhook
 ///
@@ -58,8 +59,8 @@ pub(crate) async fn handle(
         Some(Some(said)) => said,
     };
     let enabled = fields.replacement("enabled", boolean);
-    let named = named::group(&["metadata", "contentGroupId"], content_group_id.flatten());
-    named::refuse_all(&app, actor.scope(), fields, named).await?;
+    let named = references::group(&["metadata", "contentGroupId"], content_group_id.flatten());
+    references::refuse_all(&app, actor.scope(), fields, named).await?;
     let id = id.get()?;
     let update = WebhookUpdate { id, url, name, description, event, content_group_id, enabled };
     let warning = match &update.url {

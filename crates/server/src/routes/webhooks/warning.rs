@@ -8,7 +8,7 @@ use galley_domain::webhook::WebhookUrl;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use crate::http::app::App;
+use crate::app::App;
 
 /// The timeout of a DNS look-up.
 const LOOKUP_TIME_MAX: Duration = Duration::from_secs(2);

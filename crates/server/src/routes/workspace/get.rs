@@ -7,10 +7,10 @@ use galley_application::Error;
 use galley_storage::{Tx, workspaces};
 
 use super::sees_billing;
-use crate::http::actor::{Actor, ReadWorkspace};
-use crate::http::app::App;
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadWorkspace};
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Get the token's workspace
 ///

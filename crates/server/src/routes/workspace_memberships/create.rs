@@ -9,15 +9,16 @@ use galley_domain::people::{EmailAddress, FullName};
 use galley_storage::WriteTx;
 
 use super::schema;
-use crate::http::actor::{Actor, WriteWorkspaceMemberships};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{known_reference, text};
-use crate::http::idempotency::{self, IdempotencyKey};
-use crate::http::named;
-use crate::http::prefer::Prefer;
-use crate::http::response::Made;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteWorkspaceMemberships};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{known_reference, text};
+use crate::extract::idempotency_key::IdempotencyKey;
+use crate::extract::prefer::Prefer;
+use crate::extract::references;
 use crate::problem::Problem;
+use crate::respond::idempotent;
+use crate::respond::response::CreatedResponse;
 
 /// Invite a member
 ///
@@ -46,7 +47,7 @@ pub(crate) async fn handle(
     let email = fields.required("email", text(EmailAddress::parse));
     let name = fields.required("name", text(FullName::parse));
     let role = fields.required("roleId", known_reference::<RoleId>("role"));
-    named::refuse_all(&app, actor.scope(), fields, named::role("roleId", role)).await?;
+    references::refuse_all(&app, actor.scope(), fields, references::role("roleId", role)).await?;
     let there = "there, as nothing was refused";
     let invitation = Invitation {
         email: email.expect(there),
@@ -60,7 +61,7 @@ pub(crate) async fn handle(
         let member =
             members::invite(tx, &environment, &secret_key, per_hour, &caller, &invitation).await?;
         let body = WorkspaceMemberBody::from(&member);
-        Ok(Made::new(prefer, member.id, member.version, &body))
+        Ok(CreatedResponse::new(prefer, member.id, member.version, &body))
     };
-    idempotency::make(&app, "members.invite", &authentication, key, &bytes, create).await
+    idempotent::create(&app, "members.invite", &authentication, key, &bytes, create).await
 }

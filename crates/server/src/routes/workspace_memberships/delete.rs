@@ -9,11 +9,11 @@ use galley_domain::WorkspaceMemberId;
 use galley_domain::permission::{Permission, Resource};
 use galley_storage::WriteTx;
 
-use crate::http::actor::{Actor, AnyToken};
-use crate::http::app::App;
-use crate::http::query::Query;
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, AnyToken};
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Remove a member or an invite
 ///

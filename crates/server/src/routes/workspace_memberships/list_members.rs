@@ -7,11 +7,12 @@ use galley_application::Error;
 use galley_domain::WorkspaceMemberId;
 use galley_storage::{Tx, members};
 
-use crate::http::actor::{Actor, ReadWorkspaceMemberships};
-use crate::http::app::App;
-use crate::http::page::{self, Page, PageById};
-use crate::http::query::Query;
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadWorkspaceMemberships};
+use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::page_links;
 
 /// List the members of the workspace
 ///
@@ -30,8 +31,8 @@ pub(crate) async fn handle(
     actor: Actor<ReadWorkspaceMemberships>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = Page::read(&mut query, page::PER_PAGE_MAX);
-    let after = page::after_id::<WorkspaceMemberId>(&mut query);
+    let page = Page::read(&mut query, pagination::PER_PAGE_MAX);
+    let after = pagination::after_id::<WorkspaceMemberId>(&mut query);
     query.finish()?;
     let workspace = actor.workspace;
     let offset = page.offset(after.is_some());
@@ -39,5 +40,11 @@ pub(crate) async fn handle(
         Ok::<_, Error>(members::list(tx, workspace, after.as_deref(), page.limit(), offset).await?)
     };
     let mut members = app.database().read("members.list", read).await?;
-    Ok(page.show(&query, &mut members, |member| member.id, WorkspaceMemberBody::from))
+    Ok(page_links::list_by_id(
+        page,
+        &query,
+        &mut members,
+        |member| member.id,
+        WorkspaceMemberBody::from,
+    ))
 }

@@ -9,11 +9,12 @@ use galley_domain::WorkspaceId;
 use galley_storage::members::Membership;
 use galley_storage::{Tx, members};
 
-use crate::http::actor::{Actor, AnyToken};
-use crate::http::app::App;
-use crate::http::page::{self, Page, PageById};
-use crate::http::query::Query;
+use crate::app::App;
+use crate::extract::actor::{Actor, AnyToken};
+use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::respond::page_links;
 use crate::routes::workspace::sees_billing;
 
 /// List the workspaces of the token's user
@@ -41,8 +42,8 @@ pub(crate) async fn handle(
     actor: Actor<AnyToken>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = Page::read(&mut query, page::PER_PAGE_MAX);
-    let after = page::after_id::<WorkspaceId>(&mut query);
+    let page = Page::read(&mut query, pagination::PER_PAGE_MAX);
+    let after = pagination::after_id::<WorkspaceId>(&mut query);
     query.finish()?;
     let user = actor.user;
     let offset = page.offset(after.is_some());
@@ -51,7 +52,7 @@ pub(crate) async fn handle(
     };
     let mut memberships = app.database().read("members.of_user", read).await?;
     let id = |membership: &Membership| membership.workspace.id;
-    Ok(page.show(&query, &mut memberships, id, |membership| {
+    Ok(page_links::list_by_id(page, &query, &mut memberships, id, |membership| {
         let own = membership.workspace.id == actor.workspace;
         MembershipBody::new(membership, own && sees_billing(&actor))
     }))

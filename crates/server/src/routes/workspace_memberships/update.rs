@@ -9,14 +9,15 @@ use galley_domain::{RoleId, WorkspaceMemberId};
 use galley_storage::WriteTx;
 
 use super::schema;
-use crate::http::actor::{Actor, WriteWorkspaceMemberships};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{known_reference, reference};
-use crate::http::prefer::Prefer;
-use crate::http::query::Id;
-use crate::http::{named, response};
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteWorkspaceMemberships};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{known_reference, reference};
+use crate::extract::prefer::Prefer;
+use crate::extract::query::Id;
+use crate::extract::references;
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// Change a member's role
 #[utoipa::path(
@@ -40,7 +41,7 @@ pub(crate) async fn handle(
 ) -> Result<Response, Problem> {
     let id = Id::new(fields.required("id", reference::<WorkspaceMemberId>).flatten());
     let role = fields.required("roleId", known_reference::<RoleId>("role"));
-    named::refuse_all(&app, actor.scope(), fields, named::role("roleId", role)).await?;
+    references::refuse_all(&app, actor.scope(), fields, references::role("roleId", role)).await?;
     let (id, role) = (id.get()?, role.expect("there, as nothing was refused"));
     let (caller, environment) = (actor.into_authentication(), app.environment().clone());
     let write = async move |tx: &WriteTx<'_>| {

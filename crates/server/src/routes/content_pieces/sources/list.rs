@@ -12,12 +12,13 @@ use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKe
 use galley_storage::content_pieces::View;
 
 use super::schema::ListParameters;
-use crate::http::actor::{Actor, ReadContentPieces};
-use crate::http::app::App;
-use crate::http::overload;
-use crate::http::page::{self, Page, PageById};
-use crate::http::query::Query;
+use crate::app::App;
+use crate::extract::actor::{Actor, ReadContentPieces};
+use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::query::Query;
 use crate::problem::Problem;
+use crate::resources::overload;
+use crate::respond::page_links;
 use crate::routes::content_pieces::groups::Groups;
 
 /// List the sources of content pieces
@@ -36,8 +37,8 @@ pub(crate) async fn handle(
     actor: Actor<ReadContentPieces>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = Page::read(&mut query, page::PER_PAGE_MAX);
-    let after = page::after_id::<ContentPieceId>(&mut query);
+    let page = Page::read(&mut query, pagination::PER_PAGE_MAX);
+    let after = pagination::after_id::<ContentPieceId>(&mut query);
     let groups = Groups::read(&mut query);
     let subtree = query.boolean("subtree");
     query.finish()?;
@@ -65,8 +66,9 @@ pub(crate) async fn handle(
         Ok::<_, Error>((pieces, sources))
     };
     let read = app.database().read_much("content_pieces.sources", read);
-    let (mut pieces, sources) = overload::aside(Box::pin(read)).await?;
-    Ok(page.show(
+    let (mut pieces, sources) = overload::uncounted(Box::pin(read)).await?;
+    Ok(page_links::list_by_id(
+        page,
         &query,
         &mut pieces,
         |(piece, _)| piece.id,

@@ -11,12 +11,12 @@ use galley_storage::WriteTx;
 use serde_json::{Map, Value};
 
 use super::schema;
-use crate::http::actor::{Actor, WriteContentPieces};
-use crate::http::app::App;
-use crate::http::body::JsonBody;
-use crate::http::fields::{Fields, known_reference, objects, text};
-use crate::http::response;
+use crate::app::App;
+use crate::extract::actor::{Actor, WriteContentPieces};
+use crate::extract::body::JsonBody;
+use crate::extract::fields::{Fields, known_reference, objects, text};
 use crate::problem::Problem;
+use crate::respond::response;
 
 /// The limit on sources in one request.
 const SOURCES_MAX: usize = 100;

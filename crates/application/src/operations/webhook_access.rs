@@ -1,0 +1,64 @@
+//! The rights to webhooks and their deliveries.
+
+use galley_domain::event::{EventType, Window};
+use galley_domain::permission::Resource;
+use galley_domain::webhook::Webhook;
+use galley_domain::{Permission, WebhookId};
+use galley_storage::delivery_queue::{self, DeliverySelection};
+use galley_storage::tokens::Authentication;
+use galley_storage::{Tx, WriteTx, webhooks};
+
+use crate::error::Error;
+use crate::rejection::{Reason, Rejection};
+
+/// The permission that every change of webhooks requires.
+pub(crate) const NEEDED: Permission = Permission::write(Resource::Webhooks);
+
+/// Returns a webhook as seen in the actor's scope.
+pub(crate) async fn find(
+    tx: &Tx<'_>,
+    actor: &Authentication,
+    id: WebhookId,
+) -> Result<Webhook, Error> {
+    let within = actor.content_groups.as_deref();
+    let found = webhooks::find(tx, actor.workspace, id, within).await?;
+    found.ok_or_else(Error::not_found)
+}
+
+/// Rejects a webhook for events that the actor may not read.
+pub(crate) fn check_may_see(actor: &Authentication, event: EventType) -> Result<(), Error> {
+    if actor.permissions.allows(event.permission()) {
+        return Ok(());
+    }
+    Err(Rejection::insufficient_permissions(event.permission()).into())
+}
+
+/// Rejects the sending of deliveries that show events outside the actor's scope. The webhook's
+/// current settings do not tell: they may have changed since the deliveries were created.
+pub(crate) async fn check_may_send(
+    tx: &WriteTx<'_>,
+    actor: &Authentication,
+    webhook: WebhookId,
+    which: DeliverySelection,
+) -> Result<(), Error> {
+    if sees_all(actor) {
+        return Ok(());
+    }
+    let window = actor.content_groups.as_deref().map_or(Window::Workspace, Window::Groups);
+    for (event, occurrence) in
+        delivery_queue::list_visible_occurrences(tx, actor.workspace, webhook, which).await?
+    {
+        check_may_see(actor, event)?;
+        if occurrence.seen_through(window) != Some(event) {
+            let detail = "one of the deliveries shows what happened outside the token's groups";
+            return Err(Rejection::new(Reason::OutsideGroupLimit, detail).into());
+        }
+    }
+    Ok(())
+}
+
+/// Returns true if the actor may read every event of the workspace.
+pub fn sees_all(actor: &Authentication) -> bool {
+    let may_see = |event: &EventType| actor.permissions.allows(event.permission());
+    actor.content_groups.is_none() && EventType::ALL.iter().all(may_see)
+}

@@ -1,0 +1,147 @@
+//! Routes with their OpenAPI operations. A handler without an operation can't be routed.
+//!
+//! The handler's arguments supply the recurring parts of an operation: an `Actor` the required
+//! permission, a `JsonBody` the error responses to a body, and so on. `rules` adds these parts to
+//! the document.
+
+use axum::Router;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use galley_domain::Permission;
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::path::PathItem;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+
+/// The properties of an endpoint, from the arguments of its handler.
+#[derive(Debug, Default, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub(crate) struct Facts {
+    /// The handler uses the running service, and so its database.
+    pub(crate) service: bool,
+    /// The handler requires a valid token.
+    pub(crate) token: bool,
+    /// The handler requires a token with this permission.
+    pub(crate) permission: Option<Permission>,
+    /// The handler reads the query.
+    pub(crate) query: bool,
+    /// The handler reads a JSON body.
+    pub(crate) body: bool,
+    /// The handler reads a form.
+    pub(crate) form: bool,
+    /// The handler supports `Prefer: return`.
+    pub(crate) prefer: bool,
+    /// The handler supports `Prefer: max-age`.
+    pub(crate) allows_stale: bool,
+    /// The handler supports `Idempotency-Key`.
+    pub(crate) idempotent: bool,
+    /// The handler supports `If-Match`.
+    pub(crate) if_match: bool,
+}
+
+/// An argument of a handler.
+pub(crate) trait Argument {
+    /// Adds the properties that follow from this argument.
+    fn tell(facts: &mut Facts);
+}
+
+impl<S> Argument for State<S> {
+    fn tell(facts: &mut Facts) {
+        facts.service = true;
+    }
+}
+
+/// A segment of the path. A malformed one is handled like an unknown name.
+impl Argument for Result<Path<String>, PathRejection> {
+    fn tell(_: &mut Facts) {}
+}
+
+/// A handler whose arguments are all an [`Argument`].
+pub(crate) trait Endpoint<Arguments> {
+    /// Returns the properties from the handler's arguments.
+    fn facts(&self) -> Facts;
+}
+
+macro_rules! handlers_of {
+    ($(($($argument:ident)*))*) => {$(
+        impl<F, R, $($argument,)*> Endpoint<($($argument,)*)> for F
+        where
+            F: Fn($($argument),*) -> R,
+            $($argument: Argument,)*
+        {
+            fn facts(&self) -> Facts {
+                #[allow(unused_mut, reason = "a handler may have no arguments")]
+                let mut facts = Facts::default();
+                $($argument::tell(&mut facts);)*
+                facts
+            }
+        }
+    )*};
+}
+
+handlers_of! { () (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F1) }
+
+/// The properties of the operation with this path and method.
+#[derive(Debug)]
+pub(crate) struct Fact {
+    pub(crate) path: String,
+    pub(crate) method: &'static str,
+    pub(crate) facts: Facts,
+}
+
+/// The routes with their OpenAPI operations and properties.
+pub(crate) struct Endpoints<S> {
+    router: OpenApiRouter<S>,
+    facts: Vec<Fact>,
+}
+
+impl<S: Clone + Send + Sync + 'static> Endpoints<S> {
+    /// Creates an empty collection.
+    pub(crate) fn new() -> Self {
+        Self { router: OpenApiRouter::new(), facts: Vec::new() }
+    }
+
+    /// Adds a handler. [`endpoints!`] calls this.
+    pub(crate) fn with<A>(
+        mut self,
+        route: UtoipaMethodRouter<S>,
+        handler: impl Endpoint<A>,
+    ) -> Self {
+        for (path, item) in &route.1.paths {
+            let (path, method, facts) = (path.clone(), method(item), handler.facts());
+            self.facts.push(Fact { path, method, facts });
+        }
+        Self { router: self.router.routes(route), facts: self.facts }
+    }
+
+    /// Returns the router.
+    pub(crate) fn into_router(self) -> Router<S> {
+        self.router.into()
+    }
+
+    /// Returns the OpenAPI document of the routes, and the properties of their operations.
+    pub(crate) fn into_descriptions(self) -> (OpenApi, Vec<Fact>) {
+        (self.router.into_openapi(), self.facts)
+    }
+}
+
+/// Returns the method of a path's only operation.
+fn method(item: &PathItem) -> &'static str {
+    if item.get.is_some() {
+        "get"
+    } else if item.post.is_some() {
+        "post"
+    } else if item.put.is_some() {
+        "put"
+    } else {
+        "delete"
+    }
+}
+
+/// Routes handlers, each by the path and method of its `#[utoipa::path]`.
+macro_rules! endpoints {
+    ($($handler:path),* $(,)?) => {
+        $crate::describe::Endpoints::new()
+            $(.with(utoipa_axum::routes!($handler), $handler))*
+    };
+}
+pub(crate) use endpoints;

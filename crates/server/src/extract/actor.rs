@@ -1,0 +1,166 @@
+//! Who asks, and that they may.
+//!
+//! A handler takes an [`Actor`] of the permission that it needs as its first argument; without one
+//! it has no workspace to work in.
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use galley_application::{Error, Rejection, Scope};
+use galley_domain::Permission;
+use galley_domain::permission::Resource;
+use galley_storage::tokens::Authentication;
+
+use crate::app::App;
+use crate::client_socket::ClientSocket;
+use crate::describe::{Argument, Facts};
+use crate::extract::authentication::{self, TokenLookup};
+use crate::extract::prefer::StalenessBound;
+use crate::middleware::request_log;
+use crate::problem::Problem;
+use crate::resources::request_memory::RequestReservation;
+
+/// A permission as a type.
+pub(crate) trait Needs: Send {
+    /// The permission, if it takes one.
+    const PERMISSION: Option<Permission>;
+}
+
+macro_rules! permissions {
+    ($($name:ident = $access:ident $resource:ident;)*) => {$(
+        /// The permission of this name.
+        #[derive(Debug)]
+        pub(crate) struct $name;
+
+        impl Needs for $name {
+            const PERMISSION: Option<Permission> =
+                Some(Permission::$access(Resource::$resource));
+        }
+    )*};
+}
+
+permissions! {
+    ReadContentPieces = read ContentPieces;
+    WriteContentPieces = write ContentPieces;
+    ReadContentGroups = read ContentGroups;
+    WriteContentGroups = write ContentGroups;
+    ReadTags = read Tags;
+    WriteTags = write Tags;
+    ReadVariants = read Variants;
+    WriteVariants = write Variants;
+    ReadRoles = read Roles;
+    WriteRoles = write Roles;
+    ReadWorkspaceMemberships = read WorkspaceMemberships;
+    WriteWorkspaceMemberships = write WorkspaceMemberships;
+    ReadWorkspace = read Workspace;
+    WriteWorkspace = write Workspace;
+    ReadWebhooks = read Webhooks;
+    WriteWebhooks = write Webhooks;
+    ReadTokens = read Tokens;
+    WriteTokens = write Tokens;
+    ReadProfile = read Profile;
+    WriteProfile = write Profile;
+}
+
+/// No permission: the token alone is enough, or what else is needed depends on the request.
+#[derive(Debug)]
+pub(crate) struct AnyToken;
+
+impl Needs for AnyToken {
+    const PERMISSION: Option<Permission> = None;
+}
+
+/// The holder of a valid token with permission `P`.
+#[derive(Debug)]
+pub(crate) struct Actor<P> {
+    authentication: Arc<Authentication>,
+    permission: PhantomData<P>,
+}
+
+impl<P> Actor<P> {
+    /// What of the workspace it sees.
+    pub(crate) fn scope(&self) -> Scope {
+        Scope::of(&self.authentication)
+    }
+
+    /// The token as it was found, for what looks at it again.
+    pub(crate) fn into_authentication(self) -> Authentication {
+        Arc::unwrap_or_clone(self.authentication)
+    }
+}
+
+impl<P> Deref for Actor<P> {
+    type Target = Authentication;
+
+    fn deref(&self) -> &Authentication {
+        &self.authentication
+    }
+}
+
+impl<P: Needs> FromRequestParts<App> for Actor<P> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let authentication = authenticate(parts, app).await?;
+        let missing = P::PERMISSION.filter(|&needed| !authentication.permissions.allows(needed));
+        if let Some(missing) = missing {
+            return Err(Rejection::insufficient_permissions(missing).into());
+        }
+        Ok(Self { authentication, permission: PhantomData })
+    }
+}
+
+impl<P: Needs> Argument for Actor<P> {
+    fn tell(facts: &mut Facts) {
+        facts.token = true;
+        facts.permission = P::PERMISSION;
+    }
+}
+
+async fn authenticate(parts: &Parts, app: &App) -> Result<Arc<Authentication>, Error> {
+    let token = authentication::bearer(&parts.headers).ok_or_else(|| {
+        Rejection::unauthorized(
+            "send the header Authorization: Bearer <ACCESS_TOKEN> with a valid token",
+        )
+    })?;
+    let now = app.environment().now();
+    let found = match parts.extensions.get() {
+        Some(TokenLookup(found)) => found.clone(),
+        None => authentication::find(app, token.hash()).await,
+    };
+    match found? {
+        Some(found) if found.expires_at.is_none_or(|end| end > now) => {
+            if let Some(reservation) = parts.extensions.get::<RequestReservation>() {
+                reservation.set_workspace(found.workspace);
+            }
+            request_log::record_caller(&found);
+            app.token_use().note(app.database(), &found, now);
+            app.rate_limit().check(found.token, parts.extensions.get())?;
+            if let Some(staleness) = parts.extensions.get::<StalenessBound>()
+                && found.content_groups.is_some()
+            {
+                staleness.forbid_stale();
+            }
+            Ok(found)
+        }
+        rejected => {
+            log_rejected(parts, app, rejected.as_deref());
+            let detail = "the access token is unknown, was revoked, or has expired";
+            Err(Rejection::unauthorized(detail).into())
+        }
+    }
+}
+
+/// Logs credentials that were rejected, for each client once in a while. The token itself is no part of
+/// the line.
+fn log_rejected(parts: &Parts, app: &App, expired: Option<&Authentication>) {
+    let client = parts.extensions.get().and_then(ClientSocket::address);
+    let Some(suppressed) = app.rejected_credentials().admit(client) else { return };
+    let client = client.map(tracing::field::display);
+    let token = expired.map(|expired| tracing::field::display(expired.token));
+    let reason = if expired.is_some() { "expired" } else { "unknown or revoked" };
+    tracing::info!(client, token, reason, suppressed, "rejected an access token");
+}

@@ -1,0 +1,232 @@
+//! Reading a request's body: JSON, or a form, of a bounded size, within a bounded time.
+
+use std::collections::HashMap;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, Request};
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use galley_application::Reason;
+use galley_runtime::Overloaded;
+use http_body_util::BodyExt;
+use percent_encoding::percent_decode;
+use serde_json::Value;
+
+use crate::app::App;
+use crate::describe::{Argument, Facts};
+use crate::extract::fields::Fields;
+use crate::extract::json;
+use crate::problem::Problem;
+use crate::resources::overload;
+use crate::resources::request_memory::RequestReservation;
+
+/// A body that is a JSON object.
+#[derive(Debug)]
+pub(crate) struct JsonBody {
+    /// Its fields.
+    pub(crate) fields: Fields,
+    /// Its text.
+    pub(crate) bytes: Bytes,
+}
+
+impl FromRequest<App> for JsonBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        Self::read(request, app, app.limits().body_max).await
+    }
+}
+
+impl JsonBody {
+    /// Reads one of at most so many bytes.
+    async fn read(request: Request, app: &App, max: usize) -> Result<Self, Problem> {
+        let bytes = received(request, app, max, Kind::Json).await?;
+        let large = bytes.clone();
+        let value = app.run_by_size(bytes.len(), move || json::parse(&large)).await?;
+        match value {
+            Ok(Value::Object(object)) => Ok(Self { fields: Fields::new(object), bytes }),
+            Ok(_) => Err(malformed("the body must be a JSON object".to_owned())),
+            Err(message) => Err(malformed(format!("the body is not JSON as accepted: {message}"))),
+        }
+    }
+}
+
+impl Argument for JsonBody {
+    fn tell(facts: &mut Facts) {
+        facts.body = true;
+    }
+}
+
+/// The same, of somebody who shows no token: JSON takes many times the memory of its text.
+#[derive(Debug)]
+pub(crate) struct UnauthenticatedBody(pub(crate) JsonBody);
+
+impl FromRequest<App> for UnauthenticatedBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        JsonBody::read(request, app, UNAUTHENTICATED_BODY_LIMIT).await.map(Self)
+    }
+}
+
+impl Argument for UnauthenticatedBody {
+    fn tell(facts: &mut Facts) {
+        facts.body = true;
+    }
+}
+
+/// The fields of a form that a browser sends (`application/x-www-form-urlencoded`), each once.
+#[derive(Debug)]
+pub(crate) struct FormBody(HashMap<String, String>);
+
+/// The most bytes of a body of somebody who shows no token.
+const UNAUTHENTICATED_BODY_LIMIT: usize = 16 * 1024;
+
+impl FormBody {
+    /// What the field says; nothing where it is not there.
+    pub(crate) fn field(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+}
+
+impl FromRequest<App> for FormBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let bytes = received(request, app, UNAUTHENTICATED_BODY_LIMIT, Kind::Form).await?;
+        let mut fields = HashMap::new();
+        // What is no text would become another one.
+        if percent_decode(&bytes).decode_utf8().is_err() {
+            return Err(malformed("the form is not UTF-8".to_owned()));
+        }
+        for (name, value) in form_urlencoded::parse(&bytes) {
+            let name = name.into_owned();
+            if fields.contains_key(&name) {
+                return Err(malformed(format!("the form has the field {name:?} twice")));
+            }
+            fields.insert(name, value.into_owned());
+        }
+        Ok(Self(fields))
+    }
+}
+
+impl Argument for FormBody {
+    fn tell(facts: &mut Facts) {
+        facts.form = true;
+    }
+}
+
+/// What a body is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Json,
+    Form,
+}
+
+async fn received(request: Request, app: &App, max: usize, kind: Kind) -> Result<Bytes, Problem> {
+    let (mut head, body) = request.into_parts();
+    let reservation = head.extensions.remove::<RequestReservation>();
+    let reserve = |bytes| match &reservation {
+        Some(reservation) => reservation.resize(app.request_memory(), bytes),
+        None => Ok(()),
+    };
+    let receive = receive(&head.headers, body, max, kind, reserve);
+    let received = tokio::time::timeout(app.limits().receive_time_max, receive);
+    overload::uncounted(received)
+        .await
+        .map_err(|_| Problem::new(Reason::RequestTimeout, "the body came too slowly"))?
+}
+
+fn malformed(detail: String) -> Problem {
+    Problem::new(Reason::MalformedBody, detail)
+}
+
+/// How much of a body that is refused is read all the same: many clients look at an answer only
+/// once they have sent everything.
+const UNWANTED_MAX: usize = 32 * 1024 * 1024;
+
+/// The whole body, if it is of the right kind and size.
+async fn receive(
+    headers: &HeaderMap,
+    mut body: Body,
+    max: usize,
+    kind: Kind,
+    reserve: impl Fn(usize) -> Result<(), Overloaded>,
+) -> Result<Bytes, Problem> {
+    let mut refused = check_media_type(headers, kind).err();
+    if announced_size(headers).is_some_and(|size| size > max as u64) {
+        refused = refused.or(Some(too_large(max)));
+    }
+    // Who asks before sending is told at once.
+    if let Some(error) = refused.take_if(|_| headers.contains_key(EXPECT)) {
+        return Err(error);
+    }
+    let (mut bytes, mut unwanted) = (Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| malformed("the body ended early".to_owned()))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if refused.is_none() && bytes.len() + data.len() > max {
+            refused = Some(too_large(max));
+            bytes = Vec::new();
+        }
+        if refused.is_none()
+            && let Err(error) = reserve(bytes.len() + data.len())
+        {
+            refused = Some(error.into());
+            bytes = Vec::new();
+        }
+        if refused.is_none() {
+            bytes.extend_from_slice(&data);
+        } else {
+            // Nothing of it is kept.
+            reserve(0)?;
+            unwanted += data.len();
+            if unwanted > UNWANTED_MAX {
+                break;
+            }
+        }
+    }
+    refused.map_or_else(|| Ok(Bytes::from(bytes)), Err)
+}
+
+/// The body's size by its own word.
+fn announced_size(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn too_large(max: usize) -> Problem {
+    Problem::new(Reason::PayloadTooLarge, format!("the body may have at most {max} bytes"))
+}
+
+/// `application/json` or `…+json`, or a form, in UTF-8, not compressed.
+fn check_media_type(headers: &HeaderMap, kind: Kind) -> Result<(), Problem> {
+    let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if !matches!(header(CONTENT_ENCODING).trim(), "" | "identity") {
+        return Err(unsupported("send the body without Content-Encoding"));
+    }
+    let content_type = header(CONTENT_TYPE);
+    let mut parts = content_type.split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
+    match kind {
+        Kind::Json if essence != "application/json" && !essence.ends_with("+json") => {
+            return Err(unsupported("send the header Content-Type: application/json"));
+        }
+        Kind::Form if essence != "application/x-www-form-urlencoded" => {
+            return Err(unsupported(
+                "send the header Content-Type: application/x-www-form-urlencoded",
+            ));
+        }
+        _ => {}
+    }
+    let foreign_charset = parts.any(|parameter| {
+        let parameter = parameter.to_ascii_lowercase();
+        parameter
+            .strip_prefix("charset=")
+            .is_some_and(|charset| !matches!(charset.trim_matches('"'), "utf-8" | "utf8"))
+    });
+    if foreign_charset { Err(unsupported("send the body in UTF-8")) } else { Ok(()) }
+}
+
+fn unsupported(detail: &str) -> Problem {
+    Problem::new(Reason::UnsupportedMediaType, detail)
+}

@@ -1,0 +1,13 @@
+//! Parts of requests as arguments of handlers.
+
+pub(crate) mod actor;
+pub(crate) mod authentication;
+pub(crate) mod body;
+pub(crate) mod conditional;
+pub(crate) mod fields;
+pub(crate) mod idempotency_key;
+pub(crate) mod json;
+pub(crate) mod pagination;
+pub(crate) mod prefer;
+pub(crate) mod query;
+pub(crate) mod references;

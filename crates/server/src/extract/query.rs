@@ -1,0 +1,193 @@
+//! Reading the query, with everything that is wrong gathered.
+//!
+//! Parameters that nobody asks for are ignored; an empty value counts as absent.
+
+use std::str::FromStr;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use galley_api_types::problem::{Issue, Step};
+use galley_application::Error;
+use galley_domain::Invalid;
+use galley_domain::variant::VariantName;
+use percent_encoding::percent_decode_str;
+
+use crate::app::App;
+use crate::describe::{Argument, Facts};
+use crate::problem::Problem;
+
+/// The parameters of a query, and what was wrong so far.
+#[derive(Debug, Clone)]
+pub(crate) struct Query {
+    path: String,
+    pairs: Vec<(String, String)>,
+    issues: Vec<Issue>,
+}
+
+impl FromRequestParts<App> for Query {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        Ok(Self::new(parts.uri.path(), parts.uri.query().unwrap_or_default()))
+    }
+}
+
+impl Argument for Query {
+    fn tell(facts: &mut Facts) {
+        facts.query = true;
+    }
+}
+
+impl Query {
+    /// Reads the query of a request to `path`.
+    pub(crate) fn new(path: &str, query: &str) -> Self {
+        let pairs = form_urlencoded::parse(query.as_bytes()).into_owned();
+        let mut read = Self {
+            path: path.to_owned(),
+            pairs: pairs.filter(|(_, value)| !value.is_empty()).collect(),
+            issues: Vec::new(),
+        };
+        for pair in query.split('&') {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if percent_decode_str(value).decode_utf8().is_err() {
+                read.refuse(name, &Invalid::new("invalid_string", "must be UTF-8"));
+            }
+        }
+        let with_nul = read.pairs.iter().filter(|(_, value)| value.contains('\0'));
+        let names: Vec<_> = with_nul.map(|(name, _)| name.clone()).collect();
+        for name in names {
+            read.refuse(&name, &Invalid::new("invalid_string", "must not contain NUL"));
+        }
+        read
+    }
+
+    /// All values of a parameter.
+    pub(crate) fn all(&self, name: &str) -> Vec<&str> {
+        self.pairs.iter().filter(|(known, _)| known == name).map(|(_, value)| &**value).collect()
+    }
+
+    /// The value of a parameter that stands at most once.
+    pub(crate) fn text(&mut self, name: &str) -> Option<String> {
+        let values = self.all(name);
+        match values[..] {
+            [] => None,
+            [value] => Some(value.to_owned()),
+            _ => {
+                self.refuse(name, &Invalid::new("repeated", "must be given only once"));
+                None
+            }
+        }
+    }
+
+    /// A boolean: `true`, `false`, `1` or `0` in any case.
+    pub(crate) fn boolean(&mut self, name: &str) -> bool {
+        let Some(text) = self.text(name) else { return false };
+        match text.to_ascii_lowercase().as_str() {
+            "true" | "1" => true,
+            "false" | "0" => false,
+            _ => {
+                self.refuse(name, &Invalid::new("invalid_type", "must be true or false"));
+                false
+            }
+        }
+    }
+
+    /// A decimal number from `min` to `max`.
+    pub(crate) fn integer(&mut self, name: &str, min: i64, max: i64) -> Option<i64> {
+        let text = self.text(name)?;
+        match whole_number(&text).filter(|number| (min..=max).contains(number)) {
+            Some(number) => Some(number),
+            None => {
+                let message = format!("must be a whole number from {min} to {max}");
+                self.refuse(name, &Invalid::new("invalid_number", message));
+                None
+            }
+        }
+    }
+
+    /// One of the words of `choices`, with what it stands for.
+    pub(crate) fn choice<T: Copy>(&mut self, name: &str, choices: &[(&str, T)]) -> Option<T> {
+        let text = self.text(name)?;
+        let found = choices.iter().find(|(word, _)| *word == text);
+        if found.is_none() {
+            let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
+            let message = format!("must be one of {}", words.join(", "));
+            self.refuse(name, &Invalid::new("invalid_enum_value", message));
+        }
+        found.map(|(_, meaning)| *meaning)
+    }
+
+    /// The `id` that every such request has. A malformed one is like one that doesn't exist.
+    pub(crate) fn id<T: FromStr>(&mut self) -> Id<T> {
+        let text = self.text("id");
+        if text.is_none() && self.issues.is_empty() {
+            self.refuse("id", &Invalid::new("required", "is required"));
+        }
+        Id(text.and_then(|text| text.parse().ok()))
+    }
+
+    /// The `variant` in which pieces are asked for. A malformed one is like one that doesn't exist.
+    pub(crate) fn variant(&mut self) -> Option<Id<VariantName>> {
+        self.text("variant").map(|text| Id(text.parse().ok()))
+    }
+
+    /// Notes what is wrong with a parameter.
+    pub(crate) fn refuse(&mut self, name: &str, invalid: &Invalid) {
+        let path = vec![Step::Field(name.to_owned())];
+        // What a parameter says is no use once it can't be read.
+        if self.issues.iter().all(|issue| issue.path != path) {
+            self.issues.push(Issue::new(path, invalid));
+        }
+    }
+
+    /// What was wrong, to be told with what is wrong with the body.
+    pub(crate) fn into_issues(self) -> Vec<Issue> {
+        self.issues
+    }
+
+    /// Refuses the request if anything was wrong.
+    pub(crate) fn finish(&mut self) -> Result<(), Error> {
+        Error::refuse(std::mem::take(&mut self.issues))
+    }
+
+    /// The same request from another place on: `name` says which.
+    pub(crate) fn reference_with(&self, name: &str, value: &str) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for (given, text) in &self.pairs {
+            if !["page", "lastId", "lastOrder", "cursor", "after"].contains(&given.as_str()) {
+                query.append_pair(given, text);
+            }
+        }
+        query.append_pair(name, value);
+        format!("{}?{}", self.path, query.finish())
+    }
+}
+
+/// A number of digits alone.
+pub(crate) fn whole_number(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The identifier of a resource that a request is about.
+#[derive(Debug, Clone)]
+pub(crate) struct Id<T>(Option<T>);
+
+impl<T> Id<T> {
+    /// From a body's field.
+    pub(crate) fn new(id: Option<T>) -> Self {
+        Self(id)
+    }
+
+    /// Whether it is this one.
+    pub(crate) fn is(&self, id: T) -> bool
+    where
+        T: PartialEq,
+    {
+        self.0 == Some(id)
+    }
+
+    /// The identifier, once everything else about the request was found right.
+    pub(crate) fn get(self) -> Result<T, Error> {
+        self.0.ok_or_else(Error::not_found)
+    }
+}

@@ -1,0 +1,122 @@
+//! What holds for whatever a client sends: used by the fuzz targets, and by a test with a few odd ones.
+
+use axum::http::{HeaderMap, Uri};
+use galley_api_types::problem::Issue;
+use galley_application::Rejection;
+use galley_domain::{ContentPieceId, Timestamp};
+use serde_json::Value;
+
+use crate::extract::pagination::{self, Page};
+use crate::extract::query::Query;
+use crate::extract::{json, prefer};
+use crate::problem::Problem;
+
+/// A query of any bytes is read, or refused with its place; where a list goes on is a URI that asks for the same.
+pub fn query(bytes: &[u8]) {
+    // What hyper lets through.
+    let Ok(uri) = Uri::try_from([b"/list?", bytes].concat()) else { return };
+    let mut query = Query::new(uri.path(), uri.query().unwrap_or_default());
+    let page = Page::read(&mut query, 1_000);
+    assert!((2..=1_001).contains(&page.limit()));
+    assert!(page.offset(false) >= 0);
+    let after = pagination::after_id::<ContentPieceId>(&mut query);
+    if let Some(after) = &after {
+        assert!(after.parse::<ContentPieceId>().is_ok(), "{after:?}");
+    }
+    let _ = (query.boolean("content"), query.variant(), query.id::<ContentPieceId>());
+    let next = query.reference_with("cursor", &pagination::id_cursor("a&b=c#d"));
+    let next: Uri = next.parse().unwrap_or_else(|error| panic!("{error}: {next}"));
+    let mut followed = Query::new(next.path(), next.query().unwrap_or_default());
+    for name in ["perPage", "content", "variant", "id"] {
+        assert_eq!(followed.all(name), query.all(name), "{name}");
+    }
+    assert_eq!(followed.all("cursor").len(), 1);
+    let _ = Page::read(&mut followed, 1_000);
+    problem(query.into_issues());
+}
+
+/// A body of any bytes is JSON as others read it, or refused with line and column.
+pub fn body(bytes: &[u8]) {
+    let read = json::parse(bytes);
+    // serde_json's own bound of depth: an array more.
+    let theirs = serde_json::from_slice::<Value>(bytes);
+    match (&read, theirs) {
+        (Ok(ours), Ok(theirs)) => assert_eq!(*ours, theirs),
+        (Ok(_), Err(error)) => assert!(error.to_string().contains("recursion limit"), "{error}"),
+        (Err(message), _) => assert!(!message.is_empty()),
+    }
+    let Ok(Value::Object(fields)) = read else { return };
+    for (name, value) in &fields {
+        let text = json::compact_field(bytes, name).expect("the field is there");
+        let again: Value = match serde_json::from_str(&text) {
+            Ok(again) => again,
+            Err(error) => {
+                assert!(error.to_string().contains("recursion limit"), "{error}");
+                continue;
+            }
+        };
+        assert_eq!(again, *value, "{text}");
+        if let Value::Array(items) = value {
+            assert_eq!(json::texts_of_items(bytes, name).len(), items.len());
+        }
+    }
+}
+
+/// Fields of a head, of any text.
+pub fn fields(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok(time) = Timestamp::parse_iso8601(&text) {
+        assert_eq!(Timestamp::parse_iso8601(&time.to_string()), Ok(time));
+    }
+    if let Ok(value) = axum::http::HeaderValue::from_bytes(bytes) {
+        let headers = HeaderMap::from_iter([(prefer::PREFER, value)]);
+        let _ = prefer::preferred(&headers, "max-age");
+    }
+    let invalid = galley_domain::Invalid::new("invalid_string", text.to_string());
+    let path = vec![galley_api_types::problem::Step::Field(text.to_string())];
+    problem(vec![Issue::new(path, &invalid)]);
+}
+
+/// A problem is JSON with all that it was made of.
+fn problem(issues: Vec<Issue>) {
+    if issues.is_empty() {
+        return;
+    }
+    let paths: Vec<Value> = issues.iter().map(|issue| serde_json::json!(issue.path)).collect();
+    let problem = Problem::from(Rejection::of_issues(issues));
+    let written: Value = serde_json::from_str(&problem.to_json("id")).expect("a problem is JSON");
+    let told: Vec<&Value> = written["issues"]
+        .as_array()
+        .expect("it has issues")
+        .iter()
+        .map(|one| &one["path"])
+        .collect();
+    assert_eq!(told, paths.iter().collect::<Vec<_>>());
+    assert_eq!(written["detail"], written["message"]);
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn odd_input_breaks_nothing() {
+        for text in [
+            "",
+            "&&&",
+            "page=0&page=1",
+            "perPage=%00",
+            "content=%ff",
+            "cursor=WyJpZCIsIngiXQ",
+            "a=%",
+            "lastId=cp_0000000000000000000000000000",
+            "{\"a\":[1,1e999,\"\\u0000\"]}",
+            "{\"a\":{\"b\":1.0}}",
+            "2024-02-30T25:61",
+            "max-age=99999999999999999999",
+            "\u{feff}{}",
+        ] {
+            super::query(text.as_bytes());
+            super::body(text.as_bytes());
+            super::fields(text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Compression by `gzip` and `br`, for whoever accepts it.
+
+use std::convert::Infallible;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::Request;
+use axum::http::HeaderValue;
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, ETAG};
+use axum::middleware::Next;
+use axum::response::Response;
+use tower::{ServiceExt, service_fn};
+use tower_http::CompressionLevel;
+use tower_http::compression::Compression;
+use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
+
+/// The fewest bytes for which it is worth while.
+const SIZE_MIN: u16 = 1_024;
+
+/// More takes far longer than it makes smaller.
+const LEVEL: i32 = 4;
+
+/// Compresses the response to a client that accepts a coding.
+pub(crate) async fn compress(request: Request, next: Next) -> Response {
+    let accepted = request.headers().get(ACCEPT_ENCODING).cloned();
+    let response = next.run(request).await;
+    match accepted {
+        Some(accepted) => encode(accepted, response).await,
+        None => response,
+    }
+}
+
+/// Compresses a body while it is sent, and gives the coding an entity tag of its own.
+async fn encode(accepted: HeaderValue, response: Response) -> Response {
+    let is_small = |size: u64| size < u64::from(SIZE_MIN);
+    if response.body().size_hint().exact().is_some_and(is_small) {
+        return response;
+    }
+    let mut ask = axum::http::Request::new(());
+    ask.headers_mut().insert(ACCEPT_ENCODING, accepted);
+    let mut response = Some(response);
+    let inner = service_fn(|_: axum::http::Request<()>| {
+        let response = response.take().expect("it is asked once");
+        std::future::ready(Ok::<_, Infallible>(response))
+    });
+    let worth = SizeAbove::new(SIZE_MIN)
+        .and(NotForContentType::SSE)
+        .and(NotForContentType::IMAGES)
+        .and(NotForContentType::const_new("font/"));
+    let service =
+        Compression::new(inner).quality(CompressionLevel::Precise(LEVEL)).compress_when(worth);
+    let Ok(compressed) = service.oneshot(ask).await;
+    let mut response = compressed.map(Body::new);
+    let coding = response.headers().get(CONTENT_ENCODING).and_then(|coding| coding.to_str().ok());
+    let tag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok());
+    // Two codings of a representation are not the same bytes.
+    if let (Some(coding), Some(tag)) = (coding, tag.and_then(|tag| tag.strip_suffix('"')))
+        && let Ok(tag) = HeaderValue::try_from(format!("{tag}-{coding}\""))
+    {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    response
+}

@@ -1,0 +1,55 @@
+//! Cross-origin requests: which other sites' scripts a browser lets in. None, unless some are named.
+
+use std::time::Duration;
+
+use axum::http::header::{
+    AGE, AUTHORIZATION, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LINK, LOCATION, RETRY_AFTER,
+};
+use axum::http::{HeaderName, HeaderValue, Method};
+use tower_http::cors::CorsLayer;
+
+use crate::extract::prefer::APPLIED;
+use crate::respond::response::REPLAYED;
+
+/// How long a browser may remember what it was told.
+const REMEMBERED: Duration = Duration::from_hours(1);
+
+/// Lets in scripts of these origins, with a token of their own; browsers send no cookies here.
+pub(crate) fn layer(origins: &[HeaderValue]) -> CorsLayer {
+    let [prefer, idempotency_key, rate, rate_policy, request_id] =
+        ["prefer", "idempotency-key", "ratelimit", "ratelimit-policy", "x-request-id"]
+            .map(HeaderName::from_static);
+    CorsLayer::new()
+        .allow_origin(origins.to_vec())
+        .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE])
+        .allow_headers([
+            AUTHORIZATION,
+            CONTENT_TYPE,
+            IF_MATCH,
+            IF_NONE_MATCH,
+            prefer,
+            idempotency_key,
+            request_id.clone(),
+        ])
+        .expose_headers([
+            AGE,
+            ETAG,
+            LINK,
+            LOCATION,
+            RETRY_AFTER,
+            APPLIED,
+            REPLAYED,
+            rate,
+            rate_policy,
+            request_id,
+        ])
+        .max_age(REMEMBERED)
+}
+
+/// An origin as a browser names it: `https://example.org`, without a path.
+pub fn parse_origin(text: &str) -> Option<HeaderValue> {
+    let (scheme, host) = text.split_once("://")?;
+    let plain = !host.is_empty() && !host.contains(['/', '?', '#', '@', '*', ' ']);
+    let known = matches!(scheme, "http" | "https");
+    if known && plain { HeaderValue::try_from(text).ok() } else { None }
+}

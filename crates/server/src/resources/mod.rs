@@ -1,0 +1,8 @@
+//! Resources that requests share: caches, and bounds on load.
+
+pub(crate) mod overload;
+pub(crate) mod rate_limit;
+pub(crate) mod request_memory;
+pub(crate) mod response_cache;
+pub(crate) mod stream_limit;
+pub(crate) mod token_cache;

@@ -1,0 +1,105 @@
+//! How many requests a token may send in a minute.
+//!
+//! A bucket for each token, which fills up evenly (GCRA); answers say how it stands, after the
+//! IETF's draft on RateLimit header fields.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::http::{HeaderMap, HeaderValue};
+use galley_application::{Error, Reason, Rejection};
+use galley_domain::TokenId;
+use governor::clock::{Clock, DefaultClock};
+use governor::middleware::StateInformationMiddleware;
+use governor::state::keyed::HashMapStateStore;
+use governor::{Quota, RateLimiter};
+
+/// The interval at which full buckets are deleted.
+const CLEANUP_INTERVAL: Duration = Duration::from_mins(10);
+
+/// The policy's window in seconds.
+const WINDOW: u32 = 60;
+
+type Buckets =
+    RateLimiter<TokenId, HashMapStateStore<TokenId>, DefaultClock, StateInformationMiddleware>;
+
+/// The bound on the requests of each token, if there is one.
+pub(crate) struct RateLimit(Option<(NonZeroU32, Buckets)>);
+
+/// How a token stands, from where its request is checked to where the answer's headers are written.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RateLimitStatus(Arc<OnceLock<HeaderMap>>);
+
+impl RateLimitStatus {
+    /// Adds what the request's check found.
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+        if let Some(standing) = self.0.get() {
+            headers.extend(standing.clone());
+        }
+    }
+}
+
+impl RateLimit {
+    /// A bound of `per_minute`; none where that is 0.
+    pub(crate) fn new(per_minute: u32) -> Self {
+        Self(NonZeroU32::new(per_minute).map(|per_minute| {
+            let buckets = RateLimiter::hashmap(Quota::per_minute(per_minute));
+            (per_minute, buckets.with_middleware())
+        }))
+    }
+
+    /// Deletes the buckets that are full, at an interval, without end.
+    pub(crate) async fn forget_periodically(&self) {
+        loop {
+            if let Some((_, buckets)) = &self.0 {
+                buckets.retain_recent();
+                buckets.shrink_to_fit();
+            }
+            tokio::time::sleep(CLEANUP_INTERVAL).await;
+        }
+    }
+
+    /// Counts a request of a token, and refuses one too many.
+    pub(crate) fn check(
+        &self,
+        token: TokenId,
+        standing: Option<&RateLimitStatus>,
+    ) -> Result<(), Error> {
+        let Some((per_minute, buckets)) = &self.0 else { return Ok(()) };
+        let checked = buckets.check_key(&token);
+        let remaining = checked
+            .as_ref()
+            .map_or(0, governor::middleware::StateSnapshot::remaining_burst_capacity);
+        if let Some(RateLimitStatus(standing)) = standing {
+            let _ = standing.set(headers(per_minute.get(), remaining));
+        }
+        let Err(refused) = checked else { return Ok(()) };
+        let wait = refused.wait_time_from(DefaultClock::default().now());
+        let seconds = i64::try_from(wait.as_secs()).unwrap_or(i64::MAX - 1) + 1;
+        let detail = format!("a token may send {per_minute} requests in a minute");
+        Err(Rejection::new(Reason::RateLimited, detail).retry_after(seconds).into())
+    }
+}
+
+/// `t` says after how many seconds the bucket is full again.
+fn headers(per_minute: u32, remaining: u32) -> HeaderMap {
+    let used = u64::from(per_minute.saturating_sub(remaining));
+    let reset = (used * u64::from(WINDOW)).div_ceil(u64::from(per_minute));
+    let mut headers = HeaderMap::new();
+    let mut insert = |name, value: String| {
+        let value = HeaderValue::try_from(value).expect("numbers are ASCII");
+        headers.insert(name, value);
+    };
+    insert("ratelimit-policy", format!("\"default\";q={per_minute};w={WINDOW}"));
+    insert("ratelimit", format!("\"default\";r={remaining};t={reset}"));
+    headers
+}
+
+impl fmt::Debug for RateLimit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let per_minute = self.0.as_ref().map(|(per_minute, _)| per_minute.get());
+        out.debug_tuple("RateLimit").field(&per_minute).finish()
+    }
+}

@@ -1,0 +1,319 @@
+//! The response cache: complete responses to reads of content, head and body.
+//!
+//! The key is the token, the address and the headers that shape a response. An entry is valid while
+//! nothing of the workspace has changed since it was read, so a read after a write's response never
+//! returns an older state.
+//!
+//! A process that is the only writer of its database compares data versions in memory
+//! ([`Database::moment`]). With several writers, the lookup of the request's token also returns the
+//! generation of its workspace ([`Generation`]); an entry of the same generation is valid.
+//!
+//! [`Database::moment`]: galley_storage::Database::moment
+
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use axum::body::{Body, Bytes, HttpBody, to_bytes};
+use axum::extract::Request;
+use axum::http::header::{ACCEPT_ENCODING, AUTHORIZATION, HOST, ORIGIN};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+use axum::response::{IntoResponse, Response};
+use galley_domain::ContentPieceId;
+use galley_domain::access_token::TokenHash;
+use galley_storage::{Generation, Moment};
+use quick_cache::sync::Cache;
+use quick_cache::{Equivalent, Weighter};
+use sha2::{Digest, Sha256};
+
+use crate::resources::request_memory::WorkspaceMemory;
+use crate::resources::token_cache::{CachedToken, TokenCache};
+
+/// The cacheable routes: their responses depend only on the database, the token and the address,
+/// and the data version covers the tables that they read.
+pub(crate) const ROUTES: [&str; 8] = [
+    "/content-pieces",
+    "/content-pieces/list",
+    "/content-groups",
+    "/content-groups/list",
+    "/tags",
+    "/tags/list",
+    "/variants",
+    "/variants/list",
+];
+
+/// The cacheable methods. Their responses differ in the body only.
+const METHODS: [Method; 2] = [Method::GET, Method::HEAD];
+
+/// The limit on bytes of a cached body.
+const BODY_LIMIT: u64 = 1024 * 1024;
+
+/// The expected bytes of a body, for the initial capacity.
+const EXPECTED_BODY: u64 = 4 * 1024;
+
+/// The bytes that an entry takes besides its body.
+const ENTRY_SIZE: u64 = 1_024;
+
+/// The responses, within a limit of bytes.
+pub(crate) struct ResponseCache {
+    entries: Option<Cache<Key, Arc<CachedResponse>, Weight>>,
+    /// The memory of all bodies, including evicted ones that are still being sent.
+    memory: WorkspaceMemory,
+    recent_requests: RecentRequests,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    token: TokenHash,
+    target: String,
+    accept_encoding: Option<HeaderValue>,
+    origin: Option<HeaderValue>,
+}
+
+/// The key of a request, which borrows from it.
+#[derive(Hash)]
+pub(crate) struct RequestKey<'r> {
+    pub(crate) token: TokenHash,
+    target: &'r str,
+    accept_encoding: Option<&'r HeaderValue>,
+    origin: Option<&'r HeaderValue>,
+}
+
+impl Equivalent<Key> for RequestKey<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        self.token == key.token
+            && self.target == key.target
+            && self.accept_encoding == key.accept_encoding.as_ref()
+            && self.origin == key.origin.as_ref()
+    }
+}
+
+impl<'r> RequestKey<'r> {
+    /// Returns the key of a request. A request without a single bearer token has none.
+    pub(crate) fn of(request: &'r Request) -> Option<Self> {
+        let headers = request.headers();
+        let only = |name| {
+            let mut values = headers.get_all(name).iter();
+            match (values.next(), values.next()) {
+                (value, None) => Ok(value),
+                _ => Err(()),
+            }
+        };
+        only(HOST).ok()??;
+        let (scheme, token) = only(AUTHORIZATION).ok()??.to_str().ok()?.split_once(' ')?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return None;
+        }
+        Some(Self {
+            token: Sha256::digest(token.trim().as_bytes()).into(),
+            target: request.uri().path_and_query()?.as_str(),
+            accept_encoding: only(ACCEPT_ENCODING).ok()?,
+            origin: only(ORIGIN).ok()?,
+        })
+    }
+
+    fn to_key(&self) -> Key {
+        Key {
+            token: self.token,
+            target: self.target.to_owned(),
+            accept_encoding: self.accept_encoding.cloned(),
+            origin: self.origin.cloned(),
+        }
+    }
+}
+
+/// A cached response.
+#[derive(Debug)]
+pub(crate) struct CachedResponse {
+    validity: Validity,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// The state of the database at which a response was read.
+#[derive(Debug)]
+enum Validity {
+    /// A data version, which is compared in memory.
+    Moment {
+        token: Arc<CachedToken>,
+        moment: Moment,
+        /// The piece, for a response that shows a single one.
+        piece: Option<ContentPieceId>,
+    },
+    /// A generation, which is compared with the database's.
+    Generation(Generation),
+}
+
+impl CachedResponse {
+    /// Returns the token of a response that is valid by its data version.
+    pub(crate) fn valid_for(&self) -> Option<&CachedToken> {
+        let Validity::Moment { token, moment, piece } = &self.validity else { return None };
+        let is_valid = match *piece {
+            Some(piece) => token.last_change.of_piece_is_before(piece, *moment),
+            None => token.last_change.is_before(*moment),
+        };
+        is_valid.then_some(token)
+    }
+
+    /// Returns true if the response was read in this generation.
+    pub(crate) fn is_of(&self, generation: Generation) -> bool {
+        matches!(self.validity, Validity::Generation(own) if own == generation)
+    }
+}
+
+/// The recent requests, by a part of the hash of their keys. Caching costs about 20 % of a read,
+/// and site builds request most pages once. So responses are cached on the second request.
+struct RecentRequests {
+    hasher: RandomState,
+    hashes: Box<[AtomicU32]>,
+}
+
+/// The slots of recent requests: more than the cache has entries.
+const RECENT_REQUESTS: usize = 1 << 16;
+
+impl Default for RecentRequests {
+    fn default() -> Self {
+        let hashes = (0..RECENT_REQUESTS).map(|_| AtomicU32::new(0)).collect();
+        Self { hasher: RandomState::new(), hashes }
+    }
+}
+
+impl RecentRequests {
+    /// Records a request, and returns true if its slot already had it.
+    fn is_repeated(&self, key: &RequestKey<'_>) -> bool {
+        let hash = self.hasher.hash_one(key);
+        let bytes = hash.to_le_bytes();
+        let slot = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
+        // Zero marks an empty slot.
+        let mark = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]) | 1;
+        self.hashes[slot % RECENT_REQUESTS].swap(mark, Ordering::Relaxed) == mark
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Weight;
+
+impl Weighter<Key, Arc<CachedResponse>> for Weight {
+    fn weight(&self, key: &Key, response: &Arc<CachedResponse>) -> u64 {
+        (key.target.len() + response.body.len()) as u64 + ENTRY_SIZE
+    }
+}
+
+/// An entry whose response is not made yet.
+#[derive(Debug, Clone)]
+pub(crate) struct PendingEntry {
+    key: Key,
+    read_after: ReadAfter,
+}
+
+/// A state of the database that a response is not older than.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ReadAfter {
+    /// The data version.
+    Moment(Moment),
+    /// The generation of the workspace.
+    Generation(Generation),
+}
+
+impl ResponseCache {
+    /// Creates a cache of at most `bytes_limit` bytes; 0 disables it.
+    pub(crate) fn new(bytes_limit: u64) -> Self {
+        let cache = |bytes_limit: u64| {
+            let count = usize::try_from(bytes_limit / (EXPECTED_BODY + ENTRY_SIZE)).unwrap_or(0);
+            Cache::with_weighter(count.max(16), bytes_limit, Weight)
+        };
+        let memory_limit = usize::try_from(bytes_limit.saturating_mul(2)).unwrap_or(usize::MAX);
+        Self {
+            entries: (bytes_limit > 0).then(|| cache(bytes_limit)),
+            memory: WorkspaceMemory::new(memory_limit),
+            recent_requests: RecentRequests::default(),
+        }
+    }
+
+    /// Returns the index in [`ROUTES`] of a request whose response may be in the cache.
+    pub(crate) fn route_of(&self, request: &Request) -> Option<usize> {
+        self.entries.as_ref()?;
+        if !METHODS.contains(request.method()) || request.version() < Version::HTTP_11 {
+            return None;
+        }
+        let path = request.uri().path();
+        ROUTES.iter().position(|route| *route == path)
+    }
+
+    /// Returns the entry of a key. Its validity is left to the caller.
+    pub(crate) fn get(&self, key: &RequestKey<'_>) -> Option<Arc<CachedResponse>> {
+        self.entries.as_ref()?.get(key)
+    }
+
+    /// Returns the entry for the response to a repeated request.
+    pub(crate) fn pending(
+        &self,
+        key: &RequestKey<'_>,
+        read_after: ReadAfter,
+    ) -> Option<PendingEntry> {
+        self.recent_requests
+            .is_repeated(key)
+            .then(|| PendingEntry { key: key.to_key(), read_after })
+    }
+
+    /// Stores a response, which must be complete except for the headers of the single request.
+    pub(crate) async fn store(
+        &self,
+        tokens: &TokenCache,
+        PendingEntry { key, read_after }: PendingEntry,
+        response: Response,
+    ) -> Response {
+        let Some(entries) = &self.entries else { return response };
+        let validity = match read_after {
+            ReadAfter::Generation(generation) => Validity::Generation(generation),
+            ReadAfter::Moment(moment) => {
+                // A token that is no longer current may be older than the response.
+                let Some(token) = tokens.current(&key.token) else { return response };
+                Validity::Moment { token, moment, piece: piece_of(&key.target) }
+            }
+        };
+        let limit = usize::try_from(BODY_LIMIT).unwrap_or(usize::MAX);
+        let mut reservation = self.memory.reservation(None);
+        if reservation.resize(limit).is_err() {
+            return response;
+        }
+        let (head, body) = response.into_parts();
+        let body = match to_bytes(body, limit).await {
+            Ok(body) => body,
+            Err(error) => {
+                tracing::error!(%error, "a response body could not be collected");
+                return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+            }
+        };
+        // The copy has its own reservation, so the response's memory is free for other requests.
+        if reservation.resize(body.len()).is_err() {
+            return Response::from_parts(head, Body::from(body));
+        }
+        let body = reservation.attach(body.to_vec());
+        let cached = CachedResponse { validity, headers: head.headers.clone(), body: body.clone() };
+        entries.insert(key, Arc::new(cached));
+        Response::from_parts(head, Body::from(body))
+    }
+}
+
+/// Returns true if a response can be cached.
+pub(crate) fn is_cacheable(response: &Response) -> bool {
+    let size = response.body().size_hint().exact();
+    response.status() == StatusCode::OK && size.is_some_and(|size| size <= BODY_LIMIT)
+}
+
+/// Returns the piece of a request for a single one.
+fn piece_of(target: &str) -> Option<ContentPieceId> {
+    let query = target.strip_prefix("/content-pieces?")?;
+    let mut ids = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "id");
+    match (ids.next(), ids.next()) {
+        (Some((_, id)), None) => id.parse().ok(),
+        _ => None,
+    }
+}
+
+impl std::fmt::Debug for ResponseCache {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("ResponseCache").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,71 @@
+//! The token cache: the rights of tokens, valid while no access right of their workspace changes.
+
+use std::sync::Arc;
+
+use galley_domain::Timestamp;
+use galley_domain::access_token::TokenHash;
+use galley_storage::tokens::Authentication;
+use galley_storage::{Database, LastChange, Moment};
+use quick_cache::sync::Cache;
+
+/// The limit on cached tokens.
+const ENTRIES_LIMIT: usize = 10_000;
+
+/// The cached tokens by hash.
+#[derive(Debug)]
+pub(crate) struct TokenCache(Cache<TokenHash, Arc<CachedToken>>);
+
+/// A token with the data version at which it was read.
+#[derive(Debug)]
+pub(crate) struct CachedToken {
+    pub(crate) authentication: Arc<Authentication>,
+    pub(crate) last_change: LastChange,
+    moment: Moment,
+}
+
+impl CachedToken {
+    /// Returns true if no access right of the workspace changed since the token was read.
+    pub(crate) fn is_current(&self) -> bool {
+        self.last_change.of_access_is_before(self.moment)
+    }
+
+    /// Returns true if the token has expired at `now`.
+    pub(crate) fn has_expired(&self, now: Timestamp) -> bool {
+        self.authentication.expires_at.is_some_and(|end| end <= now)
+    }
+}
+
+impl TokenCache {
+    /// Creates an empty cache.
+    pub(crate) fn new() -> Self {
+        Self(Cache::new(ENTRIES_LIMIT))
+    }
+
+    /// Returns a cached token that is still current.
+    pub(crate) fn get(&self, database: &Database, hash: &TokenHash) -> Option<Arc<Authentication>> {
+        database.moment()?;
+        self.current(hash).map(|cached| Arc::clone(&cached.authentication))
+    }
+
+    /// Returns the entry of a token that is still current.
+    pub(crate) fn current(&self, hash: &TokenHash) -> Option<Arc<CachedToken>> {
+        self.0.get(hash).filter(|cached| cached.is_current())
+    }
+
+    /// Inserts a token that was read after `moment`, unless the cache has a newer entry.
+    pub(crate) fn insert(
+        &self,
+        database: &Database,
+        hash: TokenHash,
+        moment: Option<Moment>,
+        authentication: &Arc<Authentication>,
+    ) {
+        let last_change = database.last_change(authentication.workspace);
+        let Some((moment, last_change)) = moment.zip(last_change) else { return };
+        if self.0.get(&hash).is_some_and(|cached| cached.moment > moment) {
+            return;
+        }
+        let authentication = Arc::clone(authentication);
+        self.0.insert(hash, Arc::new(CachedToken { authentication, last_change, moment }));
+    }
+}

@@ -1,0 +1,84 @@
+//! Responses that may be large: their memory is reserved before they are built.
+
+use axum::body::Bytes;
+use axum::response::Response;
+use galley_application::Rejection;
+use galley_domain::WorkspaceId;
+use galley_runtime::{Overloaded, UNCOUNTED};
+use serde::Serialize;
+
+use crate::app::{App, COPIES};
+use crate::problem::Problem;
+use crate::resources::request_memory::WorkspaceReservation;
+use crate::respond::response;
+
+/// Reserves memory for a response that shows `bytes` bytes of a workspace.
+pub(crate) fn reserve(
+    app: &App,
+    workspace: WorkspaceId,
+    bytes: usize,
+) -> Result<WorkspaceReservation, Overloaded> {
+    let mut reservation = app.response_memory().reservation(Some(workspace));
+    reservation.resize(bytes.saturating_mul(COPIES))?;
+    Ok(reservation)
+}
+
+/// Serializes a body, and shrinks the reservation to its size. Returns `None` if the body exceeds
+/// the limit on bytes of a page.
+pub(crate) fn json(
+    app: &App,
+    mut reservation: WorkspaceReservation,
+    body: &impl Serialize,
+) -> Result<Option<Bytes>, Overloaded> {
+    let Some(bytes) = JsonWriter::serialize(body, app.limits().page_max) else { return Ok(None) };
+    reservation.resize(bytes.len())?;
+    Ok(Some(reservation.attach(bytes)))
+}
+
+/// Returns 200 with a resource of this version, or with a list of version 0. If the body exceeds
+/// the limit on bytes of a page, rejects the request with an issue of the parameter `field`.
+pub(crate) fn resource(
+    app: &App,
+    workspace: WorkspaceId,
+    version: i64,
+    body: &impl Serialize,
+    field: &str,
+) -> Result<Response, Problem> {
+    let bytes = json(app, reserve(app, workspace, 0)?, body)?;
+    let bytes = bytes.ok_or_else(|| Rejection::too_much(field, app.limits().page_max))?;
+    Ok(response::reserved_resource(version, bytes))
+}
+
+/// A writer that fails beyond a number of bytes.
+struct JsonWriter {
+    bytes: Vec<u8>,
+    limit: usize,
+}
+
+impl JsonWriter {
+    /// Returns the JSON of a body, if it has at most `limit` bytes.
+    fn serialize(body: &impl Serialize, limit: usize) -> Option<Vec<u8>> {
+        let mut writer = Self { bytes: Vec::with_capacity(1_024), limit };
+        serde_json::to_writer(&mut writer, body).ok()?;
+        let mut bytes = writer.bytes;
+        // A small body is sent soon, so its spare capacity does not matter.
+        if bytes.len() > UNCOUNTED {
+            bytes.shrink_to_fit();
+        }
+        Some(bytes)
+    }
+}
+
+impl std::io::Write for JsonWriter {
+    fn write(&mut self, more: &[u8]) -> std::io::Result<usize> {
+        if self.bytes.len() + more.len() > self.limit {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(more);
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

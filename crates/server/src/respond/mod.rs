@@ -1,0 +1,8 @@
+//! Responses and their parts.
+
+pub(crate) mod entity_tag;
+pub(crate) mod idempotent;
+pub(crate) mod large_response;
+pub(crate) mod page_links;
+pub(crate) mod pages;
+pub(crate) mod response;

@@ -1,0 +1,235 @@
+//! Listening: connections, their limits, and a graceful end.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::HeaderValue;
+use axum::http::header::{CONNECTION, CONTENT_TYPE};
+use axum::response::Response;
+use galley_application::{housekeeping, mail_worker, webhook_worker};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutStream;
+
+use crate::app::App;
+use crate::client_socket::ClientSocket;
+use crate::middleware::error_response;
+use crate::middleware::pipeline::Pipeline;
+use crate::router::router;
+
+/// How long requests may take to finish once the server is to stop.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// A server that is bound to its address.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+}
+
+impl Server {
+    /// Takes the address; connections wait until [`Server::run`].
+    pub async fn bind(address: SocketAddr) -> std::io::Result<Self> {
+        Ok(Self { listener: TcpListener::bind(address).await? })
+    }
+
+    /// Where it listens, with the port that the system chose where none was given.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves `app` until `stop` is done, and as long after that as a balancer may take to notice; then takes no new
+    /// requests and waits for the running ones.
+    pub async fn run(self, app: App, stop: impl Future<Output = ()>) {
+        let pipeline = Pipeline::new(app.clone(), router(app.clone()));
+        let connections = GracefulShutdown::new();
+        let doors = Doors::of(app.limits().connections_max);
+        let keeping = tokio::spawn(housekeeping::run(app.service().clone()));
+        let watched = app.clone();
+        let watching = tokio::spawn(async move {
+            tokio::join!(watched.overload().watch(), watched.rate_limit().forget_periodically())
+        });
+        let service = app.service();
+        let mailing =
+            service.mailer().map(|mailer| tokio::spawn(mail_worker::run(service.clone(), mailer)));
+        let sending = match webhook_worker::start(service.clone()) {
+            Ok(sending) => Some(sending),
+            Err(error) => {
+                tracing::error!(%error, "no thread could be started: nothing is sent to webhooks");
+                None
+            }
+        };
+        self.accept(&app, &pipeline, &connections, &doors, stop).await;
+        app.start_draining();
+        let delay = app.limits().stop_delay;
+        if !delay.is_zero() {
+            tracing::info!(seconds = delay.as_secs(), "about to stop: /readyz says so");
+            let end = tokio::time::sleep(delay);
+            self.accept(&app, &pipeline, &connections, &doors, end).await;
+        }
+        drop(self.listener);
+        keeping.abort();
+        watching.abort();
+        tracing::info!("stopping: waiting for running requests and deliveries");
+        app.stop();
+        let mailed = async {
+            if let Some(mailing) = mailing {
+                let _ = mailing.await;
+            }
+        };
+        let sent = async {
+            if let Some(sending) = sending {
+                let _ = sending.await;
+            }
+        };
+        let all = async { tokio::join!(connections.shutdown(), sent, mailed) };
+        if tokio::time::timeout(DRAIN_TIME_MAX, all).await.is_err() {
+            tracing::warn!("stopped with work still running after {DRAIN_TIME_MAX:?}");
+        }
+    }
+
+    /// Takes connections until `stop` is done.
+    async fn accept(
+        &self,
+        app: &App,
+        pipeline: &Pipeline,
+        connections: &GracefulShutdown,
+        doors: &Doors,
+        stop: impl Future<Output = ()>,
+    ) {
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        if let Some(entry) = doors.enter() {
+                            serve_connection(stream, app, pipeline, connections, entry);
+                        }
+                    }
+                    // Out of file descriptors, say: nothing gets better by trying at once.
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection could not be accepted");
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
+                },
+                () = &mut stop => break,
+            }
+        }
+    }
+}
+
+/// How many connections there are. One without a bound takes all file descriptors, and with them the database's.
+struct Doors {
+    served: Arc<Semaphore>,
+    refused: Arc<Semaphore>,
+}
+
+/// A connection that was let in.
+struct Entry {
+    /// To be told that it isn't served.
+    is_refused: bool,
+    place: OwnedSemaphorePermit,
+}
+
+/// How many are told at the same time that they aren't served; further ones are hung up on.
+const REFUSED_MAX: usize = 64;
+
+/// How long they may take to say what they want.
+const REFUSED_TIME_MAX: Duration = Duration::from_secs(2);
+
+impl Doors {
+    fn of(max: usize) -> Self {
+        let places = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
+        Self { served: places(max), refused: places(REFUSED_MAX) }
+    }
+
+    fn enter(&self) -> Option<Entry> {
+        let enter = |is_refused, places: &Arc<Semaphore>| {
+            let place = Arc::clone(places).try_acquire_owned().ok()?;
+            Some(Entry { is_refused, place })
+        };
+        enter(false, &self.served).or_else(|| enter(true, &self.refused))
+    }
+}
+
+fn serve_connection(
+    stream: TcpStream,
+    app: &App,
+    pipeline: &Pipeline,
+    connections: &GracefulShutdown,
+    Entry { is_refused, place }: Entry,
+) {
+    // Answers are written whole; waiting for more to send would only delay them.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY could not be set");
+    }
+    let head_max = app.limits().head_max;
+    let receive_time_max = if is_refused {
+        app.limits().receive_time_max.min(REFUSED_TIME_MAX)
+    } else {
+        app.limits().receive_time_max
+    };
+    // Somebody who takes nothing of an answer for that long is dropped, and the answer with them.
+    let socket = ClientSocket::new(stream);
+    let mut stream = TimeoutStream::new(socket.clone());
+    stream.set_write_timeout(Some(receive_time_max));
+    let (app, pipeline) = (app.clone(), pipeline.clone());
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (app, pipeline, socket) = (app.clone(), pipeline.clone(), socket.clone());
+        async move {
+            let mut request = request.map(Body::new);
+            let mut response = if is_refused {
+                error_response::overloaded(&request, app.environment())
+            } else {
+                request.extensions_mut().insert(socket.clone());
+                pipeline.handle(request).await
+            };
+            if is_refused || app.is_draining() {
+                // So that no connection is left on which a request may come as it is closed.
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(receive_time_max)
+        .max_buf_size(head_max)
+        // A client may send its request and close its side: the response still reaches it.
+        .half_close(true)
+        .serve_connection(TokioIo::new(Box::pin(stream)), service);
+    let connection = connections.watch(connection);
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection ended early");
+        }
+        drop(place);
+    });
+}
+
+/// Serves `/metrics`, and nothing else, to whoever reaches `listener`.
+pub async fn serve_metrics(
+    listener: TcpListener,
+    metrics: PrometheusHandle,
+) -> std::io::Result<()> {
+    let router = Router::new().route(
+        "/metrics",
+        axum::routing::get(async move || {
+            let mut response = Response::new(Body::from(metrics.render()));
+            let text = HeaderValue::from_static("text/plain; version=0.0.4");
+            response.headers_mut().insert(CONTENT_TYPE, text);
+            response
+        }),
+    );
+    axum::serve(listener, router).await
+}
