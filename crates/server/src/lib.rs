@@ -1,8 +1,8 @@
 //! Galley over HTTP.
 //!
-//! [`http`] has the router and the parts that every request passes through. `routes` has a file for
-//! each endpoint, which reads the request, calls an operation and writes the response. [`openapi`]
-//! describes the interface.
+//! [`http`] holds the router and the parts that every request passes through. `routes` has a file
+//! for each endpoint, which reads the request, calls an operation and writes the response.
+//! [`openapi`] describes the interface.
 
 pub mod callbacks;
 pub mod http;

@@ -1,12 +1,14 @@
-//! Answers that are given again while nothing has changed.
+//! The response cache.
 //!
-//! What is read of content is remembered as it was answered, head and body, by the token, the address and the headers
-//! that shape an answer. It is of a moment of the store, and is given again only if nothing of the workspace was
-//! changed since ([`galley_storage::Database::moment`]): whoever reads after a write was answered never gets what
-//! was before. The same holds for what a token may do.
+//! A response to a read of content is cached with its headers and body. Its key is the token, the
+//! address and the headers that shape a response. It belongs to a data version of the store
+//! ([`galley_storage::Database::moment`]). It is served only if nothing in the workspace has
+//! changed since that version. So a client that reads after the response to a write never gets
+//! older data. The same holds for the permissions of a token.
 //!
-//! Where others write the store, too, it is asked each time: whoever looks up the token of a request learns the
-//! generation of its workspace ([`galley_storage::Generation`]), and an answer of the same one still holds.
+//! If other programs write to the store as well, each look-up queries it. The query of the
+//! request's token also returns the generation of its workspace ([`galley_storage::Generation`]). A
+//! cached response of the same generation is still valid.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -32,7 +34,7 @@ use crate::http::room::WorkspaceMemory;
 use crate::http::{actor, conditional, edge};
 use crate::problem::Problem;
 
-/// The paths whose answers depend on the store, the token and the address alone, and which
+/// The cacheable paths. Their responses depend only on the token, the address and data that
 /// [`Database::moment`] covers.
 const REMEMBERED: [&str; 8] = [
     "/content-pieces",
@@ -45,36 +47,36 @@ const REMEMBERED: [&str; 8] = [
     "/variants/list",
 ];
 
-/// The methods, whose answers are the same but for the body.
+/// The cacheable methods. Their responses differ only in the body.
 const METHODS: [Method; 2] = [Method::GET, Method::HEAD];
 
-/// How many tokens are known at the most.
+/// The limit of cached tokens.
 const TOKENS_MAX: usize = 10_000;
 
-/// The greatest body that is remembered.
+/// The size limit of a cached body, in bytes.
 const BODY_MAX: u64 = 1024 * 1024;
 
-/// About how many bytes an answer has, to begin with.
+/// The estimated size of a response, in bytes. It sets the initial capacity.
 const BODY_USUAL: u64 = 4 * 1024;
 
-/// What an entry takes beside its body.
+/// The estimated size of an entry without its body, in bytes.
 const ENTRY_SIZE: u64 = 1_024;
 
 /// The SHA-256 of a token.
 pub(crate) type TokenHash = [u8; 32];
 
-/// What was answered, and to whom.
+/// The cache of responses and of tokens.
 pub(crate) struct Answers {
     tokens: Cache<TokenHash, Arc<KnownToken>>,
     known: Option<Cache<Key, Arc<Answer>, Weight>>,
-    /// Where they are, also those that are forgotten and still sent to somebody.
+    /// The memory of cached bodies, also of evicted ones that are still being sent.
     room: WorkspaceMemory,
     asked: Asked,
-    /// By route, and then by method.
+    /// The metrics by route, and then by method.
     metrics: [[OnceLock<RouteMetrics>; METHODS.len()]; REMEMBERED.len()],
 }
 
-/// A token as it was found.
+/// A cached token, as read at `moment`.
 #[derive(Debug)]
 struct KnownToken {
     authentication: Arc<Authentication>,
@@ -90,7 +92,7 @@ struct Key {
     origin: Option<HeaderValue>,
 }
 
-/// The same, of a request.
+/// The borrowed form of a `Key`.
 #[derive(Hash)]
 struct KeyRef<'r> {
     token: TokenHash,
@@ -126,14 +128,15 @@ struct Answer {
     body: Bytes,
 }
 
-/// What was asked lately, by a part of its hash: an answer is remembered when it is asked for again. To remember one costs a
-/// fifth of what it takes to read it, and those that read everything once, as builds of sites do, ask for most of it never again.
+/// The recently requested keys, by a part of their hash. A response is cached on the second request
+/// of its key. Caching costs about 20 % of a read, and clients that read everything once, such as
+/// site builds, request most pages never again.
 struct Asked {
     hasher: RandomState,
     hashes: Box<[AtomicU32]>,
 }
 
-/// More than there is room for answers.
+/// The number of slots. A response cache of the default size has fewer entries.
 const ASKED_MAX: usize = 1 << 16;
 
 impl Default for Asked {
@@ -144,33 +147,33 @@ impl Default for Asked {
 }
 
 impl Asked {
-    /// Notes that it is asked for; says whether it was before.
+    /// Records a request of `key`. Returns true if its slot held the same key before.
     fn again(&self, key: &impl Hash) -> bool {
         let hash = self.hasher.hash_one(key);
         let bytes = hash.to_le_bytes();
         let place = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
-        // Never 0, which stands for nothing.
+        // Never 0, the value of an empty slot.
         let mark = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]) | 1;
         self.hashes[place % ASKED_MAX].swap(mark, Ordering::Relaxed) == mark
     }
 }
 
-/// The state of the store that an answer is of.
+/// The version of the data that a cached response shows.
 #[derive(Debug)]
 enum State {
-    /// A moment, known without asking.
+    /// A data version, compared without a query.
     Moment {
         token: Arc<KnownToken>,
         moment: Moment,
-        /// The piece that it is of, if it is of one.
+        /// The piece that the response shows, if it shows only one.
         piece: Option<ContentPieceId>,
     },
-    /// What the store said.
+    /// The generation that the database returned.
     Generation(Generation),
 }
 
 impl Answer {
-    /// The token as it was, if the answer is known to hold without asking.
+    /// Returns the cached token if the response is known to be valid without a query.
     fn holds(&self) -> Option<&KnownToken> {
         let State::Moment { token, moment, piece } = &self.state else { return None };
         let is_current = match *piece {
@@ -194,29 +197,30 @@ impl Weighter<Key, Arc<Answer>> for Weight {
     }
 }
 
-/// What an answer that is about to be made is remembered by.
+/// A pending entry of the cache: the key and version of a response that is being produced.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     key: Key,
     since: Since,
 }
 
-/// Since when nothing may have changed for an answer to hold.
+/// The version at which a pending entry's response was read, or earlier. A later change makes it
+/// invalid.
 #[derive(Debug, Clone, Copy)]
 enum Since {
     Moment(Moment),
     Generation(Generation),
 }
 
-/// What is known of a request's answer.
+/// The result of a look-up in the response cache.
 pub(crate) enum LookedUp {
-    /// All of it.
+    /// A cached response.
     Known(Response),
-    /// Nothing, but what it may be remembered by.
+    /// No cached response. The response to come may be cached under the pending entry.
     New(Option<Ticket>),
 }
 
-/// What was found of a request's token in the store already.
+/// The result of the token look-up, for the authentication of the same request.
 #[derive(Debug, Clone)]
 pub(crate) struct Found(pub(crate) Result<Option<Arc<Authentication>>, Error>);
 
@@ -253,7 +257,7 @@ impl KnownToken {
 }
 
 impl Answers {
-    /// At most so many bytes of answers; of none, none is remembered.
+    /// Creates a cache of at most so many bytes of responses. With 0, no response is cached.
     pub(crate) fn new(bytes_max: u64) -> Self {
         let cache = |bytes_max: u64| {
             let count = usize::try_from(bytes_max / (BODY_USUAL + ENTRY_SIZE)).unwrap_or(0);
@@ -270,7 +274,8 @@ impl Answers {
         }
     }
 
-    /// The answer to a request, if it is known and still holds; or what the answer may be remembered by.
+    /// Returns the response to a request if a valid one is cached, or else a pending entry if its
+    /// response may be cached.
     pub(crate) async fn look_up(&self, app: &App, request: &mut Request) -> LookedUp {
         let looked_up = if app.database().has_generations() {
             self.look_up_by_generation(app, request).await
@@ -283,7 +288,8 @@ impl Answers {
     fn look_up_by_moment(&self, app: &App, request: &Request) -> Option<LookedUp> {
         let known = self.known.as_ref()?;
         let route = route_of(request)?;
-        // Before anything is looked up: what holds at this moment is no older than the request.
+        // Read before the look-up: a response that is valid at this version is no older than the
+        // request.
         let moment = app.database().moment()?;
         let key = key_of(request)?;
         let now = app.environment().now();
@@ -303,7 +309,7 @@ impl Answers {
         let known = self.known.as_ref()?;
         let route = route_of(request)?;
         let key = key_of(request)?.to_key();
-        // The database isn't asked for what is no token.
+        // A malformed token causes no query.
         actor::bearer(request.headers())?;
         let found = actor::find_with_generation(app, key.token).await;
         let now = app.environment().now();
@@ -318,13 +324,13 @@ impl Answers {
             let since = Since::Generation(*generation);
             ticket = self.asked.again(&key).then_some(Ticket { key, since });
         }
-        // Whoever asks for the token next has it.
+        // Authentication then needs no second query.
         let found = found.map(|found| found.map(|(authentication, _)| authentication));
         request.extensions_mut().insert(Found(found));
         Some(LookedUp::New(ticket))
     }
 
-    /// The answer once more, with what is the request's own.
+    /// Returns the cached response with the headers of this request, such as its id.
     fn give(
         &self,
         app: &App,
@@ -363,14 +369,15 @@ impl Answers {
         response
     }
 
-    /// Remembers an answer, which must be whole but for what is a request's own.
+    /// Caches a response, which must be complete but for the headers of its request. Returns the
+    /// response to send.
     pub(crate) async fn keep(&self, ticket: Ticket, response: Response) -> Response {
         let Some(known) = &self.known else { return response };
         let Ticket { key, since } = ticket;
         let state = match since {
             Since::Generation(generation) => State::Generation(generation),
             Since::Moment(moment) => {
-                // What was known of the token may be older than the answer.
+                // The cached token may be older than the response.
                 let token = self.tokens.get(&key.token).filter(|token| token.is_current());
                 let Some(token) = token else { return response };
                 State::Moment { token, moment, piece: piece_of(&key.target) }
@@ -389,7 +396,8 @@ impl Answers {
                 return StatusCode::INTERNAL_SERVER_ERROR.into_response();
             }
         };
-        // Bytes of its own: those that were to be sent have another space, which is for others at once.
+        // The bytes are copied. The original ones have a reservation in the budget of responses,
+        // which their drop releases at once.
         if space.resize(body.len()).is_err() {
             return Response::from_parts(head, Body::from(body));
         }
@@ -399,13 +407,13 @@ impl Answers {
         Response::from_parts(head, Body::from(kept))
     }
 
-    /// Whether an answer can be remembered.
+    /// Returns true if a response is cacheable: 200, with a body of a known size up to the limit.
     pub(crate) fn is_worth(response: &Response) -> bool {
         let size = response.body().size_hint().exact();
         response.status() == StatusCode::OK && size.is_some_and(|size| size <= BODY_MAX)
     }
 
-    /// What is known of a token, if that still holds.
+    /// Returns the cached authentication of a token if it is still valid.
     pub(crate) fn token(
         &self,
         database: &Database,
@@ -416,7 +424,7 @@ impl Answers {
         known.is_current().then(|| Arc::clone(&known.authentication))
     }
 
-    /// Remembers a token, which was read after `moment`.
+    /// Caches a token, which was read after `moment`.
     pub(crate) fn keep_token(
         &self,
         database: &Database,
@@ -426,7 +434,7 @@ impl Answers {
     ) {
         let last_change = database.last_change(authentication.workspace);
         let Some((moment, last_change)) = moment.zip(last_change) else { return };
-        // Who was slow to read it doesn't take the place of what is newer.
+        // A slow read does not replace a newer entry.
         if self.tokens.get(&hash).is_some_and(|known| known.moment > moment) {
             return;
         }
@@ -435,7 +443,7 @@ impl Answers {
     }
 }
 
-/// The piece that is asked for at this address, if it is one.
+/// Returns the piece that a request target names, if it names one by its id.
 fn piece_of(target: &str) -> Option<ContentPieceId> {
     let query = target.strip_prefix("/content-pieces?")?;
     let mut ids = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "id");
@@ -445,7 +453,7 @@ fn piece_of(target: &str) -> Option<ContentPieceId> {
     }
 }
 
-/// Which route a request takes, if its answer may be remembered.
+/// Returns the index of a request's path among the cacheable ones, if its response may be cached.
 fn route_of(request: &Request) -> Option<usize> {
     if !METHODS.contains(request.method()) || request.version() < Version::HTTP_11 {
         return None;
@@ -454,7 +462,7 @@ fn route_of(request: &Request) -> Option<usize> {
     REMEMBERED.iter().position(|known| *known == path)
 }
 
-/// By what the answer to a request is known.
+/// Returns the cache key of a request, unless a header of the key is malformed or repeated.
 fn key_of(request: &Request) -> Option<KeyRef<'_>> {
     let headers = request.headers();
     let only = |name| {

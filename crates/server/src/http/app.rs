@@ -1,4 +1,4 @@
-//! What every handler has at hand.
+//! The state that all handlers share.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -27,36 +27,37 @@ use crate::http::room::{Bounded, WorkspaceMemory, WorkspaceReservation};
 use crate::http::stream_places::{StreamPlace, StreamPlaces};
 use crate::problem::Problem;
 
-/// Bounds on what a client may do.
+/// The limits and settings of the HTTP service.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Bytes of a request's head.
+    /// The size limit of a request's headers, in bytes.
     pub head_max: usize,
-    /// Bytes of a request's body.
+    /// The size limit of a request's body, in bytes.
     pub body_max: usize,
-    /// Bytes of HTML as content.
+    /// The size limit of a piece's HTML content, in bytes.
     pub content_max: usize,
-    /// Bytes of an answer, beyond which a page of a list has to have fewer items.
+    /// The size limit of a response, in bytes. A list that exceeds it needs a smaller page.
     pub page_max: usize,
-    /// How long a client may take to send its head, or its body.
+    /// The timeout for receiving the headers, or the body, of a request.
     pub receive_time_max: Duration,
-    /// The origins whose scripts browsers may let in.
+    /// The origins that CORS allows.
     pub cors_origins: Vec<HeaderValue>,
-    /// Bytes of answers that are remembered; 0: none.
+    /// The size of the response cache, in bytes. 0 disables it.
     pub answers_max: u64,
-    /// Requests that a token may send in a minute; 0: as many as it likes.
+    /// The requests that a token may send per minute. 0 means unlimited.
     pub rate_limit: u32,
-    /// Invites that a workspace may send in an hour.
+    /// The invites that a workspace may send per hour.
     pub invites_per_hour: u32,
     /// The addresses that webhooks may call.
     pub webhook_addresses: AddressPolicy,
-    /// Where others reach the service.
+    /// The URL at which clients reach the service.
     pub public_url: String,
-    /// What this program is called among those that serve the same database.
+    /// The name of this node among those that serve the same database.
     pub node: String,
-    /// How long it serves on when it is told to stop, so that a balancer notices first.
+    /// The time for which the service goes on serving after a stop signal, so that load balancers
+    /// notice the stop first.
     pub stop_delay: Duration,
-    /// Connections that are served at the same time.
+    /// The limit of concurrent connections.
     pub connections_max: usize,
 }
 
@@ -81,7 +82,7 @@ impl Default for Limits {
     }
 }
 
-/// The running service. Clones are the same one.
+/// The running service. Clones share it.
 #[derive(Debug, Clone)]
 pub struct App(Arc<Parts>);
 
@@ -101,25 +102,28 @@ struct Parts {
     rejected_credentials: LogLimit<Option<IpAddr>>,
 }
 
-/// For how many bytes of bodies there is room at the least, and for how many of the largest.
+/// The memory budget of request bodies: at least so many bytes, and at least so many of the largest
+/// bodies.
 const ROOM_MIN: usize = 64 * 1024 * 1024;
 const BODIES_MIN: usize = 8;
 
-/// For how many of the largest pages there is room.
+/// The number of the largest responses that fit into the memory budget of responses.
 const PAGES_MIN: usize = 4;
 
-/// How often what a page shows is in memory: as it was read, and as it is sent.
+/// The copies of a response's data in memory: the rows as read, and the JSON as sent.
 const MADE_OF: usize = 2;
 
-/// The most bytes of a tree as JSON: several times what the largest sensible HTML makes.
+/// The size limit of a content tree as JSON, in bytes: several times that of the largest sensible
+/// HTML.
 const TREE_MAX: usize = 16 * 1024 * 1024;
 
-/// From this size on a document is worked on beside the threads that serve requests.
+/// The size in bytes up to which a document is processed on the calling thread. Larger ones run on
+/// the CPU pool.
 const INLINE_CONTENT_MAX: usize = 32 * 1024;
 
 impl App {
-    /// A service on `database`, whose secrets are encrypted with `key`, and whose mails `mailer` sends: without
-    /// one they stay where they are.
+    /// Creates a service on `database`. `key` encrypts its secrets, and `mailer` sends its mails.
+    /// Without a mailer, mails stay in their queue.
     pub fn new(
         database: Database,
         environment: Environment,
@@ -152,62 +156,62 @@ impl App {
         }))
     }
 
-    /// Where everything is kept.
+    /// Returns the database.
     pub fn database(&self) -> &Database {
         self.0.service.database()
     }
 
-    /// Time and randomness.
+    /// Returns the source of time and randomness.
     pub fn environment(&self) -> &Environment {
         self.0.service.environment()
     }
 
-    /// What the database's secrets are encrypted with.
+    /// Returns the key that encrypts the database's secrets.
     pub(crate) fn key(&self) -> &SecretKey {
         self.0.service.key()
     }
 
-    /// What was answered lately.
+    /// Returns the response cache.
     pub(crate) fn answers(&self) -> &Answers {
         &self.0.answers
     }
 
-    /// How many requests each token may send.
+    /// Returns the rate limit of tokens.
     pub(crate) fn rate_limit(&self) -> &RateLimit {
         &self.0.rate_limit
     }
 
-    /// Bounds the log's lines about rejected credentials, by client.
+    /// Returns the limit of log lines about rejected credentials, by client address.
     pub(crate) fn rejected_credentials(&self) -> &LogLimit<Option<IpAddr>> {
         &self.0.rejected_credentials
     }
 
-    /// When tokens were last used.
+    /// Returns the record of when tokens were last used.
     pub(crate) fn token_use(&self) -> &TokenUse {
         &self.0.token_use
     }
 
-    /// From now on clients are asked to go elsewhere.
+    /// Starts draining: responses close their connections, and `/readyz` reports the stop.
     pub(crate) fn leave(&self) {
         self.0.is_leaving.store(true, Ordering::Relaxed);
     }
 
-    /// Whether clients are asked to go elsewhere.
+    /// Returns true if the service is draining.
     pub(crate) fn is_leaving(&self) -> bool {
         self.0.is_leaving.load(Ordering::Relaxed)
     }
 
-    /// Says to whatever goes on by itself that the service stops.
+    /// Signals background tasks to stop.
     pub(crate) fn stop(&self) {
         self.0.service.stop();
     }
 
-    /// Becomes true when the service stops.
+    /// Returns a receiver that becomes true when the service stops.
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
         self.0.service.stopping()
     }
 
-    /// A place among the open streams of events, if there is one.
+    /// Claims a permit for an event stream, if the limits allow one more.
     pub(crate) fn stream_place(&self, workspace: WorkspaceId) -> Option<StreamPlace> {
         self.0.streams.take(workspace)
     }
@@ -217,22 +221,23 @@ impl App {
         &self.0.service
     }
 
-    /// Bounds on what a client may do.
+    /// Returns the limits and settings.
     pub fn limits(&self) -> &Limits {
         &self.0.limits
     }
 
-    /// Where the bodies of requests are.
+    /// Returns the memory budget of request bodies.
     pub(super) fn room(&self) -> &WorkspaceMemory {
         &self.0.room
     }
 
-    /// Where answers are until they are sent.
+    /// Returns the memory budget of responses until they are sent.
     pub(super) fn answer_room(&self) -> &WorkspaceMemory {
         &self.0.answer_room
     }
 
-    /// WorkspaceReservation for an answer that shows so many bytes of a workspace, if there is some.
+    /// Reserves memory for a response that shows so many bytes of a workspace. Fails if the budget
+    /// is exceeded.
     pub(crate) fn space_for_answer(
         &self,
         workspace: WorkspaceId,
@@ -243,20 +248,21 @@ impl App {
         Ok(space)
     }
 
-    /// The JSON of an answer in its space; nothing, where it has more bytes than an answer may.
+    /// Serializes a response to JSON within its reservation. Returns `None` if it exceeds the size
+    /// limit.
     pub(crate) fn made_in(
         &self,
         mut space: WorkspaceReservation,
         body: &impl Serialize,
     ) -> Result<Option<Bytes>, Overloaded> {
         let Some(bytes) = Bounded::json(body, self.0.limits.page_max) else { return Ok(None) };
-        // What it was made of is soon gone.
+        // The rows that it was built from are dropped soon.
         space.resize(bytes.len())?;
         Ok(Some(space.attach(bytes)))
     }
 
-    /// 200 with a resource of this version, or with a list, that may be large; refused by the parameter `field` where it has more
-    /// bytes than an answer may.
+    /// Returns 200 with a list, or with a resource of this version, that may be large. Rejects the
+    /// parameter `field` if the response exceeds the size limit.
     pub(crate) fn answer(
         &self,
         workspace: WorkspaceId,
@@ -269,12 +275,13 @@ impl App {
         Ok(response::resource_in_space(version, made))
     }
 
-    /// How much is under way.
+    /// Returns the overload detector.
     pub(super) fn overload(&self) -> &Overload {
         &self.0.overload
     }
 
-    /// Runs `work` on a document of `size` bytes where it holds up nobody.
+    /// Runs `work` on a document of `size` bytes: on the CPU pool if it is large, else on the
+    /// calling thread.
     pub(crate) async fn process<T: Send + 'static>(
         &self,
         size: usize,
@@ -286,7 +293,7 @@ impl App {
         self.process_apart(work).await
     }
 
-    /// Does work that takes long where it holds up nobody.
+    /// Runs long work on the CPU pool.
     pub(crate) async fn process_apart<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -294,8 +301,8 @@ impl App {
         overload::aside(self.0.cpu_pool.run(work)).await
     }
 
-    /// The JSON text of the tree that `html` says, and with `reports` what of it the tree lacks. To be
-    /// called where it holds up nobody.
+    /// Converts HTML to the JSON text of its tree, and with `reports` lists the conversion
+    /// warnings. Run it on the CPU pool for large documents.
     pub(crate) fn content_from_html(
         &self,
         html: &str,

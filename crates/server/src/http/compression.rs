@@ -1,4 +1,4 @@
-//! Compression by `gzip` and `br`, for whoever accepts it.
+//! Compression of responses by `gzip` and `br`, as `Accept-Encoding` allows.
 
 use std::convert::Infallible;
 
@@ -11,13 +11,13 @@ use tower_http::CompressionLevel;
 use tower_http::compression::Compression;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 
-/// The fewest bytes for which it is worth while.
+/// The size from which a body is compressed, in bytes.
 const SIZE_MIN: u16 = 1_024;
 
-/// More takes far longer than it makes smaller.
+/// The compression level. Higher levels take far longer for little gain.
 const LEVEL: i32 = 4;
 
-/// Compresses an answer as its bytes are sent, and makes its entity tag one of its own.
+/// Compresses a response while it is sent, and adds the content coding to its entity tag.
 pub(crate) async fn compress(accepted: Option<HeaderValue>, response: Response) -> Response {
     let Some(accepted) = accepted else { return response };
     let is_small = |size: u64| size < u64::from(SIZE_MIN);
@@ -41,7 +41,7 @@ pub(crate) async fn compress(accepted: Option<HeaderValue>, response: Response) 
     let mut response = compressed.map(Body::new);
     let coding = response.headers().get(CONTENT_ENCODING).and_then(|coding| coding.to_str().ok());
     let tag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok());
-    // Two codings of a representation are not the same bytes.
+    // Two content codings of a representation differ in their bytes, so they need different tags.
     if let (Some(coding), Some(tag)) = (coding, tag.and_then(|tag| tag.strip_suffix('"')))
         && let Ok(tag) = HeaderValue::try_from(format!("{tag}-{coding}\""))
     {

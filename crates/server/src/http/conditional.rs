@@ -1,7 +1,8 @@
 //! Conditional requests (RFC 9110, section 13): entity tags, `If-None-Match` and `If-Match`.
 //!
 //! An entity tag is `"<version>.<hash>"`: the version of the resource, which every change of it
-//! raises, and a hash of the representation. A reader compares all of it, a writer the version.
+//! raises, and a hash of the representation. `If-None-Match` compares both, `If-Match` only the
+//! version.
 
 use axum::extract::FromRequestParts;
 use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
@@ -17,31 +18,32 @@ use crate::http::app::App;
 use crate::openapi::endpoint::{Argument, Facts};
 use crate::problem::Problem;
 
-/// How many bytes of the hash are told: chance doesn't meet twice in so many.
+/// The bytes of the hash in an entity tag: enough that collisions by chance don't occur.
 const HASH_BYTES: usize = 12;
 
-/// The entity tag of a representation.
+/// Returns the entity tag of a representation.
 pub(crate) fn entity_tag(version: i64, representation: &[u8]) -> HeaderValue {
     let hash = Sha256::digest(representation);
     let hash = URL_SAFE_NO_PAD.encode(&hash[..HASH_BYTES]);
     HeaderValue::try_from(format!("\"{version}.{hash}\"")).expect("digits and base 64 are ASCII")
 }
 
-/// The tags of what the client has, to be looked at when there is an answer.
+/// Copies the `If-None-Match` headers of a request, for a comparison with its response.
 pub(crate) fn known_tags(request: &HeaderMap) -> HeaderMap {
     request.get_all(IF_NONE_MATCH).iter().map(|value| (IF_NONE_MATCH, value.clone())).collect()
 }
 
-/// Whether the client has what `response` would give it, by what [`known_tags`] gave.
+/// Returns true if the client has the representation in `response`. `request` is the result of
+/// [`known_tags`].
 pub(crate) fn is_known(request: &HeaderMap, response: &Response) -> bool {
     let own = response.headers().get(ETAG);
     response.status() == StatusCode::OK && own.is_some_and(|own| names(request, own))
 }
 
-/// Whether a request names the tag `own` among those that its client has.
+/// Returns true if the `If-None-Match` of a request matches the tag `own`.
 pub(crate) fn names(request: &HeaderMap, own: &HeaderValue) -> bool {
     let Ok(own) = own.to_str() else { return false };
-    // For reading a weak tag is as good as a strong one.
+    // `If-None-Match` uses the weak comparison (RFC 9110, section 13.1.2).
     let same = |tag: &str| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == own;
     tags(request, &IF_NONE_MATCH).any(same)
 }
@@ -56,7 +58,7 @@ impl FromRequestParts<App> for Expected {
         if tags(&parts.headers, &IF_MATCH).any(|tag| tag == "*") {
             return Ok(Self::Any);
         }
-        // What is no tag of ours is of no version.
+        // A tag in another format matches no version.
         Ok(Self::OneOf(tags(&parts.headers, &IF_MATCH).filter_map(version).collect()))
     }
 }
@@ -67,13 +69,13 @@ impl Argument for Expected {
     }
 }
 
-/// The version in a strong tag.
+/// Returns the version in a strong tag.
 fn version(tag: &str) -> Option<i64> {
     let (version, _) = tag.strip_prefix('"')?.strip_suffix('"')?.split_once('.')?;
     version.parse().ok()
 }
 
-/// The tags of all headers of this name. Ours hold no commas.
+/// Returns the tags of all headers of this name. Tags of this service contain no commas.
 fn tags<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(str::trim).filter(|tag| !tag.is_empty())

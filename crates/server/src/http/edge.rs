@@ -1,7 +1,8 @@
-//! The outermost layer: what is done for every request, and for every answer.
+//! The request pipeline around the router: the steps of every request and every response.
 //!
-//! Gives the request its id, finds its route with or without a trailing slash, lets writes finish
-//! when their client goes away, turns panics and problems into bodies, and logs and counts.
+//! It serves cached responses, rejects requests under overload and assigns request ids. It ignores
+//! trailing slashes, lets writes finish after a disconnect, and turns panics and problems into
+//! error responses. It also compresses, logs and counts.
 
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
@@ -37,11 +38,11 @@ use crate::problem::Problem;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The route that answered, for metrics and the log.
+/// The matched route, for metrics and the log.
 #[derive(Debug, Clone)]
 struct Route(MatchedPath);
 
-/// Answers a request, from memory or by `router`.
+/// Handles a request, from the response cache or by `router`.
 pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> Response {
     let started = Instant::now();
     let malformed = malformed_header(&request);
@@ -83,12 +84,14 @@ pub(crate) async fn handle(router: Router, app: &App, mut request: Request) -> R
     let accepted = request.headers().get(ACCEPT_ENCODING).cloned();
     let known = conditional::known_tags(request.headers());
     if method == Method::HEAD {
-        // Its answer is that of GET, down to the coding; the connection leaves the body out.
+        // The response has the headers of GET, including the content coding. The connection drops
+        // the body.
         *request.method_mut() = Method::GET;
     }
     let response = match malformed {
         None => answer(router, request, place.clone()).instrument(span.clone()).await,
-        // Another reader of HTTP may take what follows for something else.
+        // The connection is closed, as a proxy may frame the next bytes differently (request
+        // smuggling).
         Some(issue) => Problem::from(Rejection::of_issues(vec![issue]))
             .with_header(CONNECTION, HeaderValue::from_static("close"))
             .into_response(),
@@ -127,7 +130,7 @@ async fn answer(router: Router, mut request: Request, place: Place) -> Response 
             }
         }
     } else {
-        // A client that goes away drops the future it waits for; this one goes on to its end.
+        // A disconnect drops the future of the connection. A spawned write runs to completion.
         let whole = async move { place.during(answer).await };
         let task = tokio::spawn(whole.in_current_span());
         task.await.unwrap_or_else(|error| Err(Box::new(error)))
@@ -149,7 +152,7 @@ async fn abandoned(socket: Option<ClientSocket>) {
     }
 }
 
-/// A refusal in the place of an answer, for the same route and the same origin.
+/// Creates the error response that replaces `answer`, with its route and CORS headers.
 fn instead_of(answer: &Response, refusal: Problem) -> Response {
     let mut refused = refusal.into_response();
     keep_headers_of_origin(refused.headers_mut(), answer.headers());
@@ -159,7 +162,7 @@ fn instead_of(answer: &Response, refusal: Problem) -> Response {
     refused
 }
 
-/// Has a refusal say to a browser what the answer in whose place it is would have.
+/// Copies the CORS and `Vary` headers of the replaced response to the error response.
 pub(crate) fn keep_headers_of_origin(refused: &mut HeaderMap, answer: &HeaderMap) {
     let is_of_origin =
         |name: &HeaderName| name.as_str().starts_with("access-control-") || name == VARY;
@@ -168,7 +171,8 @@ pub(crate) fn keep_headers_of_origin(refused: &mut HeaderMap, answer: &HeaderMap
     }
 }
 
-/// The answer to a client that has the representation already: the same headers, and no body.
+/// Turns a response into 304, for a client that has the representation: the same headers, and no
+/// body.
 pub(crate) fn not_modified(mut response: Response) -> Response {
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     *response.body_mut() = Body::empty();
@@ -178,7 +182,7 @@ pub(crate) fn not_modified(mut response: Response) -> Response {
     response
 }
 
-/// The answer to a request for which there is no room. It costs little, also in the log.
+/// Returns the error response to overload. It is cheap: metrics count it, but the log has no line.
 pub(crate) fn refuse(app: &App, request: &Request) -> Response {
     let rejection = Rejection::new(Reason::Overloaded, "nothing was changed; try again");
     let problem = Problem::from(rejection.retry_after(1));
@@ -189,7 +193,7 @@ pub(crate) fn refuse(app: &App, request: &Request) -> Response {
     response
 }
 
-/// The answer to a request that no handler has seen.
+/// Completes, counts and logs a response that no handler produced.
 pub(crate) fn finish_alone(
     response: Response,
     request: &Request,
@@ -205,7 +209,7 @@ pub(crate) fn finish_alone(
     response
 }
 
-/// Gives an answer the id of its request, which comes with it or is new.
+/// Adds the request's id to a response: that of the client, or a new one.
 pub(crate) fn identify(response: &mut Response, request: &HeaderMap, environment: &Environment) {
     set_request_id(response, &request_id(request, environment));
 }
@@ -216,7 +220,7 @@ fn set_request_id(response: &mut Response, request_id: &str) {
     }
 }
 
-/// The path without a slash at its end, but for the root's.
+/// Returns the URI without slashes at the end of its path, except for the root's.
 fn without_trailing_slash(uri: &Uri) -> Uri {
     let path = uri.path();
     if path.len() < 2 || !path.ends_with('/') {
@@ -233,8 +237,8 @@ fn without_trailing_slash(uri: &Uri) -> Uri {
     Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
 }
 
-/// Whether the request says for whom it is, as HTTP/1.1 demands. Proxies that see two hosts may each
-/// believe another one.
+/// Returns the issue of a malformed `Host` or `Transfer-Encoding`. HTTP/1.1 demands one `Host`:
+/// proxies that see two may each use another one.
 fn malformed_header(request: &Request) -> Option<Issue> {
     let issue = |name: &str, code, message| {
         Some(Issue::new(vec![Step::Field(name.to_owned())], &Invalid::new(code, message)))
@@ -256,8 +260,8 @@ fn malformed_header(request: &Request) -> Option<Issue> {
     }
 }
 
-/// The trace that the request belongs to, by W3C's Trace Context: `00-<trace>-<parent>-<flags>`. What
-/// is malformed starts none.
+/// Returns the trace id of W3C Trace Context, from the header `traceparent`:
+/// `00-<trace>-<parent>-<flags>`. A malformed header is ignored.
 fn trace_id(headers: &HeaderMap) -> Option<String> {
     let mut values = headers.get_all("traceparent").iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
@@ -275,7 +279,7 @@ fn trace_id(headers: &HeaderMap) -> Option<String> {
     (valid && is_id(trace, 32) && is_id(parent, 16)).then(|| trace.to_owned())
 }
 
-/// The client's id, if it is 1 to 128 visible ASCII characters, else a new one.
+/// Returns the client's request id if it is 1 to 128 visible ASCII characters, else a new one.
 fn request_id(headers: &HeaderMap, environment: &Environment) -> String {
     let given = headers.get(&REQUEST_ID).and_then(|value| value.to_str().ok());
     let fits =
@@ -283,7 +287,7 @@ fn request_id(headers: &HeaderMap, environment: &Environment) -> String {
     given.filter(fits).map_or_else(|| format!("{:032x}", environment.new_id()), str::to_owned)
 }
 
-/// Writes out a problem, and adds what every answer carries.
+/// Writes out a problem, and adds the headers of every response.
 fn finish(mut response: Response, request_id: &str, method: &Method) -> Response {
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         let route = response.extensions_mut().remove::<Route>();
@@ -301,7 +305,7 @@ fn finish(mut response: Response, request_id: &str, method: &Method) -> Response
     response
 }
 
-/// The problem's answer; `more` are headers that the router gave, such as `Allow`.
+/// Returns the response to a problem. `more` are headers that the router set, such as `Allow`.
 fn written(problem: &Problem, request_id: &str, more: &HeaderMap) -> Response {
     let body = problem.to_json(request_id);
     let length = HeaderValue::from(body.len());
@@ -326,7 +330,7 @@ fn route_of(response: &Response) -> &str {
     response.extensions().get::<Route>().map_or("none", |route| route.0.as_str())
 }
 
-/// Adds the address of the client to the lines of a request.
+/// Records the client's address in the span of a request.
 fn note_client(span: &Span, request: &Request) {
     let socket = request.extensions().get::<ClientSocket>();
     if let Some(address) = socket.and_then(ClientSocket::address) {
@@ -334,7 +338,7 @@ fn note_client(span: &Span, request: &Request) {
     }
 }
 
-/// Adds the caller to the lines of the request under way.
+/// Records the caller in the span of the current request.
 pub(crate) fn note_caller(caller: &Authentication) {
     if tracing::enabled!(tracing::Level::DEBUG) {
         let span = Span::current();
@@ -356,7 +360,8 @@ fn measure(method: &Method, response: &Response, duration: Duration) {
         .record(duration);
 }
 
-/// Logs a request that no handler has seen, in the same way as others, where somebody listens.
+/// Logs a request that no handler processed, in the format of the others, if debug logging is
+/// enabled.
 pub(crate) fn log_alone(
     request: &Request,
     response: &Response,
@@ -385,7 +390,8 @@ fn log(method: &Method, path: &str, route: &str, status: StatusCode, duration: D
     }
 }
 
-/// A client may make up methods; metrics have a bounded number of them.
+/// Returns the label of a method. Clients may invent methods, but metrics need a bounded number of
+/// labels.
 fn known(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
@@ -398,7 +404,7 @@ fn known(method: &Method) -> &'static str {
     }
 }
 
-/// Hands the route's name on to [`report`].
+/// Adds the matched route to the response, for [`report`].
 pub(crate) async fn remember_route(path: MatchedPath, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     response.extensions_mut().insert(Route(path));

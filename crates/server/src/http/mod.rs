@@ -1,4 +1,4 @@
-//! What every request goes through: routing, who asks, reading what they sent, and answers.
+//! The HTTP layer: routing, authentication, reading requests and writing responses.
 
 pub(crate) mod actor;
 pub(crate) mod answers;

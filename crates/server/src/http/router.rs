@@ -1,4 +1,4 @@
-//! Every route, in one table.
+//! The table of all routes.
 
 use axum::Router;
 use axum::middleware::from_fn;
@@ -15,14 +15,14 @@ use crate::routes::{
     workspace_memberships,
 };
 
-/// The service's routes.
+/// Creates the router of the service.
 pub fn router(app: App) -> Router {
     let origins = app.limits().cors_origins.clone();
     let routes = routes().with_state(app);
     if origins.is_empty() { routes } else { routes.layer(cors::layer(&origins)) }
 }
 
-/// Every handler. Its `#[utoipa::path]` has its path and method.
+/// Returns every handler. Its `#[utoipa::path]` states its path and method.
 pub(crate) fn table() -> Endpoints {
     endpoints![
         content_pieces::get::handle,
