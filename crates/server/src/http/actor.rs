@@ -1,7 +1,7 @@
-//! Who asks, and that they may.
+//! Authentication and authorization.
 //!
-//! A handler takes an [`Actor`] of the permission that it needs as its first argument; without one
-//! it has no workspace to work in.
+//! A handler's first argument is an [`Actor`] with the permission that it needs. Only an actor has
+//! the workspace in which the handler works.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -30,7 +30,7 @@ use crate::problem::Problem;
 
 /// A permission as a type.
 pub(crate) trait Needs: Send {
-    /// The permission, if it takes one.
+    /// The permission, if one is needed.
     const PERMISSION: Option<Permission>;
 }
 
@@ -70,7 +70,7 @@ permissions! {
     WriteProfile = write Profile;
 }
 
-/// No permission: the token alone is enough, or what else is needed depends on the request.
+/// No permission: any token is enough, or the permission depends on the request.
 #[derive(Debug)]
 pub(crate) struct AnyToken;
 
@@ -86,12 +86,12 @@ pub(crate) struct Actor<P> {
 }
 
 impl<P> Actor<P> {
-    /// What of the workspace it sees.
+    /// Returns the part of the workspace that the token may access.
     pub(crate) fn scope(&self) -> Scope {
         Scope::of(&self.authentication)
     }
 
-    /// The token as it was found, for what looks at it again.
+    /// Returns the authentication, for operations that check it again.
     pub(crate) fn into_authentication(self) -> Authentication {
         Arc::unwrap_or_clone(self.authentication)
     }
@@ -159,8 +159,8 @@ async fn authenticate(parts: &Parts, app: &App) -> Result<Arc<Authentication>, E
     }
 }
 
-/// Logs credentials that were rejected, for each client once in a while. The token itself is no part of
-/// the line.
+/// Logs rejected credentials, for each client at most once in an interval. The line doesn't contain
+/// the token.
 fn log_rejected(parts: &Parts, app: &App, expired: Option<&Authentication>) {
     let client = parts.extensions.get().and_then(ClientSocket::address);
     let Some(suppressed) = app.rejected_credentials().admit(client) else { return };
@@ -170,7 +170,7 @@ fn log_rejected(parts: &Parts, app: &App, expired: Option<&Authentication>) {
     tracing::info!(client, token, reason, suppressed, "rejected an access token");
 }
 
-/// What the token with this hash says, as remembered or from the store.
+/// Returns the authentication of the token with this hash, from the cache or the store.
 async fn find(app: &App, hash: TokenHash) -> Result<Option<Arc<Authentication>>, StorageError> {
     let database = app.database();
     if let Some(known) = app.answers().token(database, &hash) {
@@ -186,7 +186,8 @@ async fn find(app: &App, hash: TokenHash) -> Result<Option<Arc<Authentication>>,
     Ok(found)
 }
 
-/// What the token with this hash says by the store, and the generation of its workspace.
+/// Returns the authentication of the token with this hash from the store, with the generation of
+/// its workspace.
 pub(crate) async fn find_with_generation(
     app: &App,
     hash: TokenHash,
@@ -197,7 +198,8 @@ pub(crate) async fn find_with_generation(
     Ok(found.map(|(authentication, generation)| (Arc::new(authentication), generation)))
 }
 
-/// The well-formed token of the `Authorization` header, which must be the only one.
+/// Returns the token of the `Authorization` header, if there is one such header with a well-formed
+/// token.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<AccessToken> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
@@ -208,7 +210,7 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<AccessToken> {
     AccessToken::parse(token.trim()).ok()
 }
 
-/// What the store knows a token by.
+/// Returns the hash by which the store identifies a token.
 pub(crate) fn hash(token: &AccessToken) -> TokenHash {
     Sha256::digest(token.reveal().as_bytes()).into()
 }

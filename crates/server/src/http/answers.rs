@@ -2,9 +2,10 @@
 //!
 //! A response to a read of content is cached with its headers and body. Its key is the token, the
 //! address and the headers that shape a response. It belongs to a data version of the store
-//! ([`galley_storage::Database::moment`]). It is served only if nothing in the workspace has
-//! changed since that version. So a client that reads after the response to a write never gets
-//! older data. The same holds for the permissions of a token.
+//! ([`galley_storage::Database::moment`]). It is served only if its scope has not changed
+//! since that version: the workspace, or one piece and the rows that are shown with it. So a client
+//! that reads after the response to a write never gets older data. The same holds for the
+//! permissions of a token.
 //!
 //! If other programs write to the store as well, each look-up queries it. The query of the
 //! request's token also returns the generation of its workspace ([`galley_storage::Generation`]). A

@@ -64,7 +64,8 @@ pub fn body(bytes: &[u8]) {
     }
 }
 
-/// Checks that any text is parsed as a time and as a `Prefer` header, and reported in a problem.
+/// Checks that any text is read as a time and as a `Prefer` header without a panic, and is reported
+/// in a problem.
 pub fn fields(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(time) = Timestamp::parse_iso8601(&text) {

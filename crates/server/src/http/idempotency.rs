@@ -1,7 +1,7 @@
-//! `Idempotency-Key`: a POST that is sent again is answered again, and changes nothing twice.
+//! `Idempotency-Key`: a repeated POST gets the stored response, and changes nothing twice.
 //!
-//! The first success is kept in the transaction of its own change, so that there is either both or
-//! neither of them.
+//! The first successful response is stored in the transaction of its change, so that either both or
+//! neither are committed.
 
 use axum::body::Bytes;
 use axum::extract::FromRequestParts;
@@ -19,12 +19,12 @@ use crate::http::response::Made;
 use crate::openapi::endpoint::{Argument, Facts};
 use crate::problem::Problem;
 
-/// How long a key is remembered.
+/// The retention of keys.
 pub(crate) const REMEMBERED_MS: i64 = 24 * 60 * 60 * 1_000;
 
 const HEADER: &str = "idempotency-key";
 
-/// The key that a client gave its request.
+/// The key that the client sent with its request.
 #[derive(Debug, Clone)]
 pub(crate) struct IdempotencyKey {
     key: Option<String>,
@@ -50,7 +50,7 @@ impl FromRequestParts<App> for IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// The key itself, for what has no token to remember it by.
+    /// Returns the key itself, for requests without a token.
     pub(crate) fn into_text(self) -> Option<String> {
         self.key
     }
@@ -69,15 +69,15 @@ fn refused() -> Problem {
     Rejection::of_issues(vec![issue]).into()
 }
 
-/// An answer as it is kept.
+/// A stored response.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     made: Made,
-    /// What the token saw then: now it may see less.
+    /// The groups that the token saw at that time. It may see fewer now.
     groups: Option<Vec<String>>,
 }
 
-/// The groups to which a token's view is limited, in their order.
+/// Returns the sorted groups to which a token is limited.
 fn groups(actor: &Authentication) -> Option<Vec<String>> {
     let mut groups: Vec<_> =
         actor.content_groups.as_ref()?.iter().map(ToString::to_string).collect();
@@ -85,14 +85,14 @@ fn groups(actor: &Authentication) -> Option<Vec<String>> {
     Some(groups)
 }
 
-/// A request with its key, by which it is known when it is sent again.
+/// The key of a request, and a hash that identifies its repetitions.
 #[derive(Debug, Clone)]
 struct Request {
     key: String,
     hash: [u8; 32],
 }
 
-/// Makes something once for each key: `operation` in a transaction, with what is answered kept in it.
+/// Runs `operation` once for each key, in a transaction that also stores its response.
 pub(crate) async fn make<F>(
     app: &App,
     name: &'static str,
@@ -126,7 +126,7 @@ where
     Ok(made.into_response(replayed))
 }
 
-/// Takes the key for this transaction, or gives what was answered to the request that has it.
+/// Claims the key for this transaction, or returns the stored response of the request that has it.
 async fn claim(
     tx: &WriteTx<'_>,
     actor: &Authentication,

@@ -42,7 +42,7 @@ pub(crate) fn group(place: &[&str], id: Option<ContentGroupId>) -> Vec<(Place, N
     id.map(|id| (place_of(place), Named::ContentGroup(id))).into_iter().collect()
 }
 
-/// Returns the references of a list to groups. Items without an id are left out.
+/// Returns the references of a list to groups. Malformed ones (`None`) are left out.
 pub(crate) fn groups(field: &str, ids: &[Option<ContentGroupId>]) -> Vec<(Place, Named)> {
     let indexed = ids.iter().enumerate();
     let named = indexed.filter_map(|(index, id)| {

@@ -18,19 +18,19 @@ pub(crate) type WorkspaceMemory = MemoryBudget<WorkspaceId>;
 /// A part of that budget.
 pub(crate) type WorkspaceReservation = Reservation<WorkspaceId>;
 
-/// Bytes that are written, up to a number of them.
+/// A buffer with a size limit.
 pub(super) struct Bounded {
     bytes: Vec<u8>,
     max: usize,
 }
 
 impl Bounded {
-    /// The JSON of a resource, if it has no more bytes.
+    /// Returns the JSON of a resource, or `None` if it exceeds the limit.
     pub(super) fn json(body: &impl Serialize, max: usize) -> Option<Vec<u8>> {
         let mut bounded = Self { bytes: Vec::with_capacity(1_024), max };
         serde_json::to_writer(&mut bounded, body).ok()?;
         let mut bytes = bounded.bytes;
-        // What is small is soon sent.
+        // Small bodies are sent soon, so that copying them does not pay.
         if bytes.len() > UNCOUNTED {
             bytes.shrink_to_fit();
         }
@@ -52,31 +52,32 @@ impl std::io::Write for Bounded {
     }
 }
 
-/// The place of a request and its body, until all clones are gone.
+/// The registration of a request: its count and its body's reservation, until all clones are
+/// dropped.
 #[derive(Debug, Clone)]
 pub(super) struct Place(Arc<PlaceParts>);
 
 #[derive(Debug)]
 struct PlaceParts {
-    /// Of the body, once some of it has come.
+    /// The reservation of the body, once a part of it was received.
     body: Mutex<Option<WorkspaceReservation>>,
     under_way: UnderWay,
     workspace: OnceLock<WorkspaceId>,
 }
 
 impl Place {
-    /// Of a request without a body yet.
+    /// Creates the registration of a request whose body was not received yet.
     pub(super) fn new(under_way: UnderWay) -> Self {
         let workspace = OnceLock::new();
         Self(Arc::new(PlaceParts { body: Mutex::default(), under_way, workspace }))
     }
 
-    /// Works on the request.
+    /// Runs the work of the request.
     pub(super) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
         self.0.under_way.during(work).await
     }
 
-    /// Notes whose request it is.
+    /// Records the workspace of the request.
     pub(super) fn belongs_to(&self, workspace: WorkspaceId) {
         self.0.workspace.get_or_init(|| workspace);
     }
@@ -85,19 +86,19 @@ impl Place {
         self.0.workspace.get().copied()
     }
 
-    /// Has it be for so many bytes of a body, or says that there is no room for them.
+    /// Resizes the body's reservation. Fails if the budget is exceeded.
     pub(super) fn widen(&self, budget: &WorkspaceMemory, bytes: usize) -> Result<(), Overloaded> {
         let mut body = self.0.body.lock().unwrap_or_else(PoisonError::into_inner);
         body.get_or_insert_with(|| budget.reservation(self.workspace())).resize(bytes)
     }
 }
 
-/// Marks an answer whose bytes have their space, or need none, as there are no others.
+/// A marker of responses whose bytes have a reservation, or need none because they are shared.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HasSpace;
 
-/// Gives an answer the space that it takes until it is sent, or says that there is none. What was done is answered in any
-/// case: without the representation, where there is no room for it.
+/// Reserves memory for a response until it is sent. Fails if the budget is exceeded. The response
+/// to a completed change never fails: it loses its representation, or exceeds the budget.
 pub(super) async fn give_space(
     budget: &WorkspaceMemory,
     method: &Method,
@@ -150,12 +151,12 @@ mod tests {
         };
         let first = give(Method::GET, &of(1), answer(ANSWER)).await.unwrap();
         assert_eq!(first, vec![b'x'; ANSWER]);
-        // No workspace has more than half.
+        // One workspace may reserve at most half.
         let refused = give(Method::GET, &of(1), answer(ANSWER)).await;
         assert!(matches!(refused, Err(Overloaded)));
         give(Method::GET, &of(1), answer(UNCOUNTED)).await.unwrap();
         let second = give(Method::HEAD, &of(2), answer(ANSWER)).await.unwrap();
-        // What was done is answered in any case.
+        // The response to a completed change never fails.
         let whole = serde_json::json!({"id": "tag_1", "label": "x".repeat(2 * ROOM)});
         for (status, reduced) in [(StatusCode::OK, ""), (StatusCode::CREATED, r#"{"id":"tag_1"}"#)]
         {
