@@ -1,11 +1,11 @@
 //! A queue for a limited resource, with a bound on the waiting tasks.
 //!
-//! Under lasting overload an unbounded queue grows without end, and a bounded one delays every task by
-//! its full length. So the bound depends on whether the queue ever drains, as in CoDel (RFC 8289). While
-//! it drains now and then, the queue absorbs a burst, and all tasks are admitted. While it does not,
-//! only a few may wait, which are served soon, and the others are rejected at once. Clients that send
-//! the next request only after a response, a few hundred of them, keep the queue filled without
-//! overload; the sustained limit leaves room for them.
+//! Under lasting overload an unbounded queue grows without end, and a bounded one delays every task
+//! by its full length. So the bound depends on whether the queue ever drains, as in CoDel (RFC
+//! 8289). While it drains now and then, the queue absorbs a burst and admits many tasks. While it
+//! does not, only a few may wait, which are served soon, and the others are rejected at once. Some
+//! hundred clients that each wait for a response before their next request keep the queue filled
+//! without overload. The sustained limit leaves room for them.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -45,7 +45,7 @@ impl AdmissionQueue {
         Self { started: Instant::now(), drained_at, waiting, limits }
     }
 
-    /// Notes that no task is waiting now.
+    /// Records that no task is waiting now.
     pub fn note_drained(&self) {
         self.drained_at.store(self.now(), Ordering::Relaxed);
     }

@@ -1,5 +1,5 @@
-//! A pool of threads for CPU-bound work: as many as there are processors, with a lower priority than the
-//! threads that serve requests.
+//! A pool of threads for CPU-bound work: as many as there are processors, with a lower priority
+//! than the threads that serve requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crate::admission_queue::{AdmissionLimits, AdmissionQueue};
 use crate::overloaded::Overloaded;
 use crate::thread_priority::lower_priority;
 
-/// The niceness of the threads. They get about a tenth of the processor time of a thread that serves
-/// requests, so that new requests don't wait for them.
+/// The niceness of the threads. They get about a tenth of the processor time of a thread that
+/// serves requests, so that new requests don't wait for them.
 const NICENESS: i32 = 10;
 
 /// The limits of tasks that wait for a thread.

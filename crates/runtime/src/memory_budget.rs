@@ -1,5 +1,5 @@
-//! A budget of memory for the bodies of requests and responses: one bound for all, and a lower one for
-//! each owner, such as a workspace.
+//! A budget of memory for the bodies of requests and responses: one bound for all, and a lower one
+//! for each owner, such as a workspace.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -73,7 +73,8 @@ impl<K: Copy + Eq + Hash> Reservation<K> {
         self.set(bytes, |all, own, shared| all <= shared.limit && own <= shared.limit_each)
     }
 
-    /// Changes the size of the reservation, also beyond the budget. For responses that must be sent.
+    /// Changes the size of the reservation, also beyond the budget. For responses that must be
+    /// sent.
     pub fn force_resize(&mut self, bytes: usize) {
         self.set(bytes, |_, _, _| true).expect("every size is accepted");
     }

@@ -1,4 +1,4 @@
-//! What every handler has at hand.
+//! The state that all handlers share.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,36 +24,37 @@ use crate::resources::stream_limit::{StreamLimiter, StreamPermit};
 use crate::resources::token_cache::TokenCache;
 use crate::respond::response::File;
 
-/// Bounds on what a client may do.
+/// The limits and settings of the HTTP service.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Bytes of a request's head.
+    /// The size limit of a request's headers, in bytes.
     pub head_max: usize,
-    /// Bytes of a request's body.
+    /// The size limit of a request's body, in bytes.
     pub body_max: usize,
-    /// Bytes of HTML as content.
+    /// The size limit of a piece's HTML content, in bytes.
     pub content_max: usize,
-    /// Bytes of an answer, beyond which a page of a list has to have fewer items.
+    /// The size limit of a response, in bytes. A list that exceeds it needs a smaller page.
     pub page_max: usize,
-    /// How long a client may take to send its head, or its body.
+    /// The timeout for receiving the headers, or the body, of a request.
     pub receive_time_max: Duration,
-    /// The origins whose scripts browsers may let in.
+    /// The origins that CORS allows.
     pub cors_origins: Vec<HeaderValue>,
-    /// Bytes of answers that are remembered; 0: none.
+    /// The size of the response cache, in bytes. 0 disables it.
     pub answers_max: u64,
-    /// Requests that a token may send in a minute; 0: as many as it likes.
+    /// The requests that a token may send per minute. 0 means unlimited.
     pub rate_limit: u32,
-    /// Invites that a workspace may send in an hour.
+    /// The invites that a workspace may send per hour.
     pub invites_per_hour: u32,
     /// The addresses that webhooks may call.
     pub webhook_addresses: AddressPolicy,
-    /// Where others reach the service.
+    /// The URL at which clients reach the service.
     pub public_url: String,
-    /// What this program is called among those that serve the same database.
+    /// The name of this node among those that serve the same database.
     pub node: String,
-    /// How long it serves on when it is told to stop, so that a balancer notices first.
+    /// The time for which the service goes on serving after a stop signal, so that load balancers
+    /// notice the stop first.
     pub stop_delay: Duration,
-    /// Connections that are served at the same time.
+    /// The limit of concurrent connections.
     pub connections_max: usize,
 }
 
@@ -78,7 +79,7 @@ impl Default for Limits {
     }
 }
 
-/// The running service. Clones are the same one.
+/// The running service. Clones share it.
 #[derive(Debug, Clone)]
 pub struct App(Arc<Parts>);
 
@@ -100,25 +101,28 @@ struct Parts {
     rejected_credentials: LogLimit<Option<IpAddr>>,
 }
 
-/// The memory of requests' bodies: at least so many bytes, and so many of the largest bodies.
+/// The memory budget of request bodies: at least so many bytes, and at least so many of the largest
+/// bodies.
 const REQUEST_MEMORY_MIN: usize = 64 * 1024 * 1024;
 const BODIES_MIN: usize = 8;
 
-/// The number of largest pages that fit into the memory of responses.
+/// The number of the largest responses that fit into the memory budget of responses.
 const PAGES_MIN: usize = 4;
 
-/// The copies of a page in memory: the rows, and the JSON.
+/// The copies of a response's data in memory: the rows as read, and the JSON as sent.
 pub(crate) const COPIES: usize = 2;
 
-/// The most bytes of a tree as JSON: several times what the largest sensible HTML makes.
+/// The size limit of a content tree as JSON, in bytes: several times that of the largest sensible
+/// HTML.
 const TREE_MAX: usize = 16 * 1024 * 1024;
 
-/// The limit on bytes of a document that is processed on the threads that serve requests.
+/// The size in bytes up to which a document is processed on the calling thread. Larger ones run on
+/// the CPU pool.
 const INLINE_CONTENT_MAX: usize = 32 * 1024;
 
 impl App {
-    /// A service on `database`, whose secrets are encrypted with `key`, and whose mails `mailer` sends: without
-    /// one they stay where they are.
+    /// Creates a service on `database`. `key` encrypts its secrets, and `mailer` sends its mails.
+    /// Without a mailer, mails stay in their queue.
     pub fn new(
         database: Database,
         environment: Environment,
@@ -153,17 +157,17 @@ impl App {
         }))
     }
 
-    /// Where everything is kept.
+    /// Returns the database.
     pub fn database(&self) -> &Database {
         self.0.service.database()
     }
 
-    /// Time and randomness.
+    /// Returns the source of time and randomness.
     pub fn environment(&self) -> &Environment {
         self.0.service.environment()
     }
 
-    /// What the database's secrets are encrypted with.
+    /// Returns the key that encrypts the database's secrets.
     pub(crate) fn key(&self) -> &SecretKey {
         self.0.service.key()
     }
@@ -178,42 +182,42 @@ impl App {
         &self.0.response_cache
     }
 
-    /// How many requests each token may send.
+    /// Returns the rate limit of tokens.
     pub(crate) fn rate_limit(&self) -> &RateLimit {
         &self.0.rate_limit
     }
 
-    /// Bounds the log's lines about rejected credentials, by client.
+    /// Returns the limit of log lines about rejected credentials, by client address.
     pub(crate) fn rejected_credentials(&self) -> &LogLimit<Option<IpAddr>> {
         &self.0.rejected_credentials
     }
 
-    /// When tokens were last used.
+    /// Returns the record of when tokens were last used.
     pub(crate) fn token_use(&self) -> &TokenUse {
         &self.0.token_use
     }
 
-    /// Starts draining: `/readyz` fails, and responses close their connection.
+    /// Starts draining: responses close their connections, and `/readyz` reports the stop.
     pub(crate) fn start_draining(&self) {
         self.0.is_draining.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true while the server drains.
+    /// Returns true if the service is draining.
     pub(crate) fn is_draining(&self) -> bool {
         self.0.is_draining.load(Ordering::Relaxed)
     }
 
-    /// Says to whatever goes on by itself that the service stops.
+    /// Signals background tasks to stop.
     pub(crate) fn stop(&self) {
         self.0.service.stop();
     }
 
-    /// Becomes true when the service stops.
+    /// Returns a receiver that becomes true when the service stops.
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
         self.0.service.stopping()
     }
 
-    /// Returns a permit for a stream of events, if the limit allows one more.
+    /// Claims a permit for an event stream, if the limits allow one more.
     pub(crate) fn stream_permit(&self, workspace: WorkspaceId) -> Option<StreamPermit> {
         self.0.streams.acquire(workspace)
     }
@@ -223,17 +227,17 @@ impl App {
         &self.0.service
     }
 
-    /// Bounds on what a client may do.
+    /// Returns the limits and settings.
     pub fn limits(&self) -> &Limits {
         &self.0.limits
     }
 
-    /// Returns the memory of requests' bodies.
+    /// Returns the memory budget of request bodies.
     pub(crate) fn request_memory(&self) -> &WorkspaceMemory {
         &self.0.request_memory
     }
 
-    /// Returns the memory of responses that are not sent yet.
+    /// Returns the memory budget of responses until they are sent.
     pub(crate) fn response_memory(&self) -> &WorkspaceMemory {
         &self.0.response_memory
     }
@@ -248,12 +252,13 @@ impl App {
         let _ = self.0.openapi_document.set(document);
     }
 
-    /// Returns the load shedder.
+    /// Returns the overload detector.
     pub(crate) fn overload(&self) -> &Overload {
         &self.0.overload
     }
 
-    /// Runs `work` on a document of `size` bytes: a large one on the CPU pool.
+    /// Runs `work` on a document of `size` bytes: on the CPU pool if it is large, else on the
+    /// calling thread.
     pub(crate) async fn run_by_size<T: Send + 'static>(
         &self,
         size: usize,
@@ -265,7 +270,7 @@ impl App {
         self.run_on_cpu_pool(work).await
     }
 
-    /// Runs `work` on the CPU pool.
+    /// Runs long work on the CPU pool.
     pub(crate) async fn run_on_cpu_pool<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -273,8 +278,8 @@ impl App {
         overload::uncounted(self.0.cpu_pool.run(work)).await
     }
 
-    /// The JSON text of the tree that `html` says, and with `reports` what of it the tree lacks. To be
-    /// called where it holds up nobody.
+    /// Converts HTML to the JSON text of its tree, and with `reports` lists the conversion
+    /// warnings. Run it on the CPU pool for large documents.
     pub(crate) fn content_from_html(
         &self,
         html: &str,

@@ -1,4 +1,4 @@
-//! The other side of webhooks: receiving callbacks and verifying them, to try them out.
+//! A receiver of webhook callbacks that verifies their signatures, to try webhooks out.
 
 use std::sync::Arc;
 
@@ -11,38 +11,39 @@ use galley_domain::Timestamp;
 use galley_domain::webhook::WebhookSecret;
 use tokio::net::TcpListener;
 
-/// How far a callback's time may be off, in seconds: older ones may be somebody's who has overheard them.
+/// The greatest difference between a callback's timestamp and the clock, in seconds. It bounds
+/// replays of intercepted callbacks.
 const OFF_MAX: i64 = 5 * 60;
 
-/// The most bytes of a callback.
+/// The size limit of a callback, in bytes.
 const BODY_MAX: usize = 16 * 1024 * 1024;
 
-/// A callback as it came.
+/// A received callback.
 #[derive(Debug, Clone)]
 pub struct Callback {
-    /// The fields of its head.
+    /// The header fields.
     pub headers: HeaderMap,
-    /// Its body.
+    /// The body.
     pub body: Bytes,
 }
 
-/// What its signature says.
+/// The result of a signature check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is from whoever has the secret, and new.
+    /// Signed with the secret, within the time limit.
     Signed,
-    /// It has no signature.
+    /// Without a signature.
     Unsigned,
-    /// It has one, and there is no secret to verify it with.
+    /// Signed, but there is no secret to verify the signature with.
     NotVerified,
-    /// Its signature is not by this secret, or of something else.
+    /// Signed with another secret or over other data, or with a malformed timestamp.
     Wrong,
-    /// Its time is too far off.
+    /// Signed with the secret, but the timestamp is too far off.
     Old,
 }
 
 impl Callback {
-    /// The event's identifier, or nothing.
+    /// Returns the event's identifier, or an empty text if there is none.
     pub fn id(&self) -> &str {
         self.field(ID_HEADER)
     }
@@ -51,7 +52,7 @@ impl Callback {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// Looks at the signature.
+    /// Verifies the signature and the timestamp.
     pub fn verify(&self, secret: Option<&WebhookSecret>, now: Timestamp) -> Verdict {
         let signatures = self.field(SIGNATURE_HEADER);
         if signatures.is_empty() {
@@ -69,7 +70,7 @@ impl Callback {
     }
 }
 
-/// Hands each request that comes to `take`, and answers it with `status`.
+/// Passes each request to `take`, and responds with `status`.
 pub async fn receive(
     listener: TcpListener,
     status: u16,

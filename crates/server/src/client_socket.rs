@@ -1,8 +1,9 @@
-//! The socket of a client, which can be watched while a response is made.
+//! The socket of a client, which is watched while a response is produced.
 //!
-//! A client may close its side when it has sent its request, and still wants the response. So the end
-//! of what it sends does not end the connection. A client that went away looks the same until
-//! something is sent to it: streams end then, and reads are given up after a while.
+//! A client may close its side after sending its request, and still expect the response. So the end
+//! of its stream does not end the connection. A client that has disconnected looks the same until a
+//! write fails. So event streams end when the client closes its side, and other reads end after a
+//! timeout.
 
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
@@ -15,13 +16,13 @@ use rustix::net::Shutdown;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 use tokio::net::TcpStream;
 
-/// The time for which a read goes on whose client has closed its side.
+/// The time for which a read continues after its client has closed its side.
 const CLOSED_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The pause between two looks at a connection on which bytes wait that are not read yet.
+/// The interval at which a connection with unread bytes is checked.
 const UNREAD_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A connection to a client. Clones are the same one.
+/// A connection to a client. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientSocket(Arc<TcpStream>);
 
@@ -30,7 +31,7 @@ impl ClientSocket {
         Self(Arc::new(stream))
     }
 
-    /// The address of the other end: the client's, or that of a proxy before it.
+    /// Returns the address of the peer: the client, or a proxy before it.
     pub(crate) fn address(&self) -> Option<IpAddr> {
         self.0.peer_addr().ok().map(|address| address.ip())
     }
@@ -39,7 +40,7 @@ impl ClientSocket {
     pub(crate) async fn closed(&self) {
         loop {
             let ready = self.0.ready(Interest::READABLE).await;
-            // The end is seen also behind bytes that are not read yet, as of a next request.
+            // The end is reported even behind unread bytes, such as a pipelined request.
             if ready.is_ok_and(Ready::is_read_closed) {
                 return;
             }
@@ -50,7 +51,7 @@ impl ClientSocket {
         }
     }
 
-    /// Waits until the client has closed its side for so long that it may have gone away.
+    /// Waits until the client has closed its side for so long that it has probably disconnected.
     pub(crate) async fn abandoned(&self) {
         self.closed().await;
         tokio::time::sleep(CLOSED_TIMEOUT).await;

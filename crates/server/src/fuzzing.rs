@@ -1,4 +1,5 @@
-//! What holds for whatever a client sends: used by the fuzz targets, and by a test with a few odd ones.
+//! Invariants for any input of clients, checked by the fuzz targets and by a test with some odd
+//! inputs.
 
 use axum::http::{HeaderMap, Uri};
 use galley_api_types::problem::Issue;
@@ -11,9 +12,10 @@ use crate::extract::query::Query;
 use crate::extract::{json, prefer};
 use crate::problem::Problem;
 
-/// A query of any bytes is read, or refused with its place; where a list goes on is a URI that asks for the same.
+/// Checks that any bytes are parsed as a query, or rejected with the path of the parameter. The
+/// link to the next page is a URI with the same parameters.
 pub fn query(bytes: &[u8]) {
-    // What hyper lets through.
+    // Only URIs that hyper accepts.
     let Ok(uri) = Uri::try_from([b"/list?", bytes].concat()) else { return };
     let mut query = Query::new(uri.path(), uri.query().unwrap_or_default());
     let page = Page::read(&mut query, 1_000);
@@ -35,10 +37,10 @@ pub fn query(bytes: &[u8]) {
     problem(query.into_issues());
 }
 
-/// A body of any bytes is JSON as others read it, or refused with line and column.
+/// Checks that any bytes are parsed as JSON as serde_json does, or rejected with a message.
 pub fn body(bytes: &[u8]) {
     let read = json::parse(bytes);
-    // serde_json's own bound of depth: an array more.
+    // serde_json's own depth limit is one level lower.
     let theirs = serde_json::from_slice::<Value>(bytes);
     match (&read, theirs) {
         (Ok(ours), Ok(theirs)) => assert_eq!(*ours, theirs),
@@ -62,7 +64,8 @@ pub fn body(bytes: &[u8]) {
     }
 }
 
-/// Fields of a head, of any text.
+/// Checks that any text is read as a time and as a `Prefer` header without a panic, and is reported
+/// in a problem.
 pub fn fields(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(time) = Timestamp::parse_iso8601(&text) {
@@ -77,7 +80,7 @@ pub fn fields(bytes: &[u8]) {
     problem(vec![Issue::new(path, &invalid)]);
 }
 
-/// A problem is JSON with all that it was made of.
+/// Checks that a problem is JSON with the paths of its issues.
 fn problem(issues: Vec<Issue>) {
     if issues.is_empty() {
         return;

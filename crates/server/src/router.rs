@@ -45,7 +45,7 @@ pub(crate) fn router(app: App) -> Router {
     if origins.is_empty() { routes } else { routes.layer(cors::layer(&origins)) }
 }
 
-/// Every handler. Its `#[utoipa::path]` has its path and method.
+/// Returns every handler. Its `#[utoipa::path]` states its path and method.
 fn table() -> Endpoints<App> {
     endpoints![
         content_pieces::get::handle,

@@ -1,4 +1,4 @@
-//! Listening: connections, their limits, and a graceful end.
+//! The listener: connections, their limits, and graceful shutdown.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ use crate::middleware::error_response;
 use crate::middleware::pipeline::Pipeline;
 use crate::router::router;
 
-/// How long requests may take to finish once the server is to stop.
+/// The timeout for running requests and deliveries once shutdown has begun.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// A server that is bound to its address.
@@ -38,18 +38,19 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the address; connections wait until [`Server::run`].
+    /// Binds the address. Connections wait in the backlog until [`Server::run`].
     pub async fn bind(address: SocketAddr) -> std::io::Result<Self> {
         Ok(Self { listener: TcpListener::bind(address).await? })
     }
 
-    /// Where it listens, with the port that the system chose where none was given.
+    /// Returns the bound address. If port 0 was given, it has the port that the system chose.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Serves `app` until `stop` is done, and as long after that as a balancer may take to notice; then takes no new
-    /// requests and waits for the running ones.
+    /// Serves `app` until `stop` completes, and then for the configured delay, in which load
+    /// balancers notice the stop. After that it accepts no connections and waits for the running
+    /// requests.
     pub async fn run(self, app: App, stop: impl Future<Output = ()>) {
         let pipeline = Pipeline::new(app.clone(), router(app.clone()));
         let connections = GracefulShutdown::new();
@@ -98,7 +99,7 @@ impl Server {
         }
     }
 
-    /// Takes connections until `stop` is done.
+    /// Accepts connections until `stop` completes.
     async fn accept(
         &self,
         app: &App,
@@ -116,7 +117,8 @@ impl Server {
                             serve_connection(stream, app, pipeline, connections, entry);
                         }
                     }
-                    // Out of file descriptors, say: nothing gets better by trying at once.
+                    // An immediate retry would fail again, for example without free file
+                    // descriptors.
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
                         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -128,23 +130,25 @@ impl Server {
     }
 }
 
-/// How many connections there are. One without a bound takes all file descriptors, and with them the database's.
+/// The connection limiter. Without it, connections could use up all file descriptors, including
+/// those of the database.
 struct Doors {
     served: Arc<Semaphore>,
     refused: Arc<Semaphore>,
 }
 
-/// A connection that was let in.
+/// An accepted connection.
 struct Entry {
-    /// To be told that it isn't served.
+    /// True if the connection only gets an error response.
     is_refused: bool,
     place: OwnedSemaphorePermit,
 }
 
-/// How many are told at the same time that they aren't served; further ones are hung up on.
+/// The limit of rejected connections that get an error response at the same time. Further ones are
+/// closed.
 const REFUSED_MAX: usize = 64;
 
-/// How long they may take to say what they want.
+/// The timeout of a rejected connection, for the headers of its request and for writing.
 const REFUSED_TIME_MAX: Duration = Duration::from_secs(2);
 
 impl Doors {
@@ -169,7 +173,7 @@ fn serve_connection(
     connections: &GracefulShutdown,
     Entry { is_refused, place }: Entry,
 ) {
-    // Answers are written whole; waiting for more to send would only delay them.
+    // Responses are written whole. Nagle's algorithm would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
@@ -179,7 +183,7 @@ fn serve_connection(
     } else {
         app.limits().receive_time_max
     };
-    // Somebody who takes nothing of an answer for that long is dropped, and the answer with them.
+    // A client that reads nothing of its response for this time is disconnected.
     let socket = ClientSocket::new(stream);
     let mut stream = TimeoutStream::new(socket.clone());
     stream.set_write_timeout(Some(receive_time_max));
@@ -195,7 +199,7 @@ fn serve_connection(
                 pipeline.handle(request).await
             };
             if is_refused || app.is_draining() {
-                // So that no connection is left on which a request may come as it is closed.
+                // Otherwise a request could arrive on a kept-alive connection while it is closed.
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Ok::<_, Infallible>(response)
@@ -205,7 +209,7 @@ fn serve_connection(
         .timer(TokioTimer::new())
         .header_read_timeout(receive_time_max)
         .max_buf_size(head_max)
-        // A client may send its request and close its side: the response still reaches it.
+        // A client that closes its side after the request still receives the response.
         .half_close(true)
         .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let connection = connections.watch(connection);
@@ -217,7 +221,7 @@ fn serve_connection(
     });
 }
 
-/// Serves `/metrics`, and nothing else, to whoever reaches `listener`.
+/// Serves `/metrics` on `listener`, and nothing else. It needs no authentication.
 pub async fn serve_metrics(
     listener: TcpListener,
     metrics: PrometheusHandle,

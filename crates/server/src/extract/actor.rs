@@ -1,7 +1,7 @@
-//! Who asks, and that they may.
+//! Authentication and authorization.
 //!
-//! A handler takes an [`Actor`] of the permission that it needs as its first argument; without one
-//! it has no workspace to work in.
+//! A handler's first argument is an [`Actor`] with the permission that it needs. Only an actor has
+//! the workspace in which the handler works.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -25,7 +25,7 @@ use crate::resources::request_memory::RequestReservation;
 
 /// A permission as a type.
 pub(crate) trait Needs: Send {
-    /// The permission, if it takes one.
+    /// The permission, if one is needed.
     const PERMISSION: Option<Permission>;
 }
 
@@ -65,7 +65,7 @@ permissions! {
     WriteProfile = write Profile;
 }
 
-/// No permission: the token alone is enough, or what else is needed depends on the request.
+/// No permission: any token is enough, or the permission depends on the request.
 #[derive(Debug)]
 pub(crate) struct AnyToken;
 
@@ -81,12 +81,12 @@ pub(crate) struct Actor<P> {
 }
 
 impl<P> Actor<P> {
-    /// What of the workspace it sees.
+    /// Returns the part of the workspace that the token may access.
     pub(crate) fn scope(&self) -> Scope {
         Scope::of(&self.authentication)
     }
 
-    /// The token as it was found, for what looks at it again.
+    /// Returns the authentication, for operations that check it again.
     pub(crate) fn into_authentication(self) -> Authentication {
         Arc::unwrap_or_clone(self.authentication)
     }
@@ -154,8 +154,8 @@ async fn authenticate(parts: &Parts, app: &App) -> Result<Arc<Authentication>, E
     }
 }
 
-/// Logs credentials that were rejected, for each client once in a while. The token itself is no part of
-/// the line.
+/// Logs rejected credentials, for each client at most once in an interval. The line doesn't contain
+/// the token.
 fn log_rejected(parts: &Parts, app: &App, expired: Option<&Authentication>) {
     let client = parts.extensions.get().and_then(ClientSocket::address);
     let Some(suppressed) = app.rejected_credentials().admit(client) else { return };

@@ -1,4 +1,4 @@
-//! Reading a request's body: JSON, or a form, of a bounded size, within a bounded time.
+//! Reading of request bodies, as JSON or a form, with a size limit and a timeout.
 
 use std::collections::HashMap;
 
@@ -20,12 +20,12 @@ use crate::problem::Problem;
 use crate::resources::overload;
 use crate::resources::request_memory::RequestReservation;
 
-/// A body that is a JSON object.
+/// A body with a JSON object.
 #[derive(Debug)]
 pub(crate) struct JsonBody {
-    /// Its fields.
+    /// The fields of the object.
     pub(crate) fields: Fields,
-    /// Its text.
+    /// The text of the body.
     pub(crate) bytes: Bytes,
 }
 
@@ -38,7 +38,7 @@ impl FromRequest<App> for JsonBody {
 }
 
 impl JsonBody {
-    /// Reads one of at most so many bytes.
+    /// Reads a body of at most `max` bytes.
     async fn read(request: Request, app: &App, max: usize) -> Result<Self, Problem> {
         let bytes = received(request, app, max, Kind::Json).await?;
         let large = bytes.clone();
@@ -57,7 +57,8 @@ impl Argument for JsonBody {
     }
 }
 
-/// The same, of somebody who shows no token: JSON takes many times the memory of its text.
+/// The small JSON body of an unauthenticated client. Parsed JSON takes many times the memory of its
+/// text.
 #[derive(Debug)]
 pub(crate) struct UnauthenticatedBody(pub(crate) JsonBody);
 
@@ -75,15 +76,15 @@ impl Argument for UnauthenticatedBody {
     }
 }
 
-/// The fields of a form that a browser sends (`application/x-www-form-urlencoded`), each once.
+/// The fields of a form that a browser submits (`application/x-www-form-urlencoded`), each once.
 #[derive(Debug)]
 pub(crate) struct FormBody(HashMap<String, String>);
 
-/// The most bytes of a body of somebody who shows no token.
+/// The size limit of an unauthenticated client's body, in bytes.
 const UNAUTHENTICATED_BODY_LIMIT: usize = 16 * 1024;
 
 impl FormBody {
-    /// What the field says; nothing where it is not there.
+    /// Returns the value of a field, or an empty text if it is absent.
     pub(crate) fn field(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }
@@ -95,7 +96,7 @@ impl FromRequest<App> for FormBody {
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let bytes = received(request, app, UNAUTHENTICATED_BODY_LIMIT, Kind::Form).await?;
         let mut fields = HashMap::new();
-        // What is no text would become another one.
+        // The parser would replace invalid bytes silently.
         if percent_decode(&bytes).decode_utf8().is_err() {
             return Err(malformed("the form is not UTF-8".to_owned()));
         }
@@ -116,7 +117,7 @@ impl Argument for FormBody {
     }
 }
 
-/// What a body is to be.
+/// The expected media type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Json,
@@ -141,11 +142,11 @@ fn malformed(detail: String) -> Problem {
     Problem::new(Reason::MalformedBody, detail)
 }
 
-/// How much of a body that is refused is read all the same: many clients look at an answer only
-/// once they have sent everything.
+/// The limit of bytes that are read and discarded after a rejection. Many clients read the response
+/// only after they have sent the whole body.
 const UNWANTED_MAX: usize = 32 * 1024 * 1024;
 
-/// The whole body, if it is of the right kind and size.
+/// Receives the whole body, if it has the expected media type and size.
 async fn receive(
     headers: &HeaderMap,
     mut body: Body,
@@ -157,7 +158,7 @@ async fn receive(
     if announced_size(headers).is_some_and(|size| size > max as u64) {
         refused = refused.or(Some(too_large(max)));
     }
-    // Who asks before sending is told at once.
+    // A client with `Expect: 100-continue` receives the rejection before it sends the body.
     if let Some(error) = refused.take_if(|_| headers.contains_key(EXPECT)) {
         return Err(error);
     }
@@ -178,7 +179,7 @@ async fn receive(
         if refused.is_none() {
             bytes.extend_from_slice(&data);
         } else {
-            // Nothing of it is kept.
+            // The received bytes were dropped.
             reserve(0)?;
             unwanted += data.len();
             if unwanted > UNWANTED_MAX {
@@ -189,7 +190,7 @@ async fn receive(
     refused.map_or_else(|| Ok(Bytes::from(bytes)), Err)
 }
 
-/// The body's size by its own word.
+/// Returns the size that `Content-Length` states.
 fn announced_size(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
@@ -198,7 +199,7 @@ fn too_large(max: usize) -> Problem {
     Problem::new(Reason::PayloadTooLarge, format!("the body may have at most {max} bytes"))
 }
 
-/// `application/json` or `…+json`, or a form, in UTF-8, not compressed.
+/// Checks that the body is `application/json`, `…+json` or a form, in UTF-8, and not compressed.
 fn check_media_type(headers: &HeaderMap, kind: Kind) -> Result<(), Problem> {
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !matches!(header(CONTENT_ENCODING).trim(), "" | "identity") {

@@ -1,7 +1,7 @@
-//! Reading the fields of a body, with everything that is wrong gathered.
+//! Parsing of a body's fields, with all issues collected.
 //!
-//! Each call takes one field out and gives what it says, or notes an issue and gives nothing; the
-//! request is refused at the end, with all issues at once.
+//! Each call removes one field and returns its value, or records an issue and returns `None`. The
+//! request is rejected at the end, with all issues at once.
 
 use std::hash::Hash;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use galley_domain::permission::{Permission, PermissionSet, Resource};
 use galley_domain::{Invalid, Timestamp};
 use serde_json::{Map, Value};
 
-/// The fields of a JSON object that are still to be read, and what was wrong so far.
+/// The fields of a JSON object that are not parsed yet, and the issues so far.
 #[derive(Debug)]
 pub(crate) struct Fields {
     object: Map<String, Value>,
@@ -25,7 +25,7 @@ impl Fields {
         Self { object, issues: Vec::new() }
     }
 
-    /// A field that must be there.
+    /// Parses a field that must be present.
     pub(crate) fn required<T>(&mut self, name: &str, read: impl Read<T>) -> Option<T> {
         match self.object.remove(name) {
             None | Some(Value::Null) => {
@@ -36,7 +36,7 @@ impl Fields {
         }
     }
 
-    /// A field that may be absent or null.
+    /// Parses a field that may be absent or null.
     pub(crate) fn optional<T>(&mut self, name: &str, read: impl Read<T>) -> Option<T> {
         match self.object.remove(name) {
             None | Some(Value::Null) => None,
@@ -44,7 +44,7 @@ impl Fields {
         }
     }
 
-    /// A field of an update: absent, it stays as it is; null is an error.
+    /// Parses a field of an update. If it is absent, the stored value stays; null is an error.
     pub(crate) fn replacement<T>(&mut self, name: &str, read: impl Read<T>) -> Option<T> {
         match self.object.remove(name)? {
             Value::Null => {
@@ -55,7 +55,7 @@ impl Fields {
         }
     }
 
-    /// A field of an update that null clears.
+    /// Parses a field of an update that null clears.
     pub(crate) fn clearable<T>(&mut self, name: &str, read: impl Read<T>) -> Option<Option<T>> {
         match self.object.remove(name)? {
             Value::Null => Some(None),
@@ -63,7 +63,8 @@ impl Fields {
         }
     }
 
-    /// A field of an update that null clears only if `clearable`; otherwise null is an error.
+    /// Parses a field of an update that null clears only if `clearable`. Otherwise null is an
+    /// error.
     pub(crate) fn clearable_if<T>(
         &mut self,
         clearable: bool,
@@ -73,49 +74,49 @@ impl Fields {
         if clearable { self.clearable(name, read) } else { self.replacement(name, read).map(Some) }
     }
 
-    /// Makes an empty text count as absent.
+    /// Treats an empty text as absent.
     pub(crate) fn drop_empty(&mut self, name: &str) {
         if self.object.get(name).is_some_and(|value| value.as_str() == Some("")) {
             self.object.remove(name);
         }
     }
 
-    /// Whether the field is there.
+    /// Returns true if the field is present.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.object.contains_key(name)
     }
 
-    /// Whether the field is there, and not a text.
+    /// Returns true if the field is an object or an array.
     pub(crate) fn is_structured(&self, name: &str) -> bool {
         self.object.get(name).is_some_and(|value| value.is_object() || value.is_array())
     }
 
-    /// Puts a text in the place of a field.
+    /// Replaces the value of a field by a text.
     pub(crate) fn replace(&mut self, name: &str, text: String) {
         self.object.insert(name.to_owned(), Value::String(text));
     }
 
-    /// Notes what is wrong with a field.
+    /// Records an issue of a field.
     pub(crate) fn refuse(&mut self, name: &str, invalid: &Invalid) {
         self.issues.push(Issue::new(vec![Step::Field(name.to_owned())], invalid));
     }
 
-    /// Whether anything was wrong so far.
+    /// Returns true if there are issues so far.
     pub(crate) fn has_issues(&self) -> bool {
         !self.issues.is_empty()
     }
 
-    /// Notes what else was found to be wrong.
+    /// Records further issues.
     pub(crate) fn add(&mut self, issues: Vec<Issue>) {
         self.issues.extend(issues);
     }
 
-    /// What was wrong so far.
+    /// Returns the issues so far.
     pub(crate) fn into_issues(self) -> Vec<Issue> {
         self.issues
     }
 
-    /// Refuses the request if anything was wrong.
+    /// Rejects the request if there are issues.
     pub(crate) fn finish(self) -> Result<(), Error> {
         Error::refuse(self.issues)
     }
@@ -127,7 +128,7 @@ impl Fields {
     }
 }
 
-/// Where a value stands, and where what is wrong with it is noted.
+/// The path of a value, and the list of issues.
 #[derive(Debug)]
 pub(crate) struct Place<'i> {
     path: Vec<Step>,
@@ -135,7 +136,7 @@ pub(crate) struct Place<'i> {
 }
 
 impl Place<'_> {
-    /// Notes what is wrong with the value.
+    /// Records an issue of the value.
     pub(crate) fn refuse(&mut self, invalid: &Invalid) {
         self.issues.push(Issue::new(self.path.clone(), invalid));
     }
@@ -147,9 +148,9 @@ impl Place<'_> {
     }
 }
 
-/// A way to read a value.
+/// A parser of a value.
 pub(crate) trait Read<T> {
-    /// What `value` says; nothing after an issue was noted.
+    /// Parses `value`. Returns `None` after recording an issue.
     fn read(self, value: Value, place: &mut Place<'_>) -> Option<T>;
 }
 
@@ -159,7 +160,7 @@ impl<T, F: FnOnce(Value, &mut Place<'_>) -> Option<T>> Read<T> for F {
     }
 }
 
-/// Reads a text and what `parse` makes of it.
+/// Parses a text by `parse`.
 pub(crate) fn text<T>(
     parse: impl FnOnce(String) -> Result<T, Invalid>,
 ) -> impl FnOnce(Value, &mut Place<'_>) -> Option<T> {
@@ -172,7 +173,7 @@ pub(crate) fn text<T>(
     }
 }
 
-/// Reads a time.
+/// Parses a time.
 pub(crate) fn time(text: String) -> Result<Timestamp, Invalid> {
     Timestamp::parse_iso8601(&text).map_err(|_| {
         let message = "must be an ISO 8601 date or date-time, such as 2026-11-20T09:30:00Z";
@@ -180,7 +181,7 @@ pub(crate) fn time(text: String) -> Result<Timestamp, Invalid> {
     })
 }
 
-/// Reads an identifier; one that is malformed names nothing.
+/// Parses an identifier. A malformed one yields `Some(None)`, like one of no resource.
 pub(crate) fn reference<T: FromStr>(value: Value, place: &mut Place<'_>) -> Option<Option<T>> {
     match value {
         Value::String(text) => Some(text.parse().ok()),
@@ -203,7 +204,7 @@ fn wrong_type(wanted: &str, found: &Value) -> Invalid {
     Invalid::new("invalid_type", format!("must be {wanted}, not {found}"))
 }
 
-/// Reads an identifier of a resource that must be there; one that is malformed names nothing.
+/// Parses an identifier of a resource that must exist. A malformed one is an unknown reference.
 pub(crate) fn known_reference<T: FromStr>(
     what: &'static str,
 ) -> impl FnOnce(Value, &mut Place<'_>) -> Option<T> {
@@ -216,8 +217,8 @@ pub(crate) fn known_reference<T: FromStr>(
     }
 }
 
-/// Reads a list of up to `max` identifiers of resources that must be there; an object that has an
-/// `id` stands for it. Items that are none are noted, and keep their place as `None`.
+/// Parses a list of up to `max` identifiers of resources that must exist. An object with an `id`
+/// counts as its identifier. Malformed items are recorded as issues, and are `None` in the result.
 pub(crate) fn known_references<T: FromStr>(
     what: &'static str,
     max: usize,
@@ -242,7 +243,7 @@ pub(crate) fn known_references<T: FromStr>(
     }
 }
 
-/// Reads a list of 1 to `max` objects.
+/// Parses a list of 1 to `max` objects.
 pub(crate) fn objects(
     max: usize,
 ) -> impl FnOnce(Value, &mut Place<'_>) -> Option<Vec<Map<String, Value>>> {
@@ -266,18 +267,18 @@ pub(crate) fn objects(
                 None
             }
         });
-        // All of them, for all that is wrong.
+        // Collects all items first, so that every issue is recorded.
         let read: Vec<_> = read.collect();
         read.into_iter().collect()
     }
 }
 
-/// The ids of a list in which nothing was wrong, each once.
+/// Returns the ids of a list without issues, each once.
 pub(crate) fn each_once<T: Copy + Eq + Hash>(items: Vec<Option<T>>) -> Vec<T> {
     without_repeats(items.into_iter().flatten().collect())
 }
 
-/// Reads a boolean.
+/// Parses a boolean.
 pub(crate) fn boolean(value: Value, place: &mut Place<'_>) -> Option<bool> {
     match value {
         Value::Bool(value) => Some(value),
@@ -288,8 +289,8 @@ pub(crate) fn boolean(value: Value, place: &mut Place<'_>) -> Option<bool> {
     }
 }
 
-/// Reads one field of an object, whose others are ignored: `Some(None)` where it is absent, and
-/// `Some(Some(None))` where it is null.
+/// Parses one field of an object, and ignores the others. An absent field yields `Some(None)`, and
+/// null yields `Some(Some(None))`.
 pub(crate) fn field_of<T>(
     name: &'static str,
     read: impl Read<T>,
@@ -312,10 +313,10 @@ pub(crate) fn field_of<T>(
     }
 }
 
-/// How many permissions a list has at the most: each of them several times.
+/// The limit of permissions in a list. It leaves room for each of them several times.
 const PERMISSIONS_MAX: usize = 100;
 
-/// Reads a list of permissions.
+/// Parses a list of permissions.
 pub(crate) fn permissions(value: Value, place: &mut Place<'_>) -> Option<PermissionSet> {
     let Value::Array(items) = value else {
         place.refuse(&wrong_type("an array", &value));

@@ -1,7 +1,8 @@
-//! JSON as it is accepted: no duplicate keys, nested to 128, of a million values, no NUL in any string.
+//! JSON with the limits of this service: no duplicate keys, 128 levels, a million values, and no
+//! NUL in strings.
 //!
-//! serde_json keeps the last of two equal keys and has a fixed depth; this reads into its `Value`
-//! through a visitor of its own, so that every refusal says line and column.
+//! serde_json keeps the last of two equal keys and has a fixed depth limit. So a custom visitor
+//! builds the `Value`, and every rejection states line and column.
 
 use std::cell::Cell;
 use std::fmt;
@@ -11,13 +12,14 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::value::{RawValue, Value};
 use serde_json::{Map, Number};
 
-/// How deep arrays and objects may nest.
+/// The limit of nested arrays and objects.
 const DEPTH_MAX: usize = 128;
 
-/// How many values and names there may be: each takes tens of bytes, whatever its text has.
+/// The limit of values and keys together. Each takes tens of bytes in memory, however short its
+/// text is.
 const VALUES_MAX: usize = 1_000_000;
 
-/// Reads one JSON text, and nothing after it. The message says line and column.
+/// Parses one JSON text without trailing data. The error message states line and column.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     deserializer.disable_recursion_limit();
@@ -28,14 +30,14 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
         .map_err(|error| error.to_string())
 }
 
-/// The value of a top-level field as compact JSON text, its numbers as they were written.
+/// Returns the value of a top-level field as compact JSON text, with its numbers unchanged.
 pub(crate) fn compact_field(bytes: &[u8], name: &str) -> Option<String> {
     let fields: std::collections::HashMap<String, &RawValue> =
         serde_json::from_slice(bytes).ok()?;
     fields.get(name).map(|raw| compact(raw.get()))
 }
 
-/// The texts of the items of a top-level field, in an object that was read before and has a list there.
+/// Returns the texts of the items in a top-level field, a list in an object that was parsed before.
 pub(crate) fn texts_of_items<'b>(bytes: &'b [u8], name: &str) -> Vec<&'b str> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     deserializer.disable_recursion_limit();
@@ -47,7 +49,7 @@ pub(crate) fn texts_of_items<'b>(bytes: &'b [u8], name: &str) -> Vec<&'b str> {
     items.into_iter().map(RawValue::get).collect()
 }
 
-/// A valid JSON text without the white space between its tokens.
+/// Removes the white space between the tokens of a valid JSON text.
 fn compact(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let (mut in_string, mut escaped) = (false, false);
@@ -68,7 +70,7 @@ fn compact(json: &str) -> String {
 #[derive(Clone, Copy)]
 struct Nested<'c> {
     depth: usize,
-    /// How many more values and names there may be.
+    /// The number of further values and keys that are allowed.
     left: &'c Cell<usize>,
 }
 

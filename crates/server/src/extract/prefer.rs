@@ -1,5 +1,5 @@
-//! What a client prefers (RFC 7240): `return=representation`, the resource in the answer to its change, and
-//! `max-age=SECONDS`, content as it was at most so long ago.
+//! Preferences of clients (RFC 7240): `return=representation` for the resource in the response to a
+//! change, and `max-age=SECONDS` for content that may be stale by that time.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,13 +16,13 @@ use crate::describe::{Argument, Facts};
 
 pub(crate) const PREFER: HeaderName = HeaderName::from_static("prefer");
 
-/// The header of an answer that says which preference was heeded.
+/// The response header that states the applied preference.
 pub(crate) const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-/// The value of a preference. Of two, the first counts.
+/// Returns the value of a preference. If it occurs twice, the first one counts.
 pub(crate) fn preferred<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let values = headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok());
-    // What comes after a semicolon is about the preference before it.
+    // The text after a semicolon is a parameter of the preference before it.
     let preferences = values.flat_map(|value| split_unquoted(value, ','));
     preferences
         .filter_map(|preference| split_unquoted(preference, ';').next()?.split_once('='))
@@ -30,7 +30,7 @@ pub(crate) fn preferred<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h st
         .map(|(_, value)| value.trim().trim_matches('"'))
 }
 
-/// The parts between separators that don't stand in a quoted string.
+/// Splits a text at the separators outside of quoted strings.
 fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     text.split(move |character| {
@@ -42,10 +42,10 @@ fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What a client wants to get back of a change.
+/// The preferred response to a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prefer {
-    /// As little as there is to say.
+    /// The minimal response: an id, or no body.
     Minimal,
     /// The whole resource.
     Representation,
@@ -68,8 +68,8 @@ impl Argument for Prefer {
     }
 }
 
-/// How old content may be that is read for a request, and how old it is: from where it is read to where the answer's headers
-/// are written.
+/// The staleness bound of a request, and the age of the data that was read for it. Clones share it,
+/// from the read to the headers of the response.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StalenessBound(Option<Arc<Allowed>>);
 
@@ -81,7 +81,7 @@ struct Allowed {
 }
 
 impl StalenessBound {
-    /// What a request allows, where that makes a difference.
+    /// Returns the staleness bound of a request. It is empty without a replica.
     pub(crate) fn of(headers: &HeaderMap, database: &Database) -> Self {
         let wanted = preferred(headers, "max-age").filter(|_| database.has_replica());
         let wanted = wanted.filter(|seconds| seconds.bytes().all(|byte| byte.is_ascii_digit()));
@@ -90,12 +90,12 @@ impl StalenessBound {
         Self(max_age.map(|max_age| Arc::new(Allowed { max_age, ..Allowed::default() })))
     }
 
-    /// Whether what is read may be of a while ago.
+    /// Returns true if the request allows stale reads.
     pub(crate) fn allows_stale(&self) -> bool {
         self.allowed().is_some()
     }
 
-    /// Has all be of now: what somebody may see by now may have been something else a while ago.
+    /// Forbids stale reads: older data may show content that the token must not see.
     pub(crate) fn forbid_stale(&self) {
         if let Some(allowed) = &self.0 {
             allowed.is_forbidden.store(true, Ordering::Relaxed);
@@ -106,12 +106,12 @@ impl StalenessBound {
         self.0.as_ref().filter(|allowed| !allowed.is_forbidden.load(Ordering::Relaxed))
     }
 
-    /// Whether what was read is.
+    /// Returns true if stale data was read.
     pub(crate) fn is_stale(&self) -> bool {
         self.0.as_ref().is_some_and(|allowed| allowed.age.get().is_some())
     }
 
-    /// Reads content, of a standby of the database where it may be old.
+    /// Reads content, from a standby of the database if stale reads are allowed.
     pub(crate) async fn read<T, E, F>(
         &self,
         database: &Database,
@@ -132,7 +132,7 @@ impl StalenessBound {
         Ok(value)
     }
 
-    /// Adds how old what was read is, if it is.
+    /// Adds the headers for stale data, if it was read.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         let Some(allowed) = &self.0 else { return };
         let Some(age) = allowed.age.get() else { return };

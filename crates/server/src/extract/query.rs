@@ -1,6 +1,6 @@
-//! Reading the query, with everything that is wrong gathered.
+//! Parsing of the query, with all issues collected.
 //!
-//! Parameters that nobody asks for are ignored; an empty value counts as absent.
+//! Unknown parameters are ignored. An empty value counts as absent.
 
 use std::str::FromStr;
 
@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::describe::{Argument, Facts};
 use crate::problem::Problem;
 
-/// The parameters of a query, and what was wrong so far.
+/// The parameters of a query, and the issues so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Query {
     path: String,
@@ -39,7 +39,7 @@ impl Argument for Query {
 }
 
 impl Query {
-    /// Reads the query of a request to `path`.
+    /// Parses the query of a request to `path`.
     pub(crate) fn new(path: &str, query: &str) -> Self {
         let pairs = form_urlencoded::parse(query.as_bytes()).into_owned();
         let mut read = Self {
@@ -61,12 +61,12 @@ impl Query {
         read
     }
 
-    /// All values of a parameter.
+    /// Returns all values of a parameter.
     pub(crate) fn all(&self, name: &str) -> Vec<&str> {
         self.pairs.iter().filter(|(known, _)| known == name).map(|(_, value)| &**value).collect()
     }
 
-    /// The value of a parameter that stands at most once.
+    /// Returns the value of a parameter that may occur once.
     pub(crate) fn text(&mut self, name: &str) -> Option<String> {
         let values = self.all(name);
         match values[..] {
@@ -79,7 +79,7 @@ impl Query {
         }
     }
 
-    /// A boolean: `true`, `false`, `1` or `0` in any case.
+    /// Parses a boolean: `true`, `false`, `1` or `0` in any case. If absent, it is false.
     pub(crate) fn boolean(&mut self, name: &str) -> bool {
         let Some(text) = self.text(name) else { return false };
         match text.to_ascii_lowercase().as_str() {
@@ -92,7 +92,7 @@ impl Query {
         }
     }
 
-    /// A decimal number from `min` to `max`.
+    /// Parses a decimal number from `min` to `max`.
     pub(crate) fn integer(&mut self, name: &str, min: i64, max: i64) -> Option<i64> {
         let text = self.text(name)?;
         match whole_number(&text).filter(|number| (min..=max).contains(number)) {
@@ -105,7 +105,7 @@ impl Query {
         }
     }
 
-    /// One of the words of `choices`, with what it stands for.
+    /// Parses one of the words of `choices`, and returns its meaning.
     pub(crate) fn choice<T: Copy>(&mut self, name: &str, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text(name)?;
         let found = choices.iter().find(|(word, _)| *word == text);
@@ -117,7 +117,7 @@ impl Query {
         found.map(|(_, meaning)| *meaning)
     }
 
-    /// The `id` that every such request has. A malformed one is like one that doesn't exist.
+    /// Parses the required `id`. A malformed one counts as an unknown resource.
     pub(crate) fn id<T: FromStr>(&mut self) -> Id<T> {
         let text = self.text("id");
         if text.is_none() && self.issues.is_empty() {
@@ -126,31 +126,32 @@ impl Query {
         Id(text.and_then(|text| text.parse().ok()))
     }
 
-    /// The `variant` in which pieces are asked for. A malformed one is like one that doesn't exist.
+    /// Parses the `variant` in which pieces are requested. A malformed one counts as an unknown
+    /// resource.
     pub(crate) fn variant(&mut self) -> Option<Id<VariantName>> {
         self.text("variant").map(|text| Id(text.parse().ok()))
     }
 
-    /// Notes what is wrong with a parameter.
+    /// Records an issue of a parameter.
     pub(crate) fn refuse(&mut self, name: &str, invalid: &Invalid) {
         let path = vec![Step::Field(name.to_owned())];
-        // What a parameter says is no use once it can't be read.
+        // One issue for each parameter: others would follow from the first.
         if self.issues.iter().all(|issue| issue.path != path) {
             self.issues.push(Issue::new(path, invalid));
         }
     }
 
-    /// What was wrong, to be told with what is wrong with the body.
+    /// Returns the issues, to be reported with those of the body.
     pub(crate) fn into_issues(self) -> Vec<Issue> {
         self.issues
     }
 
-    /// Refuses the request if anything was wrong.
+    /// Rejects the request if there are issues.
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
         Error::refuse(std::mem::take(&mut self.issues))
     }
 
-    /// The same request from another place on: `name` says which.
+    /// Returns the URI of the same request at another position, which the parameter `name` states.
     pub(crate) fn reference_with(&self, name: &str, value: &str) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         for (given, text) in &self.pairs {
@@ -163,22 +164,22 @@ impl Query {
     }
 }
 
-/// A number of digits alone.
+/// Parses a number that consists of digits only.
 pub(crate) fn whole_number(text: &str) -> Option<i64> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The identifier of a resource that a request is about.
+/// The identifier of the resource that a request names, if it is well-formed.
 #[derive(Debug, Clone)]
 pub(crate) struct Id<T>(Option<T>);
 
 impl<T> Id<T> {
-    /// From a body's field.
+    /// Wraps an identifier from a field of a body.
     pub(crate) fn new(id: Option<T>) -> Self {
         Self(id)
     }
 
-    /// Whether it is this one.
+    /// Returns true if it is this identifier.
     pub(crate) fn is(&self, id: T) -> bool
     where
         T: PartialEq,
@@ -186,7 +187,7 @@ impl<T> Id<T> {
         self.0 == Some(id)
     }
 
-    /// The identifier, once everything else about the request was found right.
+    /// Returns the identifier, or 404. Called last, after all other checks of the request.
     pub(crate) fn get(self) -> Result<T, Error> {
         self.0.ok_or_else(Error::not_found)
     }

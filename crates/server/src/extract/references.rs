@@ -1,5 +1,5 @@
-//! What a body names, looked for also where something else is wrong with it, so that all of it is
-//! told at once.
+//! References in a body to other resources. They are checked even if another field is invalid, so
+//! that one response lists all issues.
 
 use galley_api_types::problem::{Issue, Step};
 use galley_application::{Error, Scope};
@@ -9,14 +9,14 @@ use galley_storage::{Tx, content_groups, roles};
 use crate::app::App;
 use crate::extract::fields::Fields;
 
-/// Something that must be there.
+/// A reference to a resource that must exist.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Named {
     ContentGroup(ContentGroupId),
     Role(RoleId),
 }
 
-/// Where it is named: `contentGroupIds[1]`.
+/// The path of a reference in the body: `contentGroupIds[1]`.
 pub(crate) type Place = Vec<Step>;
 
 impl Named {
@@ -37,12 +37,12 @@ impl Named {
     }
 }
 
-/// The group that a field names, if it names one.
+/// Returns the reference of a field to a group, if it has one.
 pub(crate) fn group(place: &[&str], id: Option<ContentGroupId>) -> Vec<(Place, Named)> {
     id.map(|id| (place_of(place), Named::ContentGroup(id))).into_iter().collect()
 }
 
-/// The groups that a list names; where it names none the place is left out.
+/// Returns the references of a list to groups. Malformed ones (`None`) are left out.
 pub(crate) fn groups(field: &str, ids: &[Option<ContentGroupId>]) -> Vec<(Place, Named)> {
     let indexed = ids.iter().enumerate();
     let named = indexed.filter_map(|(index, id)| {
@@ -52,7 +52,7 @@ pub(crate) fn groups(field: &str, ids: &[Option<ContentGroupId>]) -> Vec<(Place,
     named.collect()
 }
 
-/// The role that a field names, if it names one.
+/// Returns the reference of a field to a role, if it has one.
 pub(crate) fn role(field: &str, id: Option<RoleId>) -> Vec<(Place, Named)> {
     id.map(|id| (place_of(&[field]), Named::Role(id))).into_iter().collect()
 }
@@ -61,7 +61,7 @@ fn place_of(fields: &[&str]) -> Place {
     fields.iter().map(|field| Step::Field((*field).to_owned())).collect()
 }
 
-/// Refuses what was wrong with a body, together with what it names that isn't there.
+/// Rejects a body that has issues, and adds those of references to missing resources.
 pub(crate) async fn refuse_all(
     app: &App,
     scope: Scope,

@@ -1,4 +1,4 @@
-//! Compression by `gzip` and `br`, for whoever accepts it.
+//! Compression of responses by `gzip` and `br`, as `Accept-Encoding` allows.
 
 use std::convert::Infallible;
 
@@ -13,10 +13,10 @@ use tower_http::CompressionLevel;
 use tower_http::compression::Compression;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 
-/// The fewest bytes for which it is worth while.
+/// The size from which a body is compressed, in bytes.
 const SIZE_MIN: u16 = 1_024;
 
-/// More takes far longer than it makes smaller.
+/// The compression level. Higher levels take far longer for little gain.
 const LEVEL: i32 = 4;
 
 /// Compresses the response to a client that accepts a coding.
@@ -52,7 +52,7 @@ async fn encode(accepted: HeaderValue, response: Response) -> Response {
     let mut response = compressed.map(Body::new);
     let coding = response.headers().get(CONTENT_ENCODING).and_then(|coding| coding.to_str().ok());
     let tag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok());
-    // Two codings of a representation are not the same bytes.
+    // Two content codings of a representation differ in their bytes, so they need different tags.
     if let (Some(coding), Some(tag)) = (coding, tag.and_then(|tag| tag.strip_suffix('"')))
         && let Ok(tag) = HeaderValue::try_from(format!("{tag}-{coding}\""))
     {

@@ -1,4 +1,4 @@
-//! Cross-origin requests: which other sites' scripts a browser lets in. None, unless some are named.
+//! Cross-origin requests (CORS). By default, no other origin is allowed.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use tower_http::cors::CorsLayer;
 use crate::extract::prefer::APPLIED;
 use crate::respond::response::REPLAYED;
 
-/// How long a browser may remember what it was told.
+/// The time for which a browser may cache the response to a preflight request.
 const REMEMBERED: Duration = Duration::from_hours(1);
 
-/// Lets in scripts of these origins, with a token of their own; browsers send no cookies here.
+/// Allows scripts of these origins, which send a token of their own. Cookies are not allowed.
 pub(crate) fn layer(origins: &[HeaderValue]) -> CorsLayer {
     let [prefer, idempotency_key, rate, rate_policy, request_id] =
         ["prefer", "idempotency-key", "ratelimit", "ratelimit-policy", "x-request-id"]
@@ -46,7 +46,7 @@ pub(crate) fn layer(origins: &[HeaderValue]) -> CorsLayer {
         .max_age(REMEMBERED)
 }
 
-/// An origin as a browser names it: `https://example.org`, without a path.
+/// Parses an origin as browsers send it: `https://example.org`, without a path.
 pub fn parse_origin(text: &str) -> Option<HeaderValue> {
     let (scheme, host) = text.split_once("://")?;
     let plain = !host.is_empty() && !host.contains(['/', '?', '#', '@', '*', ' ']);

@@ -1,7 +1,7 @@
 //! Errors as clients see them: problem details after RFC 9457.
 //!
-//! A [`Problem`] travels inside the response until the middleware writes it out, because the request's
-//! id is known only there.
+//! A [`Problem`] travels inside the response until the middleware writes it out, because the
+//! request's id is known only there.
 
 mod texts;
 
@@ -143,7 +143,7 @@ fn storage_failure(error: &storage::Error) -> Rejection {
     Rejection { retry_after, ..Rejection::new(reason, detail) }
 }
 
-/// The status in words, as existing clients of this API read it.
+/// Returns the status in words, for existing clients of this API.
 fn code(status: StatusCode) -> &'static str {
     match status {
         StatusCode::BAD_REQUEST => "BAD_REQUEST",

@@ -1,8 +1,10 @@
-//! More requests than can be answered: some are refused as they come in, before they cost anything.
+//! Overload detection: requests beyond the capacity are rejected on arrival, before they cost
+//! anything.
 //!
-//! It shows in how many are under way. Many for a moment are a crowd, which is served. Many all the time mean that they come
-//! faster than they go, whatever it is that they wait for: from then on no more than [`MANY`] are under way, until nobody
-//! has been refused for a while. So those who are let in are answered soon.
+//! The measure is the number of running requests. A short peak is a burst, and all of it is served.
+//! A lasting one means that requests arrive faster than they complete, whatever resource they wait
+//! for. From then on at most [`MANY`] requests run, until none has been rejected for a while. So
+//! the admitted requests complete soon.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -10,41 +12,42 @@ use std::time::{Duration, Instant};
 
 use axum::http::Uri;
 
-/// So many requests under way are many: as many writes as SQLite commits together.
+/// The limit of running requests under overload: as many as the writes that SQLite commits
+/// together.
 const MANY: usize = 128;
 
-/// How often they are counted.
+/// The interval at which the running requests are checked.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// For how long they have to be many.
+/// The time for which the limit must be exceeded before requests are rejected.
 const MANY_FOR: Duration = Duration::from_secs(1);
 
-/// For how long nobody has to be refused.
+/// The time without a rejection after which the overload has ended.
 const CALM_FOR: Duration = Duration::from_secs(2);
 
-/// Who looks after the service itself is never refused.
+/// The paths of health checks, which are never rejected.
 const SERVICE: [&str; 2] = ["/healthz", "/readyz"];
 
-/// How much is under way, and whether that is too much.
+/// The number of running requests, and the state of the overload.
 #[derive(Debug)]
 pub(crate) struct Overload {
     started: Instant,
     under_way: Arc<AtomicUsize>,
-    /// Until when no more than [`MANY`] may be under way, in milliseconds since the start.
+    /// The time until which the limit [`MANY`] applies, in milliseconds since the start.
     strict_until: AtomicU64,
 }
 
 tokio::task_local! {
-    /// Where the task's own request is counted.
+    /// The counter that includes the task's own request.
     static COUNT: Arc<AtomicUsize>;
 }
 
-/// A request that is under way.
+/// A running request, counted until it is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlightRequest(Arc<AtomicUsize>);
 
 impl InFlightRequest {
-    /// Lets [`uncounted`] know of it.
+    /// Runs `work` so that [`aside`] finds the counter.
     pub(crate) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
         COUNT.scope(Arc::clone(&self.0), work).await
     }
@@ -56,10 +59,10 @@ impl Drop for InFlightRequest {
     }
 }
 
-/// Waits for what holds up nobody else: a client that sends slowly, or a turn at what takes long, for which others have
-/// bounds of their own. Such a request is not counted meanwhile.
+/// Runs `work` without counting its request as running. It serves waits that delay no other
+/// request: for a slow client's body, or for a resource with limits of its own.
 pub(crate) async fn uncounted<T>(work: impl Future<Output = T>) -> T {
-    /// Counts it again, whatever becomes of it.
+    /// Counts the request again, however `work` ends.
     struct Aside(Arc<AtomicUsize>);
 
     impl Drop for Aside {
@@ -82,13 +85,13 @@ impl Overload {
         Self { started: Instant::now(), under_way: Arc::default(), strict_until }
     }
 
-    /// Counts a request until what is returned is dropped.
+    /// Counts a request until the returned value is dropped.
     pub(crate) fn start_request(&self) -> InFlightRequest {
         self.under_way.fetch_add(1, Ordering::Relaxed);
         InFlightRequest(Arc::clone(&self.under_way))
     }
 
-    /// Whether a request is to be refused.
+    /// Returns true if a request is to be rejected.
     pub(crate) fn should_reject(&self, uri: &Uri) -> bool {
         if !self.is_much() || !self.is_strict() || SERVICE.contains(&uri.path()) {
             return false;
@@ -97,7 +100,7 @@ impl Overload {
         true
     }
 
-    /// Counts, for good.
+    /// Checks the running requests periodically. Never returns.
     pub(crate) async fn watch(&self) {
         let mut few_at = Instant::now();
         loop {

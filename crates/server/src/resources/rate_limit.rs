@@ -1,6 +1,6 @@
-//! How many requests a token may send in a minute.
+//! The rate limit of tokens, in requests per minute.
 //!
-//! A bucket for each token, which fills up evenly (GCRA); answers say how it stands, after the
+//! Each token has a bucket that refills evenly (GCRA). Responses report its status, after the
 //! IETF's draft on RateLimit header fields.
 
 use std::fmt;
@@ -25,15 +25,16 @@ const WINDOW: u32 = 60;
 type Buckets =
     RateLimiter<TokenId, HashMapStateStore<TokenId>, DefaultClock, StateInformationMiddleware>;
 
-/// The bound on the requests of each token, if there is one.
+/// The rate limit of each token, if there is one.
 pub(crate) struct RateLimit(Option<(NonZeroU32, Buckets)>);
 
-/// How a token stands, from where its request is checked to where the answer's headers are written.
+/// The rate-limit status of a token. Clones share it, from the check of the request to the headers
+/// of the response.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RateLimitStatus(Arc<OnceLock<HeaderMap>>);
 
 impl RateLimitStatus {
-    /// Adds what the request's check found.
+    /// Adds the headers that the check of the request produced.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         if let Some(standing) = self.0.get() {
             headers.extend(standing.clone());
@@ -42,7 +43,7 @@ impl RateLimitStatus {
 }
 
 impl RateLimit {
-    /// A bound of `per_minute`; none where that is 0.
+    /// Creates a limit of `per_minute` requests. With 0 there is no limit.
     pub(crate) fn new(per_minute: u32) -> Self {
         Self(NonZeroU32::new(per_minute).map(|per_minute| {
             let buckets = RateLimiter::hashmap(Quota::per_minute(per_minute));
@@ -50,7 +51,7 @@ impl RateLimit {
         }))
     }
 
-    /// Deletes the buckets that are full, at an interval, without end.
+    /// Deletes full buckets at an interval. Never returns.
     pub(crate) async fn forget_periodically(&self) {
         loop {
             if let Some((_, buckets)) = &self.0 {
@@ -61,7 +62,7 @@ impl RateLimit {
         }
     }
 
-    /// Counts a request of a token, and refuses one too many.
+    /// Counts a request of a token, and rejects it beyond the limit.
     pub(crate) fn check(
         &self,
         token: TokenId,
@@ -83,7 +84,7 @@ impl RateLimit {
     }
 }
 
-/// `t` says after how many seconds the bucket is full again.
+/// Returns the headers of the rate limit. `t` is the number of seconds until the bucket is full.
 fn headers(per_minute: u32, remaining: u32) -> HeaderMap {
     let used = u64::from(per_minute.saturating_sub(remaining));
     let reset = (used * u64::from(WINDOW)).div_ceil(u64::from(per_minute));

@@ -1,22 +1,23 @@
-//! How many streams of events may be open: of all workspaces, and of one, so that none takes the places of the others.
+//! The limits of open event streams: one for all workspaces, and a lower one for each, so that one
+//! workspace can't use up the limit of all.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use galley_domain::WorkspaceId;
 
-/// Of all workspaces.
+/// The limit of all workspaces together.
 const ALL_MAX: usize = 1_000;
 
-/// Of one.
+/// The limit of each workspace.
 const EACH_MAX: usize = 200;
 
-/// The streams that are open, by workspace.
+/// The number of open streams by workspace.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StreamLimiter(Arc<Mutex<HashMap<WorkspaceId, usize>>>);
 
 impl StreamLimiter {
-    /// A place until it is dropped, if there is one.
+    /// Claims a permit, which its drop releases. Returns `None` at a limit.
     pub(crate) fn acquire(&self, workspace: WorkspaceId) -> Option<StreamPermit> {
         let mut open = self.lock();
         let all: usize = open.values().sum();
@@ -33,7 +34,7 @@ impl StreamLimiter {
     }
 }
 
-/// The place of an open stream.
+/// The permit of an open stream.
 #[derive(Debug)]
 pub(crate) struct StreamPermit {
     places: StreamLimiter,

@@ -1,4 +1,4 @@
-//! Pages for people: one frame, one style, nothing loaded from anywhere, no script.
+//! HTML pages with one layout and one style, without scripts and external resources.
 
 use std::sync::LazyLock;
 
@@ -13,13 +13,13 @@ use sha2::{Digest, Sha256};
 
 use crate::respond::response::{self, File};
 
-/// Of every page.
+/// The style sheet of every page.
 pub(crate) const STYLE: &str =
     concat!(include_str!("../../templates/colors.css"), include_str!("../../templates/page.css"));
 
 const HTML: &str = "text/html; charset=utf-8";
 
-/// Nothing but that style, and forms only where `form-action` says so.
+/// Returns a content security policy that allows this style only, and forms to `form_action`.
 fn policy(form_action: &str) -> HeaderValue {
     let hash = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
     let policy = format!(
@@ -33,7 +33,7 @@ fn rendered(page: &impl Template) -> String {
     page.render().expect("a page is written to memory")
 }
 
-/// A page that is the same for everybody.
+/// Returns a public page, the same for every client.
 pub(crate) fn public(page: &impl Template) -> Response {
     static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| policy("'none'"));
     let mut response = response::file(&File::new(HTML, rendered(page).into_bytes()));
@@ -41,7 +41,8 @@ pub(crate) fn public(page: &impl Template) -> Response {
     response
 }
 
-/// A page for one person's eyes: kept nowhere, told to nobody, with a form that is sent back here.
+/// Returns a page with private data: never cached, without a referrer, and with a form that is
+/// submitted to this service.
 pub(crate) fn private(status: StatusCode, page: &impl Template) -> Response {
     static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| policy("'self'"));
     let mut response = Response::new(Body::from(rendered(page)));

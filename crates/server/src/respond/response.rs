@@ -1,4 +1,4 @@
-//! Answers that say yes.
+//! Successful responses.
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LOCATION};
@@ -13,18 +13,18 @@ use crate::respond::entity_tag::entity_tag;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HasReservation;
 
-/// 200 with a list, or with what has no version.
+/// Returns 200 with a list, or with a resource without a version.
 pub(crate) fn ok<T: Serialize>(body: &T) -> Response {
     resource(0, body)
 }
 
-/// 200 with a resource of this version.
+/// Returns 200 with a resource of this version.
 pub(crate) fn resource<T: Serialize>(version: i64, body: &T) -> Response {
     let bytes = serde_json::to_vec(body).expect("resources are JSON");
     resource_of(version, bytes.into())
 }
 
-/// The same, of JSON that has its space already.
+/// Like [`resource`], for JSON that has its memory reservation already.
 pub(crate) fn reserved_resource(version: i64, bytes: Bytes) -> Response {
     let mut response = resource_of(version, bytes);
     response.extensions_mut().insert(HasReservation);
@@ -38,7 +38,7 @@ fn resource_of(version: i64, bytes: Bytes) -> Response {
     response
 }
 
-/// The answer to the making of something, in a form in which it can be kept and given again.
+/// The response to a create, in a form that can be stored and replayed.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct CreatedResponse {
     #[serde(default)]
@@ -46,12 +46,12 @@ pub(crate) struct CreatedResponse {
     body: String,
     etag: Option<String>,
     location: Option<String>,
-    /// Whether it may be given again.
+    /// True if it shows a secret, so that it must not be replayed.
     #[serde(skip)]
     secret: bool,
 }
 
-/// Whether it was made, or goes on now that it was asked for.
+/// The status: created, or accepted for processing in the background.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 enum CreatedStatus {
     #[default]
@@ -59,20 +59,20 @@ enum CreatedStatus {
     Accepted,
 }
 
-/// What is answered to a create, unless the whole resource is preferred.
+/// The body of the response to a create, unless the client prefers the whole resource.
 #[derive(Serialize)]
 pub(crate) struct Created<'a> {
     pub(crate) id: String,
-    /// What should be looked at, though it was done.
+    /// A warning about a request that succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) warning: Option<&'a str>,
-    /// What is shown this once.
+    /// A secret, which is shown only once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<&'a str>,
 }
 
 impl CreatedResponse {
-    /// 201 with the new resource's id, or whole where that is preferred.
+    /// Creates a 201 response with the new resource's id, or with the whole resource if preferred.
     pub(crate) fn new<T: Serialize>(
         prefer: Prefer,
         id: impl ToString,
@@ -83,7 +83,7 @@ impl CreatedResponse {
         Self::saying(prefer, &created, version, whole)
     }
 
-    /// 201 with this, or the whole resource where that is preferred.
+    /// Creates a 201 response with `created`, or with the whole resource if preferred.
     pub(crate) fn saying<T: Serialize>(
         prefer: Prefer,
         created: &Created<'_>,
@@ -100,35 +100,35 @@ impl CreatedResponse {
         Self { status: CreatedStatus::Created, body, etag, location: None, secret: false }
     }
 
-    /// 201 with what was made together.
+    /// Creates a 201 response to the creation of several resources.
     pub(crate) fn together<T: Serialize>(body: &T) -> Self {
         let body = serde_json::to_string(body).expect("identifiers are JSON");
         Self { status: CreatedStatus::Created, body, etag: None, location: None, secret: false }
     }
 
-    /// 202 with the identifier of what goes on now that it was asked for.
+    /// Creates a 202 response with the identifier of the work in the background.
     pub(crate) fn accepted(id: impl ToString) -> Self {
         let created = Created { id: id.to_string(), warning: None, token: None };
         let minimal = Self::saying(Prefer::Minimal, &created, 0, &());
         Self { status: CreatedStatus::Accepted, ..minimal }
     }
 
-    /// Says where the resource can be retrieved.
+    /// Adds the location of the resource.
     pub(crate) fn at(self, path: &str, id: impl ToString) -> Self {
         Self { location: Some(format!("{path}?id={}", id.to_string())), ..self }
     }
 
-    /// Shown once: it can't be given again.
+    /// Marks the response as secret: it is never replayed.
     pub(crate) fn once(self) -> Self {
         Self { secret: true, ..self }
     }
 
-    /// Whether it is shown once only.
+    /// Returns true if the response must not be replayed.
     pub(crate) fn is_secret(&self) -> bool {
         self.secret
     }
 
-    /// The answer, said for the first time or again.
+    /// Builds the HTTP response. `replayed` is true if it was sent before.
     pub(crate) fn into_response(self, replayed: bool) -> Response {
         let status = match self.status {
             CreatedStatus::Created => StatusCode::CREATED,
@@ -154,11 +154,10 @@ impl CreatedResponse {
     }
 }
 
-/// Says that an answer was given before.
+/// The header of a replayed response.
 pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// 204 after an update, or 200 with the resource where that is preferred, with the entity tag that
-/// it now has.
+/// Returns 204 after an update, or 200 with the resource if preferred, with its new entity tag.
 pub(crate) fn updated<T: Serialize>(prefer: Prefer, version: i64, body: &T) -> Response {
     let whole = resource(version, body);
     if prefer == Prefer::Representation {
@@ -169,7 +168,7 @@ pub(crate) fn updated<T: Serialize>(prefer: Prefer, version: i64, body: &T) -> R
     response
 }
 
-/// What is the same for everybody, with its entity tag.
+/// A static file with its entity tag, the same for every client.
 #[derive(Debug)]
 pub(crate) struct File {
     content_type: HeaderValue,
@@ -185,7 +184,7 @@ impl File {
     }
 }
 
-/// 200 with a file.
+/// Returns 200 with a file.
 pub(crate) fn file(file: &File) -> Response {
     let mut response = Response::new(Body::from(file.bytes.clone()));
     let headers = response.headers_mut();
@@ -195,7 +194,8 @@ pub(crate) fn file(file: &File) -> Response {
     response
 }
 
-/// Answers a change as if the whole resource were not preferred, if it was, and says whether.
+/// Reduces the response to a change to its minimal form, if the client preferred the whole
+/// resource. Returns true if it did.
 pub(crate) async fn leave_out_representation(response: &mut Response) -> bool {
     #[derive(Deserialize)]
     struct Whole {
@@ -230,14 +230,14 @@ pub(crate) async fn leave_out_representation(response: &mut Response) -> bool {
     }
 }
 
-/// Says that what was preferred was done.
+/// Adds the header that confirms the applied preference.
 fn applied(mut response: Response) -> Response {
     let done = HeaderValue::from_static("return=representation");
     response.headers_mut().insert(APPLIED, done);
     response
 }
 
-/// 204 after a deletion.
+/// Returns 204 after a deletion.
 pub(crate) fn no_content() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }
