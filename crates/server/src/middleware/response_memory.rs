@@ -91,7 +91,7 @@ mod tests {
         assert!(matches!(refused, Err(Overloaded)));
         give(Method::GET, &of(1), answer(UNCOUNTED)).await.unwrap();
         let second = give(Method::HEAD, &of(2), answer(ANSWER)).await.unwrap();
-        // What was done is answered in any case.
+        // The response to a change is always sent.
         let whole = serde_json::json!({"id": "tag_1", "label": "x".repeat(2 * ROOM)});
         for (status, reduced) in [(StatusCode::OK, ""), (StatusCode::CREATED, r#"{"id":"tag_1"}"#)]
         {

@@ -1,6 +1,6 @@
 //! The delivery queue: deliveries of events to webhooks, from the event to the recorded result.
 //!
-//! [`fan_out`] creates deliveries for events that matched webhooks, [`claim`] leases deliveries
+//! [`fan_out`] creates deliveries for events that matched webhooks, [`claim()`] leases deliveries
 //! that are due to a worker, and [`record_results`] stores the results of attempts. Each webhook
 //! has a queue of its own, with a row in `webhook_queues` that has the time of its next scan. A
 //! transaction locks that row while it works on the queue, so that several nodes can share the
