@@ -47,7 +47,7 @@ tokio::task_local! {
 pub(crate) struct InFlightRequest(Arc<AtomicUsize>);
 
 impl InFlightRequest {
-    /// Runs `work` so that [`aside`] finds the counter.
+    /// Runs `work` so that [`uncounted`] finds the counter.
     pub(crate) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
         COUNT.scope(Arc::clone(&self.0), work).await
     }
