@@ -50,14 +50,14 @@ async fn tidy(service: &Service) {
 async fn forget_mails(database: &Database, environment: &Environment) -> Result<(), StorageError> {
     let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
     let before = Timestamp::from_ms(environment.now().ms() - kept);
-    let forget = async move |tx: &WriteTx<'_>| mails::forget(tx, before, BATCH).await;
+    let forget = async move |tx: &WriteTx<'_>| mails::delete_abandoned(tx, before, BATCH).await;
     while database.write("mails.forget", forget).await? > 0 {}
     Ok(())
 }
 
 async fn forget_keys(database: &Database, environment: &Environment) -> Result<(), StorageError> {
     let before = Timestamp::from_ms(environment.now().ms() - RETENTION_MS);
-    let forget = async move |tx: &WriteTx<'_>| idempotency::forget(tx, before, BATCH).await;
+    let forget = async move |tx: &WriteTx<'_>| idempotency::delete_expired(tx, before, BATCH).await;
     while database.write("idempotency.forget", forget).await? > 0 {}
     Ok(())
 }
@@ -74,15 +74,16 @@ async fn forget_deliveries(
     let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
     let before = Timestamp::from_ms(environment.now().ms() - kept);
     let list = async |tx: &Tx<'_>| workspaces::list(tx).await;
-    for (workspace, _) in database.read_much("workspaces.list", list).await? {
+    for (workspace, _) in database.read_long("workspaces.list", list).await? {
         let deliveries = async move |tx: &WriteTx<'_>| {
             delivery_queue::delete_expired(tx, workspace, before, BATCH).await
         };
         while database.write("deliveries.forget", deliveries).await? > 0 {
             tokio::time::sleep(SLICE_PAUSE).await;
         }
-        let events =
-            async move |tx: &WriteTx<'_>| events::forget(tx, workspace, before, BATCH).await;
+        let events = async move |tx: &WriteTx<'_>| {
+            events::delete_expired(tx, workspace, before, BATCH).await
+        };
         while database.write("events.forget", events).await? > 0 {
             tokio::time::sleep(SLICE_PAUSE).await;
         }

@@ -135,7 +135,8 @@ async fn send(service: &Service, mailer: &Mailer, leased: &LeasedMail) {
     };
     metrics::counter!("galley_mail_attempts_total", "outcome" => label).increment(1);
     let leased = leased.clone();
-    let settle = async move |tx: &WriteTx<'_>| mails::settle(tx, &leased, &outcome, now).await;
+    let settle =
+        async move |tx: &WriteTx<'_>| mails::record_outcome(tx, &leased, &outcome, now).await;
     if let Err(error) = service.database().write::<_, StorageError, _>("mails.settle", settle).await
     {
         tracing::error!(%error, mail = %id, "what came of a mail was not kept: it may be sent again");

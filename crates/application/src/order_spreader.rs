@@ -19,7 +19,7 @@ const SLICES_MAX: usize = 32;
 
 /// Runs as long as the service does.
 pub(crate) async fn run(service: &Service) {
-    let mut committed = service.database().news();
+    let mut committed = service.database().subscribe_to_commits();
     loop {
         if let Err(error) = spread_pending(service).await {
             tracing::debug!(%error, "crowded order keys could not be listed");
@@ -56,7 +56,7 @@ async fn spread(service: &Service, pending: PendingSpread) -> Result<(), Error> 
                 let random = || environment.random();
                 Ok::<_, Error>(ordering::plan_spread(tx, workspace, &around, random).await?)
             };
-            Some(service.database().read_much("ordering.plan", plan).await?)
+            Some(service.database().read_long("ordering.plan", plan).await?)
         }
         None => None,
     };

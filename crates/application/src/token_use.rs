@@ -26,7 +26,8 @@ impl TokenUse {
         }
         let (database, workspace, id) = (database.clone(), token.workspace, token.token);
         tokio::spawn(async move {
-            let touch = async move |tx: &WriteTx<'_>| tokens::touch(tx, workspace, id, now).await;
+            let touch =
+                async move |tx: &WriteTx<'_>| tokens::record_use(tx, workspace, id, now).await;
             let noted = database.write::<_, StorageError, _>("tokens.touch", touch).await;
             if let Err(error) = noted {
                 tracing::debug!(%error, "a token's use was not noted");

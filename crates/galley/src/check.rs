@@ -137,7 +137,7 @@ const TROUBLES_MAX: i64 = 10;
 
 /// Checks for webhooks that fail, or that were disabled because of failures.
 async fn webhooks(database: &Database) -> Finding {
-    let read = async |tx: &Tx<'_>| webhooks::list_troubled(tx, TROUBLES_MAX).await;
+    let read = async |tx: &Tx<'_>| webhooks::list_failing(tx, TROUBLES_MAX).await;
     let troubled = database.read::<_, StorageError, _>("webhooks.list_troubled", read).await;
     let troubled = troubled.map_err(|error| error.to_string())?;
     if troubled.is_empty() {

@@ -52,7 +52,7 @@ async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()>
         let top: Vec<_> = top.into_iter().map(|group| group.id).collect();
         Ok::<_, Error>(groups::subtree(tx, workspace, &top).await?)
     };
-    let all = database.read_much("content_groups.subtree", read).await?;
+    let all = database.read_long("content_groups.subtree", read).await?;
     let path = |id: ContentGroupId| {
         let mut names = Vec::new();
         let mut next = Some(id);

@@ -85,7 +85,7 @@ async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()>
     let read = async move |tx: &Tx<'_>| {
         let members = galley_storage::members::list(tx, workspace, None, i64::MAX, 0).await?;
         let roles = roles::list(tx, workspace, None, i64::MAX, 0).await?;
-        let troubled = mails::list_troubled(tx, workspace).await?;
+        let troubled = mails::list_failing(tx, workspace).await?;
         Ok::<_, Error>((members, roles, troubled))
     };
     let (members, roles, troubled) = database.read("members.list", read).await?;
@@ -97,7 +97,7 @@ async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()>
             Some(mail) if member.user.is_some() => {
                 format!("  (a mail was not sent: {})", mail.error)
             }
-            Some(mail) if mail.is_given_up => {
+            Some(mail) if mail.is_abandoned => {
                 format!(
                     "  (the mail was given up: {}; remove the invite and send another)",
                     mail.error

@@ -55,7 +55,7 @@ pub(crate) fn options(
         program_version: VERSION,
         now: environment.now(),
         connections: settings.database_connections.value,
-        write_wait_max: WRITE_WAIT_MAX,
+        write_timeout: WRITE_WAIT_MAX,
         statement_log: None,
     }
 }

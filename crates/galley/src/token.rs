@@ -114,7 +114,7 @@ async fn user(
 
 async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()> {
     let read = async move |tx: &Tx<'_>| {
-        Ok::<_, Error>(galley_storage::tokens::list_for_operator(tx, workspace).await?)
+        Ok::<_, Error>(galley_storage::tokens::list_with_users(tx, workspace).await?)
     };
     for TokenSummary { token, username } in database.read("tokens.list", read).await? {
         let end = token.expires_at.map_or_else(|| "never".to_owned(), |end| end.to_string());

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use galley_application::Environment;
 use galley_storage::{
-    Database, DatabaseUrl, NewStore, Role, TableSummary, back_up, copy as copy_rows,
+    Database, DatabaseUrl, Role, StagedStore, TableSummary, back_up, copy as copy_rows,
     restore as restore_file, verify as verify_file,
 };
 
@@ -50,7 +50,7 @@ pub(crate) async fn copy(settings: &Settings, arguments: &CopyArguments) -> anyh
         store::make_data_dir(path.parent().unwrap_or(Path::new(".")))?;
     }
     let options = store::options(to.clone(), settings, &environment, Role::Command);
-    let target = NewStore::open(&options).await.with_context(|| format!("--to, {to:?}"))?;
+    let target = StagedStore::open(&options).await.with_context(|| format!("--to, {to:?}"))?;
     let started = Instant::now();
     let (bar, tell) = progress::of_store("rows copied and compared");
     let copied = copy_rows(&source.snapshot().await?, &target, tell).await?;

@@ -14,8 +14,10 @@ pub mod delivery_queue;
 mod engine;
 pub mod tables;
 
-pub use backup::{FileSummary, NewStore, Snapshot, TableSummary, back_up, copy, restore, verify};
-pub use engine::change_tracking::{Generation, LastChange, Moment};
+pub use backup::{
+    FileSummary, Snapshot, StagedStore, TableSummary, back_up, copy, restore, verify,
+};
+pub use engine::change_tracking::{DataVersion, Generation, LastModified};
 pub use engine::database::Database;
 pub use engine::error::{Error, Failure, Result};
 pub use engine::options::{DatabaseUrl, Options, Role};

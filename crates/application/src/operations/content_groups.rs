@@ -127,7 +127,7 @@ pub async fn delete(
     expected.check(group.version)?;
     if recursive {
         delete_what_it_holds(tx, environment, scope, id, &path).await?;
-    } else if content_groups::holds_anything(tx, scope.workspace, id).await? {
+    } else if content_groups::has_contents(tx, scope.workspace, id).await? {
         let detail = "the group holds groups or pieces: delete these first, or send recursive=true";
         return Err(Rejection::new(Reason::NotEmpty, detail).into());
     }
@@ -151,7 +151,7 @@ async fn delete_what_it_holds(
     path: &GroupPath,
 ) -> Result<(), Error> {
     let (workspace, now) = (scope.workspace, environment.now());
-    if content_pieces::are_more_than(tx, workspace, id, RECURSIVE_DELETE_MAX).await? {
+    if content_pieces::has_more_than(tx, workspace, id, RECURSIVE_DELETE_MAX).await? {
         let detail = format!(
             "the group holds more than {RECURSIVE_DELETE_MAX} pieces, with the groups under it: \
              delete parts of it first"
@@ -162,7 +162,8 @@ async fn delete_what_it_holds(
     for (group, path) in leaves_first(groups, id, path) {
         // A part at a time: what all of them say is large.
         loop {
-            let part = content_pieces::in_group_to_delete(tx, workspace, group.id, PART).await?;
+            let part =
+                content_pieces::list_in_group_for_deletion(tx, workspace, group.id, PART).await?;
             if part.is_empty() {
                 break;
             }

@@ -20,7 +20,7 @@ use galley_domain::{
 use galley_storage::content_piece_variants::Override;
 use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
-use galley_storage::ordering::{self, Place, SpreadPlan};
+use galley_storage::ordering::{self, OrderedPiece, SpreadPlan};
 use galley_storage::{
     Tx, WriteTx, content_groups, content_piece_variants, content_pieces, order_spread_rows,
     variants,
@@ -234,12 +234,12 @@ pub async fn update(
     }
     let variant = match &update.variant {
         Some(name) => {
-            let found = variants::find_named_to_override(tx, scope.workspace, name).await?;
+            let found = variants::find_named_for_override(tx, scope.workspace, name).await?;
             Some(found.ok_or_else(Error::not_found)?)
         }
         None => None,
     };
-    let found = content_pieces::find_to_change(tx, scope.workspace, update.id).await?;
+    let found = content_pieces::find_for_update(tx, scope.workspace, update.id).await?;
     let before = found.ok_or_else(Error::not_found)?;
     let path_before = content_groups::path(tx, scope.workspace, before.content_group_id).await?;
     if !scope.holds(&path_before) {
@@ -381,7 +381,7 @@ pub async fn delete(
     id: ContentPieceId,
     expected: &Expected,
 ) -> Result<(), Error> {
-    let found = content_pieces::find_to_change(tx, scope.workspace, id).await?;
+    let found = content_pieces::find_for_update(tx, scope.workspace, id).await?;
     let piece = found.ok_or_else(Error::not_found)?;
     let path = content_groups::path(tx, scope.workspace, piece.content_group_id).await?;
     if !scope.holds(&path) {
@@ -482,8 +482,8 @@ async fn find_reference(
     }
 }
 
-fn place_of(piece: &ContentPiece) -> Place {
-    Place { id: piece.id, order: piece.order.clone(), placed_at: piece.placed_at }
+fn place_of(piece: &ContentPiece) -> OrderedPiece {
+    OrderedPiece { id: piece.id, order: piece.order.clone(), placed_at: piece.placed_at }
 }
 
 /// A reference must be in the group that the piece is, or is to be, in.

@@ -43,10 +43,10 @@ pub async fn judge(
 ) -> Result<(), Error> {
     let ReceiverState { workspace, webhook, is_well, is_gone } = verdict;
     if is_well && !is_gone {
-        return Ok(webhooks::note_success(tx, workspace, webhook).await?);
+        return Ok(webhooks::record_success(tx, workspace, webhook).await?);
     }
     let now = environment.now();
-    let since = webhooks::note_failure(tx, workspace, webhook, now).await?;
+    let since = webhooks::record_failure(tx, workspace, webhook, now).await?;
     let limit = i64::try_from(FAILING_MAX.as_millis()).unwrap_or(i64::MAX);
     let reason = if is_gone {
         DisabledReason::Gone

@@ -7,7 +7,7 @@ use galley_api_types::problem::{Issue, Step};
 use galley_domain::import_source::ImportSource;
 use galley_domain::variant::{VariantKey, VariantName};
 use galley_domain::{ContentPieceId, VariantId};
-use galley_storage::import_sources::{self, SourceOf};
+use galley_storage::import_sources::{self, PieceSource};
 use galley_storage::{Tx, WriteTx, content_pieces, variants};
 
 use crate::error::Error;
@@ -37,7 +37,7 @@ pub async fn list(
         keys.extend(all.into_iter().map(|variant| (variant.id, variant.key)));
     }
     let mut by_piece: HashMap<_, Vec<_>> = HashMap::new();
-    for SourceOf { piece, variant, source } in sources {
+    for PieceSource { piece, variant, source } in sources {
         let key = variant.and_then(|variant| keys.get(&variant).cloned());
         by_piece.entry(piece).or_default().push((key, source));
     }
@@ -58,7 +58,7 @@ pub async fn save(tx: &WriteTx<'_>, scope: &Scope, new: &[NewSource]) -> Result<
         let variant = match &one.variant {
             None => None,
             Some(name) => {
-                let variant = variants::find_named_to_override(tx, scope.workspace, name).await?;
+                let variant = variants::find_named_for_override(tx, scope.workspace, name).await?;
                 if variant.is_none() {
                     issues.push(unknown(index, "variant", "variant"));
                 }
@@ -66,12 +66,12 @@ pub async fn save(tx: &WriteTx<'_>, scope: &Scope, new: &[NewSource]) -> Result<
             }
         };
         let source = one.source.clone();
-        found.push((index, SourceOf { piece: one.piece, variant, source }));
+        found.push((index, PieceSource { piece: one.piece, variant, source }));
     }
     Error::refuse(std::mem::take(&mut issues))?;
     found.sort_by_key(|(_, one)| one.piece);
     for (index, one) in &found {
-        let piece = content_pieces::find_to_change(tx, scope.workspace, one.piece).await?;
+        let piece = content_pieces::find_for_update(tx, scope.workspace, one.piece).await?;
         let is_seen = match piece {
             Some(piece) => scope.sees(tx, piece.content_group_id).await?,
             None => false,

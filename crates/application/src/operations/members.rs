@@ -122,7 +122,7 @@ pub async fn invite(
         version: 1,
     };
     match pending {
-        Some(pending) if invites::is_open(tx, workspace, pending.id, now).await? => {
+        Some(pending) if invites::has_valid_code(tx, workspace, pending.id, now).await? => {
             let detail = "this address is invited already: remove the invite first to send another";
             return Err(Rejection::new(Reason::AlreadyInvited, detail).into());
         }
@@ -364,7 +364,7 @@ pub async fn withdraw(
     member: WorkspaceMemberId,
     now: Timestamp,
 ) -> Result<(), Error> {
-    invites::end(tx, workspace, member, now).await?;
+    invites::revoke(tx, workspace, member, now).await?;
     mails::delete_of_member(tx, workspace, member).await?;
     Ok(())
 }
@@ -377,7 +377,7 @@ async fn withdraw_all_of(
     now: Timestamp,
 ) -> Result<(), Error> {
     let since = Timestamp::from_ms(now.ms() - INVITE_LASTS_MS);
-    let open = invites::list_open_of(tx, workspace, inviter, since).await?;
+    let open = invites::list_pending_by(tx, workspace, inviter, since).await?;
     withdraw_all(tx, workspace, open, now).await
 }
 
@@ -389,7 +389,7 @@ pub async fn withdraw_all_of_role(
     now: Timestamp,
 ) -> Result<(), Error> {
     let since = Timestamp::from_ms(now.ms() - INVITE_LASTS_MS);
-    let open = invites::list_open_of_role(tx, workspace, role, since).await?;
+    let open = invites::list_pending_by_role(tx, workspace, role, since).await?;
     withdraw_all(tx, workspace, open, now).await
 }
 

@@ -28,7 +28,7 @@ pub async fn update(
     update: &ProfileUpdate,
     expected: &Expected,
 ) -> Result<User, Error> {
-    let before = users::find_to_change(tx, user).await?.ok_or_else(Error::not_found)?;
+    let before = users::find_for_update(tx, user).await?.ok_or_else(Error::not_found)?;
     expected.check(before.version)?;
     let mut user = before.clone();
     if let Some(name) = &update.full_name {

@@ -33,7 +33,7 @@ pub async fn update(
     expected: &Expected,
 ) -> Result<Tag, Error> {
     let before =
-        tags::find_to_change(tx, scope.workspace, id).await?.ok_or_else(Error::not_found)?;
+        tags::find_for_update(tx, scope.workspace, id).await?.ok_or_else(Error::not_found)?;
     expected.check(before.version)?;
     let mut tag = before.clone();
     tag.label = label.unwrap_or(&tag.label).clone();
@@ -52,7 +52,7 @@ pub async fn delete(
     id: TagId,
     expected: &Expected,
 ) -> Result<(), Error> {
-    let tag = tags::find_to_change(tx, scope.workspace, id).await?.ok_or_else(Error::not_found)?;
+    let tag = tags::find_for_update(tx, scope.workspace, id).await?.ok_or_else(Error::not_found)?;
     expected.check(tag.version)?;
     tags::delete(tx, scope.workspace, id).await?;
     Ok(())

@@ -52,7 +52,7 @@ pub async fn update(
     update: &VariantUpdate,
     expected: &Expected,
 ) -> Result<Variant, Error> {
-    let found = variants::find_to_change(tx, scope.workspace, update.id).await?;
+    let found = variants::find_for_update(tx, scope.workspace, update.id).await?;
     let before = found.ok_or_else(Error::not_found)?;
     expected.check(before.version)?;
     let mut variant = before.clone();
@@ -74,7 +74,7 @@ pub async fn delete(
     id: VariantId,
     expected: &Expected,
 ) -> Result<(), Error> {
-    let found = variants::find_to_change(tx, scope.workspace, id).await?;
+    let found = variants::find_for_update(tx, scope.workspace, id).await?;
     expected.check(found.ok_or_else(Error::not_found)?.version)?;
     variants::delete(tx, scope.workspace, id).await?;
     Ok(())

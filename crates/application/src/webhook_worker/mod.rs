@@ -74,7 +74,7 @@ pub fn start(service: Service) -> std::io::Result<oneshot::Receiver<()>> {
 async fn run(service: Service, main: Handle) {
     let mut stop = service.stopping();
     let environment = service.environment().clone();
-    let mut news = service.database().news();
+    let mut news = service.database().subscribe_to_commits();
     let Some(session) = open_session(&service, &main).await else { return };
     let kept = Arc::clone(&session);
     let keeping = main.spawn(async move { kept.keep().await });

@@ -192,7 +192,7 @@ impl Seen {
 async fn bury(service: &Service, dead: DeadSession) {
     let environment = service.environment().clone();
     let bury = async move |tx: &WriteTx<'_>| {
-        delivery_queue::bury_session(tx, &dead, environment.now()).await
+        delivery_queue::delete_dead_session(tx, &dead, environment.now()).await
     };
     match service.database().write::<_, StorageError, _>("deliveries.bury", bury).await {
         Ok(0) => {}

@@ -86,7 +86,7 @@ async fn exchange(
         let expanded_max = if wants_more { EXPANDED_MAX } else { 0 };
         delivery_queue::lock_queues_ahead(tx, &mut lines, &front, &ask.settle, expanded_max)
             .await?;
-        let first = if tx.is_crowded() { turn % PARTS.len() } else { 0 };
+        let first = if tx.is_contended() { turn % PARTS.len() } else { 0 };
         for part in PARTS.iter().cycle().skip(first).take(PARTS.len()) {
             match part {
                 Part::Settle if ask.settle.is_empty() => continue,
@@ -107,7 +107,7 @@ async fn exchange(
                         delivery_queue::claim(tx, &mut lines, &front, &request).await?;
                 }
             }
-            if tx.is_in_the_way() {
+            if tx.should_yield() {
                 break;
             }
         }
@@ -146,7 +146,7 @@ async fn expand(
     let mut expanded = 0;
     while expanded < EXPANDED_MAX {
         let new_id = || DeliveryId::new(environment.new_id());
-        let max = match (lines.has_read_ahead(), tx.is_crowded()) {
+        let max = match (lines.has_read_ahead(), tx.is_contended()) {
             // What else there is has lines that are not locked.
             (true, _) => EXPANDED_MAX,
             (false, true) => EXPANDED_BESIDE_OTHERS,
@@ -156,7 +156,7 @@ async fn expand(
             return Ok(false);
         }
         expanded += max;
-        if tx.is_in_the_way() {
+        if tx.should_yield() {
             break;
         }
     }

@@ -11,8 +11,8 @@ use galley_domain::text::WebReference;
 use galley_domain::{ContentGroupId, WorkspaceId};
 use galley_storage::content_piece_list::{self, ListQuery, Sort, SortKey};
 use galley_storage::content_piece_variants::{self, Override};
-use galley_storage::content_pieces::{View, Viewed};
-use galley_storage::import_sources::{self, SourceOf};
+use galley_storage::content_pieces::{PieceInView, View};
+use galley_storage::import_sources::{self, PieceSource};
 use galley_storage::{
     Snapshot, Tx, content_groups, members, roles, tags, variants, webhooks, workspaces,
 };
@@ -211,9 +211,9 @@ fn parents_first(groups: Vec<format::Group>) -> Vec<format::Group> {
 }
 
 fn piece(
-    (piece, content): Viewed,
+    (piece, content): PieceInView,
     overrides: Vec<Override>,
-    sources: Vec<SourceOf>,
+    sources: Vec<PieceSource>,
 ) -> anyhow::Result<format::Piece> {
     let tree = |json: &str| -> anyhow::Result<Value> {
         let tree = format::from_json(json.as_bytes());

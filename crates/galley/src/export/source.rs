@@ -8,7 +8,7 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::variant::Variant;
 use galley_domain::{ContentGroupId, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
-use galley_storage::content_pieces::{View, Viewed};
+use galley_storage::content_pieces::{PieceInView, View};
 use galley_storage::{Snapshot, Tx, content_groups, members, tags, variants};
 
 /// The number of pieces in one read.
@@ -57,7 +57,7 @@ impl Source {
         snapshot: &Snapshot,
         after: Option<Position>,
         variant: Option<VariantId>,
-    ) -> Result<Vec<Viewed>, Error> {
+    ) -> Result<Vec<PieceInView>, Error> {
         let (workspace, group) = (self.workspace, self.group);
         let read = async move |tx: &Tx<'_>| {
             let query = ListQuery {

@@ -117,7 +117,7 @@ impl Place for InDatabase {
                 let sources = import_sources::list(tx, &scope, &ids).await?;
                 Ok::<_, Error>((page, sources))
             };
-            let read = self.database.read_much("import.known_pieces", read);
+            let read = self.database.read_long("import.known_pieces", read);
             let (page, mut sources) = read.await?;
             let Some(last) = page.last() else { return Ok(known) };
             after = Some(last.0.order.clone());
@@ -135,7 +135,7 @@ impl Place for InDatabase {
             Ok::<_, Error>(members::list(tx, workspace, None, ALL, 0).await?)
         };
         let mut people = Vec::new();
-        for member in self.database.read_much("import.people", read).await? {
+        for member in self.database.read_long("import.people", read).await? {
             let user = member.user.into_iter();
             let of_user = user.flat_map(|user| [user.full_name, user.username, user.email]);
             let invited = [member.invited_name, member.invited_email].into_iter().flatten();
@@ -149,7 +149,7 @@ impl Place for InDatabase {
         let read = async move |tx: &Tx<'_>| {
             Ok::<_, Error>(storage::variants::list(tx, workspace, None, ALL, 0).await?)
         };
-        let variants = self.database.read_much("import.variants", read).await?;
+        let variants = self.database.read_long("import.variants", read).await?;
         Ok(variants.into_iter().map(|variant| variant.key).collect())
     }
 
@@ -168,7 +168,7 @@ impl Place for InDatabase {
             }
             Ok::<_, Error>(current)
         };
-        Ok(self.database.read_much("import.current_pieces", read).await?)
+        Ok(self.database.read_long("import.current_pieces", read).await?)
     }
 
     async fn group(

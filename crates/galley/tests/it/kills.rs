@@ -282,7 +282,7 @@ async fn assert_events(store: &TestStore, acknowledged: &Acknowledged) -> Vec<ev
         program_version: "0.1.0",
         now: Timestamp::from_ms(0),
         connections: 2,
-        write_wait_max: Duration::from_secs(10),
+        write_timeout: Duration::from_secs(10),
         statement_log: None,
     };
     let database = Database::open(options).await.unwrap();
@@ -290,7 +290,7 @@ async fn assert_events(store: &TestStore, acknowledged: &Acknowledged) -> Vec<ev
         let workspace = galley_storage::workspaces::list(tx).await?[0].0;
         events::list(tx, workspace, 0, 1_000_000).await
     };
-    let events = database.read_much::<_, Error, _>("events", read).await.unwrap();
+    let events = database.read_long::<_, Error, _>("events", read).await.unwrap();
     let numbers: Vec<i64> = events.iter().map(|event| event.sequence).collect();
     assert_eq!(numbers, (1..=events.len() as i64).collect::<Vec<_>>());
     database.close().await;

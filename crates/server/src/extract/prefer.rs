@@ -125,7 +125,7 @@ impl StalenessBound {
     {
         let Some(allowed) = self.allowed() else { return database.read(name, operation).await };
         let age_max = Duration::from_secs(allowed.max_age);
-        let (value, age) = database.read_aged(name, age_max, operation).await?;
+        let (value, age) = database.read_stale(name, age_max, operation).await?;
         if let Some(age) = age {
             let _ = allowed.age.set(age);
         }

@@ -36,7 +36,7 @@ pub(crate) async fn look_up(app: &App, request: &mut Request) -> Option<Response
         return look_up_by_generation(app, request, route).await;
     }
     // The data version precedes the lookup, so a valid response is no older than the request.
-    let moment = app.database().moment()?;
+    let moment = app.database().data_version()?;
     let key = RequestKey::of(request)?;
     let now = app.environment().now();
     if let Some(cached) = app.response_cache().get(&key)

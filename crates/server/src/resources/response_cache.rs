@@ -21,7 +21,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
 use galley_domain::ContentPieceId;
 use galley_domain::access_token::TokenHash;
-use galley_storage::{Generation, Moment};
+use galley_storage::{DataVersion, Generation};
 use quick_cache::sync::Cache;
 use quick_cache::{Equivalent, Weighter};
 use sha2::{Digest, Sha256};
@@ -136,7 +136,7 @@ enum Validity {
     /// A data version, which is compared in memory.
     Moment {
         token: Arc<CachedToken>,
-        moment: Moment,
+        moment: DataVersion,
         /// The piece, for a response that shows a single one.
         piece: Option<ContentPieceId>,
     },
@@ -149,8 +149,8 @@ impl CachedResponse {
     pub(crate) fn valid_for(&self) -> Option<&CachedToken> {
         let Validity::Moment { token, moment, piece } = &self.validity else { return None };
         let is_valid = match *piece {
-            Some(piece) => token.last_change.of_piece_is_before(piece, *moment),
-            None => token.last_change.is_before(*moment),
+            Some(piece) => token.last_change.piece_is_not_after(piece, *moment),
+            None => token.last_change.is_not_after(*moment),
         };
         is_valid.then_some(token)
     }
@@ -210,7 +210,7 @@ pub(crate) struct PendingEntry {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ReadAfter {
     /// The data version.
-    Moment(Moment),
+    Moment(DataVersion),
     /// The generation of the workspace.
     Generation(Generation),
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use galley_domain::Timestamp;
 use galley_domain::access_token::TokenHash;
 use galley_storage::tokens::Authentication;
-use galley_storage::{Database, LastChange, Moment};
+use galley_storage::{DataVersion, Database, LastModified};
 use quick_cache::sync::Cache;
 
 /// The limit on cached tokens.
@@ -19,14 +19,14 @@ pub(crate) struct TokenCache(Cache<TokenHash, Arc<CachedToken>>);
 #[derive(Debug)]
 pub(crate) struct CachedToken {
     pub(crate) authentication: Arc<Authentication>,
-    pub(crate) last_change: LastChange,
-    moment: Moment,
+    pub(crate) last_change: LastModified,
+    moment: DataVersion,
 }
 
 impl CachedToken {
     /// Returns true if no access right of the workspace changed since the token was read.
     pub(crate) fn is_current(&self) -> bool {
-        self.last_change.of_access_is_before(self.moment)
+        self.last_change.permissions_are_not_after(self.moment)
     }
 
     /// Returns true if the token has expired at `now`.
@@ -43,7 +43,7 @@ impl TokenCache {
 
     /// Returns a cached token that is still current.
     pub(crate) fn get(&self, database: &Database, hash: &TokenHash) -> Option<Arc<Authentication>> {
-        database.moment()?;
+        database.data_version()?;
         self.current(hash).map(|cached| Arc::clone(&cached.authentication))
     }
 
@@ -57,10 +57,10 @@ impl TokenCache {
         &self,
         database: &Database,
         hash: TokenHash,
-        moment: Option<Moment>,
+        moment: Option<DataVersion>,
         authentication: &Arc<Authentication>,
     ) {
-        let last_change = database.last_change(authentication.workspace);
+        let last_change = database.last_modified(authentication.workspace);
         let Some((moment, last_change)) = moment.zip(last_change) else { return };
         if self.0.get(&hash).is_some_and(|cached| cached.moment > moment) {
             return;

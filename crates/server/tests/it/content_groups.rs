@@ -22,7 +22,7 @@ async fn copy(service: &Service, id: &str, count: u32) {
     let (workspace, id): (_, ContentPieceId) = (service.home.made.workspace, id.parse().unwrap());
     let environment = service.environment.clone();
     let write = async move |tx: &WriteTx<'_>| {
-        let piece = content_pieces::find_to_change(tx, workspace, id).await?.expect("it is there");
+        let piece = content_pieces::find_for_update(tx, workspace, id).await?.expect("it is there");
         for order in OrderKey::spread(Some(&piece.order), None, count) {
             let id = ContentPieceId::new(environment.new_id());
             let copy = ContentPiece { id, order, ..piece.clone() };

@@ -145,7 +145,7 @@ on_both_engines! {
         }
         let (workspace, now) = (service.home.made.workspace, service.environment.now());
         let last = service.last_sequence().await;
-        let forget = async move |tx: &WriteTx<'_>| events::forget(tx, workspace, now, last - 2).await;
+        let forget = async move |tx: &WriteTx<'_>| events::delete_expired(tx, workspace, now, last - 2).await;
         service.database.write::<_, galley_storage::Error, _>("forget", forget).await.unwrap();
         let answer = service.get("/events?after=0").await;
         answer.assert_problem(410, "events_forgotten", &[]);

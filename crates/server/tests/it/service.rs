@@ -111,7 +111,7 @@ fn options(store: &TestStore, role: Role, environment: &Environment) -> Options 
         program_version: "0.1.0",
         now: environment.now(),
         connections: 8,
-        write_wait_max: Duration::from_secs(10),
+        write_timeout: Duration::from_secs(10),
         statement_log: None,
     }
 }

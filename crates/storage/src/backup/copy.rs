@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::join;
 
 use super::digest::RowDigest;
-use super::new_store::NewStore;
+use super::new_store::StagedStore;
 use super::snapshot::Snapshot;
 use super::tables::{self, Table};
 use crate::engine::error::{Error, Result};
@@ -34,14 +34,14 @@ pub struct TableSummary {
 /// Copies all rows, and then compares each of them. The rows become visible when `to` is finished.
 pub async fn copy(
     from: &Snapshot,
-    to: &NewStore,
+    to: &StagedStore,
     mut progress: impl FnMut(Progress) + Send,
 ) -> Result<Vec<TableSummary>> {
     // Each row counts twice: when it is copied, and when it is compared.
     let mut so_far = Progress { done: 0, all: 2 * count(from, tables::all()).await? };
     let mut summaries = Vec::new();
     for table in tables::all() {
-        let mut pages = Pages::new(table);
+        let mut pages = TablePages::new(table);
         let mut page = pages.next(from).await?;
         let mut all = Vec::new();
         let mut digest = RowDigest::default();
@@ -86,7 +86,7 @@ pub(super) async fn summarize(
     let mut so_far = Progress { done: 0, all: count(store, tables).await? };
     let mut summaries = Vec::new();
     for table in tables {
-        let (mut pages, mut digest, mut rows) = (Pages::new(table), RowDigest::default(), 0);
+        let (mut pages, mut digest, mut rows) = (TablePages::new(table), RowDigest::default(), 0);
         loop {
             let page = pages.next(store).await?;
             if page.is_empty() {
@@ -112,7 +112,7 @@ async fn count(store: &Snapshot, tables: &[Arc<Table>]) -> Result<u64> {
     Ok(all)
 }
 
-async fn insert(to: &NewStore, table: &Arc<Table>, rows: Vec<OwnedRow>) -> Result<()> {
+async fn insert(to: &StagedStore, table: &Arc<Table>, rows: Vec<OwnedRow>) -> Result<()> {
     let table = Arc::clone(table);
     to.write("copy.insert", async move |tx: &WriteTx<'_>| table.insert(tx, &rows).await).await
 }
@@ -120,11 +120,11 @@ async fn insert(to: &NewStore, table: &Arc<Table>, rows: Vec<OwnedRow>) -> Resul
 /// Fails at the first row that differs between the two stores.
 async fn compare(
     from: &Snapshot,
-    to: &NewStore,
+    to: &StagedStore,
     table: &Arc<Table>,
     mut progress: impl FnMut(u64) + Send,
 ) -> Result<()> {
-    let mut pages = Pages::new(table);
+    let mut pages = TablePages::new(table);
     let mut after: Option<OwnedRow> = None;
     loop {
         let limit = pages.limit;
@@ -149,13 +149,13 @@ async fn compare(
 }
 
 /// The rows of a table, read in pages.
-struct Pages {
+struct TablePages {
     table: Arc<Table>,
     after: Option<OwnedRow>,
     limit: i64,
 }
 
-impl Pages {
+impl TablePages {
     fn new(table: &Arc<Table>) -> Self {
         Self { table: Arc::clone(table), after: None, limit: 16 }
     }

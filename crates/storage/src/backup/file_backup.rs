@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::copy::{self, TableSummary};
-use super::new_store::{NewStore, refuse_rows};
+use super::new_store::{StagedStore, reject_rows};
 use super::snapshot::Snapshot;
 use super::tables;
 use crate::engine::database::Database;
@@ -32,9 +32,9 @@ pub async fn back_up(
     file: &Path,
     progress: impl FnMut(Progress) + Send + 'static,
 ) -> Result<()> {
-    refuse_file(file)?;
+    reject_existing_file(file)?;
     let Some(path) = database.path() else {
-        let to = NewStore::file(file, None, options)?;
+        let to = StagedStore::file(file, None, options)?;
         copy::copy(&database.snapshot().await?, &to, progress).await?;
         return to.finish().await;
     };
@@ -49,7 +49,7 @@ pub async fn verify(
     program_version: &str,
     progress: impl FnMut(Progress) + Send,
 ) -> Result<FileSummary> {
-    let (schema, is_older) = look_at(file, program_version)?;
+    let (schema, is_older) = inspect_schema(file, program_version)?;
     let path = file.to_owned();
     let tables = on_thread(move || {
         sqlite::check(&path)?;
@@ -74,7 +74,7 @@ pub async fn restore(
     match &options.url {
         DatabaseUrl::Sqlite(to) => {
             let lock = ServerLock::take(to)?;
-            refuse_rows(to)?;
+            reject_rows(to)?;
             let to = to.clone();
             on_thread(move || sqlite::back_up(&path, &to, progress)).await?;
             drop(lock);
@@ -89,7 +89,7 @@ pub async fn restore(
                 .to_owned(),
         )),
         DatabaseUrl::Postgres(_) => {
-            let to = NewStore::open(options).await?;
+            let to = StagedStore::open(options).await?;
             copy::copy(&Snapshot::of_file(file)?, &to, progress).await?;
             to.finish().await
         }
@@ -98,15 +98,15 @@ pub async fn restore(
 
 /// Returns the version of a file's last migration, and true if newer ones exist. Rejects a schema
 /// that isn't galley's.
-fn look_at(file: &Path, program_version: &str) -> Result<(i64, bool)> {
+fn inspect_schema(file: &Path, program_version: &str) -> Result<(i64, bool)> {
     let connection = sqlite::open_reader(file)?;
     let (schema, is_older) = migrate::state(&connection, program_version)?;
-    migrate::refuse_foreign_schema(&connection, schema)?;
+    migrate::reject_foreign_schema(&connection, schema)?;
     Ok((schema, is_older))
 }
 
 /// Rejects a path at which a file exists.
-fn refuse_file(path: &Path) -> Result<()> {
+fn reject_existing_file(path: &Path) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder
         && !folder.is_dir()

@@ -9,5 +9,5 @@ mod tables;
 
 pub use copy::{TableSummary, copy};
 pub use file_backup::{FileSummary, back_up, restore, verify};
-pub use new_store::NewStore;
+pub use new_store::StagedStore;
 pub use snapshot::Snapshot;

@@ -10,60 +10,60 @@ use super::tables;
 use crate::engine::error::{Cause, Error, Failure, Result};
 use crate::engine::migrate;
 use crate::engine::options::{DatabaseUrl, Options};
-use crate::engine::postgres::{Held, Postgres};
-use crate::engine::sqlite::{ServerLock, Unseen, finish_at_once, open_reader};
+use crate::engine::postgres::{Postgres, TransactionConnection};
+use crate::engine::sqlite::{ServerLock, StagedFile, finish_at_once, open_reader};
 use crate::engine::transaction::{Tx, WriteTx};
 
 /// A staged store. If it is dropped before [`NewStore::finish`], everything in it is discarded.
-pub struct NewStore(Arc<Engine>);
+pub struct StagedStore(Arc<Engine>);
 
 enum Engine {
-    Sqlite(NewFile),
+    Sqlite(StagedStoreFile),
     /// A connection in a transaction.
-    Postgres(Held),
+    Postgres(TransactionConnection),
 }
 
 /// A staged file. Its connection is closed before it is published.
-struct NewFile {
+struct StagedStoreFile {
     connection: Mutex<Option<Connection>>,
-    file: Mutex<Unseen>,
+    file: Mutex<StagedFile>,
     _lock: Option<ServerLock>,
 }
 
-impl fmt::Debug for NewStore {
+impl fmt::Debug for StagedStore {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("NewStore")
     }
 }
 
-impl NewStore {
+impl StagedStore {
     /// Opens the store that the options name, which must be empty. No server can start on it until
     /// this is finished or dropped.
     pub async fn open(options: &Options) -> Result<Self> {
         match &options.url {
             DatabaseUrl::Sqlite(path) => {
                 let lock = ServerLock::take(path)?;
-                refuse_rows(path)?;
+                reject_rows(path)?;
                 Self::file(path, Some(lock), options)
             }
             DatabaseUrl::Postgres(url) => {
                 let postgres = Postgres::open(url, options).await?;
-                Self::postgres(postgres.held().await?).await
+                Self::postgres(postgres.transaction_connection().await?).await
             }
         }
     }
 
     /// Creates a staged file that will replace the one at `path`.
     pub(super) fn file(path: &Path, lock: Option<ServerLock>, options: &Options) -> Result<Self> {
-        let (file, mut connection) = Unseen::open(path)?;
+        let (file, mut connection) = StagedFile::open(path)?;
         migrate::bring_up_to_date(&mut connection, options)?;
         connection.execute_batch("BEGIN IMMEDIATE")?;
         let connection = Mutex::new(Some(connection));
         let file = Mutex::new(file);
-        Ok(Self(Arc::new(Engine::Sqlite(NewFile { connection, file, _lock: lock }))))
+        Ok(Self(Arc::new(Engine::Sqlite(StagedStoreFile { connection, file, _lock: lock }))))
     }
 
-    async fn postgres(client: Held) -> Result<Self> {
+    async fn postgres(client: TransactionConnection) -> Result<Self> {
         // The locks block a server that starts meanwhile, and another process that fills the store.
         client
             .batch_execute(
@@ -118,7 +118,7 @@ impl NewStore {
     }
 }
 
-impl NewFile {
+impl StagedStoreFile {
     fn finish(&self) -> Result<()> {
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
         let connection = connection.expect("it is finished once");
@@ -128,12 +128,12 @@ impl NewFile {
             return Err(Error::corrupt("rows refer to others that are not there"));
         }
         drop(connection);
-        self.file.lock().unwrap_or_else(PoisonError::into_inner).show()
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).publish()
     }
 }
 
 /// Rejects a SQLite file that contains rows.
-pub(super) fn refuse_rows(path: &Path) -> Result<()> {
+pub(super) fn reject_rows(path: &Path) -> Result<()> {
     if !path.try_exists().map_err(|error| Error::Unavailable(Cause::new(error)))? {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 
 use crate::engine::database::{Database, Engine as DatabaseEngine};
 use crate::engine::error::{Error, Failure, Result};
-use crate::engine::postgres::Held;
+use crate::engine::postgres::TransactionConnection;
 use crate::engine::sqlite::{finish_at_once, open_reader};
 use crate::engine::transaction::Tx;
 
@@ -20,7 +20,7 @@ enum Engine {
     /// A connection in a read transaction.
     Sqlite(Mutex<Connection>),
     /// A connection in a read transaction.
-    Postgres(Held),
+    Postgres(TransactionConnection),
 }
 
 impl fmt::Debug for Snapshot {
@@ -38,7 +38,7 @@ impl Snapshot {
         Ok(Self(Arc::new(Engine::Sqlite(Mutex::new(connection)))))
     }
 
-    pub(crate) async fn of_postgres(client: Held) -> Result<Self> {
+    pub(crate) async fn of_postgres(client: TransactionConnection) -> Result<Self> {
         client
             .batch_execute(
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
@@ -81,7 +81,7 @@ impl Database {
                 Ok(snapshot)
             }
             DatabaseEngine::Postgres(postgres) => {
-                Snapshot::of_postgres(postgres.held().await?).await
+                Snapshot::of_postgres(postgres.transaction_connection().await?).await
             }
         }
     }

@@ -31,11 +31,11 @@ pub(super) struct Table {
 #[derive(Debug, PartialEq, Eq)]
 struct Column {
     name: String,
-    kind: Kind,
+    kind: ColumnType,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ColumnType {
     Text,
     Int,
     Bool,
@@ -46,7 +46,8 @@ enum Kind {
 pub(super) fn all() -> &'static [Arc<Table>] {
     static TABLES: LazyLock<Vec<Arc<Table>>> = LazyLock::new(|| {
         let mut connection = Connection::open_in_memory().expect("there is memory");
-        migrate::sqlite_anew(&mut connection).expect("an empty database takes all schema changes");
+        migrate::create_sqlite_schema(&mut connection)
+            .expect("an empty database takes all schema changes");
         of(&connection).expect("the schema has tables as they are expected here")
     });
     &TABLES
@@ -87,10 +88,10 @@ fn read_table(connection: &Connection, name: String) -> Result<Table> {
     let mut rows = statement.query([&name])?;
     while let Some(row) = rows.next()? {
         let kind = match row.get_ref(1)?.as_str().map_err(Error::corrupt)? {
-            "TEXT" => Kind::Text,
-            "BIGINT" => Kind::Int,
-            "BOOLEAN" => Kind::Bool,
-            "BYTEA" => Kind::Bytes,
+            "TEXT" => ColumnType::Text,
+            "BIGINT" => ColumnType::Int,
+            "BOOLEAN" => ColumnType::Bool,
+            "BYTEA" => ColumnType::Bytes,
             other => return Err(Error::corrupt(format!("{name} has a column of type {other}"))),
         };
         let place_in_key: i64 = row.get(2)?;
@@ -179,9 +180,9 @@ impl Table {
             let before = waiting.len();
             let (ready, rest): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|row| {
                 parent.iter().any(|&place| row[place] == Value::Null)
-                    || there.contains(&pick(row, parent))
+                    || there.contains(&lookup_key(row, parent))
             });
-            there.extend(ready.iter().map(|row| pick(row, &self.key)));
+            there.extend(ready.iter().map(|row| lookup_key(row, &self.key)));
             sorted.extend(ready);
             waiting = rest;
             if waiting.len() == before {
@@ -203,10 +204,10 @@ impl Table {
     fn read(&self, row: &Row<'_>) -> Result<OwnedRow> {
         let read = |(place, column): (usize, &Column)| {
             Ok(match column.kind {
-                Kind::Text => Value::from(row.opt_owned(place)?),
-                Kind::Int => Value::from(row.opt_int(place)?),
-                Kind::Bool => Value::from(row.bool(place)?),
-                Kind::Bytes => Value::from(row.opt_bytes(place)?),
+                ColumnType::Text => Value::from(row.opt_owned(place)?),
+                ColumnType::Int => Value::from(row.opt_int(place)?),
+                ColumnType::Bool => Value::from(row.bool(place)?),
+                ColumnType::Bytes => Value::from(row.opt_bytes(place)?),
             })
         };
         self.columns.iter().enumerate().map(read).collect()
@@ -219,7 +220,7 @@ fn numbered(count: usize) -> String {
 }
 
 /// Returns these columns of a row as a key for lookups.
-fn pick(row: &OwnedRow, places: &[usize]) -> Vec<u8> {
+fn lookup_key(row: &OwnedRow, places: &[usize]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for &place in places {
         super::digest::write(&mut bytes, &row[place]);

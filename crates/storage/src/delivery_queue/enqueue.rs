@@ -30,7 +30,7 @@ pub async fn fan_out(
     let more = matches.len() == FAN_OUTS_PER_BATCH;
     let mut left = max;
     for (index, matched) in matches.into_iter().enumerate() {
-        if left == 0 || (index > 0 && tx.is_in_the_way()) {
+        if left == 0 || (index > 0 && tx.should_yield()) {
             return Ok(true);
         }
         if !fan_out_run(tx, queues, matched, &mut new_id, &mut left, now).await? {
@@ -71,7 +71,7 @@ async fn fan_out_run(
         .await?;
     *left = left.saturating_sub(events.len().max(1) * webhooks.len());
     let locked = queues.lock(tx, *workspace, webhooks).await?;
-    let sending = webhooks::which_send(tx, *workspace, webhooks).await?;
+    let sending = webhooks::find_sending(tx, *workspace, webhooks).await?;
     let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
     let mut over_limit = Vec::new();
     for queue in locked {
@@ -181,6 +181,6 @@ pub async fn enqueue_test(
     queue.add_due_from(now);
     queue.state.next_at = Some(now);
     queue.save(tx).await?;
-    tx.announce();
+    tx.notify_on_commit();
     Ok(())
 }

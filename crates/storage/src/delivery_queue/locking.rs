@@ -41,7 +41,7 @@ pub async fn webhook_changed(
         }
         queue.state.next_at = Some(now);
         queue.save(tx).await?;
-        tx.announce();
+        tx.notify_on_commit();
     }
     Ok(())
 }

@@ -42,7 +42,7 @@ pub async fn redeliver(
     queue.state.health.open_until = None;
     queue.state.next_at = Some(now);
     queue.save(tx).await?;
-    tx.announce();
+    tx.notify_on_commit();
     Ok(())
 }
 
@@ -63,7 +63,7 @@ pub async fn start_recovery(
         params![workspace, webhook, since, last],
     )
     .await?;
-    tx.announce();
+    tx.notify_on_commit();
     Ok(())
 }
 

@@ -30,7 +30,7 @@ pub async fn open_session(
     if !tx.has_other_writers() {
         let sql = "SELECT session FROM delivery_sessions";
         for dead in tx.query(sql, &[], |row| Ok(row.text(0)?.to_owned())).await? {
-            freed += free_leases(tx, &dead, now).await?;
+            freed += release_leases(tx, &dead, now).await?;
         }
     }
     let sql = "INSERT INTO delivery_sessions (session, node) VALUES (?1, ?2)";
@@ -43,7 +43,11 @@ pub async fn open_session(
 
 /// Releases the leases of a dead session whose heartbeat has not changed, and deletes it. Returns
 /// the number of leases.
-pub async fn bury_session(tx: &WriteTx<'_>, dead: &DeadSession, now: Timestamp) -> Result<u64> {
+pub async fn delete_dead_session(
+    tx: &WriteTx<'_>,
+    dead: &DeadSession,
+    now: Timestamp,
+) -> Result<u64> {
     let lock = tx.for_update_skip_locked();
     let beaten =
         format!("SELECT 1 FROM delivery_heartbeats WHERE session = ?1 AND seen_at_ms = ?2{lock}");
@@ -54,15 +58,15 @@ pub async fn bury_session(tx: &WriteTx<'_>, dead: &DeadSession, now: Timestamp) 
     {
         return Ok(0);
     }
-    free_leases(tx, &dead.session, now).await
+    release_leases(tx, &dead.session, now).await
 }
 
 /// Deletes a session after its leases were released.
 pub async fn close_session(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> Result<u64> {
-    free_leases(tx, session, now).await
+    release_leases(tx, session, now).await
 }
 
-async fn free_leases(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> Result<u64> {
+async fn release_leases(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> Result<u64> {
     let sql = "SELECT DISTINCT workspace_id, webhook_id FROM delivery_leases
         WHERE session = ?1 ORDER BY workspace_id, webhook_id";
     let read = |row: &Row<'_>| Ok((row.parse::<WorkspaceId>(0)?, row.parse::<WebhookId>(1)?));
@@ -77,6 +81,6 @@ async fn free_leases(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> Result<
     for table in ["delivery_heartbeats", "delivery_sessions"] {
         tx.execute(&format!("DELETE FROM {table} WHERE session = ?1"), params![session]).await?;
     }
-    tx.announce();
+    tx.notify_on_commit();
     Ok(freed)
 }

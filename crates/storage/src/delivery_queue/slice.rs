@@ -14,7 +14,7 @@ pub(super) async fn until_contended<T>(
     tx: &WriteTx<'_>,
     tasks: Vec<impl Future<Output = Result<T>>>,
 ) -> Result<Vec<T>> {
-    let concurrency = match (tx.has_other_writers(), tx.is_crowded()) {
+    let concurrency = match (tx.has_other_writers(), tx.is_contended()) {
         (false, _) => 1,
         (true, false) => usize::MAX,
         (true, true) => CONCURRENT_QUEUES,
@@ -26,7 +26,7 @@ pub(super) async fn until_contended<T>(
             return Ok(done);
         }
         done.extend(try_join_all(next).await?);
-        if tx.is_in_the_way() {
+        if tx.should_yield() {
             return Ok(done);
         }
     }

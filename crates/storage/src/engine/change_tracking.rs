@@ -22,7 +22,7 @@ use crate::engine::value::Value;
 /// A data version: a position in the store's history of commits. Data read after it was returned is
 /// at least as new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(pub(crate) u64);
+pub struct DataVersion(pub(crate) u64);
 
 /// A validator that changes with each change that cached responses show of a workspace. It serves
 /// databases that several programs write. If it is equal, nothing has changed.
@@ -51,14 +51,14 @@ impl Generation {
 
 /// The last-modified versions of one workspace.
 #[derive(Debug, Clone, Default)]
-pub struct LastChange {
-    workspace: Arc<Clocks>,
+pub struct LastModified {
+    workspace: Arc<WorkspaceLastModified>,
     everything: Arc<AtomicU64>,
 }
 
 /// The last-modified versions of a workspace's data.
 #[derive(Debug, Default)]
-struct Clocks {
+struct WorkspaceLastModified {
     anything: AtomicU64,
     /// Changes that affect more than one piece.
     shared: AtomicU64,
@@ -69,20 +69,20 @@ struct Clocks {
 
 /// The limit of pieces with a version of their own. Beyond it, all pieces of the workspace count as
 /// changed.
-const PIECES_MAX: usize = 4_096;
+const TRACKED_PIECE_LIMIT: usize = 4_096;
 
-impl Clocks {
-    fn note(&self, what: What, moment: u64) {
+impl WorkspaceLastModified {
+    fn record(&self, what: ChangedPart, moment: u64) {
         self.anything.fetch_max(moment, Ordering::SeqCst);
-        if what == What::Access {
+        if what == ChangedPart::Access {
             self.access.fetch_max(moment, Ordering::SeqCst);
         }
-        let What::Piece(piece) = what else {
+        let ChangedPart::Piece(piece) = what else {
             self.shared.fetch_max(moment, Ordering::SeqCst);
             return;
         };
         let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
-        if pieces.len() == PIECES_MAX && !pieces.contains_key(&piece) {
+        if pieces.len() == TRACKED_PIECE_LIMIT && !pieces.contains_key(&piece) {
             self.shared.fetch_max(moment, Ordering::SeqCst);
             pieces.clear();
         }
@@ -90,14 +90,14 @@ impl Clocks {
     }
 }
 
-impl LastChange {
+impl LastModified {
     /// Returns true if data read at `moment` or later is still current.
-    pub fn is_before(&self, moment: Moment) -> bool {
+    pub fn is_not_after(&self, moment: DataVersion) -> bool {
         self.no_later_than(&self.workspace.anything, moment)
     }
 
     /// Like [`LastChange::is_before`], for one piece and everything shown with it.
-    pub fn of_piece_is_before(&self, piece: ContentPieceId, moment: Moment) -> bool {
+    pub fn piece_is_not_after(&self, piece: ContentPieceId, moment: DataVersion) -> bool {
         let pieces = self.workspace.pieces.lock().unwrap_or_else(PoisonError::into_inner);
         let own = pieces.get(&piece).is_none_or(|&last| last <= moment.0);
         // Read while the lock is held: before an entry is evicted, it is merged into `shared`.
@@ -105,11 +105,11 @@ impl LastChange {
     }
 
     /// Like [`LastChange::is_before`], for the permissions of tokens.
-    pub fn of_access_is_before(&self, moment: Moment) -> bool {
+    pub fn permissions_are_not_after(&self, moment: DataVersion) -> bool {
         self.no_later_than(&self.workspace.access, moment)
     }
 
-    fn no_later_than(&self, clock: &AtomicU64, moment: Moment) -> bool {
+    fn no_later_than(&self, clock: &AtomicU64, moment: DataVersion) -> bool {
         let last = |clock: &AtomicU64| clock.load(Ordering::SeqCst);
         last(clock).max(last(&self.everything)) <= moment.0
     }
@@ -117,51 +117,51 @@ impl LastChange {
 
 /// The last-modified map of all workspaces.
 #[derive(Debug, Default)]
-pub(crate) struct LastChanges {
+pub(crate) struct LastModifiedMap {
     everything: Arc<AtomicU64>,
-    workspaces: RwLock<HashMap<WorkspaceId, Arc<Clocks>>>,
+    workspaces: RwLock<HashMap<WorkspaceId, Arc<WorkspaceLastModified>>>,
 }
 
-impl LastChanges {
-    pub(crate) fn of(&self, workspace: WorkspaceId) -> LastChange {
+impl LastModifiedMap {
+    pub(crate) fn of(&self, workspace: WorkspaceId) -> LastModified {
         let everything = Arc::clone(&self.everything);
         let known = self.workspaces.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(workspace) = known.get(&workspace) {
-            return LastChange { workspace: Arc::clone(workspace), everything };
+            return LastModified { workspace: Arc::clone(workspace), everything };
         }
         drop(known);
         let mut known = self.workspaces.write().unwrap_or_else(PoisonError::into_inner);
-        LastChange { workspace: Arc::clone(known.entry(workspace).or_default()), everything }
+        LastModified { workspace: Arc::clone(known.entry(workspace).or_default()), everything }
     }
 
     /// Records the changes of `reach`, committed or about to be, at this data version.
-    pub(crate) fn note(&self, reach: &Reach, moment: u64) {
+    pub(crate) fn record(&self, reach: &ChangeScope, moment: u64) {
         if reach.everything {
             self.everything.fetch_max(moment, Ordering::SeqCst);
         }
         for &(workspace, what) in &reach.workspaces {
-            self.of(workspace).workspace.note(what, moment);
+            self.of(workspace).workspace.record(what, moment);
         }
     }
 
-    pub(crate) fn note_everything(&self, moment: u64) {
+    pub(crate) fn record_everything(&self, moment: u64) {
         self.everything.fetch_max(moment, Ordering::SeqCst);
     }
 }
 
 /// The scope of a transaction's changes, limited to data that cached responses show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Reach {
+pub(crate) struct ChangeScope {
     everything: bool,
-    workspaces: Vec<(WorkspaceId, What)>,
+    workspaces: Vec<(WorkspaceId, ChangedPart)>,
 }
 
 /// The limit of entries in a scope. Beyond it, a change of a piece counts as one of all pieces.
-const REACH_MAX: usize = 256;
+const SCOPE_ENTRY_LIMIT: usize = 256;
 
 /// The part of a workspace that was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+enum ChangedPart {
     /// One piece only.
     Piece(ContentPieceId),
     Content,
@@ -170,10 +170,10 @@ enum What {
 }
 
 /// Tables that don't affect permissions.
-const CONTENT: [&str; 4] = ["content_group_paths", "content_groups", "tags", "variants"];
+const CONTENT_TABLES: [&str; 4] = ["content_group_paths", "content_groups", "tags", "variants"];
 
 /// Tables of pieces; each row belongs to one piece.
-const PIECES: [&str; 9] = [
+const PIECE_TABLES: [&str; 9] = [
     "content_piece_contents",
     "content_piece_custom_data",
     "content_piece_members",
@@ -186,7 +186,7 @@ const PIECES: [&str; 9] = [
 ];
 
 /// Tables that no cached response shows (listed at [`crate::Database::moment`]).
-const NOT_REMEMBERED: [&str; 16] = [
+const UNCACHED_TABLES: [&str; 16] = [
     "deliveries",
     "delivery_heartbeats",
     "delivery_leases",
@@ -205,22 +205,22 @@ const NOT_REMEMBERED: [&str; 16] = [
     "workspace_sequences",
 ];
 
-impl Reach {
+impl ChangeScope {
     /// Adds the changes of a statement with these parameters.
     pub(crate) fn add_statement(&mut self, sql: &str, params: &[Value<'_>]) {
         let table = changed_table(sql);
         // Responses don't show a new user before it becomes a member.
         let is_new_user = table == Some("users") && sql.starts_with("INSERT");
-        if is_new_user || table.is_some_and(|table| NOT_REMEMBERED.contains(&table)) {
+        if is_new_user || table.is_some_and(|table| UNCACHED_TABLES.contains(&table)) {
             return;
         }
         let is_of = |tables: &[&str]| table.is_some_and(|table| tables.contains(&table));
-        let what = if is_of(&PIECES) {
-            only_piece(params).map_or(What::Content, What::Piece)
-        } else if is_of(&CONTENT) {
-            What::Content
+        let what = if is_of(&PIECE_TABLES) {
+            only_piece(params).map_or(ChangedPart::Content, ChangedPart::Piece)
+        } else if is_of(&CONTENT_TABLES) {
+            ChangedPart::Content
         } else {
-            What::Access
+            ChangedPart::Access
         };
         match named_workspace(params) {
             Some(workspace) => self.add_workspace((workspace, what)),
@@ -229,7 +229,7 @@ impl Reach {
     }
 
     /// Returns true if every workspace may have changed.
-    pub(crate) fn is_of_everything(&self) -> bool {
+    pub(crate) fn affects_all_workspaces(&self) -> bool {
         self.everything
     }
 
@@ -238,10 +238,10 @@ impl Reach {
         self.workspaces.iter().map(|&(workspace, _)| workspace).collect()
     }
 
-    fn add_workspace(&mut self, changed: (WorkspaceId, What)) {
-        let is_long = self.workspaces.len() >= REACH_MAX;
+    fn add_workspace(&mut self, changed: (WorkspaceId, ChangedPart)) {
+        let is_long = self.workspaces.len() >= SCOPE_ENTRY_LIMIT;
         let changed = match changed {
-            (workspace, What::Piece(_)) if is_long => (workspace, What::Content),
+            (workspace, ChangedPart::Piece(_)) if is_long => (workspace, ChangedPart::Content),
             other => other,
         };
         if !self.workspaces.contains(&changed) {
@@ -256,14 +256,14 @@ impl Reach {
 }
 
 /// Returns the only workspace and the only piece in the scope of a statement with these parameters.
-pub(crate) fn named_by(
+pub(crate) fn only_workspace_and_piece(
     sql: &str,
     params: &[Value<'_>],
 ) -> (Option<WorkspaceId>, Option<ContentPieceId>) {
-    let mut reach = Reach::default();
+    let mut reach = ChangeScope::default();
     reach.add_statement(sql, params);
     match reach.workspaces.as_slice() {
-        [(workspace, What::Piece(piece))] => (Some(*workspace), Some(*piece)),
+        [(workspace, ChangedPart::Piece(piece))] => (Some(*workspace), Some(*piece)),
         [(workspace, _)] => (Some(*workspace), None),
         _ => (None, None),
     }
@@ -304,17 +304,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_statement_changes_is_known_by_its_table_and_first_parameter() {
+    fn change_scope_follows_from_table_and_first_parameter() {
         let workspace = WorkspaceId::new(7);
         let of = |sql: &str, params: &[Value<'_>]| {
-            let mut reach = Reach::default();
+            let mut reach = ChangeScope::default();
             reach.add_statement(sql, params);
             reach
         };
-        let nothing = Reach::default();
-        let everything = Reach { everything: true, workspaces: Vec::new() };
-        let own_of = |what| Reach { everything: false, workspaces: vec![(workspace, what)] };
-        let own = own_of(What::Content);
+        let nothing = ChangeScope::default();
+        let everything = ChangeScope { everything: true, workspaces: Vec::new() };
+        let own_of = |what| ChangeScope { everything: false, workspaces: vec![(workspace, what)] };
+        let own = own_of(ChangedPart::Content);
         let named = [Value::from(workspace), Value::Int(1)];
         assert_eq!(of("UPDATE tags SET label = ?2 WHERE workspace_id = ?1", &named), own);
         let (piece, other) = (ContentPieceId::new(1), ContentPieceId::new(2));
@@ -324,7 +324,7 @@ mod tests {
                 "UPDATE content_pieces SET title = ?2 WHERE workspace_id = ?1 AND id = ?3",
                 &by_piece
             ),
-            own_of(What::Piece(piece))
+            own_of(ChangedPart::Piece(piece))
         );
         let by_two = [Value::from(workspace), Value::from(piece), Value::from(other)];
         assert_eq!(of("DELETE FROM content_pieces WHERE id IN (?2, ?3)", &by_two), own);
@@ -339,11 +339,11 @@ mod tests {
         assert_eq!(of("INSERT INTO users (id) VALUES (?1)", &[Value::Int(1)]), nothing);
         assert_eq!(
             of("WITH a AS (SELECT 1) UPDATE tags SET label = ''", &named),
-            own_of(What::Access)
+            own_of(ChangedPart::Access)
         );
         assert_eq!(
             of("UPDATE tokens SET name = ?2 WHERE workspace_id = ?1", &named),
-            own_of(What::Access)
+            own_of(ChangedPart::Access)
         );
         assert_eq!(of("UPDATE deliveries AS d SET lane = 1", &named), nothing);
         assert_eq!(of("INSERT INTO events (workspace_id) VALUES (?1)", &named), nothing);

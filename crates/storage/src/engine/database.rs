@@ -9,7 +9,7 @@ use galley_domain::{OrderKey, Timestamp, WorkspaceId};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::engine::change_tracking::{LastChange, Moment};
+use crate::engine::change_tracking::{DataVersion, LastModified};
 use crate::engine::commit_signal::CommitSignal;
 use crate::engine::error::{self, Error, Failure, Result};
 use crate::engine::heartbeat::Heartbeat;
@@ -19,7 +19,7 @@ use crate::engine::postgres::Postgres;
 use crate::engine::postgres::timeouts::{LOOKUP_TIMEOUT, READ_TIMEOUT, ResponseTimeout};
 use crate::engine::sqlite::Sqlite;
 use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::write_pressure::Pressure;
+use crate::engine::write_pressure::WritePressure;
 use crate::tables::order_spread_rows::note_if_long;
 
 /// An open database. Clones share it.
@@ -27,7 +27,7 @@ use crate::tables::order_spread_rows::note_if_long;
 pub struct Database {
     engine: Arc<Engine>,
     commit_signal: CommitSignal,
-    pressure: Arc<Pressure>,
+    pressure: Arc<WritePressure>,
     program_version: &'static str,
 }
 
@@ -39,10 +39,10 @@ pub(crate) enum Engine {
 }
 
 /// The limit of the pause after background work under high write pressure.
-const REST_MAX: Duration = Duration::from_millis(20);
+const BACKGROUND_PAUSE_LIMIT: Duration = Duration::from_millis(20);
 
 /// The limit of attempts of a write that conflicts with concurrent writes.
-const TRIES: u32 = 50;
+const ATTEMPT_LIMIT: u32 = 50;
 
 impl Database {
     /// Opens the database, creates it if it doesn't exist, and brings its schema up to date.
@@ -96,7 +96,7 @@ impl Database {
                     tracing::debug!(operation = name, "took too long");
                     Err(ResponseTimeout::error().into())
                 });
-                if tx.has_rest() || error::is_unavailable(&result) {
+                if tx.has_unread_rows() || error::is_unavailable(&result) {
                     // The server may still be sending the rest of a result, or a response.
                     session.discard();
                 } else {
@@ -136,10 +136,10 @@ impl Database {
     /// if it was read from the primary.
     ///
     /// An error always comes from the primary.
-    pub async fn read_aged<T, E, F>(
+    pub async fn read_stale<T, E, F>(
         &self,
         name: &'static str,
-        age_max: Duration,
+        max_staleness: Duration,
         operation: F,
     ) -> Result<(T, Option<Duration>), E>
     where
@@ -148,7 +148,7 @@ impl Database {
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
         if let Engine::Postgres(postgres) = &*self.engine
-            && let Some((value, age)) = postgres.read_replica(age_max, &operation).await
+            && let Some((value, age)) = postgres.read_replica(max_staleness, &operation).await
         {
             return Ok((value, Some(age)));
         }
@@ -165,7 +165,7 @@ impl Database {
 
     /// Like [`Database::read`], for reads that are known to take long. On SQLite they run on a
     /// thread of their own from the start.
-    pub async fn read_much<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
+    pub async fn read_long<T, E, F>(&self, name: &'static str, operation: F) -> Result<T, E>
     where
         T: Send + 'static,
         E: Failure,
@@ -195,14 +195,14 @@ impl Database {
         if let Some(Error::Crowded(workspace, around)) =
             result.as_ref().err().and_then(Failure::storage_error)
         {
-            self.note_crowded(*workspace, around.clone()).await;
+            self.record_long_key(*workspace, around.clone()).await;
         }
         result
     }
 
     /// Stores a place where no order key is free. The transaction that found it was rolled back, so
     /// this takes another one.
-    async fn note_crowded(&self, workspace: WorkspaceId, around: OrderKey) {
+    async fn record_long_key(&self, workspace: WorkspaceId, around: OrderKey) {
         let note = async move |tx: &WriteTx<'_>| note_if_long(tx, workspace, &around).await;
         if let Err(error) = self.write_uncounted::<_, Error, _>("ordering.note", note, None).await {
             tracing::debug!(%error, "a crowded place could not be noted");
@@ -223,17 +223,17 @@ impl Database {
         F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + Sync + 'static,
     {
         let started = Instant::now();
-        let was_in_the_way = Arc::new(AtomicBool::new(false));
-        let was = Arc::clone(&was_in_the_way);
+        let had_to_yield = Arc::new(AtomicBool::new(false));
+        let was = Arc::clone(&had_to_yield);
         let operation = async move |tx: &WriteTx<'_>| {
             let result = operation(tx).await;
-            was.store(tx.is_in_the_way(), Ordering::Relaxed);
+            was.store(tx.should_yield(), Ordering::Relaxed);
             result
         };
         let result = self.write_uncounted(name, operation, Some(&self.pressure)).await;
-        if was_in_the_way.load(Ordering::Relaxed) {
+        if had_to_yield.load(Ordering::Relaxed) {
             // Leaves as much time to other writers as this transaction took.
-            tokio::time::sleep(started.elapsed().min(REST_MAX)).await;
+            tokio::time::sleep(started.elapsed().min(BACKGROUND_PAUSE_LIMIT)).await;
         }
         result
     }
@@ -242,7 +242,7 @@ impl Database {
         &self,
         name: &'static str,
         operation: F,
-        pressure: Option<&Arc<Pressure>>,
+        pressure: Option<&Arc<WritePressure>>,
     ) -> Result<T, E>
     where
         T: Send + 'static,
@@ -256,19 +256,19 @@ impl Database {
             Engine::Postgres(postgres) => postgres,
         };
         let started = Instant::now();
-        let mut tries = 1;
+        let mut attempts = 1;
         loop {
             // Background writes and retries wait for a connection, without admission control.
-            let is_patient = pressure.is_some() || tries > 1;
-            let session = postgres.writer(is_patient).await?;
-            let slice = pressure.map(Pressure::slice_beside_others);
+            let waits = pressure.is_some() || attempts > 1;
+            let session = postgres.writer(waits).await?;
+            let slice = pressure.map(WritePressure::concurrent_slice);
             let (result, has_news) = {
                 let tx = WriteTx::new(session.tx(), slice.as_ref());
                 let result = match operation(&tx).await {
                     Ok(value) => tx.change_generations().await.map(|()| value).map_err(E::from),
                     Err(error) => Err(error),
                 };
-                (result, tx.has_news())
+                (result, tx.must_notify())
             };
             let error = match session.finish(result).await {
                 Ok(value) => {
@@ -279,13 +279,14 @@ impl Database {
                 }
                 Err(error) => error,
             };
-            let again = error.storage_error().is_some_and(Error::is_worth_another_try);
-            if !again || tries == TRIES || started.elapsed() > postgres.write_wait_max() {
+            let again = error.storage_error().is_some_and(Error::is_retryable);
+            if !again || attempts == ATTEMPT_LIMIT || started.elapsed() > postgres.write_wait_max()
+            {
                 return Err(error);
             }
-            tracing::debug!(operation = name, tries, "a concurrent write came in between");
-            tokio::time::sleep(postgres.pause_before_try(tries)).await;
-            tries += 1;
+            tracing::debug!(operation = name, attempts, "a concurrent write came in between");
+            tokio::time::sleep(postgres.retry_backoff(attempts)).await;
+            attempts += 1;
         }
     }
 
@@ -295,9 +296,9 @@ impl Database {
     /// [`Database::last_change`] is no later. Cacheable responses show pieces, groups, tags,
     /// variants, members' profiles, roles and the permissions of tokens. They don't show when
     /// tokens were last used, invites, events, webhooks or deliveries.
-    pub fn moment(&self) -> Option<Moment> {
+    pub fn data_version(&self) -> Option<DataVersion> {
         match &*self.engine {
-            Engine::Sqlite(sqlite) => sqlite.moment(),
+            Engine::Sqlite(sqlite) => sqlite.data_version(),
             Engine::Postgres(_) => None,
         }
     }
@@ -311,9 +312,9 @@ impl Database {
 
     /// Returns when a workspace was last modified, or `None` where [`Database::moment`] returns
     /// none.
-    pub fn last_change(&self, workspace: WorkspaceId) -> Option<LastChange> {
+    pub fn last_modified(&self, workspace: WorkspaceId) -> Option<LastModified> {
         match &*self.engine {
-            Engine::Sqlite(sqlite) => Some(sqlite.last_change(workspace)),
+            Engine::Sqlite(sqlite) => Some(sqlite.last_modified(workspace)),
             Engine::Postgres(_) => None,
         }
     }
@@ -335,7 +336,7 @@ impl Database {
     }
 
     /// Returns a receiver that changes when this program has committed an event or a delivery.
-    pub fn news(&self) -> watch::Receiver<u64> {
+    pub fn subscribe_to_commits(&self) -> watch::Receiver<u64> {
         self.commit_signal.subscribe()
     }
 
@@ -354,7 +355,7 @@ impl Database {
         self.check_files()?;
         let unknown = async |tx: &Tx<'_>| migrate::unknown(tx).await;
         for (oldest_program, name) in self.read_row::<_, Error, _>("ping", unknown).await? {
-            migrate::refuse_too_old(self.program_version, &oldest_program, &name)?;
+            migrate::reject_too_old(self.program_version, &oldest_program, &name)?;
         }
         // `read_row` uses the shared connection, so this checks one of the pool as well.
         self.read("ping", async |tx: &Tx<'_>| tx.exists("SELECT 1", &[]).await.map(drop)).await

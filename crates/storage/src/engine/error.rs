@@ -120,7 +120,7 @@ impl Error {
     }
 
     /// Returns true if a retry of the closure may succeed, as after a conflict of two writers.
-    pub(crate) fn is_worth_another_try(&self) -> bool {
+    pub(crate) fn is_retryable(&self) -> bool {
         matches!(self, Self::Conflict | Self::Taken(UniqueKey::ContentPieceOrder))
     }
 }

@@ -105,7 +105,7 @@ const INSERT_RECORD: &str = "INSERT INTO schema_migrations
 const POSTGRES_LOCK: i64 = 0x0067_616c_6c65_7901;
 
 /// A row of the record.
-struct Applied {
+struct AppliedMigration {
     version: i64,
     name: String,
     checksum: String,
@@ -113,7 +113,7 @@ struct Applied {
 }
 
 /// Creates the schema in an empty SQLite database, without the record.
-pub(crate) fn sqlite_anew(connection: &mut Connection) -> Result<()> {
+pub(crate) fn create_sqlite_schema(connection: &mut Connection) -> Result<()> {
     for migration in MIGRATIONS {
         connection.execute_batch(&for_sqlite(migration.sql))?;
     }
@@ -129,7 +129,7 @@ pub(crate) fn bring_up_to_date(connection: &mut Connection, options: &Options) -
     let mut missing = missing(&applied, options.program_version)?.peekable();
     log_upgrade(&applied, missing.peek().is_some());
     if let (Some(last), Some(_), Some(path)) = (applied.last(), missing.peek(), tx.path()) {
-        keep_before(Path::new(path), last.version)?;
+        back_up_before_migration(Path::new(path), last.version)?;
     }
     for migration in missing {
         tx.execute_batch(&for_sqlite(migration.sql))?;
@@ -142,17 +142,17 @@ pub(crate) fn bring_up_to_date(connection: &mut Connection, options: &Options) -
 }
 
 /// Logs the upgrade of an existing database's schema. The creation of a new one is not logged.
-fn log_upgrade(applied: &[Applied], is_missing: bool) {
+fn log_upgrade(applied: &[AppliedMigration], is_missing: bool) {
     if let (Some(last), true) = (applied.last(), is_missing) {
         let to = MIGRATIONS.last().map_or(last.version, |migration| migration.version);
         tracing::info!(from = last.version, to, "upgrading the database's schema");
     }
 }
 
-fn sqlite_record(connection: &Connection) -> Result<Vec<Applied>> {
+fn sqlite_record(connection: &Connection) -> Result<Vec<AppliedMigration>> {
     let mut statement = connection.prepare(SELECT_RECORD)?;
     let rows = statement.query_map([], |row| {
-        Ok(Applied {
+        Ok(AppliedMigration {
             version: row.get(0)?,
             name: row.get(1)?,
             checksum: row.get(2)?,
@@ -164,7 +164,7 @@ fn sqlite_record(connection: &Connection) -> Result<Vec<Applied>> {
 
 /// Creates a backup beside a file whose schema is about to be changed. If that fails, the schema is
 /// left unchanged.
-fn keep_before(path: &Path, version: i64) -> Result<()> {
+fn back_up_before_migration(path: &Path, version: i64) -> Result<()> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let backup = path.with_file_name(format!("{stem}-schema-{version}.backup"));
     file::back_up(path, &backup, |_| {})?;
@@ -184,7 +184,7 @@ pub(crate) fn state(connection: &Connection, program_version: &str) -> Result<(i
 
 /// Rejects a SQLite database whose schema differs from the result of its recorded migrations. The
 /// file may be untrusted, and a trigger in it would run in the server.
-pub(crate) fn refuse_foreign_schema(connection: &Connection, version: i64) -> Result<()> {
+pub(crate) fn reject_foreign_schema(connection: &Connection, version: i64) -> Result<()> {
     let known = Connection::open_in_memory()?;
     let changes = MIGRATIONS.iter().filter(|migration| migration.version <= version);
     for migration in changes {
@@ -224,7 +224,7 @@ pub(crate) async fn postgres(client: &ClientWrapper, options: &Options) -> Resul
 async fn postgres_in_transaction(client: &ClientWrapper, options: &Options) -> Result<()> {
     let rows = client.query(SELECT_RECORD, &[]).await?;
     let applied = rows.iter().map(|row| {
-        Ok(Applied {
+        Ok(AppliedMigration {
             version: row.try_get(0)?,
             name: row.try_get(1)?,
             checksum: row.try_get(2)?,
@@ -250,7 +250,7 @@ async fn postgres_in_transaction(client: &ClientWrapper, options: &Options) -> R
 
 /// Returns the pending migrations. Rejects a database that this program must not change.
 fn missing<'m>(
-    applied: &[Applied],
+    applied: &[AppliedMigration],
     program_version: &str,
 ) -> Result<impl Iterator<Item = &'m Migration> + use<'m>> {
     for record in applied {
@@ -264,7 +264,7 @@ fn missing<'m>(
                 )));
             }
             Some(_) => {}
-            None => refuse_too_old(program_version, &record.oldest_program, &record.name)?,
+            None => reject_too_old(program_version, &record.oldest_program, &record.name)?,
         }
     }
     let last = applied.last().map_or(0, |record| record.version);
@@ -280,7 +280,7 @@ pub(crate) async fn unknown(tx: &Tx<'_>) -> Result<Vec<(String, String)>> {
     tx.query(sql, params![last], read).await
 }
 
-pub(crate) fn refuse_too_old(
+pub(crate) fn reject_too_old(
     program_version: &str,
     oldest_program: &str,
     name: &str,
@@ -337,8 +337,8 @@ mod tests {
     use crate::engine::options::{DatabaseUrl, Role};
     use crate::engine::sqlite::connection::open_reader;
 
-    fn applied(version: i64, checksum: &str, oldest: &str) -> Applied {
-        Applied {
+    fn applied(version: i64, checksum: &str, oldest: &str) -> AppliedMigration {
+        AppliedMigration {
             version,
             name: "some change".to_owned(),
             checksum: checksum.to_owned(),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_numbered_without_a_gap_and_name_the_oldest_program() {
+    fn migrations_are_numbered_without_gaps_and_name_the_oldest_program() {
         for (index, migration) in (1..).zip(MIGRATIONS) {
             assert_eq!(migration.version, index);
             assert!(!oldest_program(migration.sql).is_empty());
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_change_is_refused_unless_this_program_may_use_it() {
+    fn an_unknown_migration_is_rejected_unless_it_allows_this_program() {
         let all = || MIGRATIONS.iter().map(|m| applied(m.version, &checksum(m.sql), "0.1.0"));
         let newer = |oldest| all().chain([applied(99, "x", oldest)]).collect::<Vec<_>>();
         assert_eq!(missing(&newer("0.1.0"), "0.1.0").unwrap().count(), 0);
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn before_a_change_the_database_is_kept_as_it_was() {
+    fn a_backup_is_created_before_a_migration() {
         let store = galley_testing::TestStore::sqlite();
         let path = store.directory().join("a.db");
         let (last, older) = MIGRATIONS.split_last().unwrap();
@@ -391,7 +391,7 @@ mod tests {
             program_version: "0.1.0",
             now: galley_domain::Timestamp::from_ms(0),
             connections: 1,
-            write_wait_max: std::time::Duration::from_secs(1),
+            write_timeout: std::time::Duration::from_secs(1),
             statement_log: None,
         };
         let backup = path.with_file_name(format!("a-schema-{}.backup", last.version - 1));
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_was_edited_later_is_refused() {
+    fn an_edited_migration_is_rejected() {
         let edited = [applied(1, "another", "0.1.0")];
         assert!(matches!(missing(&edited, "0.1.0").map(drop), Err(Error::Schema(_))));
         assert_eq!(missing(&[], "0.1.0").unwrap().count(), MIGRATIONS.len());

@@ -53,7 +53,7 @@ pub struct Options {
     /// The number of connections to PostgreSQL, or of threads for expensive reads on SQLite.
     pub connections: usize,
     /// The timeout of a queued write, and of its retries after conflicts.
-    pub write_wait_max: Duration,
+    pub write_timeout: Duration,
     /// Counts each statement, for tests.
     pub statement_log: Option<Arc<StatementLog>>,
 }

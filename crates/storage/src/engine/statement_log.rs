@@ -47,7 +47,7 @@ impl StatementLog {
 
     pub(crate) fn record_change(&self, sql: &str, params: &[Value<'_>], is_tracked: bool) {
         let Some(changes) = &self.changes else { return };
-        let (workspace, piece) = change_tracking::named_by(sql, params);
+        let (workspace, piece) = change_tracking::only_workspace_and_piece(sql, params);
         let params = params.iter().cloned().map(Value::into_owned).collect();
         let change = ChangeStatement { sql: sql.to_owned(), params, is_tracked, workspace, piece };
         changes.lock().unwrap_or_else(PoisonError::into_inner).push(change);

@@ -15,13 +15,13 @@ use futures_util::{TryStreamExt, pin_mut};
 use galley_domain::WorkspaceId;
 use tokio_postgres::types::ToSql;
 
-use crate::engine::change_tracking::{Generation, Reach};
+use crate::engine::change_tracking::{ChangeScope, Generation};
 use crate::engine::error::{Error, Result};
 use crate::engine::postgres::timeouts::within_timeout;
 use crate::engine::row::Row;
 use crate::engine::statement_log::StatementLog;
 use crate::engine::value::{Value, params};
-use crate::engine::write_pressure::Slice;
+use crate::engine::write_pressure::TimeSlice;
 
 /// A read transaction.
 #[derive(Debug)]
@@ -38,8 +38,8 @@ pub struct WriteTx<'a> {
     tx: Tx<'a>,
     has_news: AtomicBool,
     /// The time slice of a background transaction.
-    slice: Option<&'a Slice>,
-    reach: Mutex<Reach>,
+    slice: Option<&'a TimeSlice>,
+    reach: Mutex<ChangeScope>,
     /// The workspaces that have their next generation already.
     next: Mutex<BTreeSet<WorkspaceId>>,
 }
@@ -65,7 +65,7 @@ impl<'a> Tx<'a> {
     }
 
     /// Returns true if the next user of the connection would wait for rows of an abandoned result.
-    pub(crate) fn has_rest(&self) -> bool {
+    pub(crate) fn has_unread_rows(&self) -> bool {
         self.has_rest.load(Ordering::Relaxed)
     }
 
@@ -221,7 +221,7 @@ impl<'a> Deref for WriteTx<'a> {
 }
 
 impl<'a> WriteTx<'a> {
-    pub(crate) fn new(tx: Tx<'a>, slice: Option<&'a Slice>) -> Self {
+    pub(crate) fn new(tx: Tx<'a>, slice: Option<&'a TimeSlice>) -> Self {
         Self {
             tx,
             has_news: AtomicBool::new(false),
@@ -232,12 +232,12 @@ impl<'a> WriteTx<'a> {
     }
 
     /// Returns the scope of its changes.
-    pub(crate) fn reach(&self) -> Reach {
+    pub(crate) fn change_scope(&self) -> ChangeScope {
         self.reach.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Notes that the workspace has its next generation already.
-    pub(crate) fn has_next_generation(&self, workspace: WorkspaceId) {
+    pub(crate) fn note_next_generation(&self, workspace: WorkspaceId) {
         self.next.lock().unwrap_or_else(PoisonError::into_inner).insert(workspace);
     }
 
@@ -245,38 +245,41 @@ impl<'a> WriteTx<'a> {
     /// changes. Must be called last.
     pub(crate) async fn change_generations(&self) -> Result<()> {
         const UPDATE: &str = "UPDATE workspace_sequences SET generation = ?1";
-        let reach = self.reach();
-        if reach.is_of_everything() {
-            return self.execute_unseen(UPDATE, params![Generation::next_number()]).await.map(drop);
+        let reach = self.change_scope();
+        if reach.affects_all_workspaces() {
+            return self
+                .execute_untracked(UPDATE, params![Generation::next_number()])
+                .await
+                .map(drop);
         }
         let mut changed = reach.workspaces();
         let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).clone();
         changed.retain(|workspace| !next.contains(workspace));
         for workspace in changed {
             let sql = format!("{UPDATE} WHERE workspace_id = ?2");
-            self.execute_unseen(&sql, params![Generation::next_number(), workspace]).await?;
+            self.execute_untracked(&sql, params![Generation::next_number(), workspace]).await?;
         }
         Ok(())
     }
 
     /// Returns true if this background transaction should yield, as it blocks other writers. A long
     /// task then continues in another transaction.
-    pub fn is_in_the_way(&self) -> bool {
-        self.slice.is_some_and(Slice::is_over)
+    pub fn should_yield(&self) -> bool {
+        self.slice.is_some_and(TimeSlice::is_over)
     }
 
     /// Returns true if this background transaction should work in small steps, as the store is
     /// contended.
-    pub fn is_crowded(&self) -> bool {
-        self.slice.is_some_and(Slice::is_short)
+    pub fn is_contended(&self) -> bool {
+        self.slice.is_some_and(TimeSlice::is_short)
     }
 
     /// Notifies the subscribers of [`crate::Database::news`] once the transaction is committed.
-    pub fn announce(&self) {
+    pub fn notify_on_commit(&self) {
         self.has_news.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn has_news(&self) -> bool {
+    pub(crate) fn must_notify(&self) -> bool {
         self.has_news.load(Ordering::Relaxed)
     }
 
@@ -292,7 +295,7 @@ impl<'a> WriteTx<'a> {
 
     /// Like [`WriteTx::execute`], for a change that no cached response shows
     /// ([`crate::Database::moment`]).
-    pub(crate) async fn execute_unseen(&self, sql: &str, params: &[Value<'_>]) -> Result<u64> {
+    pub(crate) async fn execute_untracked(&self, sql: &str, params: &[Value<'_>]) -> Result<u64> {
         self.run(sql, params, false).await
     }
 

@@ -5,19 +5,19 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The write pressure is high if the last two writes ended within this time.
-const CLOSE: Duration = Duration::from_millis(5);
+const HIGH_PRESSURE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The time slice of background work under high pressure, on an engine where it blocks other
 /// writers.
-const SLICE: Duration = Duration::from_micros(100);
+const BLOCKING_SLICE: Duration = Duration::from_micros(100);
 
 /// The same, on an engine where it does not. Starting a slice costs more there, and even more while
 /// an old transaction is open. Short slices would do little else.
-const SLICE_BESIDE_OTHERS: Duration = Duration::from_millis(20);
+const CONCURRENT_SLICE: Duration = Duration::from_millis(20);
 
 /// The foreground writes.
 #[derive(Debug)]
-pub(crate) struct Pressure {
+pub(crate) struct WritePressure {
     under_way: AtomicUsize,
     /// The end of the last write and of the one before it, in microseconds since `started`, or 0.
     ended: AtomicU64,
@@ -25,7 +25,7 @@ pub(crate) struct Pressure {
     started: Instant,
 }
 
-impl Default for Pressure {
+impl Default for WritePressure {
     fn default() -> Self {
         Self {
             under_way: AtomicUsize::new(0),
@@ -36,35 +36,35 @@ impl Default for Pressure {
     }
 }
 
-impl Pressure {
+impl WritePressure {
     /// Counts a foreground write until the returned guard is dropped.
-    pub(crate) fn count(self: &Arc<Self>) -> Counted {
+    pub(crate) fn count(self: &Arc<Self>) -> ForegroundWrite {
         self.under_way.fetch_add(1, Ordering::Relaxed);
-        Counted(Arc::clone(self))
+        ForegroundWrite(Arc::clone(self))
     }
 
     /// Returns true if there are many writes.
     pub(crate) fn is_high(&self) -> bool {
         let ended_before = self.ended_before.load(Ordering::Relaxed);
         let age = self.now().saturating_sub(ended_before);
-        ended_before > 0 && u128::from(age) < CLOSE.as_micros()
+        ended_before > 0 && u128::from(age) < HIGH_PRESSURE_INTERVAL.as_micros()
     }
 
     /// Returns the time slice of background work that starts now, on an engine with a single
     /// writer.
-    pub(crate) fn slice(self: &Arc<Self>) -> Slice {
-        self.slice_of(SLICE, true)
+    pub(crate) fn slice(self: &Arc<Self>) -> TimeSlice {
+        self.slice_for(BLOCKING_SLICE, true)
     }
 
     /// Returns the time slice of background work that starts now, on an engine with concurrent
     /// writers.
-    pub(crate) fn slice_beside_others(self: &Arc<Self>) -> Slice {
-        self.slice_of(SLICE_BESIDE_OTHERS, false)
+    pub(crate) fn concurrent_slice(self: &Arc<Self>) -> TimeSlice {
+        self.slice_for(CONCURRENT_SLICE, false)
     }
 
-    fn slice_of(self: &Arc<Self>, time: Duration, keeps_others_out: bool) -> Slice {
+    fn slice_for(self: &Arc<Self>, time: Duration, blocks_writers: bool) -> TimeSlice {
         let end = self.is_high().then(|| Instant::now() + time);
-        Slice { pressure: Arc::clone(self), end, keeps_others_out }
+        TimeSlice { pressure: Arc::clone(self), end, blocks_writers }
     }
 
     fn now(&self) -> u64 {
@@ -74,9 +74,9 @@ impl Pressure {
 
 /// The guard of a foreground write.
 #[derive(Debug)]
-pub(crate) struct Counted(Arc<Pressure>);
+pub(crate) struct ForegroundWrite(Arc<WritePressure>);
 
-impl Drop for Counted {
+impl Drop for ForegroundWrite {
     fn drop(&mut self) {
         let before = self.0.ended.swap(self.0.now(), Ordering::Relaxed);
         self.0.ended_before.store(before, Ordering::Relaxed);
@@ -86,24 +86,24 @@ impl Drop for Counted {
 
 /// A time slice of background work.
 #[derive(Debug)]
-pub(crate) struct Slice {
-    pressure: Arc<Pressure>,
+pub(crate) struct TimeSlice {
+    pressure: Arc<WritePressure>,
     end: Option<Instant>,
-    keeps_others_out: bool,
+    blocks_writers: bool,
 }
 
-impl Slice {
+impl TimeSlice {
     /// Returns true if the work should yield, as a foreground write waits or will soon.
     pub(crate) fn is_over(&self) -> bool {
-        self.is_waited_for() || self.end.is_some_and(|end| Instant::now() >= end)
+        self.foreground_waits() || self.end.is_some_and(|end| Instant::now() >= end)
     }
 
     /// Returns true if the work should do little per step.
     pub(crate) fn is_short(&self) -> bool {
-        self.keeps_others_out && (self.end.is_some() || self.is_waited_for())
+        self.blocks_writers && (self.end.is_some() || self.foreground_waits())
     }
 
-    fn is_waited_for(&self) -> bool {
-        self.keeps_others_out && self.pressure.under_way.load(Ordering::Relaxed) > 0
+    fn foreground_waits(&self) -> bool {
+        self.blocks_writers && self.pressure.under_way.load(Ordering::Relaxed) > 0
     }
 }

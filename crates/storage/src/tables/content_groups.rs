@@ -266,11 +266,7 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: ContentGroupId
 }
 
 /// Returns true if a group contains other groups or pieces.
-pub async fn holds_anything(
-    tx: &Tx<'_>,
-    workspace: WorkspaceId,
-    id: ContentGroupId,
-) -> Result<bool> {
+pub async fn has_contents(tx: &Tx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> Result<bool> {
     let groups = "SELECT 1 FROM content_groups WHERE workspace_id = ?1 AND parent_id = ?2 LIMIT 1";
     let pieces = "SELECT 1 FROM content_pieces
         WHERE workspace_id = ?1 AND content_group_id = ?2 LIMIT 1";

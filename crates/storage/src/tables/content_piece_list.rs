@@ -11,7 +11,7 @@ use crate::engine::error::Result;
 use crate::engine::sql_list::in_list;
 use crate::engine::transaction::Tx;
 use crate::engine::value::{Value, params};
-use crate::tables::content_pieces::{self, View, Viewed, under_filter};
+use crate::tables::content_pieces::{self, PieceInView, View, under_filter};
 
 /// The sort key of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +118,7 @@ pub async fn find_by_order(
     workspace: WorkspaceId,
     order: &OrderKey,
     view: View,
-) -> Result<Option<Viewed>> {
+) -> Result<Option<PieceInView>> {
     let mut params = params![workspace, order].to_vec();
     let select = view.select(&mut params);
     let sql = format!("{select} WHERE p.workspace_id = ?1 AND p.order_key = ?2");
@@ -126,7 +126,11 @@ pub async fn find_by_order(
 }
 
 /// Lists pieces.
-pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, query: &ListQuery) -> Result<Vec<Viewed>> {
+pub async fn list(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    query: &ListQuery,
+) -> Result<Vec<PieceInView>> {
     Ok(list_until(tx, workspace, query, usize::MAX).await?.0)
 }
 
@@ -136,10 +140,10 @@ pub async fn list_until(
     workspace: WorkspaceId,
     query: &ListQuery,
     bytes: usize,
-) -> Result<(Vec<Viewed>, bool)> {
+) -> Result<(Vec<PieceInView>, bool)> {
     let (sql, params) = statement(workspace, query);
     let mut read = 0;
-    let is_enough = |viewed: &Viewed| {
+    let is_enough = |viewed: &PieceInView| {
         read += content_pieces::size(viewed);
         read >= bytes
     };

@@ -83,7 +83,7 @@ pub async fn find(
 }
 
 /// Finds a piece for update, and locks it until the transaction ends.
-pub async fn find_to_change(
+pub async fn find_for_update(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     id: ContentPieceId,
@@ -114,10 +114,10 @@ pub struct View {
 }
 
 /// A piece in the requested form, with its content as the JSON text of the tree.
-pub type Viewed = (ContentPiece, Option<String>);
+pub type PieceInView = (ContentPiece, Option<String>);
 
 /// Returns its approximate size in bytes.
-pub fn size((piece, tree): &Viewed) -> usize {
+pub fn size((piece, tree): &PieceInView) -> usize {
     let custom_data = piece.fields.custom_data.as_ref().map_or(0, |text| text.as_str().len());
     row_size(piece) + custom_data + tree.as_ref().map_or(0, String::len)
 }
@@ -181,7 +181,7 @@ impl View {
         )
     }
 
-    pub(crate) fn read(self, row: &Row<'_>) -> Result<Viewed> {
+    pub(crate) fn read(self, row: &Row<'_>) -> Result<PieceInView> {
         let piece = read(row)?;
         let tree = if self.content { Some(row.text(COLUMNS_END)?.to_owned()) } else { None };
         if self.variant.is_none() {
@@ -204,7 +204,7 @@ pub async fn find_visible(
     id: ContentPieceId,
     within: Option<&[ContentGroupId]>,
     view: View,
-) -> Result<Option<Viewed>> {
+) -> Result<Option<PieceInView>> {
     let mut params = vec![Value::from(workspace), Value::from(id)];
     let select = view.select(&mut params);
     let filter = within.map_or_else(String::new, |roots| under_filter(roots, &mut params));
@@ -288,8 +288,8 @@ pub async fn update(
     push_columns(piece, &mut is);
     let mut params = vec![Value::from(workspace), Value::from(piece.id)];
     let mut changes = Vec::new();
-    for ((column, was), is) in CHANGING.into_iter().zip(was).zip(is) {
-        if was != is || !INDEXED.contains(&column) {
+    for ((column, was), is) in UPDATABLE_COLUMNS.into_iter().zip(was).zip(is) {
+        if was != is || !INDEXED_COLUMNS.contains(&column) {
             params.push(is);
             changes.push(format!("{column} = ?{}", params.len()));
         }
@@ -386,7 +386,7 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPie
 
 /// Returns the first pieces directly in a group, by `order`, for deletion. They are locked against
 /// moves until the transaction ends.
-pub async fn in_group_to_delete(
+pub async fn list_in_group_for_deletion(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     group: ContentGroupId,
@@ -412,7 +412,7 @@ pub async fn in_group_to_delete(
 }
 
 /// Returns true if a group and its subtree contain more than `count` pieces.
-pub async fn are_more_than(
+pub async fn has_more_than(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     group: ContentGroupId,
@@ -429,7 +429,7 @@ pub async fn are_more_than(
 }
 
 /// The columns that updates may change, in the order of [`push_columns`].
-const CHANGING: [&str; 16] = [
+const UPDATABLE_COLUMNS: [&str; 16] = [
     "content_group_id",
     "order_key",
     "version",
@@ -451,7 +451,7 @@ const CHANGING: [&str; 16] = [
 /// The columns of these that an update includes only if they change. SQLite rewrites the indexes of
 /// all columns that a statement names. Updates include all other columns, so that few statements
 /// need to be prepared.
-const INDEXED: [&str; 5] = ["content_group_id", "order_key", "date_ms", "title", "slug"];
+const INDEXED_COLUMNS: [&str; 5] = ["content_group_id", "order_key", "date_ms", "title", "slug"];
 
 /// Adds the values of [`CHANGING`].
 fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {

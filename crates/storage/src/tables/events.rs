@@ -72,16 +72,16 @@ pub async fn append(
     };
     let workspace_only = params![workspace];
     let last = tx.get(&last, workspace_only, |row| row.int(0));
-    let moved = Box::pin(moved_groups(tx, workspace, events));
+    let moved = Box::pin(current_paths(tx, workspace, events));
     let ((), last, moved) = try_join3(locked, last, moved).await?;
     // The id of the last event serves as the next generation.
-    tx.has_next_generation(workspace);
-    let numbered: Vec<Numbered<'_>> = events
+    tx.note_next_generation(workspace);
+    let numbered: Vec<NumberedEvent<'_>> = events
         .iter()
         .zip(last + 1..)
         .map(|(event, sequence)| {
-            let occurrence = where_it_is_now(&event.occurrence, &moved);
-            Numbered { sequence, event, occurrence }
+            let occurrence = with_current_paths(&event.occurrence, &moved);
+            NumberedEvent { sequence, event, occurrence }
         })
         .collect();
     let rows: Vec<Vec<Value<'_>>> =
@@ -92,9 +92,9 @@ pub async fn append(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         &rows,
     );
-    let ((), watchers) = try_join(inserted, watchers(tx, workspace, &numbered)).await?;
-    keep_matches(tx, workspace, &numbered, &watchers).await?;
-    tx.announce();
+    let ((), watchers) = try_join(inserted, candidates(tx, workspace, &numbered)).await?;
+    insert_matches(tx, workspace, &numbered, &watchers).await?;
+    tx.notify_on_commit();
     Ok(())
 }
 
@@ -116,7 +116,7 @@ fn last_statement() -> String {
 }
 
 /// An event with its number and the current paths of its groups.
-struct Numbered<'e> {
+struct NumberedEvent<'e> {
     sequence: i64,
     event: &'e NewEvent,
     occurrence: Occurrence,
@@ -125,7 +125,7 @@ struct Numbered<'e> {
 /// Returns the current paths of the groups of pieces. A group may have been moved after the piece's
 /// path was read, and the event of that move has a lower number. The lock prevents further moves
 /// from being numbered.
-async fn moved_groups(
+async fn current_paths(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     events: &[NewEvent],
@@ -148,7 +148,7 @@ async fn moved_groups(
     Ok(found)
 }
 
-fn where_it_is_now(
+fn with_current_paths(
     occurrence: &Occurrence,
     moved: &HashMap<ContentGroupId, GroupPath>,
 ) -> Occurrence {
@@ -163,10 +163,10 @@ fn where_it_is_now(
 
 fn parameters<'e>(
     workspace: WorkspaceId,
-    numbered: &'e Numbered<'_>,
+    numbered: &'e NumberedEvent<'_>,
     now: Timestamp,
 ) -> Vec<Value<'e>> {
-    let Numbered { sequence, event, occurrence } = numbered;
+    let NumberedEvent { sequence, event, occurrence } = numbered;
     let seen = occurrence.seen_through(Window::Workspace);
     let event_type = seen.map(EventType::as_str).expect("the workspace sees every event");
     let path = |path: Option<&GroupPath>| path.map(|path| comma_separated(path.groups()));
@@ -187,44 +187,44 @@ fn parameters<'e>(
 }
 
 /// A webhook that may match an event.
-struct Watcher {
+struct CandidateWebhook {
     id: String,
     event: EventType,
     group: Option<ContentGroupId>,
 }
 
 /// A run of consecutive events that match the same webhooks.
-struct Run<'e> {
+struct MatchRun<'e> {
     id: EventId,
     event_type: EventType,
-    webhook_ids: Vec<&'e Watcher>,
+    webhook_ids: Vec<&'e CandidateWebhook>,
     first_sequence: i64,
     last_sequence: i64,
 }
 
 /// Stores the webhooks that match the events, as the webhooks are now.
-async fn keep_matches(
+async fn insert_matches(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
-    events: &[Numbered<'_>],
-    watchers: &[Watcher],
+    events: &[NumberedEvent<'_>],
+    watchers: &[CandidateWebhook],
 ) -> Result<()> {
     if watchers.is_empty() {
         return Ok(());
     }
-    let mut runs: Vec<Run<'_>> = Vec::new();
+    let mut runs: Vec<MatchRun<'_>> = Vec::new();
     // The first run that includes the previous event.
     let mut open = 0;
-    for Numbered { sequence, event, occurrence } in events {
+    for NumberedEvent { sequence, event, occurrence } in events {
         let begin = runs.len();
         for &event_type in occurrence.types() {
-            let sees = |watcher: &&Watcher| {
-                let group = watcher.group.as_slice();
+            let sees = |candidate: &&CandidateWebhook| {
+                let group = candidate.group.as_slice();
                 let window =
                     if group.is_empty() { Window::Workspace } else { Window::Groups(group) };
-                watcher.event == event_type && occurrence.seen_through(window) == Some(event_type)
+                candidate.event == event_type && occurrence.seen_through(window) == Some(event_type)
             };
-            let webhook_ids: Vec<&Watcher> = watchers.iter().filter(sees).collect();
+            let webhook_ids: Vec<&CandidateWebhook> = watchers.iter().filter(sees).collect();
             if webhook_ids.is_empty() {
                 continue;
             }
@@ -239,7 +239,7 @@ async fn keep_matches(
             });
             match same {
                 Some(run) => run.last_sequence = *sequence,
-                None => runs.push(Run {
+                None => runs.push(MatchRun {
                     id: event.id,
                     event_type,
                     webhook_ids,
@@ -248,12 +248,12 @@ async fn keep_matches(
                 }),
             }
         }
-        let still = |run: &Run<'_>| run.last_sequence == *sequence;
+        let still = |run: &MatchRun<'_>| run.last_sequence == *sequence;
         open = runs.iter().position(still).unwrap_or(runs.len());
     }
     let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
     for run in &runs {
-        for (part, watchers) in (0_i64..).zip(run.webhook_ids.chunks(MATCHES_MAX)) {
+        for (part, watchers) in (0_i64..).zip(run.webhook_ids.chunks(WEBHOOKS_PER_ROW)) {
             let ids: Vec<_> = watchers.iter().map(|watcher| watcher.id.as_str()).collect();
             let row = params![
                 run.id,
@@ -277,27 +277,27 @@ async fn keep_matches(
 }
 
 /// The limit of webhooks in one row.
-const MATCHES_MAX: usize = 64;
+const WEBHOOKS_PER_ROW: usize = 64;
 
 /// The number of groups from which webhooks are not filtered by group.
-const GROUPS_MAX: usize = 200;
+const GROUP_FILTER_LIMIT: usize = 200;
 
 /// Returns the webhooks that may match one of the events, by id.
-async fn watchers(
+async fn candidates(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
-    events: &[Numbered<'_>],
-) -> Result<Vec<Watcher>> {
+    events: &[NumberedEvent<'_>],
+) -> Result<Vec<CandidateWebhook>> {
     let occurrences = || events.iter().map(|event| &event.occurrence);
     let types: BTreeSet<&str> = occurrences()
         .flat_map(|occurrence| occurrence.types().iter().map(|event| event.as_str()))
         .collect();
     let paths = occurrences().flat_map(|one| [one.path_before(), one.path_after()]).flatten();
     let groups: BTreeSet<ContentGroupId> =
-        paths.flat_map(GroupPath::groups).take(16 * GROUPS_MAX).copied().collect();
+        paths.flat_map(GroupPath::groups).take(16 * GROUP_FILTER_LIMIT).copied().collect();
     let mut params = vec![Value::from(workspace)];
     let of_types = in_list("h.event", types.iter().copied(), &mut params);
-    let on_groups = if groups.is_empty() || groups.len() > GROUPS_MAX {
+    let on_groups = if groups.is_empty() || groups.len() > GROUP_FILTER_LIMIT {
         String::new()
     } else {
         let listed = in_list("h.content_group_id", groups.iter().copied(), &mut params);
@@ -309,7 +309,7 @@ async fn watchers(
          WHERE h.workspace_id = ?1{of_types}{on_groups} ORDER BY h.id"
     );
     tx.query(&sql, &params, |row| {
-        Ok(Watcher {
+        Ok(CandidateWebhook {
             id: row.text(0)?.to_owned(),
             event: row.text(1)?.parse().map_err(Error::corrupt)?,
             group: row.opt_parse(2)?,
@@ -320,7 +320,7 @@ async fn watchers(
 
 /// An event with the data that determine its visibility and its type in each scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlacedEvent {
+pub struct EventWithPaths {
     /// The event as seen in the scope of the workspace.
     pub event: Event,
     /// The type and the groups of the event.
@@ -330,17 +330,17 @@ pub struct PlacedEvent {
 }
 
 /// The limit up to which a page is read whatever its size; the size of the default page.
-const UNSIZED_MAX: i64 = 32;
+const UNSIZED_PAGE_LIMIT: i64 = 32;
 
 /// Like [`list`], with the groups of the events. A longer page ends once its total size reaches
 /// `bytes`. Also returns true if events may have been left out.
-pub async fn list_placed(
+pub async fn list_with_paths(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     after: i64,
     limit: i64,
     bytes: usize,
-) -> Result<(Vec<PlacedEvent>, bool)> {
+) -> Result<(Vec<EventWithPaths>, bool)> {
     let sized = async {
         let sql = format!(
             "SELECT e.sequence, CAST(octet_length(e.data) + COALESCE(octet_length(e.data_before), 0)
@@ -360,7 +360,7 @@ pub async fn list_placed(
         Ok::<_, Error>((last, read_bytes >= bytes))
     };
     // The database doesn't send the rows that are left out.
-    let (last, is_much) = if limit > UNSIZED_MAX { sized.await? } else { (i64::MAX, false) };
+    let (last, is_much) = if limit > UNSIZED_PAGE_LIMIT { sized.await? } else { (i64::MAX, false) };
     if last == after {
         return Ok((Vec::new(), false));
     }
@@ -377,7 +377,7 @@ pub async fn list_placed(
                 let path = |column| Ok::<_, Error>(row.opt_parse_list(column)?.map(GroupPath::new));
                 let event_type = event.event_type.parse().map_err(Error::corrupt)?;
                 let occurrence = Occurrence::of(event_type, path(6)?, path(7)?);
-                Ok(PlacedEvent {
+                Ok(EventWithPaths {
                     event,
                     occurrence: occurrence
                         .ok_or_else(|| Error::corrupt("an event without its place"))?,
@@ -399,7 +399,7 @@ pub async fn bounds(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<(Option<i64>,
 }
 
 /// Deletes events from before `before`, at most `limit`, except the last one. Returns their number.
-pub async fn forget(
+pub async fn delete_expired(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     before: Timestamp,

@@ -12,7 +12,7 @@ pub const RETENTION_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// The stored request and response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredRequest {
     /// A hash of the request.
     pub request_hash: Vec<u8>,
     /// The response, if it can be repeated.
@@ -54,12 +54,12 @@ pub async fn find(
     workspace: WorkspaceId,
     token: TokenId,
     key: &str,
-) -> Result<Option<Kept>> {
+) -> Result<Option<StoredRequest>> {
     tx.find(
         "SELECT request_hash, answer FROM idempotency_keys
          WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3",
         params![workspace, token, key],
-        |row| Ok(Kept { request_hash: row.bytes(0)?, answer: row.opt_owned(1)? }),
+        |row| Ok(StoredRequest { request_hash: row.bytes(0)?, answer: row.opt_owned(1)? }),
     )
     .await
 }
@@ -82,7 +82,7 @@ pub async fn answer(
 }
 
 /// Deletes up to `limit` keys from before `before`. Returns their number.
-pub async fn forget(tx: &WriteTx<'_>, before: Timestamp, limit: i64) -> Result<u64> {
+pub async fn delete_expired(tx: &WriteTx<'_>, before: Timestamp, limit: i64) -> Result<u64> {
     tx.execute(
         "DELETE FROM idempotency_keys WHERE (workspace_id, token_id, key) IN (
             SELECT workspace_id, token_id, key FROM idempotency_keys

@@ -11,7 +11,7 @@ use crate::engine::value::{Value, params};
 
 /// The source of a piece, or of a piece in a variant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceOf {
+pub struct PieceSource {
     /// The piece.
     pub piece: ContentPieceId,
     /// The variant; `None` for the piece itself.
@@ -25,7 +25,7 @@ pub async fn list(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     pieces: &[ContentPieceId],
-) -> Result<Vec<SourceOf>> {
+) -> Result<Vec<PieceSource>> {
     if pieces.is_empty() {
         return Ok(Vec::new());
     }
@@ -45,7 +45,7 @@ pub async fn list(
             "" => None,
             _ => Some(row.parse(1)?),
         };
-        Ok(SourceOf {
+        Ok(PieceSource {
             piece: row.parse(0)?,
             variant,
             source: ImportSource {
@@ -58,7 +58,7 @@ pub async fn list(
 }
 
 /// Stores the source of a piece, or of a piece in a variant, replacing the previous one.
-pub async fn save(tx: &WriteTx<'_>, workspace: WorkspaceId, of: &SourceOf) -> Result<()> {
+pub async fn save(tx: &WriteTx<'_>, workspace: WorkspaceId, of: &PieceSource) -> Result<()> {
     let ImportSource { source_hash, imported_hash } = &of.source;
     let (source, imported) = (source_hash.as_str(), imported_hash.as_str());
     match of.variant {

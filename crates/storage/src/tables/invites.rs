@@ -66,7 +66,7 @@ pub async fn find(tx: &Tx<'_>, hash: &[u8; 32]) -> Result<Option<Invite>> {
 }
 
 /// Returns true if the member has a valid code.
-pub async fn is_open(
+pub async fn has_valid_code(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     member: WorkspaceMemberId,
@@ -81,7 +81,7 @@ pub async fn is_open(
 }
 
 /// Lists the invited members whom `inviter` has invited since `since`, and who have not accepted.
-pub async fn list_open_of(
+pub async fn list_pending_by(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     inviter: UserId,
@@ -98,7 +98,7 @@ pub async fn list_open_of(
 
 /// Lists the invited members whom members with this role have invited since `since`, and who have
 /// not accepted.
-pub async fn list_open_of_role(
+pub async fn list_pending_by_role(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     role: RoleId,
@@ -116,7 +116,7 @@ pub async fn list_open_of_role(
 }
 
 /// Revokes all codes of a member.
-pub async fn end(
+pub async fn revoke(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     member: WorkspaceMemberId,

@@ -140,7 +140,7 @@ pub async fn lease(
 
 /// Records the outcome of a leased mail's attempt. Does nothing if the mail was deleted or leased
 /// again meanwhile.
-pub async fn settle(
+pub async fn record_outcome(
     tx: &WriteTx<'_>,
     leased: &LeasedMail,
     outcome: &MailOutcome,
@@ -167,26 +167,26 @@ pub async fn settle(
 
 /// A mail whose last attempt failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TroubledMail {
+pub struct FailingMail {
     /// The member that it concerns.
     pub member: Option<WorkspaceMemberId>,
     /// The cause of the failure.
     pub error: String,
     /// True if it is abandoned.
-    pub is_given_up: bool,
+    pub is_abandoned: bool,
 }
 
 /// Lists the mails of a workspace whose last attempt failed, the oldest first, at most 1,000.
-pub async fn list_troubled(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Vec<TroubledMail>> {
+pub async fn list_failing(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Vec<FailingMail>> {
     tx.query(
         "SELECT member_id, last_error, failed_at_ms FROM mails
          WHERE workspace_id = ?1 AND last_error IS NOT NULL ORDER BY id LIMIT 1000",
         params![workspace],
         |row| {
-            Ok(TroubledMail {
+            Ok(FailingMail {
                 member: row.opt_parse(0)?,
                 error: row.text(1)?.to_owned(),
-                is_given_up: row.opt_time(2)?.is_some(),
+                is_abandoned: row.opt_time(2)?.is_some(),
             })
         },
     )
@@ -205,7 +205,7 @@ pub async fn counts(tx: &Tx<'_>) -> Result<(i64, i64)> {
 }
 
 /// Deletes at most `max` mails that were abandoned before `before`. Returns their number.
-pub async fn forget(tx: &WriteTx<'_>, before: Timestamp, max: i64) -> Result<u64> {
+pub async fn delete_abandoned(tx: &WriteTx<'_>, before: Timestamp, max: i64) -> Result<u64> {
     tx.execute(
         "DELETE FROM mails WHERE (workspace_id, id) IN (
             SELECT workspace_id, id FROM mails

@@ -7,7 +7,7 @@ use crate::engine::transaction::WriteTx;
 use crate::engine::value::params;
 
 /// The length, in bytes, above which keys are spread out in the background.
-const SPREAD_FROM: usize = 64;
+const LONG_KEY_LENGTH: usize = 64;
 
 /// Records a long key, so that the pieces around it are spread out.
 pub async fn note_if_long(
@@ -15,7 +15,7 @@ pub async fn note_if_long(
     workspace: WorkspaceId,
     order: &OrderKey,
 ) -> Result<()> {
-    if order.as_str().len() <= SPREAD_FROM {
+    if order.as_str().len() <= LONG_KEY_LENGTH {
         return Ok(());
     }
     let sql = "INSERT INTO order_spreads (workspace_id, around) VALUES (?1, ?2)

@@ -24,7 +24,7 @@ use crate::tables::order_spread_rows::note_if_long;
 
 /// A piece's position in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct OrderedPiece {
     /// The piece.
     pub id: ContentPieceId,
     /// Its order key.
@@ -34,7 +34,7 @@ pub struct Place {
 }
 
 /// The limit of the length of new keys, in bytes, that makes a window large enough.
-const SPREAD_TO: usize = 40;
+const SPREAD_LENGTH_LIMIT: usize = 40;
 
 /// The pieces on each side in the smallest window.
 const WINDOW_SIDE_MIN: i64 = 32;
@@ -49,8 +49,8 @@ const SLICE_ROWS: usize = 512;
 /// A bound that sorts after every key, as `""` sorts before every key.
 const END: &str = "~";
 
-fn read(row: &Row<'_>) -> Result<Place> {
-    Ok(Place {
+fn read(row: &Row<'_>) -> Result<OrderedPiece> {
+    Ok(OrderedPiece {
         id: row.parse(0)?,
         order: OrderKey::from_stored(row.text(1)?),
         placed_at: row.time(2)?,
@@ -66,7 +66,7 @@ pub async fn lock(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
 
 /// Blocks all choices of keys in the workspace until the transaction ends. Called first, so that a
 /// transaction that waits here holds no locks.
-async fn lock_alone(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
+async fn lock_exclusively(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
     advisory_lock(tx, "pg_advisory_xact_lock", workspace).await
 }
 
@@ -81,14 +81,18 @@ async fn advisory_lock(tx: &WriteTx<'_>, function: &str, workspace: WorkspaceId)
 }
 
 /// Returns the last piece of the workspace.
-pub async fn last(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Option<Place>> {
+pub async fn last(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Option<OrderedPiece>> {
     let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces WHERE workspace_id = ?1
         ORDER BY order_key DESC LIMIT 1";
     tx.find(sql, params![workspace], read).await
 }
 
 /// Returns the first piece of the workspace after `order`.
-pub async fn next(tx: &Tx<'_>, workspace: WorkspaceId, order: &OrderKey) -> Result<Option<Place>> {
+pub async fn next(
+    tx: &Tx<'_>,
+    workspace: WorkspaceId,
+    order: &OrderKey,
+) -> Result<Option<OrderedPiece>> {
     let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces WHERE workspace_id = ?1 AND order_key > ?2
         ORDER BY order_key LIMIT 1";
     tx.find(sql, params![workspace, order], read).await
@@ -105,7 +109,7 @@ pub async fn previous(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     order: &OrderKey,
-) -> Result<Option<Place>> {
+) -> Result<Option<OrderedPiece>> {
     let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces WHERE workspace_id = ?1 AND order_key < ?2
         ORDER BY order_key DESC LIMIT 1";
     tx.find(sql, params![workspace, order], read).await
@@ -117,7 +121,7 @@ pub async fn next_in_group(
     workspace: WorkspaceId,
     group: ContentGroupId,
     order: Option<&OrderKey>,
-) -> Result<Option<Place>> {
+) -> Result<Option<OrderedPiece>> {
     let sql = "SELECT id, order_key, placed_at_ms FROM content_pieces
         WHERE workspace_id = ?1 AND content_group_id = ?2 AND order_key > ?3
         ORDER BY order_key LIMIT 1";
@@ -135,7 +139,7 @@ pub async fn at_the_end(tx: &WriteTx<'_>, workspace: WorkspaceId, random: u32) -
 pub async fn after(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
-    place: &Place,
+    place: &OrderedPiece,
     random: u32,
 ) -> Result<OrderKey> {
     let next = next(tx, workspace, &place.order).await?;
@@ -146,7 +150,7 @@ pub async fn after(
 pub async fn before(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
-    place: &Place,
+    place: &OrderedPiece,
     random: u32,
 ) -> Result<OrderKey> {
     let previous = previous(tx, workspace, &place.order).await?;
@@ -156,12 +160,12 @@ pub async fn before(
 async fn choose(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
-    before: Option<&Place>,
-    after: Option<&Place>,
+    before: Option<&OrderedPiece>,
+    after: Option<&OrderedPiece>,
     random: u32,
 ) -> Result<OrderKey> {
     // Ids order two pieces of the same millisecond.
-    let placed = |place: Option<&Place>| place.map(|place| (place.placed_at, place.id));
+    let placed = |place: Option<&OrderedPiece>| place.map(|place| (place.placed_at, place.id));
     let moving = if placed(before) > placed(after) { Moving::Before } else { Moving::After };
     let [before, after] = [before, after].map(|place| place.map(|place| &place.order));
     let order = OrderKey::between(before, after, moving, random);
@@ -235,7 +239,7 @@ pub async fn plan_spread(
         let count = u32::try_from(2 * side).unwrap_or(u32::MAX);
         let is_whole = low.is_none() && high.is_none();
         let length = OrderKey::spread_length(low.as_ref(), high.as_ref(), count);
-        if is_whole || length <= SPREAD_TO {
+        if is_whole || length <= SPREAD_LENGTH_LIMIT {
             break (low, high);
         }
         side *= 2;
@@ -326,7 +330,7 @@ pub async fn spread_slice(
     workspace: WorkspaceId,
     plan: Option<&SpreadPlan>,
 ) -> Result<Option<Vec<ContentPiece>>> {
-    lock_alone(tx, workspace).await?;
+    lock_exclusively(tx, workspace).await?;
     let sql = format!(
         "SELECT low, high, left_end, right_start, left_count, right_count, around
          FROM order_spreads WHERE workspace_id = ?1{}",
@@ -403,8 +407,8 @@ impl SpreadPlan {
         workspace: WorkspaceId,
     ) -> Result<Vec<ContentPiece>> {
         let bounds = (lower(self.low.as_ref()), self.left_end.as_str());
-        let slice = Slice::read(tx, workspace, bounds, "DESC").await?;
-        let Slice { mut pieces, beyond } = slice;
+        let slice = SpreadSlice::read(tx, workspace, bounds, "DESC").await?;
+        let SpreadSlice { mut pieces, beyond } = slice;
         let moved = u32::try_from(pieces.len()).map_err(Error::corrupt)?;
         let all = self.left_count.max(moved);
         let bound = beyond.or(self.low.clone());
@@ -425,7 +429,8 @@ impl SpreadPlan {
         workspace: WorkspaceId,
     ) -> Result<Vec<ContentPiece>> {
         let bounds = (self.right_start.as_str(), upper(self.high.as_ref()));
-        let Slice { pieces, beyond } = Slice::read(tx, workspace, bounds, "ASC").await?;
+        let SpreadSlice { pieces, beyond } =
+            SpreadSlice::read(tx, workspace, bounds, "ASC").await?;
         let moved = u32::try_from(pieces.len()).map_err(Error::corrupt)?;
         let all = self.right_count.max(moved);
         let bound = beyond.or(self.high.clone());
@@ -439,13 +444,13 @@ impl SpreadPlan {
 }
 
 /// The pieces that one transaction moves.
-struct Slice {
+struct SpreadSlice {
     pieces: Vec<ContentPiece>,
     /// The key of the next piece, which is not moved.
     beyond: Option<OrderKey>,
 }
 
-impl Slice {
+impl SpreadSlice {
     /// Reads the first pieces between two keys in one direction, without custom data.
     async fn read(
         tx: &WriteTx<'_>,

@@ -26,7 +26,7 @@ pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: TagId) -> Result<Opti
 }
 
 /// Finds a tag for update, and locks it until the transaction ends.
-pub async fn find_to_change(
+pub async fn find_for_update(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     id: TagId,

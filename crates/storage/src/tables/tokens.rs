@@ -260,13 +260,13 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, token: &Token) -> 
 }
 
 /// Records the use of a token, unless a later use is recorded.
-pub async fn touch(
+pub async fn record_use(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     id: TokenId,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute_unseen(
+    tx.execute_untracked(
         "UPDATE tokens SET last_used_at_ms = ?3 WHERE workspace_id = ?1 AND id = ?2
             AND COALESCE(last_used_at_ms, 0) < ?3",
         params![workspace, id, now],
@@ -276,7 +276,7 @@ pub async fn touch(
 }
 
 /// Lists the workspace's tokens with their users, the oldest first.
-pub async fn list_for_operator(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Vec<TokenSummary>> {
+pub async fn list_with_users(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Vec<TokenSummary>> {
     let sql = format!(
         "SELECT {COLUMNS}, u.username FROM tokens t JOIN users u ON u.id = t.user_id
          WHERE t.workspace_id = ?1 ORDER BY t.id"
@@ -291,14 +291,14 @@ pub async fn list_for_operator(tx: &Tx<'_>, workspace: WorkspaceId) -> Result<Ve
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TokenId) -> Result<bool> {
     let sql = "DELETE FROM tokens WHERE workspace_id = ?1 AND id = ?2";
     // The notification ends the streams of the token.
-    tx.announce();
+    tx.notify_on_commit();
     Ok(tx.execute(sql, params![workspace, id]).await? > 0)
 }
 
 /// Deletes all of a user's tokens of a workspace.
 pub async fn delete_of_user(tx: &WriteTx<'_>, workspace: WorkspaceId, user: UserId) -> Result<()> {
     let sql = "DELETE FROM tokens WHERE workspace_id = ?1 AND user_id = ?2";
-    tx.announce();
+    tx.notify_on_commit();
     tx.execute(sql, params![workspace, user]).await?;
     Ok(())
 }

@@ -50,7 +50,7 @@ pub async fn find(tx: &Tx<'_>, id: UserId) -> Result<Option<User>> {
 /// Finds a user for update. The lock blocks other updates, and memberships of this user in further
 /// workspaces, until the transaction ends. Otherwise, a new workspace would miss the change of its
 /// member.
-pub async fn find_to_change(tx: &WriteTx<'_>, id: UserId) -> Result<Option<User>> {
+pub async fn find_for_update(tx: &WriteTx<'_>, id: UserId) -> Result<Option<User>> {
     let sql = format!("SELECT {COLUMNS} FROM users u WHERE u.id = ?1{}", tx.for_update());
     Ok(tx.find(&sql, params![id], |row| read(row, 0)).await?.flatten())
 }

@@ -38,7 +38,7 @@ pub async fn find_named(
 /// Finds a variant by its id or key, and locks it against deletion until the transaction ends, for
 /// changes of overrides. Lock order: the variant before the piece, to avoid a deadlock with the
 /// deletion of the variant.
-pub async fn find_named_to_override(
+pub async fn find_named_for_override(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     name: &VariantName,
@@ -63,7 +63,7 @@ async fn find_locked(
 
 /// Finds a variant for update. The lock blocks other updates and changes of overrides until the
 /// transaction ends.
-pub async fn find_to_change(
+pub async fn find_for_update(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     id: VariantId,

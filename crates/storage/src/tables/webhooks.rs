@@ -17,7 +17,7 @@ const COLUMNS: &str = "h.id, h.url, h.name, h.description, h.event, h.content_gr
     h.extension, h.enabled, h.disabled_reason, h.failing_since_ms, h.version, h.dropped";
 
 /// The condition that a webhook's group has an effect, which it has not for members' events.
-const WATCHES_ITS_GROUP: &str = "h.event NOT IN ('memberInvited', 'memberAdded', 'memberRemoved')";
+const GROUP_APPLIES: &str = "h.event NOT IN ('memberInvited', 'memberAdded', 'memberRemoved')";
 
 /// The condition that a webhook's deliveries are sent. They are also sent if the webhook was
 /// disabled because its group was deleted; no new events match it.
@@ -48,7 +48,7 @@ pub(crate) fn within_filter(
     let Some(roots) = within else { return String::new() };
     let list = in_list("g.ancestor_id", roots.iter().copied(), params);
     format!(
-        " AND {WATCHES_ITS_GROUP} AND h.content_group_id IN (
+        " AND {GROUP_APPLIES} AND h.content_group_id IN (
             SELECT g.group_id FROM content_group_paths g WHERE g.workspace_id = ?1{list})"
     )
 }
@@ -185,7 +185,7 @@ pub async fn disable_on_group(
     tx.execute(
         &format!(
             "UPDATE webhooks AS h SET enabled = ?3, disabled_reason = ?4, version = version + 1
-         WHERE workspace_id = ?1 AND content_group_id = ?2 AND enabled AND {WATCHES_ITS_GROUP}"
+         WHERE workspace_id = ?1 AND content_group_id = ?2 AND enabled AND {GROUP_APPLIES}"
         ),
         params![workspace, group, false, DisabledReason::GroupDeleted.as_str()],
     )
@@ -194,7 +194,7 @@ pub async fn disable_on_group(
 }
 
 /// The receiver of a webhook's deliveries.
-pub(crate) struct Target {
+pub(crate) struct DeliveryTarget {
     pub(crate) url: String,
     pub(crate) sends: bool,
     pub(crate) sealed_secret: Option<Vec<u8>>,
@@ -204,13 +204,13 @@ pub(crate) async fn find_to_send(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     id: WebhookId,
-) -> Result<Option<Target>> {
+) -> Result<Option<DeliveryTarget>> {
     let sql = format!(
         "SELECT h.url, {SENDS}, h.sealed_secret FROM webhooks h
          WHERE h.workspace_id = ?1 AND h.id = ?2"
     );
     tx.find(&sql, params![workspace, id], |row| {
-        Ok(Target {
+        Ok(DeliveryTarget {
             url: row.text(0)?.to_owned(),
             sends: row.bool(1)?,
             sealed_secret: row.opt_bytes(2)?,
@@ -220,7 +220,7 @@ pub(crate) async fn find_to_send(
 }
 
 /// Returns those of `ids` that exist, each with true if its deliveries are sent.
-pub(crate) async fn which_send(
+pub(crate) async fn find_sending(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     ids: &[WebhookId],
@@ -250,10 +250,10 @@ pub(crate) async fn count_dropped(
 
 /// A failing webhook: its id, its name, the reason why it is disabled, and the time since which it
 /// fails.
-pub type Troubled = (WebhookId, String, Option<DisabledReason>, Option<Timestamp>);
+pub type FailingWebhook = (WebhookId, String, Option<DisabledReason>, Option<Timestamp>);
 
 /// Lists the first webhooks of all workspaces that fail, or were disabled for failing.
-pub async fn list_troubled(tx: &Tx<'_>, limit: i64) -> Result<Vec<Troubled>> {
+pub async fn list_failing(tx: &Tx<'_>, limit: i64) -> Result<Vec<FailingWebhook>> {
     tx.query(
         "SELECT id, name, disabled_reason, failing_since_ms FROM webhooks
          WHERE failing_since_ms IS NOT NULL OR disabled_reason IN ('gone', 'failing')
@@ -265,7 +265,7 @@ pub async fn list_troubled(tx: &Tx<'_>, limit: i64) -> Result<Vec<Troubled>> {
 }
 
 /// Records that a webhook's deliveries succeed.
-pub async fn note_success(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WebhookId) -> Result<()> {
+pub async fn record_success(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WebhookId) -> Result<()> {
     tx.execute(
         "UPDATE webhooks SET failing_since_ms = NULL, version = version + 1
          WHERE workspace_id = ?1 AND id = ?2 AND failing_since_ms IS NOT NULL",
@@ -276,7 +276,7 @@ pub async fn note_success(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WebhookI
 }
 
 /// Records that a webhook's deliveries fail. Returns the time since which they do.
-pub async fn note_failure(
+pub async fn record_failure(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     id: WebhookId,

@@ -16,9 +16,9 @@ use galley_domain::{ContentGroupId, EventId, TagId, VariantId, WorkspaceId, Work
 use galley_storage::content_piece_list::{self, ListQuery, Sort, SortKey};
 use galley_storage::content_pieces::View;
 use galley_storage::events::{self, NewEvent};
-use galley_storage::import_sources::{self, SourceOf};
+use galley_storage::import_sources::{self, PieceSource};
 use galley_storage::order_spread_rows;
-use galley_storage::ordering::{self, Place};
+use galley_storage::ordering::{self, OrderedPiece};
 use galley_storage::{
     ChangeStatement, Database, DatabaseUrl, Error, Options, Role, StatementLog, Tx, WriteTx,
     content_groups, content_piece_variants, content_pieces, tags, variants,
@@ -76,8 +76,8 @@ async fn groups(
     assert_eq!(content_groups::path(tx, workspace, a.id).await?.groups(), [b.id, a.id]);
     let children = content_groups::children_of(tx, workspace, &[top, b.id]).await?;
     assert_eq!(children.get(&b.id), Some(&vec![a.id]));
-    assert!(content_groups::holds_anything(tx, workspace, b.id).await?);
-    assert!(!content_groups::holds_anything(tx, workspace, a.id).await?);
+    assert!(content_groups::has_contents(tx, workspace, b.id).await?);
+    assert!(!content_groups::has_contents(tx, workspace, a.id).await?);
     content_groups::delete(tx, workspace, a.id).await?;
     assert_eq!(content_groups::find(tx, workspace, a.id).await?, None);
     Ok(())
@@ -91,7 +91,7 @@ async fn pieces(tx: &WriteTx<'_>, open: &Given, member: WorkspaceMemberId) -> Re
     }
     red.version = 2;
     tags::update(tx, workspace, &red).await?;
-    assert_eq!(tags::find_to_change(tx, workspace, red.id).await?, Some(red.clone()));
+    assert_eq!(tags::find_for_update(tx, workspace, red.id).await?, Some(red.clone()));
     assert_eq!(tags::find(tx, workspace, red.id).await?, Some(red.clone()));
     assert_eq!(tags::find_all(tx, workspace, &[red.id, blue.id, TagId::new(1)]).await?.len(), 2);
     assert_eq!(tags::find_by_label(tx, workspace, &blue.label).await?, Some(blue.clone()));
@@ -103,7 +103,7 @@ async fn pieces(tx: &WriteTx<'_>, open: &Given, member: WorkspaceMemberId) -> Re
     content_pieces::insert(tx, workspace, &first, "{\"a\":1}").await?;
     assert_eq!(content_pieces::find(tx, workspace, first.id).await?, Some(first.clone()));
     assert_eq!(content_pieces::find(tx, WorkspaceId::new(1), first.id).await?, None);
-    let changed = content_pieces::find_to_change(tx, workspace, first.id).await?;
+    let changed = content_pieces::find_for_update(tx, workspace, first.id).await?;
     assert_eq!(changed, Some(first.clone()));
     assert!(!content_pieces::update_content(tx, workspace, first.id, "{\"a\":1}").await?);
     assert!(content_pieces::update_content(tx, workspace, first.id, "{}").await?);
@@ -119,7 +119,8 @@ async fn pieces(tx: &WriteTx<'_>, open: &Given, member: WorkspaceMemberId) -> Re
     assert_eq!(seen, None);
 
     ordering::lock(tx, workspace).await?;
-    let place = Place { id: first.id, order: first.order.clone(), placed_at: first.placed_at };
+    let place =
+        OrderedPiece { id: first.id, order: first.order.clone(), placed_at: first.placed_at };
     let end = ordering::at_the_end(tx, workspace, 3).await?;
     assert!(end > first.order);
     let mut second = open.second.clone();
@@ -146,10 +147,10 @@ async fn pieces(tx: &WriteTx<'_>, open: &Given, member: WorkspaceMemberId) -> Re
     renamed.version = 2;
     content_pieces::update(tx, workspace, &first, &renamed).await?;
     assert_eq!(content_pieces::find(tx, workspace, first.id).await?, Some(renamed.clone()));
-    let found = content_pieces::in_group_to_delete(tx, workspace, open.group, 10).await?;
+    let found = content_pieces::list_in_group_for_deletion(tx, workspace, open.group, 10).await?;
     assert_eq!(found, [renamed.clone(), second.clone()]);
-    assert!(content_pieces::are_more_than(tx, workspace, open.group, 1).await?);
-    assert!(!content_pieces::are_more_than(tx, workspace, open.group, 2).await?);
+    assert!(content_pieces::has_more_than(tx, workspace, open.group, 1).await?);
+    assert!(!content_pieces::has_more_than(tx, workspace, open.group, 2).await?);
     lists(tx, open, &red, None).await?;
     in_variant(tx, open, &renamed, member, [&red, &blue]).await?;
     let tagged = content_pieces::find(tx, workspace, first.id).await?.expect("it is there");
@@ -184,12 +185,12 @@ async fn in_variant(
     variants::update(tx, workspace, &german).await?;
     assert_eq!(variants::find(tx, workspace, german.id).await?, Some(german.clone()));
     assert_eq!(variants::find(tx, WorkspaceId::new(1), german.id).await?, None);
-    let found = variants::find_to_change(tx, workspace, german.id).await?;
+    let found = variants::find_for_update(tx, workspace, german.id).await?;
     assert_eq!(found, Some(german.clone()));
     let by_key = VariantName::Key(VariantKey::parse("fr").unwrap());
     let found = variants::find_named(tx, workspace, &by_key).await?;
     assert_eq!(found, Some(french.clone()));
-    let found = variants::find_named_to_override(tx, workspace, &by_key).await?;
+    let found = variants::find_named_for_override(tx, workspace, &by_key).await?;
     assert_eq!(found, Some(french.clone()));
     let listed = variants::list(tx, workspace, None, 10, 0).await?;
     assert_eq!(listed, [german.clone(), french.clone()]);
@@ -245,7 +246,7 @@ async fn in_variant(
     // In French only the title is overridden, so filters find the piece's own slug and tag.
     lists(tx, open, own_tag, Some(french.id)).await?;
 
-    let source = |hash: &str, variant| SourceOf {
+    let source = |hash: &str, variant| PieceSource {
         piece: piece.id,
         variant,
         source: ImportSource {

@@ -222,7 +222,7 @@ async fn statuses_of(open: &Open, limit: i64) -> Vec<Status> {
         let query = ListQuery { limit, ..ListQuery::default() };
         delivery_queue::list(tx, workspace, &query).await
     };
-    let found = open.database.read_much::<_, Error, _>("list", list).await.unwrap();
+    let found = open.database.read_long::<_, Error, _>("list", list).await.unwrap();
     found.iter().map(|delivery| delivery.status).collect()
 }
 
@@ -495,7 +495,7 @@ on_both_engines! {
         let was_seen = DeadSession { seen_at: Timestamp::from_ms(1), ..dead.clone() };
         for (dead, freed) in [(was_seen, 0), (dead.clone(), 2), (dead, 0)] {
             let bury = async move |tx: &WriteTx<'_>| {
-                delivery_queue::bury_session(tx, &dead, NOW).await
+                delivery_queue::delete_dead_session(tx, &dead, NOW).await
             };
             assert_eq!(write(&open.database, bury).await, freed);
         }
@@ -546,9 +546,9 @@ on_both_engines! {
         happen(&open, 5).await;
         expand(&open, 100).await;
         let disable = async move |tx: &WriteTx<'_>| {
-            let fails = webhooks::note_failure(tx, workspace, id, NOW).await?;
+            let fails = webhooks::record_failure(tx, workspace, id, NOW).await?;
             assert_eq!(fails, Some(NOW));
-            assert_eq!(webhooks::note_failure(tx, workspace, id, later(5)).await?, Some(NOW));
+            assert_eq!(webhooks::record_failure(tx, workspace, id, later(5)).await?, Some(NOW));
             assert!(webhooks::disable(tx, workspace, id, DisabledReason::Failing).await?);
             assert!(!webhooks::disable(tx, workspace, id, DisabledReason::Gone).await?);
             // This simulates the largest number of held deliveries.
@@ -565,10 +565,10 @@ on_both_engines! {
         let find = async move |tx: &Tx<'_>| webhooks::find(tx, workspace, id, None).await;
         let found = open.database.read::<_, Error, _>("find", find).await.unwrap().unwrap();
         assert_eq!((found.dropped, found.enabled), (3, false));
-        let troubled = async move |tx: &Tx<'_>| webhooks::list_troubled(tx, 10).await;
+        let troubled = async move |tx: &Tx<'_>| webhooks::list_failing(tx, 10).await;
         let troubled = open.database.read::<_, Error, _>("troubled", troubled).await.unwrap();
         assert_eq!(troubled, [(id, "h".to_owned(), Some(DisabledReason::Failing), Some(NOW))]);
-        let succeed = async move |tx: &WriteTx<'_>| webhooks::note_success(tx, workspace, id).await;
+        let succeed = async move |tx: &WriteTx<'_>| webhooks::record_success(tx, workspace, id).await;
         write(&open.database, succeed).await;
         let found = open.database.read::<_, Error, _>("find", find).await.unwrap().unwrap();
         assert_eq!(found.failing_since, None);
@@ -624,7 +624,7 @@ on_both_engines! {
         let read = async move |tx: &Tx<'_>| events::bounds(tx, workspace).await;
         assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(1), 5));
         let listed = async move |tx: &Tx<'_>| {
-            Ok::<_, Error>(events::list_placed(tx, workspace, 3, 10, usize::MAX).await?.0)
+            Ok::<_, Error>(events::list_with_paths(tx, workspace, 3, 10, usize::MAX).await?.0)
         };
         let listed = open.database.read::<_, Error, _>("placed", listed).await.unwrap();
         assert_eq!(listed.iter().map(|one| one.event.sequence).collect::<Vec<_>>(), [4, 5]);
@@ -638,7 +638,7 @@ on_both_engines! {
             (5, 100, 1, vec![], false),
         ] {
             let listed = async move |tx: &Tx<'_>| {
-                events::list_placed(tx, workspace, after, limit, bytes).await
+                events::list_with_paths(tx, workspace, after, limit, bytes).await
             };
             let (listed, much) = open.database.read::<_, Error, _>("placed", listed).await.unwrap();
             let found: Vec<_> = listed.iter().map(|one| one.event.sequence).collect();
@@ -646,9 +646,9 @@ on_both_engines! {
         }
         let forget = async move |tx: &WriteTx<'_>| {
             assert_eq!(delivery_queue::delete_expired(tx, workspace, NOW, 3).await?, 0, "none is older");
-            assert_eq!(events::forget(tx, workspace, NOW, 3).await?, 0);
+            assert_eq!(events::delete_expired(tx, workspace, NOW, 3).await?, 0);
             assert_eq!(delivery_queue::delete_expired(tx, workspace, later(1), 3).await?, 3);
-            assert_eq!(events::forget(tx, workspace, later(1), 3).await?, 3);
+            assert_eq!(events::delete_expired(tx, workspace, later(1), 3).await?, 3);
             Ok(())
         };
         write(&open.database, forget).await;
@@ -663,7 +663,7 @@ on_both_engines! {
         write(&open.database, delete).await;
         assert_eq!((open.count("deliveries").await, open.count("webhook_queues").await), (0, 0));
         // Sequence numbers continue after the last one, even if its event has expired.
-        let forget = async move |tx: &WriteTx<'_>| events::forget(tx, workspace, later(1), 100).await;
+        let forget = async move |tx: &WriteTx<'_>| events::delete_expired(tx, workspace, later(1), 100).await;
         assert_eq!(write(&open.database, forget).await, 1);
         assert_eq!(write(&open.database, forget).await, 0);
         assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(5), 5));

@@ -31,14 +31,14 @@ async fn a_change_ends_what_was_of_its_workspace_alone() {
     let open = Open::new(TestStore::sqlite()).await;
     let (database, own) = (&open.database, open.workspace);
     let other = add_workspace(database).await;
-    let last = |workspace| database.last_change(workspace).unwrap();
-    let moment = database.moment().unwrap();
-    assert!(last(own).is_before(moment) && last(other).is_before(moment));
+    let last = |workspace| database.last_modified(workspace).unwrap();
+    let moment = database.data_version().unwrap();
+    assert!(last(own).is_not_after(moment) && last(other).is_not_after(moment));
     rename(database, own, "a".to_owned()).await.unwrap();
-    assert!(!last(own).is_before(moment));
-    assert!(last(other).is_before(moment));
-    let after = database.moment().unwrap();
-    assert!(last(own).is_before(after) && after > moment);
+    assert!(!last(own).is_not_after(moment));
+    assert!(last(other).is_not_after(moment));
+    let after = database.data_version().unwrap();
+    assert!(last(own).is_not_after(after) && after > moment);
 
     // Writes that are rolled back, change nothing, or change no visible column invalidate nothing.
     let undone = async move |tx: &WriteTx<'_>| {
@@ -48,12 +48,12 @@ async fn a_change_ends_what_was_of_its_workspace_alone() {
     };
     assert!(database.write("undone", undone).await.is_err());
     let unseen = async move |tx: &WriteTx<'_>| {
-        tokens::touch(tx, own, galley_domain::TokenId::new(1), NOW).await?;
+        tokens::record_use(tx, own, galley_domain::TokenId::new(1), NOW).await?;
         tokens::delete(tx, own, galley_domain::TokenId::new(1)).await.map(drop)
     };
     database.write::<_, Error, _>("unseen", unseen).await.unwrap();
-    let now = database.moment().unwrap();
-    assert!(last(own).is_before(now) && last(other).is_before(after));
+    let now = database.data_version().unwrap();
+    assert!(last(own).is_not_after(now) && last(other).is_not_after(after));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,18 +63,18 @@ async fn what_others_commit_ends_everything() {
     let other = add_workspace(database).await;
     let beside = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
     for number in 0..50 {
-        let moment = database.moment().unwrap();
+        let moment = database.data_version().unwrap();
         rename(&beside, other, format!("{number}")).await.unwrap();
-        let now = database.moment().unwrap();
+        let now = database.data_version().unwrap();
         for workspace in [own, other] {
-            assert!(!database.last_change(workspace).unwrap().is_before(moment), "{number}");
-            assert!(database.last_change(workspace).unwrap().is_before(now), "{number}");
+            assert!(!database.last_modified(workspace).unwrap().is_not_after(moment), "{number}");
+            assert!(database.last_modified(workspace).unwrap().is_not_after(now), "{number}");
         }
         // This also holds if no read came before this database's own next commit.
-        let moment = database.moment().unwrap();
+        let moment = database.data_version().unwrap();
         rename(&beside, other, format!("{number} again")).await.unwrap();
         rename(database, own, format!("{number}")).await.unwrap();
-        assert!(!database.last_change(other).unwrap().is_before(moment), "{number}");
+        assert!(!database.last_modified(other).unwrap().is_not_after(moment), "{number}");
     }
 }
 
@@ -91,20 +91,22 @@ async fn an_index_that_is_made_anew_ends_everything() {
         for _ in 0..5 {
             rename(database, own, format!("before {number}")).await.unwrap();
         }
-        let moment = database.moment().unwrap();
+        let moment = database.data_version().unwrap();
         // The file is never closed, as closing it would release this process's locks.
         let file = std::fs::OpenOptions::new().write(true).open(&index).unwrap();
         file.write_all_at(&[0; 4], 40).unwrap();
         std::mem::forget(file);
-        assert_eq!(database.moment(), None, "half a header says nothing");
+        assert_eq!(database.data_version(), None, "half a header says nothing");
         rename(&beside, own, format!("after {number}")).await.unwrap();
-        let now = database.moment().unwrap();
+        let now = database.data_version().unwrap();
         assert!(now > moment);
-        assert!(!database.last_change(own).unwrap().is_before(moment), "{number}");
-        assert!(database.last_change(own).unwrap().is_before(now), "{number}");
+        assert!(!database.last_modified(own).unwrap().is_not_after(moment), "{number}");
+        assert!(database.last_modified(own).unwrap().is_not_after(now), "{number}");
         rename(database, own, format!("own {number}")).await.unwrap();
-        assert!(!database.last_change(own).unwrap().is_before(now), "{number}");
-        assert!(database.last_change(own).unwrap().is_before(database.moment().unwrap()));
+        assert!(!database.last_modified(own).unwrap().is_not_after(now), "{number}");
+        assert!(
+            database.last_modified(own).unwrap().is_not_after(database.data_version().unwrap())
+        );
     }
 }
 
@@ -124,8 +126,9 @@ async fn what_is_remembered_is_never_older_than_an_answered_write() {
             let (mut remembered, mut hits) = (None, 0);
             while !done.load(Ordering::SeqCst) {
                 let least = answered.load(Ordering::SeqCst);
-                let moment = database.moment();
-                let holds = |(at, _): &(_, i64)| database.last_change(own).unwrap().is_before(*at);
+                let moment = database.data_version();
+                let holds =
+                    |(at, _): &(_, i64)| database.last_modified(own).unwrap().is_not_after(*at);
                 let number = match (moment, remembered.filter(holds)) {
                     (Some(_), Some((_, number))) => {
                         hits += 1;

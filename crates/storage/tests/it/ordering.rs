@@ -2,7 +2,7 @@
 
 use galley_domain::content_piece::{ContentPiece, CustomData, Description};
 use galley_domain::{ContentPieceId, OrderKey};
-use galley_storage::ordering::{self, Place, SpreadPlan};
+use galley_storage::ordering::{self, OrderedPiece, SpreadPlan};
 use galley_storage::{Error, Tx, WriteTx, content_pieces};
 use galley_testing::on_both_engines;
 
@@ -36,7 +36,7 @@ impl Open {
     }
 
     /// Chooses a key between two neighbours, as an insert does.
-    async fn choose_after(&self, before: &Place, random: u32) -> Result<OrderKey, Error> {
+    async fn choose_after(&self, before: &OrderedPiece, random: u32) -> Result<OrderKey, Error> {
         let (workspace, before) = (self.workspace, before.clone());
         let write = async move |tx: &WriteTx<'_>| {
             ordering::lock(tx, workspace).await?;
@@ -53,7 +53,7 @@ impl Open {
             let read = |row: &galley_storage::Row<'_>| Ok((row.parse(0)?, row.text(1)?.to_owned()));
             tx.query(sql, &[workspace.into()], read).await
         };
-        self.database.read_much::<_, Error, _>("in order", read).await.unwrap()
+        self.database.read_long::<_, Error, _>("in order", read).await.unwrap()
     }
 
     async fn plan(&self) -> Option<SpreadPlan> {
@@ -67,7 +67,7 @@ impl Open {
             let mut numbers = Numbers(7);
             ordering::plan_spread(tx, workspace, &around, || numbers.next().wrapping_mul(509)).await
         };
-        Some(self.database.read_much::<_, Error, _>("plan", plan).await.unwrap())
+        Some(self.database.read_long::<_, Error, _>("plan", plan).await.unwrap())
     }
 
     async fn slice(&self, plan: Option<SpreadPlan>) -> Option<Vec<ContentPiece>> {
@@ -103,7 +103,7 @@ on_both_engines! {
         let crowded = open.in_order().await;
         assert!(crowded.iter().map(|(id, _)| id).eq(&expected));
         let (last_of_nest, order) = crowded[300].clone();
-        let last = Place { id: last_of_nest, order: OrderKey::from_stored(order), placed_at: NOW };
+        let last = OrderedPiece { id: last_of_nest, order: OrderKey::from_stored(order), placed_at: NOW };
         // This schedules a spread, and returns a long key meanwhile.
         assert!(open.choose_after(&last, 1).await.unwrap().as_str().len() > 200);
         let plan = open.plan().await.expect("the place is noted");
@@ -122,7 +122,7 @@ on_both_engines! {
             if inserted < 20 {
                 let place = inserted * 29 % (now.len() - 1);
                 let (id, order) = now[place].clone();
-                let before = Place { id, order: OrderKey::from_stored(order), placed_at: NOW };
+                let before = OrderedPiece { id, order: OrderKey::from_stored(order), placed_at: NOW };
                 let order = open.choose_after(&before, 5).await.unwrap();
                 expected.insert(place + 1, open.insert_at(order, None).await);
                 inserted += 1;
@@ -146,7 +146,7 @@ on_both_engines! {
         let (deep, next) = ("00001".repeat(51), "00001".repeat(50) + "00002");
         let id = open.insert_at(OrderKey::from_stored(deep.clone()), None).await;
         open.insert_at(OrderKey::from_stored(next), None).await;
-        let before = Place { id, order: OrderKey::from_stored(deep), placed_at: NOW };
+        let before = OrderedPiece { id, order: OrderKey::from_stored(deep), placed_at: NOW };
         let chosen = open.choose_after(&before, 0).await;
         assert!(matches!(chosen, Err(Error::Crowded(..))), "{chosen:?}");
         // The spread is scheduled all the same, and short keys are available after it.
@@ -154,14 +154,14 @@ on_both_engines! {
         let plan = open.plan().await;
         while open.slice(plan.clone()).await.is_some() {}
         let (id, order) = open.in_order().await.swap_remove(0);
-        let before = Place { id, order: OrderKey::from_stored(order), placed_at: NOW };
+        let before = OrderedPiece { id, order: OrderKey::from_stored(order), placed_at: NOW };
         assert!(open.choose_after(&before, 0).await.unwrap().as_str().len() <= 64);
     }
 
     async fn an_adversary_who_always_inserts_between_the_last_two_meets_short_keys(store: TestStore) {
         let open = Open::new(store).await;
         let mut numbers = Numbers(11);
-        let place = |id, order: &OrderKey| Place { id, order: order.clone(), placed_at: NOW };
+        let place = |id, order: &OrderKey| OrderedPiece { id, order: order.clone(), placed_at: NOW };
         let first = OrderKey::from_stored("V0000");
         let mut before = place(open.insert_at(first.clone(), None).await, &first);
         open.insert_at(OrderKey::from_stored("V0001"), None).await;

@@ -11,7 +11,7 @@ use galley_domain::{
     WorkspaceId, WorkspaceMemberId,
 };
 use galley_storage::invites::{self, Invite};
-use galley_storage::mails::{self, Mail, MailOutcome, TroubledMail};
+use galley_storage::mails::{self, FailingMail, Mail, MailOutcome};
 use galley_storage::members::{self, Member};
 use galley_storage::tokens::{self, Token};
 use galley_storage::users::{self, User};
@@ -116,7 +116,7 @@ async fn the_members(
     user.version = 2;
     users::update(tx, &user).await?;
     assert_eq!(users::find(tx, user.id).await?.as_ref(), Some(&user));
-    assert_eq!(users::find_to_change(tx, user.id).await?.as_ref(), Some(&user));
+    assert_eq!(users::find_for_update(tx, user.id).await?.as_ref(), Some(&user));
     let email = EmailAddress::parse("ann@example.ORG").unwrap();
     assert_eq!(users::find_by_email(tx, &email).await?.as_ref(), Some(&user));
     assert!(users::has_username(tx, &Username::parse("aNN").unwrap()).await?);
@@ -179,25 +179,25 @@ async fn invited(tx: &WriteTx<'_>, workspace: WorkspaceId, admin: &Member) -> Re
     invites::insert(tx, &[5; 32], &invite, NOW).await?;
     assert_eq!(invites::find(tx, &[5; 32]).await?, Some(invite));
     assert_eq!(invites::find(tx, &[6; 32]).await?, None);
-    assert!(invites::is_open(tx, workspace, pending.id, NOW).await?);
-    assert!(!invites::is_open(tx, workspace, pending.id, LATER).await?, "it has ended");
+    assert!(invites::has_valid_code(tx, workspace, pending.id, NOW).await?);
+    assert!(!invites::has_valid_code(tx, workspace, pending.id, LATER).await?, "it has ended");
     let before = Timestamp::from_ms(NOW.ms() - 1);
     assert_eq!(invites::nth_latest(tx, workspace, before, 1).await?, Some(NOW));
     assert_eq!(invites::nth_latest(tx, workspace, before, 2).await?, None);
     assert_eq!(invites::nth_latest(tx, workspace, NOW, 1).await?, None);
-    let open_of = async |user, since| invites::list_open_of(tx, workspace, user, since).await;
+    let open_of = async |user, since| invites::list_pending_by(tx, workspace, user, since).await;
     let inviter = invite.inviter.unwrap();
     assert_eq!(open_of(inviter, before).await?, [pending.id]);
     assert_eq!(open_of(inviter, NOW).await?, []);
     let open_of_role =
-        async |role, since| invites::list_open_of_role(tx, workspace, role, since).await;
+        async |role, since| invites::list_pending_by_role(tx, workspace, role, since).await;
     assert_eq!(open_of_role(admin.role, before).await?, [pending.id]);
     assert_eq!(open_of_role(admin.role, NOW).await?, []);
     assert_eq!(open_of_role(RoleId::new(id()), before).await?, []);
     assert_eq!(open_of(UserId::new(id()), before).await?, []);
-    invites::end(tx, workspace, pending.id, NOW).await?;
+    invites::revoke(tx, workspace, pending.id, NOW).await?;
     assert_eq!(open_of(inviter, before).await?, []);
-    assert!(!invites::is_open(tx, workspace, pending.id, NOW).await?);
+    assert!(!invites::has_valid_code(tx, workspace, pending.id, NOW).await?);
     assert_eq!(invites::find(tx, &[5; 32]).await?.unwrap().ended_at, Some(NOW));
 
     let mail = Mail {
@@ -250,30 +250,30 @@ async fn the_mail_is_sent(
     let second = lease(at(100)).await?;
     assert_eq!(second[0].attempts, 2);
     // A result with an expired lease is ignored.
-    mails::settle(tx, &first[0], &MailOutcome::Sent, NOW).await?;
-    assert_eq!(mails::list_troubled(tx, workspace).await?, []);
-    mails::settle(tx, &second[0], &postponed(1_000), NOW).await?;
+    mails::record_outcome(tx, &first[0], &MailOutcome::Sent, NOW).await?;
+    assert_eq!(mails::list_failing(tx, workspace).await?, []);
+    mails::record_outcome(tx, &second[0], &postponed(1_000), NOW).await?;
     assert_eq!(lease(at(999)).await?, []);
-    let trouble = |is_given_up, error: &str| TroubledMail {
+    let trouble = |is_given_up, error: &str| FailingMail {
         member: mail.member,
         error: error.to_owned(),
-        is_given_up,
+        is_abandoned: is_given_up,
     };
-    assert_eq!(mails::list_troubled(tx, workspace).await?, [trouble(false, "421 not now")]);
+    assert_eq!(mails::list_failing(tx, workspace).await?, [trouble(false, "421 not now")]);
     assert_eq!(mails::counts(tx).await?, (1, 0));
     let third = lease(at(1_000)).await?;
     let given_up = MailOutcome::GivenUp("550 nobody".to_owned());
-    mails::settle(tx, &third[0], &given_up, at(2_000)).await?;
-    assert_eq!(mails::list_troubled(tx, workspace).await?, [trouble(true, "550 nobody")]);
+    mails::record_outcome(tx, &third[0], &given_up, at(2_000)).await?;
+    assert_eq!(mails::list_failing(tx, workspace).await?, [trouble(true, "550 nobody")]);
     assert_eq!(mails::counts(tx).await?, (0, 1));
     assert_eq!(lease(at(100_000)).await?, []);
     assert!(!mails::is_any_due(tx, at(100_000)).await?);
-    assert_eq!(mails::forget(tx, at(2_000), 10).await?, 0);
-    assert_eq!(mails::forget(tx, at(2_001), 10).await?, 1);
+    assert_eq!(mails::delete_abandoned(tx, at(2_000), 10).await?, 0);
+    assert_eq!(mails::delete_abandoned(tx, at(2_001), 10).await?, 1);
     let another = Mail { id: MailId::new(id()), ..mail.clone() };
     mails::insert(tx, workspace, &another, NOW).await?;
     let leased = lease(NOW).await?;
-    mails::settle(tx, &leased[0], &MailOutcome::Sent, NOW).await?;
+    mails::record_outcome(tx, &leased[0], &MailOutcome::Sent, NOW).await?;
     assert_eq!(mails::counts(tx).await?, (0, 0));
     mails::insert(tx, workspace, mail, NOW).await
 }
@@ -301,8 +301,8 @@ async fn the_tokens(
     tokens::insert(tx, workspace, &token, &[9; 32]).await?;
     token.version = 2;
     tokens::update(tx, workspace, &token).await?;
-    tokens::touch(tx, workspace, token.id, LATER).await?;
-    tokens::touch(tx, workspace, token.id, NOW).await?;
+    tokens::record_use(tx, workspace, token.id, LATER).await?;
+    tokens::record_use(tx, workspace, token.id, NOW).await?;
     token.last_used_at = Some(LATER);
     assert_eq!(tokens::find(tx, workspace, token.id).await?.as_ref(), Some(&token));
     let found = tokens::find_by_hash(tx, &[9; 32]).await?.expect("it was kept");
@@ -321,7 +321,7 @@ async fn the_tokens(
         assert_eq!(listed, [token.clone()]);
     }
     assert_eq!(tokens::list(tx, workspace, Some(UserId::new(1)), None, 10, 0).await?, []);
-    let listed = tokens::list_for_operator(tx, workspace).await?;
+    let listed = tokens::list_with_users(tx, workspace).await?;
     assert_eq!((listed.len(), listed[0].username.as_str()), (1, "Ann"));
     assert!(!tokens::delete(tx, WorkspaceId::new(1), token.id).await?, "of another workspace");
     assert!(tokens::delete(tx, workspace, token.id).await?);
@@ -387,7 +387,7 @@ async fn once(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<(), Error> {
     let kept = idempotency::find(tx, workspace, token, "k").await?.expect("it is there");
     assert_eq!((kept.request_hash, kept.answer.as_deref()), (vec![1; 32], Some("{}")));
     assert!(idempotency::claim(tx, workspace, token, "k", &[2; 32], LATER, NOW).await?, "too old");
-    assert_eq!(idempotency::forget(tx, NOW, 10).await?, 0);
-    assert_eq!(idempotency::forget(tx, LATER, 10).await?, 1);
+    assert_eq!(idempotency::delete_expired(tx, NOW, 10).await?, 0);
+    assert_eq!(idempotency::delete_expired(tx, LATER, 10).await?, 1);
     Ok(())
 }

@@ -31,7 +31,7 @@ async fn slugs(open: &Open) -> Vec<String> {
         let sql = "SELECT slug FROM content_pieces ORDER BY slug";
         tx.query(sql, &[], |row| Ok(row.text(0)?.to_owned())).await
     };
-    open.database.read_much::<_, Error, _>("slugs", read).await.unwrap()
+    open.database.read_long::<_, Error, _>("slugs", read).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,7 +69,7 @@ async fn on_a_full_disk_every_answer_agrees_with_the_database() {
 async fn a_write_that_waits_too_long_is_refused_and_not_done_later() {
     let store = TestStore::sqlite();
     let mut short = options(store.url.clone(), Role::Server);
-    short.write_wait_max = Duration::from_millis(300);
+    short.write_timeout = Duration::from_millis(300);
     let database = Database::open(short).await.unwrap();
     let galley_storage::DatabaseUrl::Sqlite(path) = &store.url else { unreachable!() };
     let foreign = rusqlite::Connection::open(path).unwrap();

@@ -33,7 +33,7 @@ pub(crate) fn options(url: DatabaseUrl, role: Role) -> Options {
         program_version: "0.1.0",
         now: NOW,
         connections: 8,
-        write_wait_max: Duration::from_secs(10),
+        write_timeout: Duration::from_secs(10),
         statement_log: None,
     }
 }
@@ -98,6 +98,6 @@ impl Open {
         let count = async move |tx: &galley_storage::Tx<'_>| {
             tx.get(&format!("SELECT count(*) FROM {table}"), &[], |row| row.int(0)).await
         };
-        self.database.read_much::<_, Error, _>("count", count).await.unwrap()
+        self.database.read_long::<_, Error, _>("count", count).await.unwrap()
     }
 }

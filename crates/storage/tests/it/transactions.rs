@@ -232,7 +232,7 @@ async fn a_read_that_is_dropped_is_interrupted_and_keeps_its_thread_until_then()
              SELECT count(*) FROM c"
         );
         let count = async move |tx: &Tx<'_>| tx.get(&sql, &[], |row| row.int(0)).await;
-        database.read_much::<_, Error, _>("count", count)
+        database.read_long::<_, Error, _>("count", count)
     };
     for _ in 0..20 {
         // Without an interrupt, this would take minutes.

@@ -81,7 +81,7 @@ pub(crate) async fn handle(
     let (listed, next, referenced) = if staleness.allows_stale() {
         staleness.read(database, "content_pieces.list", read).await?
     } else if heavy {
-        overload::uncounted(Box::pin(database.read_much("content_pieces.list", read))).await?
+        overload::uncounted(Box::pin(database.read_long("content_pieces.list", read))).await?
     } else {
         database.read("content_pieces.list", read).await?
     };

@@ -7,7 +7,7 @@ use galley_domain::ContentGroupId;
 use galley_domain::event::{EventType, Window};
 use galley_domain::permission::Resource;
 use galley_storage::Tx;
-use galley_storage::events::{self, PlacedEvent};
+use galley_storage::events::{self, EventWithPaths};
 use galley_storage::tokens::Authentication;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -77,7 +77,7 @@ pub(super) async fn read(
     loop {
         let from = part.looked_up_to;
         let (found, was_much) =
-            events::list_placed(tx, reader.workspace, from, left, READ_BYTES).await?;
+            events::list_with_paths(tx, reader.workspace, from, left, READ_BYTES).await?;
         left -= i64::try_from(found.len()).unwrap_or(i64::MAX);
         part.more = was_much || left == 0;
         for placed in found {
@@ -101,7 +101,7 @@ pub(super) async fn read(
 }
 
 /// Returns the event as the reader sees it, or `None` if the reader may not see it.
-fn see(reader: &Authentication, placed: &PlacedEvent) -> Option<Seen> {
+fn see(reader: &Authentication, placed: &EventWithPaths) -> Option<Seen> {
     let groups = reader.content_groups.as_deref();
     let window = groups.map_or(Window::Workspace, Window::Groups);
     let event_type = placed.occurrence.seen_through(window)?;

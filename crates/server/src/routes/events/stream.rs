@@ -119,7 +119,7 @@ pub(super) fn open(
         reader,
         after,
         ready: VecDeque::new(),
-        news: app.database().news(),
+        news: app.database().subscribe_to_commits(),
         stopping: app.stopping(),
         spoke: Instant::now(),
         closed: Box::pin(async move {

@@ -73,6 +73,6 @@ pub(crate) async fn handle(
         };
         Ok::<_, Error>(delivery_queue::list(tx, scope.workspace, &list).await?)
     };
-    let mut found = overload::uncounted(app.database().read_much("deliveries.list", read)).await?;
+    let mut found = overload::uncounted(app.database().read_long("deliveries.list", read)).await?;
     Ok(page_links::list_by_id(page, &query, &mut found, |delivery| delivery.id, DeliveryBody::from))
 }

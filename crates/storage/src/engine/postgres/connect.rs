@@ -17,17 +17,17 @@ use crate::engine::error::{Error, Result};
 use crate::engine::options::{Options, Role};
 
 /// The application names of the connections of servers and of commands.
-pub(super) const SERVER: &str = "galley";
-const COMMAND: &str = "galley command";
+pub(super) const SERVER_NAME: &str = "galley";
+const COMMAND_NAME: &str = "galley command";
 
 /// The timeout of waiting for a free connection, and of opening one.
-const WAIT_MAX: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The same for standbys, which a read can do without.
-const REPLICA_WAIT_MAX: Duration = Duration::from_secs(2);
+const REPLICA_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The time without any response from the server's machine after which a connection is closed.
-const SILENCE_MAX: Duration = Duration::from_secs(10);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The settings of each new connection. They limit the time of a statement, a lock and an idle
 /// transaction. A commit is durable when the server confirms it, whatever the server's default.
@@ -49,14 +49,14 @@ const SETTINGS: &str = "
 /// Discards the plans of a connection's prepared statements. A plan is otherwise kept until the
 /// statistics of its tables change, and one made for empty tables may use any index. So a
 /// connection replans after 1, 2, 4, 8 … transactions, and its plans never lag far behind the data.
-const PLAN_ANEW: &str = "DISCARD PLANS";
+const DISCARD_PLANS: &str = "DISCARD PLANS";
 
 /// Creates the pool of connections to the primary.
 pub(super) fn pool(url: &str, options: &Options) -> Result<Pool> {
     let set_up = Hook::async_fn(|client: &mut ClientWrapper, _| {
         Box::pin(async move { set_up(client).await.map_err(HookError::Backend) })
     });
-    let builder = builder(url, options, TargetSessionAttrs::ReadWrite, WAIT_MAX)?;
+    let builder = builder(url, options, TargetSessionAttrs::ReadWrite, CONNECT_TIMEOUT)?;
     build(builder.post_create(set_up))
 }
 
@@ -69,7 +69,7 @@ pub(super) fn replica_pool(url: &str, options: &Options, statement: &'static str
             client.prepare_cached(statement).await.map(drop).map_err(HookError::Backend)
         })
     });
-    let builder = builder(url, options, TargetSessionAttrs::ReadOnly, REPLICA_WAIT_MAX)?;
+    let builder = builder(url, options, TargetSessionAttrs::ReadOnly, REPLICA_CONNECT_TIMEOUT)?;
     build(builder.post_create(set_up))
 }
 
@@ -89,8 +89,8 @@ fn builder(
         .map_err(|error| Error::Settings(format!("the database URL is not valid: {error}")))?;
     if config.get_application_name().is_none() {
         config.application_name(match options.role {
-            Role::Server => SERVER,
-            Role::Command => COMMAND,
+            Role::Server => SERVER_NAME,
+            Role::Command => COMMAND_NAME,
         });
     }
     if config.get_connect_timeout().is_none() {
@@ -100,9 +100,12 @@ fn builder(
     // server that vanished silently.
     config.target_session_attrs(target);
     if config.get_tcp_user_timeout().is_none() {
-        config.tcp_user_timeout(SILENCE_MAX);
+        config.tcp_user_timeout(SILENCE_TIMEOUT);
     }
-    config.keepalives_idle(SILENCE_MAX).keepalives_interval(SILENCE_MAX / 5).keepalives_retries(3);
+    config
+        .keepalives_idle(SILENCE_TIMEOUT)
+        .keepalives_interval(SILENCE_TIMEOUT / 5)
+        .keepalives_retries(3);
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager =
         Manager::from_config(config, MakeRustlsConnect::new(galley_tls::client()), recycling);
@@ -115,7 +118,7 @@ fn builder(
             let is_stale = (metrics.recycle_count + 1).is_power_of_two();
             Box::pin(async move {
                 if is_stale {
-                    plan_anew(client).await.map_err(HookError::Backend)?;
+                    discard_plans(client).await.map_err(HookError::Backend)?;
                 }
                 Ok(())
             })
@@ -127,7 +130,7 @@ fn build(builder: PoolBuilder) -> Result<Pool> {
 }
 
 /// Opens a connection in addition to those of the pool.
-pub(super) async fn one_more(pool: &Pool) -> Result<ClientWrapper> {
+pub(super) async fn open_extra(pool: &Pool) -> Result<ClientWrapper> {
     let client = pool.manager().create().await?;
     set_up(&client).await?;
     Ok(client)
@@ -137,14 +140,14 @@ async fn set_up(client: &ClientWrapper) -> std::result::Result<(), tokio_postgre
     client.batch_execute(SETTINGS).await
 }
 
-pub(super) async fn plan_anew(
+pub(super) async fn discard_plans(
     client: &ClientWrapper,
 ) -> std::result::Result<(), tokio_postgres::Error> {
-    client.batch_execute(PLAN_ANEW).await
+    client.batch_execute(DISCARD_PLANS).await
 }
 
 /// Rejects a server that runs without fsync, as its confirmed commits are not durable.
-pub(super) async fn refuse_unsynced(client: &ClientWrapper) -> Result<()> {
+pub(super) async fn reject_unsynced(client: &ClientWrapper) -> Result<()> {
     let fsync: String = client.query_one("SHOW fsync", &[]).await?.try_get(0)?;
     if fsync == "on" {
         return Ok(());

@@ -34,14 +34,21 @@ pub(super) struct HeartbeatConnection(Mutex<Option<ClientWrapper>>);
 impl HeartbeatConnection {
     /// Writes a heartbeat, and returns sessions that are dead or may be. A predecessor of the same
     /// node is dead as soon as its connection ended.
-    pub(super) async fn beat(&self, pool: &Pool, session: &str, node: &str) -> Result<Heartbeat> {
+    pub(super) async fn write_heartbeat(
+        &self,
+        pool: &Pool,
+        session: &str,
+        node: &str,
+    ) -> Result<Heartbeat> {
         let mut connection = self.0.lock().await;
         let client = match connection.take() {
             Some(client) if !client.is_closed() => client,
-            _ => timeout(HEARTBEAT_TIMEOUT, connect::one_more(pool)).await.map_err(silent)??,
+            _ => timeout(HEARTBEAT_TIMEOUT, connect::open_extra(pool))
+                .await
+                .map_err(no_response)??,
         };
-        let beaten = timeout(HEARTBEAT_TIMEOUT, beat(&client, session, node)).await;
-        let heartbeat = beaten.map_err(silent)??;
+        let beaten = timeout(HEARTBEAT_TIMEOUT, write_heartbeat(&client, session, node)).await;
+        let heartbeat = beaten.map_err(no_response)??;
         // A failed connection is closed and not put back.
         *connection = Some(client);
         Ok(heartbeat)
@@ -60,11 +67,11 @@ impl HeartbeatConnection {
     }
 }
 
-fn silent(_: tokio::time::error::Elapsed) -> Error {
+fn no_response(_: tokio::time::error::Elapsed) -> Error {
     ResponseTimeout::error()
 }
 
-async fn beat(client: &ClientWrapper, session: &str, node: &str) -> Result<Heartbeat> {
+async fn write_heartbeat(client: &ClientWrapper, session: &str, node: &str) -> Result<Heartbeat> {
     // An asynchronous commit is durable enough, as the next heartbeat follows in half a second.
     client.batch_execute("BEGIN; SET LOCAL synchronous_commit = off").await?;
     let update = format!(

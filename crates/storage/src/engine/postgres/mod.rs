@@ -30,28 +30,28 @@ use crate::engine::transaction::Tx;
 use galley_runtime::{AdmissionLimits, AdmissionQueue};
 use heartbeat::HeartbeatConnection;
 use replica::Replica;
-pub(crate) use session::Held;
-use session::{Pooled, Reading, Writing};
-use shared_connection::Shared;
+pub(crate) use session::TransactionConnection;
+use session::{PooledConnection, ReadSession, WriteSession};
+use shared_connection::SharedConnection;
 
 /// The timeout of getting a connection, including opening one.
-const CONNECTION_TIME_MAX: Duration = Duration::from_secs(10);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The limits of writes that wait for a connection.
-const WRITERS_WAIT: AdmissionLimits =
-    AdmissionLimits { timeout: CONNECTION_TIME_MAX, burst: 4_096, sustained: 128 };
+const WRITER_LIMITS: AdmissionLimits =
+    AdmissionLimits { timeout: CONNECTION_TIMEOUT, burst: 4_096, sustained: 128 };
 
 /// A pool of connections to one PostgreSQL database.
 #[derive(Debug)]
 pub(crate) struct Postgres {
     pool: Pool,
-    shared: Shared,
+    shared: SharedConnection,
     heartbeat: HeartbeatConnection,
     replica: Option<Replica>,
     log: Option<Arc<StatementLog>>,
     jitter: RandomState,
     times_waited: AtomicU64,
-    write_wait_max: Duration,
+    write_timeout: Duration,
     /// The permits of writes. There are fewer than connections, so that reads always find some.
     writers: Arc<Semaphore>,
     admission: AdmissionQueue,
@@ -61,7 +61,7 @@ impl Postgres {
     pub(crate) async fn open(url: &str, options: &Options) -> Result<Self> {
         let pool = connect::pool(url, options)?;
         let client = pool.get().await?;
-        connect::refuse_unsynced(&client).await?;
+        connect::reject_unsynced(&client).await?;
         migrate::postgres(&client, options).await?;
         let replica = match &options.replica_url {
             Some(url) => Some(Replica::open(url, options, &pool).await?),
@@ -72,29 +72,29 @@ impl Postgres {
         Ok(Self {
             pool,
             replica,
-            shared: Shared::default(),
+            shared: SharedConnection::default(),
             heartbeat: HeartbeatConnection::default(),
             log: options.statement_log.clone(),
             jitter: RandomState::new(),
             times_waited: AtomicU64::new(0),
-            write_wait_max: options.write_wait_max,
+            write_timeout: options.write_timeout,
             writers: Arc::new(Semaphore::new(writers)),
-            admission: AdmissionQueue::new(WRITERS_WAIT),
+            admission: AdmissionQueue::new(WRITER_LIMITS),
         })
     }
 
     /// Returns a connection for reads.
-    pub(crate) async fn reader(&self) -> Result<Reading<Pooled>> {
-        Ok(Reading::new(Pooled::new(self.get().await?), self.log.clone()))
+    pub(crate) async fn reader(&self) -> Result<ReadSession<PooledConnection>> {
+        Ok(ReadSession::new(PooledConnection::new(self.get().await?), self.log.clone()))
     }
 
     async fn get(&self) -> Result<Object> {
-        connect::get(&self.pool, CONNECTION_TIME_MAX).await
+        connect::get(&self.pool, CONNECTION_TIMEOUT).await
     }
 
     /// Returns the connection that single-row lookups share.
-    pub(crate) async fn shared_reader(&self) -> Result<Reading<Arc<ClientWrapper>>> {
-        Ok(Reading::new(self.shared.get(&self.pool).await?, self.log.clone()))
+    pub(crate) async fn shared_reader(&self) -> Result<ReadSession<Arc<ClientWrapper>>> {
+        Ok(ReadSession::new(self.shared.get(&self.pool).await?, self.log.clone()))
     }
 
     /// Returns true if standbys are configured.
@@ -118,8 +118,8 @@ impl Postgres {
     }
 
     /// Returns a connection for a longer session.
-    pub(crate) async fn held(&self) -> Result<Held> {
-        Ok(Held::new(self.get().await?))
+    pub(crate) async fn transaction_connection(&self) -> Result<TransactionConnection> {
+        Ok(TransactionConnection::new(self.get().await?))
     }
 
     /// Returns true if the connection of the last heartbeat is open.
@@ -129,44 +129,44 @@ impl Postgres {
 
     /// Writes a heartbeat of a session.
     pub(crate) async fn heartbeat(&self, session: &str, node: &str) -> Result<Heartbeat> {
-        self.heartbeat.beat(&self.pool, session, node).await
+        self.heartbeat.write_heartbeat(&self.pool, session, node).await
     }
 
     /// Returns true if a server is connected to the database.
     pub(crate) async fn is_served(&self) -> Result<bool> {
         let sql = "SELECT 1 FROM pg_stat_activity
             WHERE datname = current_database() AND application_name = $1 LIMIT 1";
-        let found = self.get().await?.query_opt(sql, &[&connect::SERVER]).await?;
+        let found = self.get().await?.query_opt(sql, &[&connect::SERVER_NAME]).await?;
         Ok(found.is_some())
     }
 
     /// Discards the shared connection; the next lookup opens another one.
-    pub(crate) async fn discard_shared(&self, session: Reading<Arc<ClientWrapper>>) {
+    pub(crate) async fn discard_shared(&self, session: ReadSession<Arc<ClientWrapper>>) {
         self.shared.discard(session.client()).await;
     }
 
     /// Begins a write transaction. Patient callers wait for a connection; others fail with
     /// `Overloaded` if the admission queue is full.
-    pub(crate) async fn writer(&self, is_patient: bool) -> Result<Writing> {
-        let turn = Arc::clone(&self.writers).acquire_owned();
+    pub(crate) async fn writer(&self, is_patient: bool) -> Result<WriteSession> {
+        let permit = Arc::clone(&self.writers).acquire_owned();
         let turn = if is_patient {
-            timeout(CONNECTION_TIME_MAX, turn).await.ok()
+            timeout(CONNECTION_TIMEOUT, permit).await.ok()
         } else {
-            self.admission.wait(turn).await
+            self.admission.wait(permit).await
         };
         let turn = turn.and_then(std::result::Result::ok);
         let turn = turn.ok_or(Error::Overloaded)?;
-        Writing::begin(self.get().await?, turn, self.log.clone()).await
+        WriteSession::begin(self.get().await?, turn, self.log.clone()).await
     }
 
     /// Returns the time limit for retries of a write.
     pub(crate) fn write_wait_max(&self) -> Duration {
-        self.write_wait_max
+        self.write_timeout
     }
 
     /// Returns the back-off before a retry. Its average grows with each attempt. It is random, so
     /// that conflicting writes don't retry in step.
-    pub(crate) fn pause_before_try(&self, tries: u32) -> Duration {
+    pub(crate) fn retry_backoff(&self, tries: u32) -> Duration {
         let times_waited = self.times_waited.fetch_add(1, Ordering::Relaxed);
         let most = 4 * u64::from(tries.min(16));
         Duration::from_millis(1 + self.jitter.hash_one(times_waited) % most)

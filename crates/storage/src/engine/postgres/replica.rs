@@ -18,7 +18,7 @@ use futures_util::future::join;
 use tokio::time::timeout;
 
 use super::connect;
-use super::session::{Held, Pooled, Reading};
+use super::session::{PooledConnection, ReadSession, TransactionConnection};
 use super::timeouts::READ_TIMEOUT;
 use crate::engine::error::{Error, Failure, Result};
 use crate::engine::options::Options;
@@ -27,38 +27,38 @@ use crate::engine::transaction::Tx;
 use crate::engine::value::params;
 
 /// The timeout of the standby's first response; the read is then made at the primary.
-const SILENCE_MAX: Duration = Duration::from_secs(5);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The back-off after a failure, during which no read uses the standby.
-const REST: Duration = Duration::from_secs(5);
+const FAILURE_BACKOFF: Duration = Duration::from_secs(5);
 
 /// The interval of heartbeats while reads use the standby.
-const BEAT_EVERY: Duration = Duration::from_millis(500);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The time after the last stale read for which heartbeats continue.
-const BEATS_FOR: Duration = Duration::from_mins(1);
+const HEARTBEAT_DURATION: Duration = Duration::from_mins(1);
 
 /// The timeout of writing a heartbeat.
-const BEAT_TIME_MAX: Duration = Duration::from_secs(5);
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The limit of heartbeats in the log. A standby that shows an older one is too stale for any read.
-const BEATS_MAX: usize = 1_200;
+const HEARTBEAT_LOG_LIMIT: usize = 1_200;
 
 /// Deletes the heartbeats of servers that have written none for a day.
-const TIDY: &str = "DELETE FROM heartbeats
+const DELETE_OLD_HEARTBEATS: &str = "DELETE FROM heartbeats
     WHERE beaten_at_ms < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 86400000";
 
 /// The query for the last heartbeat of a server that a standby shows, and its PostgreSQL form.
 const SHOWN: &str = "SELECT number FROM heartbeats WHERE server = ?1";
-const PREPARED: &str = "SELECT number FROM heartbeats WHERE server = $1";
+const SELECT_NUMBER_POSTGRES: &str = "SELECT number FROM heartbeats WHERE server = $1";
 
 #[derive(Debug)]
 pub(super) struct Replica {
     pool: Pool,
     log: Option<Arc<StatementLog>>,
-    heart: Arc<Heart>,
+    heartbeat_writer: Arc<HeartbeatWriter>,
     /// The end of the back-off.
-    rests_until: Mutex<Option<Instant>>,
+    backoff_until: Mutex<Option<Instant>>,
 }
 
 impl Replica {
@@ -66,13 +66,13 @@ impl Replica {
     /// soon as it responds.
     pub(super) async fn open(url: &str, options: &Options, primary: &Pool) -> Result<Self> {
         let replica = Self {
-            pool: connect::replica_pool(url, options, PREPARED)?,
+            pool: connect::replica_pool(url, options, SELECT_NUMBER_POSTGRES)?,
             log: options.statement_log.clone(),
-            heart: Arc::new(Heart::new(primary.clone())),
-            rests_until: Mutex::default(),
+            heartbeat_writer: Arc::new(HeartbeatWriter::new(primary.clone())),
+            backoff_until: Mutex::default(),
         };
-        if let Err(error) = connect::get(&replica.pool, SILENCE_MAX).await {
-            replica.rest(&error);
+        if let Err(error) = connect::get(&replica.pool, RESPONSE_TIMEOUT).await {
+            replica.back_off(&error);
         }
         Ok(replica)
     }
@@ -88,30 +88,31 @@ impl Replica {
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E> + Sync,
     {
-        if !self.may_be_asked() {
+        if !self.may_be_read() {
             return None;
         }
-        self.heart.go_on();
-        let session = match connect::get(&self.pool, SILENCE_MAX).await {
-            Ok(client) => Reading::new(Pooled::new(client), self.log.clone()),
+        self.heartbeat_writer.keep_running();
+        let session = match connect::get(&self.pool, RESPONSE_TIMEOUT).await {
+            Ok(client) => ReadSession::new(PooledConnection::new(client), self.log.clone()),
             Err(error) => {
-                self.rest(&error);
+                self.back_off(&error);
                 return None;
             }
         };
         let tx = session.tx();
         let outcome = {
-            let has_answered = AtomicBool::new(false);
+            let has_responded = AtomicBool::new(false);
             let shown = async {
-                let shown = tx.find(SHOWN, params![&self.heart.server], |row| row.int(0)).await;
-                has_answered.store(true, Ordering::Relaxed);
+                let shown =
+                    tx.find(SHOWN, params![&self.heartbeat_writer.server], |row| row.int(0)).await;
+                has_responded.store(true, Ordering::Relaxed);
                 shown
             };
             let mut both = pin!(join(shown, operation(&tx)));
-            match timeout(SILENCE_MAX, both.as_mut()).await {
+            match timeout(RESPONSE_TIMEOUT, both.as_mut()).await {
                 Ok(both) => Some(both),
                 // The standby responds; only the read is slow.
-                Err(_) if has_answered.load(Ordering::Relaxed) => {
+                Err(_) if has_responded.load(Ordering::Relaxed) => {
                     timeout(READ_TIMEOUT, both).await.ok()
                 }
                 Err(_) => None,
@@ -119,30 +120,30 @@ impl Replica {
         };
         let Some((shown, value)) = outcome else {
             session.discard();
-            self.rest(&Error::TimedOut);
+            self.back_off(&Error::TimedOut);
             return None;
         };
-        if tx.has_rest() || shown.is_err() {
+        if tx.has_unread_rows() || shown.is_err() {
             session.discard();
         } else {
             session.release();
         }
         match shown {
             Ok(Some(shown)) => {
-                self.works();
+                self.note_success();
                 // A failed read is repeated at the primary, which may have rows that the standby
                 // lacks.
-                let (value, age) = (value.ok()?, self.heart.age(shown)?);
+                let (value, age) = (value.ok()?, self.heartbeat_writer.age(shown)?);
                 (age <= age_max).then_some((value, age))
             }
             Ok(None) => {
-                if self.heart.has_beaten_long() {
-                    self.rest(&"it shows nothing of this server, as if it were no standby of its database");
+                if self.heartbeat_writer.is_established() {
+                    self.back_off(&"it shows nothing of this server, as if it were no standby of its database");
                 }
                 None
             }
             Err(error) => {
-                self.rest(&error);
+                self.back_off(&error);
                 None
             }
         }
@@ -154,49 +155,50 @@ impl Replica {
 
     /// Returns true if a read may use the standby. After the back-off, one read per back-off
     /// interval tests it.
-    fn may_be_asked(&self) -> bool {
+    fn may_be_read(&self) -> bool {
         let (mut rests_until, now) = (self.rests_until(), Instant::now());
         match *rests_until {
             None => true,
             Some(end) if end > now => false,
             Some(_) => {
-                *rests_until = Some(now + REST);
+                *rests_until = Some(now + FAILURE_BACKOFF);
                 true
             }
         }
     }
 
-    fn works(&self) {
+    fn note_success(&self) {
         if self.rests_until().take().is_some() {
             tracing::info!("the replica answers again");
         }
     }
 
-    fn rest(&self, why: &dyn Display) {
-        let is_news = self.rests_until().replace(Instant::now() + REST).is_none();
-        if is_news {
+    fn back_off(&self, why: &dyn Display) {
+        let is_first_failure =
+            self.rests_until().replace(Instant::now() + FAILURE_BACKOFF).is_none();
+        if is_first_failure {
             tracing::warn!(%why, "the replica can't be read: its reads go to the database itself");
         }
     }
 
     fn rests_until(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.rests_until.lock().unwrap_or_else(PoisonError::into_inner)
+        self.backoff_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The heartbeat writer of this server, with the log of its heartbeats.
 #[derive(Debug)]
-struct Heart {
+struct HeartbeatWriter {
     /// An identifier of this process.
     server: String,
     primary: Pool,
-    beats: Mutex<Beats>,
+    heartbeat_log: Mutex<HeartbeatLog>,
 }
 
-impl Heart {
+impl HeartbeatWriter {
     fn new(primary: Pool) -> Self {
         let server = format!("{:032x}", rand::random::<u128>());
-        Self { server, primary, beats: Mutex::default() }
+        Self { server, primary, heartbeat_log: Mutex::default() }
     }
 
     /// Returns an upper bound of the staleness of a standby that shows this number.
@@ -205,37 +207,37 @@ impl Heart {
     }
 
     /// Returns true if a standby should show a heartbeat of this server by now.
-    fn has_beaten_long(&self) -> bool {
-        self.beats().known.front().is_some_and(|(began, _)| began.elapsed() > BEATS_FOR)
+    fn is_established(&self) -> bool {
+        self.beats().known.front().is_some_and(|(began, _)| began.elapsed() > HEARTBEAT_DURATION)
     }
 
     /// Keeps heartbeats running for [`BEATS_FOR`].
-    fn go_on(self: &Arc<Self>) {
+    fn keep_running(self: &Arc<Self>) {
         let mut beats = self.beats();
-        beats.ends = Some(Instant::now() + BEATS_FOR);
-        if !std::mem::replace(&mut beats.goes_on, true) {
+        beats.ends_at = Some(Instant::now() + HEARTBEAT_DURATION);
+        if !std::mem::replace(&mut beats.is_running, true) {
             drop(beats);
-            tokio::spawn(Arc::clone(self).beat());
+            tokio::spawn(Arc::clone(self).run());
         }
     }
 
-    async fn beat(self: Arc<Self>) {
+    async fn run(self: Arc<Self>) {
         loop {
             let (began, number) = {
                 let mut beats = self.beats();
-                let is_over = beats.ends.is_none_or(|end| end <= Instant::now());
+                let is_over = beats.ends_at.is_none_or(|end| end <= Instant::now());
                 if is_over || self.primary.is_closed() {
-                    beats.goes_on = false;
+                    beats.is_running = false;
                     return;
                 }
                 beats.next()
             };
-            match timeout(BEAT_TIME_MAX, self.write(number)).await {
-                Ok(Ok(())) => self.beats().note(began, number),
+            match timeout(HEARTBEAT_TIMEOUT, self.write(number)).await {
+                Ok(Ok(())) => self.beats().add(began, number),
                 Ok(Err(error)) => tracing::debug!(%error, "no heartbeat"),
                 Err(_) => tracing::debug!("no heartbeat in time"),
             }
-            tokio::time::sleep(BEAT_EVERY).await;
+            tokio::time::sleep(HEARTBEAT_INTERVAL).await;
         }
     }
 
@@ -244,8 +246,8 @@ impl Heart {
     async fn write(&self, number: i64) -> Result<()> {
         let server = &self.server;
         // The first heartbeat also deletes those of servers that have ended.
-        let tidy = if number == 1 { TIDY } else { "" };
-        let client = connect::get(&self.primary, BEAT_TIME_MAX).await?;
+        let tidy = if number == 1 { DELETE_OLD_HEARTBEATS } else { "" };
+        let client = connect::get(&self.primary, HEARTBEAT_TIMEOUT).await?;
         let sql = format!(
             "BEGIN; SET LOCAL synchronous_commit = local;
              INSERT INTO heartbeats (server, number, beaten_at_ms)
@@ -255,35 +257,35 @@ impl Heart {
              {tidy}; COMMIT"
         );
         // If this is cancelled, the connection is closed.
-        let client = Held::new(client);
+        let client = TransactionConnection::new(client);
         client.batch_execute(&sql).await?;
         client.release();
         Ok(())
     }
 
-    fn beats(&self) -> MutexGuard<'_, Beats> {
-        self.beats.lock().unwrap_or_else(PoisonError::into_inner)
+    fn beats(&self) -> MutexGuard<'_, HeartbeatLog> {
+        self.heartbeat_log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The heartbeat log: the numbers by the start of their write, newest last.
 #[derive(Debug, Default)]
-struct Beats {
+struct HeartbeatLog {
     known: VecDeque<(Instant, i64)>,
     last: i64,
-    goes_on: bool,
-    ends: Option<Instant>,
+    is_running: bool,
+    ends_at: Option<Instant>,
 }
 
-impl Beats {
+impl HeartbeatLog {
     fn next(&mut self) -> (Instant, i64) {
         self.last += 1;
         (Instant::now(), self.last)
     }
 
-    fn note(&mut self, began: Instant, number: i64) {
+    fn add(&mut self, began: Instant, number: i64) {
         self.known.push_back((began, number));
-        if self.known.len() > BEATS_MAX {
+        if self.known.len() > HEARTBEAT_LOG_LIMIT {
             self.known.pop_front();
         }
     }
@@ -301,14 +303,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_age_is_that_of_the_number_shown() {
+    fn staleness_is_the_age_of_the_shown_heartbeat() {
         let now = Instant::now();
         let ago = |seconds| now.checked_sub(Duration::from_secs(seconds)).expect("it ran then");
-        let mut beats = Beats::default();
+        let mut beats = HeartbeatLog::default();
         assert_eq!(beats.age(1), None, "nothing is known");
-        beats.note(ago(9), 1);
-        beats.note(ago(6), 2);
-        beats.note(ago(1), 4);
+        beats.add(ago(9), 1);
+        beats.add(ago(6), 2);
+        beats.add(ago(1), 4);
         let seconds = |number| beats.age(number).map(|age| age.as_secs());
         assert_eq!(seconds(0), None);
         assert_eq!(seconds(1), Some(9));
@@ -317,13 +319,13 @@ mod tests {
     }
 
     #[test]
-    fn so_many_numbers_are_remembered_and_not_more() {
-        let mut beats = Beats::default();
-        for _ in 0..2 * BEATS_MAX {
+    fn the_heartbeat_log_is_bounded() {
+        let mut beats = HeartbeatLog::default();
+        for _ in 0..2 * HEARTBEAT_LOG_LIMIT {
             let (began, number) = beats.next();
-            beats.note(began, number);
+            beats.add(began, number);
         }
-        assert_eq!(beats.known.len(), BEATS_MAX);
+        assert_eq!(beats.known.len(), HEARTBEAT_LOG_LIMIT);
         let (_, oldest) = beats.known[0];
         assert_eq!(beats.age(oldest - 1), None);
         assert!(beats.age(oldest).is_some());

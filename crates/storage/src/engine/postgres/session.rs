@@ -16,18 +16,18 @@ use crate::engine::statement_log::StatementLog;
 use crate::engine::transaction::Tx;
 
 /// The timeout of draining an abandoned statement, and of cancelling it.
-const REST_TIME_MAX: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Begins a transaction, with the same isolation level whatever the server's default.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 /// A connection for reads, each statement by itself: one of the pool, or the shared one.
-pub(crate) struct Reading<C> {
+pub(crate) struct ReadSession<C> {
     client: C,
     log: Option<Arc<StatementLog>>,
 }
 
-impl<C: Deref<Target = ClientWrapper>> Reading<C> {
+impl<C: Deref<Target = ClientWrapper>> ReadSession<C> {
     pub(super) fn new(client: C, log: Option<Arc<StatementLog>>) -> Self {
         Self { client, log }
     }
@@ -37,7 +37,7 @@ impl<C: Deref<Target = ClientWrapper>> Reading<C> {
     }
 }
 
-impl Reading<Pooled> {
+impl ReadSession<PooledConnection> {
     /// Releases the connection to the pool.
     pub(crate) fn release(mut self) {
         drop(self.client.0.take());
@@ -49,7 +49,7 @@ impl Reading<Pooled> {
     }
 }
 
-impl Reading<Arc<ClientWrapper>> {
+impl ReadSession<Arc<ClientWrapper>> {
     pub(super) fn client(&self) -> &Arc<ClientWrapper> {
         &self.client
     }
@@ -58,15 +58,15 @@ impl Reading<Arc<ClientWrapper>> {
 /// A connection of the pool. If it is dropped, as on cancellation, it is released once all
 /// responses have arrived, so that its next user need not wait for them. Statements that take long
 /// are cancelled, and the connection is closed.
-pub(crate) struct Pooled(Option<Object>);
+pub(crate) struct PooledConnection(Option<Object>);
 
-impl Pooled {
+impl PooledConnection {
     pub(super) fn new(client: Object) -> Self {
         Self(Some(client))
     }
 }
 
-impl Deref for Pooled {
+impl Deref for PooledConnection {
     type Target = ClientWrapper;
 
     fn deref(&self) -> &ClientWrapper {
@@ -74,7 +74,7 @@ impl Deref for Pooled {
     }
 }
 
-impl Drop for Pooled {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         let Some(client) = self.0.take() else { return };
         let Ok(runtime) = Handle::try_current() else {
@@ -82,14 +82,14 @@ impl Drop for Pooled {
             return;
         };
         runtime.spawn(async move {
-            let last = timeout(REST_TIME_MAX, client.simple_query("")).await;
+            let last = timeout(DRAIN_TIMEOUT, client.simple_query("")).await;
             if !matches!(last, Ok(Ok(_))) {
                 // Without cancellation, the server would keep running the statement in addition to
                 // those of the pool. A late cancel request could end another statement, so the
                 // connection is closed.
                 let token = client.cancel_token();
                 let cancel = token.cancel_query(MakeRustlsConnect::new(galley_tls::client()));
-                if !matches!(timeout(REST_TIME_MAX, cancel).await, Ok(Ok(()))) {
+                if !matches!(timeout(DRAIN_TIMEOUT, cancel).await, Ok(Ok(()))) {
                     tracing::debug!("what was given up could not be ended");
                 }
                 drop(Object::take(client));
@@ -100,9 +100,9 @@ impl Drop for Pooled {
 
 /// A connection in a transaction, or a similar state. If it is dropped, as when the operation is
 /// cancelled or panics, it is closed, and PostgreSQL rolls back.
-pub(crate) struct Held(Option<Object>);
+pub(crate) struct TransactionConnection(Option<Object>);
 
-impl Held {
+impl TransactionConnection {
     pub(crate) fn new(client: Object) -> Self {
         Self(Some(client))
     }
@@ -113,7 +113,7 @@ impl Held {
     }
 }
 
-impl Deref for Held {
+impl Deref for TransactionConnection {
     type Target = Object;
 
     fn deref(&self) -> &Object {
@@ -121,27 +121,27 @@ impl Deref for Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for TransactionConnection {
     fn drop(&mut self) {
         drop(self.0.take().map(Object::take));
     }
 }
 
 /// A connection within a transaction.
-pub(crate) struct Writing {
-    client: Held,
+pub(crate) struct WriteSession {
+    client: TransactionConnection,
     log: Option<Arc<StatementLog>>,
     /// Released after the connection.
-    _turn: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
-impl Writing {
+impl WriteSession {
     pub(super) async fn begin(
         client: Object,
         turn: OwnedSemaphorePermit,
         log: Option<Arc<StatementLog>>,
     ) -> Result<Self> {
-        let session = Self { client: Held::new(client), log, _turn: turn };
+        let session = Self { client: TransactionConnection::new(client), log, _permit: turn };
         within_timeout(async { Ok(session.client.batch_execute(BEGIN).await?) }).await?;
         Ok(session)
     }

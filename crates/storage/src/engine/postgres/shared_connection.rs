@@ -14,22 +14,22 @@ use super::connect;
 use crate::engine::error::{Error, Result};
 
 /// The timeout of getting the connection, including opening one.
-const WAIT_MAX: Duration = Duration::from_secs(5);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
-pub(super) struct Shared(Mutex<Option<InUse>>);
+pub(super) struct SharedConnection(Mutex<Option<SharedClient>>);
 
 #[derive(Debug)]
-struct InUse {
+struct SharedClient {
     client: Arc<ClientWrapper>,
     times: u64,
 }
 
-impl Shared {
+impl SharedConnection {
     /// Returns the connection. Opens one in addition to those of `pool` if there is none yet, or if
     /// it broke.
     pub(super) async fn get(&self, pool: &Pool) -> Result<Arc<ClientWrapper>> {
-        timeout(WAIT_MAX, self.get_in_time(pool)).await.map_err(|_| Error::Overloaded)?
+        timeout(CONNECTION_TIMEOUT, self.get_in_time(pool)).await.map_err(|_| Error::Overloaded)?
     }
 
     async fn get_in_time(&self, pool: &Pool) -> Result<Arc<ClientWrapper>> {
@@ -42,15 +42,15 @@ impl Shared {
             // Replans for later lookups, in the background.
             if in_use.times.is_power_of_two() {
                 let client = Arc::clone(&client);
-                tokio::spawn(async move { connect::plan_anew(&client).await });
+                tokio::spawn(async move { connect::discard_plans(&client).await });
             }
             return Ok(client);
         }
         if pool.is_closed() {
             return Err(Error::Overloaded);
         }
-        let client = Arc::new(connect::one_more(pool).await?);
-        *shared = Some(InUse { client: Arc::clone(&client), times: 0 });
+        let client = Arc::new(connect::open_extra(pool).await?);
+        *shared = Some(SharedClient { client: Arc::clone(&client), times: 0 });
         Ok(client)
     }
 

@@ -22,23 +22,23 @@ use crate::engine::error::{Cause, Error, Result};
 use galley_runtime::lower_priority;
 
 /// The interval at which the log's size is checked while writes arrive.
-const PAUSE: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The number of pages from which a checkpoint doesn't wait for idle time. A checkpoint syncs both
 /// files, and concurrent commits wait for that, so there should be few.
-const GROWN: i64 = 4_096;
+const LARGE_LOG_PAGES: i64 = 4_096;
 
 /// The limit of pages left to checkpoint before writers wait for the restart of the log, and the
 /// limit of rounds to reach it.
-const REST_MAX: i64 = 256;
-const ROUNDS_MAX: usize = 4;
+const PAGES_LEFT_LIMIT: i64 = 256;
+const ROUND_LIMIT: usize = 4;
 
 /// The time without writes after which the log is checkpointed.
-const QUIET: Duration = Duration::from_secs(1);
+const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The time for which writers wait for a moment without readers, and the back-off after a failure.
-const MOMENT_MAX: Duration = Duration::from_millis(40);
-const LEFT_ALONE: Duration = Duration::from_secs(1);
+const RESTART_TIMEOUT: Duration = Duration::from_millis(40);
+const RESTART_BACKOFF: Duration = Duration::from_secs(1);
 
 /// Excludes the writer while the log restarts. Without it, SQLite's busy handler would sleep for up
 /// to 25 ms at a time, however soon the restart ends. A mutex would not do: a thread that locks it
@@ -52,30 +52,30 @@ pub(super) struct Gate {
 #[derive(Debug, Default)]
 struct GateState {
     is_closed: bool,
-    is_passed: bool,
+    is_entered: bool,
 }
 
 /// The guard of a side that is in the gate.
 #[derive(Debug)]
-pub(super) struct InGate<'g> {
+pub(super) struct GateGuard<'g> {
     gate: &'g Gate,
-    leave: fn(&mut GateState),
+    release: fn(&mut GateState),
 }
 
 impl Gate {
     /// Waits until the gate is open, and enters it for a group of writes.
-    pub(super) fn pass(&self) -> InGate<'_> {
+    pub(super) fn enter(&self) -> GateGuard<'_> {
         let mut state = self.wait_while(self.state(), |state| state.is_closed);
-        state.is_passed = true;
-        InGate { gate: self, leave: |state| state.is_passed = false }
+        state.is_entered = true;
+        GateGuard { gate: self, release: |state| state.is_entered = false }
     }
 
     /// Closes the gate, and waits until the writer has left.
-    fn close(&self) -> InGate<'_> {
+    fn close(&self) -> GateGuard<'_> {
         let mut state = self.state();
         state.is_closed = true;
-        drop(self.wait_while(state, |state| state.is_passed));
-        InGate { gate: self, leave: |state| state.is_closed = false }
+        drop(self.wait_while(state, |state| state.is_entered));
+        GateGuard { gate: self, release: |state| state.is_closed = false }
     }
 
     fn state(&self) -> MutexGuard<'_, GateState> {
@@ -92,9 +92,9 @@ impl Gate {
     }
 }
 
-impl Drop for InGate<'_> {
+impl Drop for GateGuard<'_> {
     fn drop(&mut self) {
-        (self.leave)(&mut self.gate.state());
+        (self.release)(&mut self.gate.state());
         self.gate.changed.notify_one();
     }
 }
@@ -126,7 +126,7 @@ impl Checkpointer {
         now: Timestamp,
     ) -> Result<Self> {
         let connection = connection::open_writer(database)?;
-        connection.busy_timeout(MOMENT_MAX)?;
+        connection.busy_timeout(RESTART_TIMEOUT)?;
         let database = database.to_owned();
         let clock = Clock { started: Instant::now(), started_at: now };
         let (signal, signals) = sync_channel(1);
@@ -137,14 +137,14 @@ impl Checkpointer {
                 lower_priority(NICENESS);
                 let log = with_end(&database, LOG);
                 let rescue = Rescue { database, clock, state: RescueState::Due };
-                let folder = Folder {
+                let checkpointer = LogCheckpointer {
                     connection: &connection,
                     log: &log,
                     gate: &gate,
                     watch: &watch,
-                    busy_until: None,
+                    backoff_until: None,
                 };
-                run(folder, rescue, &signals);
+                run(checkpointer, rescue, &signals);
             })
             .map_err(|error| Error::Unavailable(Cause::new(error)))?;
         Ok(Self { signal: Mutex::new(Some(signal)), thread: Mutex::new(Some(thread)) })
@@ -166,12 +166,12 @@ impl Checkpointer {
     }
 }
 
-fn run(mut folder: Folder<'_>, mut rescue: Rescue, signals: &Receiver<()>) {
+fn run(mut folder: LogCheckpointer<'_>, mut rescue: Rescue, signals: &Receiver<()>) {
     // The first checkpoint moves commits that an earlier process left in the log.
-    folder.fold();
-    let mut is_folded = true;
+    folder.checkpoint_log();
+    let mut is_checkpointed = true;
     loop {
-        let received = signals.recv_timeout(QUIET);
+        let received = signals.recv_timeout(IDLE_INTERVAL);
         if folder.watch.check().is_err() {
             // The last attempt is made when the server stops: its connections hold the only copy.
             let is_last = matches!(received, Err(RecvTimeoutError::Disconnected));
@@ -179,18 +179,18 @@ fn run(mut folder: Folder<'_>, mut rescue: Rescue, signals: &Receiver<()>) {
         }
         match received {
             Ok(()) => {
-                is_folded = false;
-                std::thread::sleep(PAUSE);
-                if !folder.has_grown() {
+                is_checkpointed = false;
+                std::thread::sleep(CHECK_INTERVAL);
+                if !folder.is_large() {
                     continue;
                 }
             }
-            Err(RecvTimeoutError::Timeout) if is_folded => continue,
+            Err(RecvTimeoutError::Timeout) if is_checkpointed => continue,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        folder.fold();
-        is_folded = true;
+        folder.checkpoint_log();
+        is_checkpointed = true;
     }
 }
 
@@ -233,7 +233,7 @@ impl Rescue {
             RescueState::FailedAt(at) if !is_last && at.elapsed() < RESCUE_INTERVAL => return,
             RescueState::Due | RescueState::FailedAt(_) => {}
         }
-        connection::keep_off_files(connection);
+        connection::disable_checkpoint_on_close(connection);
         let to = rescued_path(&self.database, self.clock.now());
         match file::rescue(connection, &to) {
             Ok(true) => {
@@ -269,48 +269,48 @@ impl Rescue {
     }
 }
 
-struct Folder<'a> {
+struct LogCheckpointer<'a> {
     connection: &'a Connection,
     log: &'a Path,
     gate: &'a Gate,
     watch: &'a FileWatch,
     /// The end of the back-off after a restart that found no moment without readers.
-    busy_until: Option<Instant>,
+    backoff_until: Option<Instant>,
 }
 
-impl Folder<'_> {
+impl LogCheckpointer<'_> {
     /// Returns true if the log is so large that the checkpoint shouldn't wait for idle time.
-    fn has_grown(&self) -> bool {
-        self.rest() >= GROWN || self.is_to_begin_anew()
+    fn is_large(&self) -> bool {
+        self.pages_left() >= LARGE_LOG_PAGES || self.is_restart_due()
     }
 
     /// Returns the number of pages left to checkpoint.
-    fn rest(&self) -> i64 {
+    fn pages_left(&self) -> i64 {
         let pages = self.connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
             Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?)
         });
         pages.unwrap_or(i64::MAX)
     }
 
-    fn is_to_begin_anew(&self) -> bool {
-        size(self.log) > LOG_LIMIT && self.busy_until.is_none_or(|until| until <= Instant::now())
+    fn is_restart_due(&self) -> bool {
+        size(self.log) > LOG_LIMIT && self.backoff_until.is_none_or(|until| until <= Instant::now())
     }
 
-    fn fold(&mut self) {
+    fn checkpoint_log(&mut self) {
         // Most pages are moved while reads and writes go on. Each round leaves fewer pages, unless
         // they are written faster than they are moved.
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..ROUND_LIMIT {
             self.checkpoint("PASSIVE");
-            if self.rest() < REST_MAX {
+            if self.pages_left() < PAGES_LEFT_LIMIT {
                 break;
             }
         }
-        if !self.is_to_begin_anew() {
+        if !self.is_restart_due() {
             return;
         }
         let _closed = self.gate.close();
         if !self.checkpoint("RESTART") {
-            self.busy_until = Some(Instant::now() + LEFT_ALONE);
+            self.backoff_until = Some(Instant::now() + RESTART_BACKOFF);
         }
     }
 

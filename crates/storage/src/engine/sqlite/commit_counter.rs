@@ -24,42 +24,42 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 
 use super::files::open_index;
-use crate::engine::change_tracking::{LastChange, LastChanges, Moment, Reach};
+use crate::engine::change_tracking::{ChangeScope, DataVersion, LastModified, LastModifiedMap};
 use crate::engine::error::Result;
 
 /// The supported version of the header's format.
-const VERSION: u32 = 3_007_000;
+const HEADER_VERSION: u32 = 3_007_000;
 
 /// The size of one copy of the header, in bytes.
-const HEADER: usize = 48;
+const HEADER_SIZE: usize = 48;
 
 /// The offset of the commit count.
-const COUNT: usize = 8;
+const COUNT_OFFSET: usize = 8;
 
 /// The offset of the checksum of the log's last frame. It tells apart two histories with the same
 /// count.
-const CHECKSUM: usize = 24;
+const CHECKSUM_OFFSET: usize = 24;
 
 /// The distance between epochs of the count. The count restarts when SQLite recreates the index, or
 /// after this many commits.
-const AGE: u64 = 1 << 32;
+const EPOCH_SIZE: u64 = 1 << 32;
 
 /// The commits of one file.
 #[derive(Debug)]
-pub(super) struct Commits {
+pub(super) struct CommitCounter {
     index: Option<Arc<File>>,
     /// The last count whose changes are recorded.
-    explained: AtomicU64,
+    recorded: AtomicU64,
     /// The checksum that belongs to it.
     checksum: AtomicU64,
     /// An offset added to the count, so that data versions only grow.
-    age: AtomicU64,
+    epoch: AtomicU64,
     /// Held during our own commits, and while commits of other processes are recorded.
-    under_way: Mutex<()>,
-    changes: LastChanges,
+    commit_lock: Mutex<()>,
+    changes: LastModifiedMap,
 }
 
-impl Commits {
+impl CommitCounter {
     /// Creates the counter of the open file at `path`.
     pub(super) fn of(path: &Path) -> Self {
         let index = open_index(path);
@@ -68,55 +68,55 @@ impl Commits {
         }
         let commits = Self {
             index: index.ok(),
-            explained: AtomicU64::new(0),
+            recorded: AtomicU64::new(0),
             checksum: AtomicU64::new(0),
-            age: AtomicU64::new(AGE),
-            under_way: Mutex::default(),
-            changes: LastChanges::default(),
+            epoch: AtomicU64::new(EPOCH_SIZE),
+            commit_lock: Mutex::default(),
+            changes: LastModifiedMap::default(),
         };
         // Marks earlier commits as recorded: no cached response is older.
-        commits.moment();
+        commits.data_version();
         commits
     }
 
     /// Returns when `workspace` was last modified.
-    pub(super) fn last_change(&self, workspace: galley_domain::WorkspaceId) -> LastChange {
+    pub(super) fn last_modified(&self, workspace: galley_domain::WorkspaceId) -> LastModified {
         self.changes.of(workspace)
     }
 
     /// Returns the current data version, or `None` if the index can't be read or a commit is
     /// changing it.
-    pub(super) fn moment(&self) -> Option<Moment> {
-        let explained = self.explained.load(Ordering::SeqCst);
+    pub(super) fn data_version(&self) -> Option<DataVersion> {
+        let explained = self.recorded.load(Ordering::SeqCst);
         let (now, checksum) = self.now()?;
         if now == explained && checksum == self.checksum.load(Ordering::SeqCst) {
-            return Some(Moment(now));
+            return Some(DataVersion(now));
         }
         // A commit of our own may have been recorded in between.
-        if explained < now && now <= self.explained.load(Ordering::SeqCst) {
-            return Some(Moment(now));
+        if explained < now && now <= self.recorded.load(Ordering::SeqCst) {
+            return Some(DataVersion(now));
         }
         // Waits for the writer. A query would take longer, and the writer may be waiting for this
         // thread's processor.
-        let _guard = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        self.explain_others()
+        let _guard = self.commit_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.record_other_commits()
     }
 
     /// Records all other commits as changes of everything, by other processes. The caller holds
     /// `under_way`.
-    fn explain_others(&self) -> Option<Moment> {
+    fn record_other_commits(&self) -> Option<DataVersion> {
         let (mut now, checksum) = self.now()?;
-        let explained = self.explained.load(Ordering::SeqCst);
+        let explained = self.recorded.load(Ordering::SeqCst);
         let is_another = checksum != self.checksum.load(Ordering::SeqCst);
         if now < explained || (now == explained && is_another) {
-            self.age.fetch_add(AGE, Ordering::SeqCst);
-            now += AGE;
+            self.epoch.fetch_add(EPOCH_SIZE, Ordering::SeqCst);
+            now += EPOCH_SIZE;
         }
         if now > explained {
-            self.changes.note_everything(now);
-            self.explain(now, checksum);
+            self.changes.record_everything(now);
+            self.set_recorded(now, checksum);
         }
-        Some(Moment(now))
+        Some(DataVersion(now))
     }
 
     /// Runs `commit`, which commits the writes of `connection`, and records their scope, `reach`.
@@ -125,47 +125,48 @@ impl Commits {
     pub(super) fn commit(
         &self,
         connection: &Connection,
-        before: Option<Moment>,
-        reach: &Reach,
+        before: Option<DataVersion>,
+        reach: &ChangeScope,
         commit: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         if self.index.is_none() {
             return commit();
         }
-        let guard = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = self.commit_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = data_version(connection);
         let result = commit();
         let after = self.now();
         if let (Ok(()), Some((after, checksum)), Some(seen)) = (&result, after, seen)
-            && before.is_some_and(|Moment(before)| before <= after)
+            && before.is_some_and(|DataVersion(before)| before <= after)
             && data_version(connection) == Some(seen)
         {
-            self.changes.note(reach, after);
-            self.explain(after, checksum);
+            self.changes.record(reach, after);
+            self.set_recorded(after, checksum);
         } else {
-            self.explain_others();
+            self.record_other_commits();
         }
         drop(guard);
         result
     }
 
-    fn explain(&self, now: u64, checksum: u64) {
+    fn set_recorded(&self, now: u64, checksum: u64) {
         self.checksum.store(checksum, Ordering::SeqCst);
-        self.explained.store(now, Ordering::SeqCst);
+        self.recorded.store(now, Ordering::SeqCst);
     }
 
     /// Returns the count and the checksum, or `None` while a commit is changing them.
     fn now(&self) -> Option<(u64, u64)> {
-        let age = self.age.load(Ordering::SeqCst);
-        let mut header = [0; 2 * HEADER];
+        let age = self.epoch.load(Ordering::SeqCst);
+        let mut header = [0; 2 * HEADER_SIZE];
         self.index.as_ref()?.read_exact_at(&mut header, 0).ok()?;
-        let (first, second) = header.split_at(HEADER);
+        let (first, second) = header.split_at(HEADER_SIZE);
         let field = |at: usize| first[at..at + 4].try_into().map(u32::from_ne_bytes).ok();
-        if first != second || field(0)? != VERSION {
+        if first != second || field(0)? != HEADER_VERSION {
             return None;
         }
-        let checksum = u64::from(field(CHECKSUM)?) << 32 | u64::from(field(CHECKSUM + 4)?);
-        Some((age + u64::from(field(COUNT)?), checksum))
+        let checksum =
+            u64::from(field(CHECKSUM_OFFSET)?) << 32 | u64::from(field(CHECKSUM_OFFSET + 4)?);
+        Some((age + u64::from(field(COUNT_OFFSET)?), checksum))
     }
 }
 

@@ -10,16 +10,16 @@ use rusqlite::{Connection, OpenFlags};
 use crate::engine::error::{Error, Result};
 
 /// The timeout of waiting for another process that writes the file.
-const BUSY_WAIT: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The limit of prepared statements that a connection caches.
-const STATEMENTS_MAX: usize = 256;
+const STATEMENT_CACHE_SIZE: usize = 256;
 
 /// Opens a connection that writes to a file that [`create_private`](super::files::create_private)
 /// created.
 pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     let connection = Connection::open(path)?;
-    connection.busy_timeout(BUSY_WAIT)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     let mode: String = connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))?;
     if mode != "wal" {
         return Err(Error::Settings(format!(
@@ -41,7 +41,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
 pub(crate) fn open_reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY_WAIT)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     // The file may be untrusted.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     keep_statements(&connection)?;
@@ -49,7 +49,7 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection> {
 }
 
 /// Disables the checkpoint on closing the connection: the files may be another process's by now.
-pub(super) fn keep_off_files(connection: &Connection) {
+pub(super) fn disable_checkpoint_on_close(connection: &Connection) {
     let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     if let Err(error) = set {
         tracing::error!(%error, "a checkpoint may be made when the connection is closed");
@@ -60,7 +60,7 @@ pub(super) fn keep_off_files(connection: &Connection) {
 /// parameters, which takes longer than to run them. The parameters would not improve the plan, as
 /// the planner's statistics are fixed.
 fn keep_statements(connection: &Connection) -> Result<()> {
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_SIZE);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }

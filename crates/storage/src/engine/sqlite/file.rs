@@ -15,36 +15,36 @@ use crate::engine::error::{Cause, Error, Result};
 use crate::engine::progress::Progress;
 
 /// The number of pages that are copied between two progress reports.
-const PAGES: i32 = 512;
+const PAGES_PER_STEP: i32 = 512;
 
 /// A staged file, beside the path that it will have. Unless it is published, it is deleted when
 /// dropped.
 #[derive(Debug)]
-pub(crate) struct Unseen {
+pub(crate) struct StagedFile {
     path: PathBuf,
     place: PathBuf,
     lock: StagedLock,
-    shown: bool,
+    is_published: bool,
 }
 
-impl Unseen {
+impl StagedFile {
     /// Creates a staged file for `place`, overwriting an abandoned one.
     pub(crate) fn open(place: &Path) -> Result<(Self, Connection)> {
         // A link is followed: the staged file is beside the database itself.
         let place = resolved_place(place)?;
         let path = with_end(&place, ".unfinished");
         let lock = StagedLock::take(&path, &place)?;
-        let unseen = Self { path, place, lock, shown: false };
-        let connection = Connection::open(&unseen.path)?;
+        let staged = Self { path, place, lock, is_published: false };
+        let connection = Connection::open(&staged.path)?;
         connection.execute_batch(
             "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA foreign_keys=OFF;
              PRAGMA cache_size=-16384;",
         )?;
-        Ok((unseen, connection))
+        Ok((staged, connection))
     }
 
     /// Publishes the file at its path, synced.
-    pub(crate) fn show(&mut self) -> Result<()> {
+    pub(crate) fn publish(&mut self) -> Result<()> {
         // A log and an index of an empty database at this path don't belong to the new file.
         for end in [LOG, INDEX] {
             match std::fs::remove_file(with_end(&self.place, end)) {
@@ -56,14 +56,14 @@ impl Unseen {
         }
         self.lock.sync()?;
         std::fs::rename(&self.path, &self.place).map_err(unavailable)?;
-        self.shown = true;
+        self.is_published = true;
         sync_directory_of(&self.place)
     }
 }
 
-impl Drop for Unseen {
+impl Drop for StagedFile {
     fn drop(&mut self) {
-        if !self.shown {
+        if !self.is_published {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -74,7 +74,7 @@ impl Drop for Unseen {
 pub(crate) fn back_up(from: &Path, to: &Path, progress: impl FnMut(Progress)) -> Result<()> {
     let mut unseen = copy(&connection::open_reader(from)?, to, progress)?;
     check(&unseen.path)?;
-    unseen.show()
+    unseen.publish()
 }
 
 /// Copies a database whose files were unlinked or replaced, through an open connection, the only
@@ -87,18 +87,18 @@ pub(super) fn rescue(source: &Connection, to: &Path) -> Result<bool> {
     if !source.is_autocommit() {
         source.execute_batch("ROLLBACK")?;
     }
-    copied?.show()?;
+    copied?.publish()?;
     Ok(check(to).is_ok())
 }
 
 /// Copies the database of `source` into a staged file for `to`.
-fn copy(source: &Connection, to: &Path, mut progress: impl FnMut(Progress)) -> Result<Unseen> {
+fn copy(source: &Connection, to: &Path, mut progress: impl FnMut(Progress)) -> Result<StagedFile> {
     // The transaction fixes the snapshot; otherwise each concurrent write would restart the copy.
     source.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
-    let (unseen, mut target) = Unseen::open(to)?;
+    let (unseen, mut target) = StagedFile::open(to)?;
     let backup = Backup::new(source, &mut target)?;
     loop {
-        match backup.step(PAGES)? {
+        match backup.step(PAGES_PER_STEP)? {
             StepResult::Done => break,
             StepResult::More => {}
             _ => std::thread::sleep(Duration::from_millis(10)),

@@ -20,32 +20,32 @@ use std::sync::Arc;
 
 use galley_domain::WorkspaceId;
 
-use crate::engine::change_tracking::{LastChange, Moment};
+use crate::engine::change_tracking::{DataVersion, LastModified};
 use crate::engine::commit_signal::CommitSignal;
 use crate::engine::error::{Failure, Result};
 use crate::engine::migrate;
 use crate::engine::options::{Options, Role};
 use crate::engine::statement_log::StatementLog;
 use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::write_pressure::Pressure;
+use crate::engine::write_pressure::WritePressure;
 use checkpoint::{Checkpointer, Gate};
-use commit_counter::Commits;
+use commit_counter::CommitCounter;
 pub(crate) use connection::open_reader;
-pub(crate) use file::{Unseen, back_up, check};
+pub(crate) use file::{StagedFile, back_up, check};
 use files::FileWatch;
 pub(crate) use lock::ServerLock;
 pub(crate) use poll_once::finish_at_once;
 use readers::Readers;
-use writer::Writer;
+use writer::WriterThread;
 
 /// An open SQLite file.
 #[derive(Debug)]
 pub(crate) struct Sqlite {
     path: PathBuf,
     readers: Arc<Readers>,
-    writer: Writer,
+    writer: WriterThread,
     checkpointer: Checkpointer,
-    commits: Arc<Commits>,
+    commits: Arc<CommitCounter>,
     watch: Arc<FileWatch>,
     log: Option<Arc<StatementLog>>,
     lock: Option<ServerLock>,
@@ -74,7 +74,7 @@ impl Sqlite {
         let gate = Arc::new(Gate::default());
         let checkpointer =
             Checkpointer::start(path, Arc::clone(&gate), Arc::clone(&watch), options.now)?;
-        let commits = Arc::new(Commits::of(path));
+        let commits = Arc::new(CommitCounter::of(path));
         let log = options.statement_log.clone();
         Ok(Self {
             path: path.to_owned(),
@@ -84,7 +84,7 @@ impl Sqlite {
                 options.connections,
                 log.clone(),
             )),
-            writer: Writer::start(
+            writer: WriterThread::start(
                 connection,
                 Arc::clone(&commits),
                 gate,
@@ -112,13 +112,13 @@ impl Sqlite {
     }
 
     /// Returns the current data version, if it can be read without a query.
-    pub(crate) fn moment(&self) -> Option<Moment> {
-        self.commits.moment()
+    pub(crate) fn data_version(&self) -> Option<DataVersion> {
+        self.commits.data_version()
     }
 
     /// Returns when `workspace` was last modified.
-    pub(crate) fn last_change(&self, workspace: WorkspaceId) -> LastChange {
-        self.commits.last_change(workspace)
+    pub(crate) fn last_modified(&self, workspace: WorkspaceId) -> LastModified {
+        self.commits.last_modified(workspace)
     }
 
     /// Returns true if a server, such as this one, has the file open.
@@ -132,7 +132,7 @@ impl Sqlite {
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E>,
     {
-        self.readers.run(name, readers::INLINE_TIME_MAX, operation)
+        self.readers.run(name, readers::INLINE_READ_TIMEOUT, operation)
     }
 
     /// Runs `operation` on a thread of its own, once one is free.
@@ -153,7 +153,7 @@ impl Sqlite {
         &self,
         name: &'static str,
         operation: F,
-        pressure: Option<Arc<Pressure>>,
+        pressure: Option<Arc<WritePressure>>,
     ) -> Result<T, E>
     where
         T: Send + 'static,

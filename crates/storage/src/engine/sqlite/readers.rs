@@ -16,17 +16,17 @@ use crate::engine::transaction::Tx;
 use galley_runtime::{AdmissionLimits, AdmissionQueue};
 
 /// The time limit of a read on a request-serving thread.
-pub(super) const INLINE_TIME_MAX: Duration = Duration::from_millis(20);
+pub(super) const INLINE_READ_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// The time limit of a read on a thread of its own.
-const THREAD_TIME_MAX: Duration = Duration::from_secs(30);
+const THREAD_READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The limits of reads that wait for a thread.
-const WAIT: AdmissionLimits =
-    AdmissionLimits { timeout: THREAD_TIME_MAX, burst: 4_096, sustained: 128 };
+const THREAD_LIMITS: AdmissionLimits =
+    AdmissionLimits { timeout: THREAD_READ_TIMEOUT, burst: 4_096, sustained: 128 };
 
 /// The number of virtual-machine instructions between two checks of the deadline.
-const STEPS_BETWEEN_LOOKS: i32 = 1_000;
+const STEPS_BETWEEN_CHECKS: i32 = 1_000;
 
 /// The connections for reads.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Readers {
         log: Option<Arc<StatementLog>>,
     ) -> Self {
         let threads = Arc::new(Semaphore::new(threads.max(1)));
-        let admission = AdmissionQueue::new(WAIT);
+        let admission = AdmissionQueue::new(THREAD_LIMITS);
         Self { path: path.to_owned(), watch, idle: Mutex::default(), threads, admission, log }
     }
 
@@ -63,14 +63,14 @@ impl Readers {
     pub(super) fn run<T, E, F>(
         &self,
         name: &'static str,
-        time_max: Duration,
+        time_limit: Duration,
         operation: &F,
     ) -> Result<T, E>
     where
         E: Failure,
         F: AsyncFn(&Tx<'_>) -> Result<T, E>,
     {
-        self.run_unless(name, time_max, operation, &Cancellation::default())
+        self.run_unless(name, time_limit, operation, &Cancellation::default())
     }
 
     fn run_unless<T, E, F>(
@@ -120,7 +120,7 @@ impl Readers {
         let _on_drop = CancelOnDrop(Arc::clone(&cancellation));
         let run = move || {
             let _permit = permit;
-            readers.run_unless(name, THREAD_TIME_MAX, &operation, &cancellation)
+            readers.run_unless(name, THREAD_READ_TIMEOUT, &operation, &cancellation)
         };
         tokio::task::spawn_blocking(run).await.unwrap_or_else(|_| Err(Error::Panicked.into()))
     }
@@ -148,7 +148,7 @@ impl Reader {
         let mut connection = connection::open_reader(path)?;
         let deadline = Deadline::default();
         let watched = deadline.clone();
-        connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || watched.has_passed()))?;
+        connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(move || watched.has_passed()))?;
         Ok(Self { connection, deadline })
     }
 }

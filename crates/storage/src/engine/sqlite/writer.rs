@@ -15,21 +15,21 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, oneshot};
 
 use super::checkpoint::{CheckpointSignal, Gate};
-use super::commit_counter::Commits;
+use super::commit_counter::CommitCounter;
 use super::files::FileWatch;
 use super::limits::NICENESS;
 use super::{connection, poll_once};
-use crate::engine::change_tracking::{Moment, Reach};
+use crate::engine::change_tracking::{ChangeScope, DataVersion};
 use crate::engine::commit_signal::CommitSignal;
 use crate::engine::error::{Error, Failure, Result};
 use crate::engine::options::Options;
 use crate::engine::statement_log::StatementLog;
 use crate::engine::transaction::{Tx, WriteTx};
-use crate::engine::write_pressure::{Pressure, Slice};
+use crate::engine::write_pressure::{TimeSlice, WritePressure};
 use galley_runtime::{AdmissionLimits, AdmissionQueue, lower_priority};
 
 /// The capacity of the queue.
-const QUEUE_MAX: usize = 1_024;
+const QUEUE_CAPACITY: usize = 1_024;
 
 /// The limits of waiting writes. A burst is not limited; under sustained load, few more writes than
 /// one group may wait.
@@ -37,26 +37,26 @@ const BURST_LIMIT: usize = usize::MAX;
 const SUSTAINED_LIMIT: usize = 192;
 
 /// The limit of writes in a group.
-const GROUP_MAX: usize = 128;
+const GROUP_SIZE_LIMIT: usize = 128;
 
 /// The time for which a group may grow before it is committed.
-const GROUP_TIME_MAX: Duration = Duration::from_millis(20);
+const GROUP_TIME_LIMIT: Duration = Duration::from_millis(20);
 
 /// The writer thread's handle.
 #[derive(Debug)]
-pub(super) struct Writer {
-    queue: Mutex<Option<mpsc::Sender<Waiting>>>,
+pub(super) struct WriterThread {
+    queue: Mutex<Option<mpsc::Sender<QueuedWrite>>>,
     admission: Arc<AdmissionQueue>,
     thread: Mutex<Option<JoinHandle<()>>>,
     wait_max: Duration,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct QueuedWrite {
     job: Box<dyn Job>,
     deadline: Instant,
     /// The write pressure, for a background write, which yields to it.
-    pressure: Option<Arc<Pressure>>,
+    pressure: Option<Arc<WritePressure>>,
 }
 
 /// One write, with its closure's types erased.
@@ -65,41 +65,41 @@ trait Job: Send + std::fmt::Debug {
     fn run(
         &mut self,
         connection: &mut Connection,
-        slice: Option<&Slice>,
+        slice: Option<&TimeSlice>,
     ) -> Result<(), Option<Error>>;
 
     /// Returns true if subscribers must be notified of the changes.
-    fn has_news(&self) -> bool;
+    fn must_notify(&self) -> bool;
 
     /// Takes the scope of the changes.
-    fn take_reach(&mut self) -> Reach;
+    fn take_change_scope(&mut self) -> ChangeScope;
 
     /// Sends the outcome, or `failure` if there is one.
-    fn answer(self: Box<Self>, failure: Option<&Error>);
+    fn send_outcome(self: Box<Self>, failure: Option<&Error>);
 }
 
-struct Write<T, E, F> {
+struct WriteJob<T, E, F> {
     name: &'static str,
     operation: F,
     outcome: Option<Result<T, E>>,
     has_news: bool,
-    reach: Reach,
+    reach: ChangeScope,
     reply: oneshot::Sender<Result<T, E>>,
     log: Option<Arc<StatementLog>>,
 }
 
-impl Writer {
+impl WriterThread {
     pub(super) fn start(
         connection: Connection,
-        commits: Arc<Commits>,
+        commits: Arc<CommitCounter>,
         gate: Arc<Gate>,
         watch: Arc<FileWatch>,
         checkpoint: CheckpointSignal,
         commit_signal: CommitSignal,
         options: &Options,
     ) -> Self {
-        let (queue, waiting) = mpsc::channel(QUEUE_MAX);
-        let wait_max = options.write_wait_max;
+        let (queue, waiting) = mpsc::channel(QUEUE_CAPACITY);
+        let wait_max = options.write_timeout;
         let limits =
             AdmissionLimits { timeout: wait_max, burst: BURST_LIMIT, sustained: SUSTAINED_LIMIT };
         let admission = Arc::new(AdmissionQueue::new(limits));
@@ -113,7 +113,7 @@ impl Writer {
             .spawn(move || {
                 lower_priority(NICENESS);
                 let admission = of_thread;
-                Loop {
+                WriterLoop {
                     connection,
                     commits,
                     gate,
@@ -140,7 +140,7 @@ impl Writer {
         &self,
         name: &'static str,
         operation: F,
-        pressure: Option<Arc<Pressure>>,
+        pressure: Option<Arc<WritePressure>>,
         log: Option<Arc<StatementLog>>,
     ) -> Result<T, E>
     where
@@ -149,14 +149,15 @@ impl Writer {
         F: AsyncFn(&WriteTx<'_>) -> Result<T, E> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let (has_news, reach) = (false, Reach::default());
-        let job = Box::new(Write { name, operation, outcome: None, has_news, reach, reply, log });
-        let waiting = Waiting { job, deadline: Instant::now() + self.wait_max, pressure };
+        let (has_news, reach) = (false, ChangeScope::default());
+        let job =
+            Box::new(WriteJob { name, operation, outcome: None, has_news, reach, reply, log });
+        let waiting = QueuedWrite { job, deadline: Instant::now() + self.wait_max, pressure };
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let queue = queue.ok_or(Error::Overloaded)?;
         // Background writes wait without admission control.
-        let is_patient = waiting.pressure.is_some();
-        if !is_patient && !self.admission.admits(queue.max_capacity() - queue.capacity()) {
+        let is_background = waiting.pressure.is_some();
+        if !is_background && !self.admission.admits(queue.max_capacity() - queue.capacity()) {
             return Err(Error::Overloaded.into());
         }
         let sent = tokio::time::timeout(self.wait_max, queue.send(waiting)).await;
@@ -178,7 +179,7 @@ impl Writer {
     }
 }
 
-impl<T, E, F> Job for Write<T, E, F>
+impl<T, E, F> Job for WriteJob<T, E, F>
 where
     T: Send,
     E: Failure,
@@ -187,39 +188,39 @@ where
     fn run(
         &mut self,
         connection: &mut Connection,
-        slice: Option<&Slice>,
+        slice: Option<&TimeSlice>,
     ) -> Result<(), Option<Error>> {
         let run = || {
             let tx = Tx::sqlite(connection, self.log.as_deref());
             let tx = WriteTx::new(tx, slice);
             let outcome = poll_once::finish_at_once(self.name, (self.operation)(&tx));
-            (outcome, tx.has_news(), tx.reach())
+            (outcome, tx.must_notify(), tx.change_scope())
         };
         // After a panic, the changes are rolled back, so that no broken state is visible.
         let (outcome, has_news, reach) = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
             tracing::error!(operation = self.name, "a write panicked; it was undone");
-            (Err(Error::Panicked.into()), false, Reach::default())
+            (Err(Error::Panicked.into()), false, ChangeScope::default())
         });
         if outcome.is_ok() {
             (self.has_news, self.reach) = (has_news, reach);
         }
-        let verdict = match &outcome {
+        let result = match &outcome {
             Ok(_) => Ok(()),
             Err(error) => Err(error.storage_error().cloned()),
         };
         self.outcome = Some(outcome);
-        verdict
+        result
     }
 
-    fn has_news(&self) -> bool {
+    fn must_notify(&self) -> bool {
         self.has_news
     }
 
-    fn take_reach(&mut self) -> Reach {
+    fn take_change_scope(&mut self) -> ChangeScope {
         std::mem::take(&mut self.reach)
     }
 
-    fn answer(self: Box<Self>, failure: Option<&Error>) {
+    fn send_outcome(self: Box<Self>, failure: Option<&Error>) {
         let outcome = match failure {
             Some(error) => Err(error.clone().into()),
             None => self.outcome.unwrap_or_else(|| Err(Error::Overloaded.into())),
@@ -229,7 +230,7 @@ where
     }
 }
 
-impl<T, E, F> std::fmt::Debug for Write<T, E, F> {
+impl<T, E, F> std::fmt::Debug for WriteJob<T, E, F> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Write").field("name", &self.name).finish_non_exhaustive()
     }
@@ -237,7 +238,7 @@ impl<T, E, F> std::fmt::Debug for Write<T, E, F> {
 
 /// The state of a closure's changes, if it failed.
 #[derive(Debug, PartialEq, Eq)]
-enum Undone {
+enum GroupState {
     /// They were rolled back, or there are none.
     Is,
     /// They can only be rolled back with the whole group.
@@ -246,33 +247,33 @@ enum Undone {
 
 /// A group's outcomes, sent when this is dropped. So they are sent even by a runtime that is
 /// shutting down and runs no more tasks.
-struct Answers {
-    group: Vec<Waiting>,
+struct GroupOutcomes {
+    group: Vec<QueuedWrite>,
     failure: Option<Error>,
 }
 
-impl Drop for Answers {
+impl Drop for GroupOutcomes {
     fn drop(&mut self) {
         for waiting in std::mem::take(&mut self.group) {
-            waiting.job.answer(self.failure.as_ref());
+            waiting.job.send_outcome(self.failure.as_ref());
         }
     }
 }
 
-struct Loop {
+struct WriterLoop {
     connection: Connection,
-    commits: Arc<Commits>,
+    commits: Arc<CommitCounter>,
     gate: Arc<Gate>,
     watch: Arc<FileWatch>,
     checkpoint: CheckpointSignal,
     commit_signal: CommitSignal,
-    waiting: mpsc::Receiver<Waiting>,
+    waiting: mpsc::Receiver<QueuedWrite>,
     admission: Arc<AdmissionQueue>,
     /// The runtime of the callers: the one that the database was opened in.
     runtime: Option<Handle>,
 }
 
-impl Loop {
+impl WriterLoop {
     fn run(mut self) {
         loop {
             let first = self.waiting.try_recv().ok().or_else(|| {
@@ -286,46 +287,46 @@ impl Loop {
     }
 
     /// Runs `first` and the writes queued behind it, and commits them as one group.
-    fn run_group(&mut self, first: Waiting) {
+    fn run_group(&mut self, first: QueuedWrite) {
         let gate = Arc::clone(&self.gate);
-        let passed = gate.pass();
+        let passed = gate.enter();
         if let Err(error) = self.check_files() {
-            return self.answer_all(vec![first], Some(error));
+            return self.send_outcomes(vec![first], Some(error));
         }
         let mut before = match self.begin() {
             Ok(before) => before,
-            Err(error) => return self.answer_all(vec![first], Some(error)),
+            Err(error) => return self.send_outcomes(vec![first], Some(error)),
         };
         let started = Instant::now();
-        let mut done: Vec<Waiting> = Vec::new();
+        let mut done: Vec<QueuedWrite> = Vec::new();
         let mut next = Some(first);
         let mut has_savepoints = false;
         while let Some(waiting) = next.take() {
             if Instant::now() > waiting.deadline {
-                waiting.job.answer(Some(&Error::Overloaded));
+                waiting.job.send_outcome(Some(&Error::Overloaded));
             } else {
                 done.push(waiting);
                 let mut ended = self.run_last(&mut done, has_savepoints);
-                if matches!(ended, Ok(Undone::HasToBe)) {
+                if matches!(ended, Ok(GroupState::HasToBe)) {
                     has_savepoints = true;
-                    ended = self.run_anew(&mut done).map(|anew| {
+                    ended = self.retry_with_savepoints(&mut done).map(|anew| {
                         before = anew;
-                        Undone::Is
+                        GroupState::Is
                     });
                 }
                 if let Err(error) = ended {
                     self.recover();
-                    self.answer_all(done, Some(error));
+                    self.send_outcomes(done, Some(error));
                     return;
                 }
             }
-            if done.len() < GROUP_MAX && started.elapsed() < GROUP_TIME_MAX {
+            if done.len() < GROUP_SIZE_LIMIT && started.elapsed() < GROUP_TIME_LIMIT {
                 next = self.waiting.try_recv().ok();
             }
         }
-        let mut reach = Reach::default();
+        let mut reach = ChangeScope::default();
         for waiting in &mut done {
-            reach.add(waiting.job.take_reach());
+            reach.add(waiting.job.take_change_scope());
         }
         let commit = || execute(&self.connection, "COMMIT");
         let mut failure = self.commits.commit(&self.connection, before, &reach, commit).err();
@@ -336,18 +337,18 @@ impl Loop {
             failure = Some(error);
         } else {
             self.checkpoint.committed();
-            if done.iter().any(|waiting| waiting.job.has_news()) {
+            if done.iter().any(|waiting| waiting.job.must_notify()) {
                 self.commit_signal.notify();
             }
         }
         drop(passed);
-        self.answer_all(done, failure);
+        self.send_outcomes(done, failure);
     }
 
     /// Sends a group's outcomes from within the runtime. From this thread, each would wake a
     /// sleeping worker thread for one request alone, which costs more than the request.
-    fn answer_all(&self, group: Vec<Waiting>, failure: Option<Error>) {
-        let answers = Answers { group, failure };
+    fn send_outcomes(&self, group: Vec<QueuedWrite>, failure: Option<Error>) {
+        let answers = GroupOutcomes { group, failure };
         match &self.runtime {
             Some(runtime) => drop(runtime.spawn(async move { drop(answers) })),
             None => drop(answers),
@@ -358,30 +359,30 @@ impl Loop {
     /// the contents.
     fn check_files(&self) -> Result<()> {
         self.watch.check().inspect_err(|_| {
-            connection::keep_off_files(&self.connection);
+            connection::disable_checkpoint_on_close(&self.connection);
             self.checkpoint.committed();
         })
     }
 
     /// Begins a group. Returns the data version before it.
-    fn begin(&mut self) -> Result<Option<Moment>> {
+    fn begin(&mut self) -> Result<Option<DataVersion>> {
         if let Err(error) = execute(&self.connection, "BEGIN IMMEDIATE") {
             self.recover();
             return Err(error);
         }
         // Records commits of other processes now. During our own commit, readers of the data
         // version would have to wait until it is synced.
-        Ok(self.commits.moment())
+        Ok(self.commits.data_version())
     }
 
     /// Runs the last write of the group. An error means that the whole group is lost.
-    fn run_last(&mut self, group: &mut [Waiting], has_savepoints: bool) -> Result<Undone> {
-        let Some(waiting) = group.last_mut() else { return Ok(Undone::Is) };
+    fn run_last(&mut self, group: &mut [QueuedWrite], has_savepoints: bool) -> Result<GroupState> {
+        let Some(waiting) = group.last_mut() else { return Ok(GroupState::Is) };
         let changes = self.connection.total_changes();
         if has_savepoints {
             execute(&self.connection, "SAVEPOINT one_write")?;
         }
-        let slice = waiting.pressure.as_ref().map(Pressure::slice);
+        let slice = waiting.pressure.as_ref().map(WritePressure::slice);
         let verdict = waiting.job.run(&mut self.connection, slice.as_ref());
         if self.connection.is_autocommit() {
             // SQLite rolled back the transaction itself; further statements would each be committed
@@ -391,18 +392,22 @@ impl Loop {
         }
         if !has_savepoints {
             let has_changed = self.connection.total_changes() != changes;
-            return Ok(if verdict.is_err() && has_changed { Undone::HasToBe } else { Undone::Is });
+            return Ok(if verdict.is_err() && has_changed {
+                GroupState::HasToBe
+            } else {
+                GroupState::Is
+            });
         }
         if verdict.is_err() {
             execute(&self.connection, "ROLLBACK TO one_write")?;
         }
         execute(&self.connection, "RELEASE one_write")?;
-        Ok(Undone::Is)
+        Ok(GroupState::Is)
     }
 
     /// Rolls back a group and retries it with a savepoint for each closure, which costs a tenth
     /// more. Returns the data version before it.
-    fn run_anew(&mut self, group: &mut [Waiting]) -> Result<Option<Moment>> {
+    fn retry_with_savepoints(&mut self, group: &mut [QueuedWrite]) -> Result<Option<DataVersion>> {
         execute(&self.connection, "ROLLBACK")?;
         let before = self.begin()?;
         for count in 1..=group.len() {

@@ -65,7 +65,7 @@ pub(crate) async fn handle(
         let sources = import_sources::list(tx, &scope, &ids).await?;
         Ok::<_, Error>((pieces, sources))
     };
-    let read = app.database().read_much("content_pieces.sources", read);
+    let read = app.database().read_long("content_pieces.sources", read);
     let (mut pieces, sources) = overload::uncounted(Box::pin(read)).await?;
     Ok(page_links::list_by_id(
         page,
