@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use anyhow::Context;
 use galley_application::{Clock, SystemClock};
 use galley_domain::webhook::WebhookSecret;
-use galley_server::callbacks::{self, Callback, Verdict};
+use galley_server::callbacks::{self, Callback, SignatureStatus};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
@@ -39,11 +39,11 @@ pub(crate) async fn run(arguments: &ListenArguments) -> anyhow::Result<()> {
 fn show(callback: &Callback, secret: Option<&WebhookSecret>) {
     let now = SystemClock.now();
     let verdict = match callback.verify(secret, now) {
-        Verdict::Signed => "signature ok",
-        Verdict::Unsigned => "not signed",
-        Verdict::NotVerified => "signed, not verified: give --secret",
-        Verdict::Wrong => "WRONG SIGNATURE",
-        Verdict::Old => "signed, but over five minutes off",
+        SignatureStatus::Signed => "signature ok",
+        SignatureStatus::Unsigned => "not signed",
+        SignatureStatus::NotVerified => "signed, not verified: give --secret",
+        SignatureStatus::Wrong => "WRONG SIGNATURE",
+        SignatureStatus::Old => "signed, but over five minutes off",
     };
     let body: Option<Value> = serde_json::from_slice(&callback.body).ok();
     let field = |name: &str| match body.as_ref().map(|body| &body[name]) {

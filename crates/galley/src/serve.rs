@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use galley_application::{DatabaseClock, Environment, SystemClock};
-use galley_server::{App, Limits, Server, serve_metrics};
+use galley_server::{App, Server, ServerLimits, serve_metrics};
 use galley_storage::{Database, Role};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -51,7 +51,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     let environment = Environment::with_clock(clock.context("the database's clock can't be read")?);
     let key = key::load(settings, &database).await?;
     first_start(settings, &database, &environment, address).await?;
-    let limits = Limits {
+    let limits = ServerLimits {
         body_max: settings.body_max.value,
         page_max: settings.page_max.value,
         head_max: settings.head_max.value,

@@ -192,7 +192,7 @@ pub(crate) fn load(mut given: Given) -> anyhow::Result<Settings> {
         Some(path) => read_file(path)?,
         None => Given::default(),
     };
-    let limits = galley_server::Limits::default();
+    let limits = galley_server::ServerLimits::default();
     let receive_time_max = limits.receive_time_max.as_secs();
     let settings = Settings {
         listen: pick(given.listen, in_file.listen, SocketAddr::from(([127, 0, 0, 1], 8080))),

@@ -16,17 +16,17 @@ use galley_runtime::{CpuPool, Overloaded};
 use galley_storage::Database;
 use tokio::sync::watch;
 
-use crate::resources::overload::{self, Overload};
+use crate::resources::overload::{self, OverloadDetector};
 use crate::resources::rate_limit::RateLimit;
 use crate::resources::request_memory::WorkspaceMemory;
 use crate::resources::response_cache::ResponseCache;
 use crate::resources::stream_limit::{StreamLimiter, StreamPermit};
 use crate::resources::token_cache::TokenCache;
-use crate::respond::response::File;
+use crate::respond::response::StaticFile;
 
 /// The limits and settings of the HTTP service.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct ServerLimits {
     /// The size limit of a request's headers, in bytes.
     pub head_max: usize,
     /// The size limit of a request's body, in bytes.
@@ -58,7 +58,7 @@ pub struct Limits {
     pub connections_max: usize,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             head_max: 16 * 1024,
@@ -81,12 +81,12 @@ impl Default for Limits {
 
 /// The running service. Clones share it.
 #[derive(Debug, Clone)]
-pub struct App(Arc<Parts>);
+pub struct App(Arc<AppParts>);
 
 #[derive(Debug)]
-struct Parts {
+struct AppParts {
     service: Service,
-    limits: Limits,
+    limits: ServerLimits,
     token_cache: TokenCache,
     response_cache: ResponseCache,
     rate_limit: RateLimit,
@@ -96,29 +96,29 @@ struct Parts {
     cpu_pool: CpuPool,
     request_memory: WorkspaceMemory,
     response_memory: WorkspaceMemory,
-    openapi_document: OnceLock<&'static LazyLock<File>>,
-    overload: Overload,
+    openapi_document: OnceLock<&'static LazyLock<StaticFile>>,
+    overload: OverloadDetector,
     rejected_credentials: LogLimit<Option<IpAddr>>,
 }
 
 /// The memory budget of request bodies: at least so many bytes, and at least so many of the largest
 /// bodies.
 const REQUEST_MEMORY_MIN: usize = 64 * 1024 * 1024;
-const BODIES_MIN: usize = 8;
+const LARGEST_BODIES_MIN: usize = 8;
 
 /// The number of the largest responses that fit into the memory budget of responses.
-const PAGES_MIN: usize = 4;
+const LARGEST_RESPONSES_MIN: usize = 4;
 
 /// The copies of a response's data in memory: the rows as read, and the JSON as sent.
 pub(crate) const COPIES: usize = 2;
 
 /// The size limit of a content tree as JSON, in bytes: several times that of the largest sensible
 /// HTML.
-const TREE_MAX: usize = 16 * 1024 * 1024;
+const TREE_JSON_LIMIT: usize = 16 * 1024 * 1024;
 
 /// The size in bytes up to which a document is processed on the calling thread. Larger ones run on
 /// the CPU pool.
-const INLINE_CONTENT_MAX: usize = 32 * 1024;
+const INLINE_CONTENT_LIMIT: usize = 32 * 1024;
 
 impl App {
     /// Creates a service on `database`. `key` encrypts its secrets, and `mailer` sends its mails.
@@ -127,7 +127,7 @@ impl App {
         database: Database,
         environment: Environment,
         key: SecretKey,
-        limits: Limits,
+        limits: ServerLimits,
         mailer: Option<Mailer>,
     ) -> Self {
         let settings = ServiceSettings {
@@ -137,9 +137,10 @@ impl App {
         };
         let service = Service::new(database, environment, key, settings, mailer);
         let (rate_limit, token_use) = (RateLimit::new(limits.rate_limit), TokenUse::default());
-        let request_memory = REQUEST_MEMORY_MIN.max(limits.body_max.saturating_mul(BODIES_MIN));
-        let response_memory = limits.page_max.saturating_mul(PAGES_MIN * COPIES);
-        Self(Arc::new(Parts {
+        let request_memory =
+            REQUEST_MEMORY_MIN.max(limits.body_max.saturating_mul(LARGEST_BODIES_MIN));
+        let response_memory = limits.page_max.saturating_mul(LARGEST_RESPONSES_MIN * COPIES);
+        Self(Arc::new(AppParts {
             service,
             token_cache: TokenCache::new(),
             response_cache: ResponseCache::new(limits.answers_max),
@@ -152,7 +153,7 @@ impl App {
             request_memory: WorkspaceMemory::new(request_memory),
             response_memory: WorkspaceMemory::new(response_memory),
             openapi_document: OnceLock::new(),
-            overload: Overload::new(),
+            overload: OverloadDetector::new(),
             rejected_credentials: LogLimit::default(),
         }))
     }
@@ -228,7 +229,7 @@ impl App {
     }
 
     /// Returns the limits and settings.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &ServerLimits {
         &self.0.limits
     }
 
@@ -243,17 +244,17 @@ impl App {
     }
 
     /// Returns the OpenAPI document.
-    pub(crate) fn openapi_document(&self) -> &'static File {
+    pub(crate) fn openapi_document(&self) -> &'static StaticFile {
         self.0.openapi_document.get().expect("the router provides the document")
     }
 
     /// Sets the OpenAPI document. The router calls this, as it knows all routes.
-    pub(crate) fn set_openapi_document(&self, document: &'static LazyLock<File>) {
+    pub(crate) fn set_openapi_document(&self, document: &'static LazyLock<StaticFile>) {
         let _ = self.0.openapi_document.set(document);
     }
 
     /// Returns the overload detector.
-    pub(crate) fn overload(&self) -> &Overload {
+    pub(crate) fn overload(&self) -> &OverloadDetector {
         &self.0.overload
     }
 
@@ -264,7 +265,7 @@ impl App {
         size: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Overloaded> {
-        if size <= INLINE_CONTENT_MAX {
+        if size <= INLINE_CONTENT_LIMIT {
             return Ok(work());
         }
         self.run_on_cpu_pool(work).await
@@ -297,9 +298,10 @@ impl App {
         };
         match read {
             Ok((tree, losses)) => {
-                let json = tree.to_json_within(TREE_MAX).ok_or_else(|| {
-                    let message =
-                        format!("is not accepted: its tree would have over {TREE_MAX} bytes");
+                let json = tree.to_json_within(TREE_JSON_LIMIT).ok_or_else(|| {
+                    let message = format!(
+                        "is not accepted: its tree would have over {TREE_JSON_LIMIT} bytes"
+                    );
                     Invalid::new("content_too_complex", message)
                 })?;
                 Ok((json, losses))

@@ -13,10 +13,10 @@ use tokio::net::TcpListener;
 
 /// The greatest difference between a callback's timestamp and the clock, in seconds. It bounds
 /// replays of intercepted callbacks.
-const OFF_MAX: i64 = 5 * 60;
+const TIMESTAMP_TOLERANCE_SECONDS: i64 = 5 * 60;
 
 /// The size limit of a callback, in bytes.
-const BODY_MAX: usize = 16 * 1024 * 1024;
+const CALLBACK_SIZE_LIMIT: usize = 16 * 1024 * 1024;
 
 /// A received callback.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub struct Callback {
 
 /// The result of a signature check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SignatureStatus {
     /// Signed with the secret, within the time limit.
     Signed,
     /// Without a signature.
@@ -45,27 +45,29 @@ pub enum Verdict {
 impl Callback {
     /// Returns the event's identifier, or an empty text if there is none.
     pub fn id(&self) -> &str {
-        self.field(ID_HEADER)
+        self.header(ID_HEADER)
     }
 
-    fn field(&self, name: &str) -> &str {
+    fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     /// Verifies the signature and the timestamp.
-    pub fn verify(&self, secret: Option<&WebhookSecret>, now: Timestamp) -> Verdict {
-        let signatures = self.field(SIGNATURE_HEADER);
+    pub fn verify(&self, secret: Option<&WebhookSecret>, now: Timestamp) -> SignatureStatus {
+        let signatures = self.header(SIGNATURE_HEADER);
         if signatures.is_empty() {
-            return Verdict::Unsigned;
+            return SignatureStatus::Unsigned;
         }
-        let Some(secret) = secret else { return Verdict::NotVerified };
-        let Ok(time) = self.field(TIMESTAMP_HEADER).parse::<i64>() else { return Verdict::Wrong };
+        let Some(secret) = secret else { return SignatureStatus::NotVerified };
+        let Ok(time) = self.header(TIMESTAMP_HEADER).parse::<i64>() else {
+            return SignatureStatus::Wrong;
+        };
         if !is_signed(&secret.key(), self.id(), time, &self.body, signatures) {
-            Verdict::Wrong
-        } else if (now.ms() / 1_000).abs_diff(time) > OFF_MAX.unsigned_abs() {
-            Verdict::Old
+            SignatureStatus::Wrong
+        } else if (now.ms() / 1_000).abs_diff(time) > TIMESTAMP_TOLERANCE_SECONDS.unsigned_abs() {
+            SignatureStatus::Old
         } else {
-            Verdict::Signed
+            SignatureStatus::Signed
         }
     }
 }
@@ -77,11 +79,11 @@ pub async fn receive(
     take: impl Fn(Callback) + Send + Sync + 'static,
 ) -> std::io::Result<()> {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::NO_CONTENT);
-    let take = Arc::new(take);
+    let handle_callback = Arc::new(take);
     let handle = async move |headers: HeaderMap, body: Bytes| {
-        take(Callback { headers, body });
+        handle_callback(Callback { headers, body });
         status
     };
-    let router = Router::new().fallback(handle).layer(DefaultBodyLimit::max(BODY_MAX));
+    let router = Router::new().fallback(handle).layer(DefaultBodyLimit::max(CALLBACK_SIZE_LIMIT));
     axum::serve(listener, router).await
 }

@@ -7,7 +7,7 @@ use galley_application::Rejection;
 use galley_domain::{ContentPieceId, Timestamp};
 use serde_json::Value;
 
-use crate::extract::pagination::{self, Page};
+use crate::extract::pagination::{self, PageRequest};
 use crate::extract::query::Query;
 use crate::extract::{json, prefer};
 use crate::problem::Problem;
@@ -18,7 +18,7 @@ pub fn query(bytes: &[u8]) {
     // Only URIs that hyper accepts.
     let Ok(uri) = Uri::try_from([b"/list?", bytes].concat()) else { return };
     let mut query = Query::new(uri.path(), uri.query().unwrap_or_default());
-    let page = Page::read(&mut query, 1_000);
+    let page = PageRequest::read(&mut query, 1_000);
     assert!((2..=1_001).contains(&page.limit()));
     assert!(page.offset(false) >= 0);
     let after = pagination::after_id::<ContentPieceId>(&mut query);
@@ -26,14 +26,14 @@ pub fn query(bytes: &[u8]) {
         assert!(after.parse::<ContentPieceId>().is_ok(), "{after:?}");
     }
     let _ = (query.boolean("content"), query.variant(), query.id::<ContentPieceId>());
-    let next = query.reference_with("cursor", &pagination::id_cursor("a&b=c#d"));
+    let next = query.uri_with("cursor", &pagination::id_cursor("a&b=c#d"));
     let next: Uri = next.parse().unwrap_or_else(|error| panic!("{error}: {next}"));
     let mut followed = Query::new(next.path(), next.query().unwrap_or_default());
     for name in ["perPage", "content", "variant", "id"] {
         assert_eq!(followed.all(name), query.all(name), "{name}");
     }
     assert_eq!(followed.all("cursor").len(), 1);
-    let _ = Page::read(&mut followed, 1_000);
+    let _ = PageRequest::read(&mut followed, 1_000);
     problem(query.into_issues());
 }
 
@@ -41,9 +41,9 @@ pub fn query(bytes: &[u8]) {
 pub fn body(bytes: &[u8]) {
     let read = json::parse(bytes);
     // serde_json's own depth limit is one level lower.
-    let theirs = serde_json::from_slice::<Value>(bytes);
-    match (&read, theirs) {
-        (Ok(ours), Ok(theirs)) => assert_eq!(*ours, theirs),
+    let by_serde_json = serde_json::from_slice::<Value>(bytes);
+    match (&read, by_serde_json) {
+        (Ok(by_galley), Ok(theirs)) => assert_eq!(*by_galley, theirs),
         (Ok(_), Err(error)) => assert!(error.to_string().contains("recursion limit"), "{error}"),
         (Err(message), _) => assert!(!message.is_empty()),
     }
@@ -88,20 +88,20 @@ fn problem(issues: Vec<Issue>) {
     let paths: Vec<Value> = issues.iter().map(|issue| serde_json::json!(issue.path)).collect();
     let problem = Problem::from(Rejection::of_issues(issues));
     let written: Value = serde_json::from_str(&problem.to_json("id")).expect("a problem is JSON");
-    let told: Vec<&Value> = written["issues"]
+    let reported: Vec<&Value> = written["issues"]
         .as_array()
         .expect("it has issues")
         .iter()
         .map(|one| &one["path"])
         .collect();
-    assert_eq!(told, paths.iter().collect::<Vec<_>>());
+    assert_eq!(reported, paths.iter().collect::<Vec<_>>());
     assert_eq!(written["detail"], written["message"]);
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn odd_input_breaks_nothing() {
+    fn odd_input_is_parsed_or_rejected() {
         for text in [
             "",
             "&&&",

@@ -21,7 +21,7 @@ pub mod router;
 mod routes;
 mod serve;
 
-pub use app::{App, Limits};
+pub use app::{App, ServerLimits};
 pub use axum::http::HeaderValue;
 pub use galley_delivery::{Resolve, Resolving, SystemResolver, signature};
 pub use galley_mail::{InvalidSetting, Mailer, NotSent, Outbox, Sender as MailSender, Smtp};

@@ -12,7 +12,7 @@ use crate::describe::{Endpoints, endpoints};
 use crate::middleware::cors;
 use crate::middleware::request_log::record_route;
 use crate::problem::Problem;
-use crate::respond::response::File;
+use crate::respond::response::StaticFile;
 use crate::routes::{
     content_groups, content_pieces, docs, events, home, invites, openapi, problems, profile, roles,
     service, tags, tokens, variants, webhook_deliveries, webhooks, workspace,
@@ -20,8 +20,8 @@ use crate::routes::{
 };
 
 /// The OpenAPI document as it is served, built at the first request.
-static OPENAPI: LazyLock<File> =
-    LazyLock::new(|| File::new("application/json", openapi_text().into_bytes()));
+static OPENAPI: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::new("application/json", openapi_text().into_bytes()));
 
 /// Returns the text of the OpenAPI document, as it is committed and served.
 pub fn openapi_text() -> String {

@@ -29,7 +29,7 @@ use crate::middleware::pipeline::Pipeline;
 use crate::router::router;
 
 /// The timeout for running requests and deliveries once shutdown has begun.
-const DRAIN_TIME_MAX: Duration = Duration::from_secs(30);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server that is bound to its address.
 #[derive(Debug)]
@@ -54,48 +54,51 @@ impl Server {
     pub async fn run(self, app: App, stop: impl Future<Output = ()>) {
         let pipeline = Pipeline::new(app.clone(), router(app.clone()));
         let connections = GracefulShutdown::new();
-        let doors = Doors::of(app.limits().connections_max);
-        let keeping = tokio::spawn(housekeeping::run(app.service().clone()));
-        let watched = app.clone();
-        let watching = tokio::spawn(async move {
-            tokio::join!(watched.overload().watch(), watched.rate_limit().forget_periodically())
+        let limiter = ConnectionLimiter::of(app.limits().connections_max);
+        let housekeeping_task = tokio::spawn(housekeeping::run(app.service().clone()));
+        let monitored = app.clone();
+        let monitor_task = tokio::spawn(async move {
+            tokio::join!(
+                monitored.overload().watch(),
+                monitored.rate_limit().delete_full_buckets_periodically()
+            )
         });
         let service = app.service();
-        let mailing =
+        let mail_task =
             service.mailer().map(|mailer| tokio::spawn(mail_worker::run(service.clone(), mailer)));
-        let sending = match webhook_worker::start(service.clone()) {
+        let delivery_task = match webhook_worker::start(service.clone()) {
             Ok(sending) => Some(sending),
             Err(error) => {
                 tracing::error!(%error, "no thread could be started: nothing is sent to webhooks");
                 None
             }
         };
-        self.accept(&app, &pipeline, &connections, &doors, stop).await;
+        self.accept(&app, &pipeline, &connections, &limiter, stop).await;
         app.start_draining();
         let delay = app.limits().stop_delay;
         if !delay.is_zero() {
             tracing::info!(seconds = delay.as_secs(), "about to stop: /readyz says so");
             let end = tokio::time::sleep(delay);
-            self.accept(&app, &pipeline, &connections, &doors, end).await;
+            self.accept(&app, &pipeline, &connections, &limiter, end).await;
         }
         drop(self.listener);
-        keeping.abort();
-        watching.abort();
+        housekeeping_task.abort();
+        monitor_task.abort();
         tracing::info!("stopping: waiting for running requests and deliveries");
         app.stop();
         let mailed = async {
-            if let Some(mailing) = mailing {
+            if let Some(mailing) = mail_task {
                 let _ = mailing.await;
             }
         };
         let sent = async {
-            if let Some(sending) = sending {
+            if let Some(sending) = delivery_task {
                 let _ = sending.await;
             }
         };
         let all = async { tokio::join!(connections.shutdown(), sent, mailed) };
-        if tokio::time::timeout(DRAIN_TIME_MAX, all).await.is_err() {
-            tracing::warn!("stopped with work still running after {DRAIN_TIME_MAX:?}");
+        if tokio::time::timeout(DRAIN_TIMEOUT, all).await.is_err() {
+            tracing::warn!("stopped with work still running after {DRAIN_TIMEOUT:?}");
         }
     }
 
@@ -105,7 +108,7 @@ impl Server {
         app: &App,
         pipeline: &Pipeline,
         connections: &GracefulShutdown,
-        doors: &Doors,
+        doors: &ConnectionLimiter,
         stop: impl Future<Output = ()>,
     ) {
         let mut stop = std::pin::pin!(stop);
@@ -113,8 +116,8 @@ impl Server {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        if let Some(entry) = doors.enter() {
-                            serve_connection(stream, app, pipeline, connections, entry);
+                        if let Some(permit) = doors.enter() {
+                            serve_connection(stream, app, pipeline, connections, permit);
                         }
                     }
                     // An immediate retry would fail again, for example without free file
@@ -132,13 +135,13 @@ impl Server {
 
 /// The connection limiter. Without it, connections could use up all file descriptors, including
 /// those of the database.
-struct Doors {
+struct ConnectionLimiter {
     served: Arc<Semaphore>,
     refused: Arc<Semaphore>,
 }
 
 /// An accepted connection.
-struct Entry {
+struct ConnectionPermit {
     /// True if the connection only gets an error response.
     is_refused: bool,
     place: OwnedSemaphorePermit,
@@ -146,21 +149,21 @@ struct Entry {
 
 /// The limit of rejected connections that get an error response at the same time. Further ones are
 /// closed.
-const REFUSED_MAX: usize = 64;
+const REJECTED_LIMIT: usize = 64;
 
 /// The timeout of a rejected connection, for the headers of its request and for writing.
-const REFUSED_TIME_MAX: Duration = Duration::from_secs(2);
+const REJECTED_TIMEOUT: Duration = Duration::from_secs(2);
 
-impl Doors {
+impl ConnectionLimiter {
     fn of(max: usize) -> Self {
         let places = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
-        Self { served: places(max), refused: places(REFUSED_MAX) }
+        Self { served: places(max), refused: places(REJECTED_LIMIT) }
     }
 
-    fn enter(&self) -> Option<Entry> {
+    fn enter(&self) -> Option<ConnectionPermit> {
         let enter = |is_refused, places: &Arc<Semaphore>| {
             let place = Arc::clone(places).try_acquire_owned().ok()?;
-            Some(Entry { is_refused, place })
+            Some(ConnectionPermit { is_refused, place })
         };
         enter(false, &self.served).or_else(|| enter(true, &self.refused))
     }
@@ -171,22 +174,22 @@ fn serve_connection(
     app: &App,
     pipeline: &Pipeline,
     connections: &GracefulShutdown,
-    Entry { is_refused, place }: Entry,
+    ConnectionPermit { is_refused, place }: ConnectionPermit,
 ) {
     // Responses are written whole. Nagle's algorithm would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
-    let head_max = app.limits().head_max;
-    let receive_time_max = if is_refused {
-        app.limits().receive_time_max.min(REFUSED_TIME_MAX)
+    let header_size_limit = app.limits().head_max;
+    let receive_timeout = if is_refused {
+        app.limits().receive_time_max.min(REJECTED_TIMEOUT)
     } else {
         app.limits().receive_time_max
     };
     // A client that reads nothing of its response for this time is disconnected.
     let socket = ClientSocket::new(stream);
     let mut stream = TimeoutStream::new(socket.clone());
-    stream.set_write_timeout(Some(receive_time_max));
+    stream.set_write_timeout(Some(receive_timeout));
     let (app, pipeline) = (app.clone(), pipeline.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         let (app, pipeline, socket) = (app.clone(), pipeline.clone(), socket.clone());
@@ -207,8 +210,8 @@ fn serve_connection(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(receive_time_max)
-        .max_buf_size(head_max)
+        .header_read_timeout(receive_timeout)
+        .max_buf_size(header_size_limit)
         // A client that closes its side after the request still receives the response.
         .half_close(true)
         .serve_connection(TokioIo::new(Box::pin(stream)), service);

@@ -6,7 +6,7 @@ use galley_domain::content_piece::{CustomData, Description, REFERENCES_MAX, Slug
 use galley_domain::tag::TagLabel;
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::{ContentPieceId, Invalid, Timestamp};
-use galley_server::Limits as ServerLimits;
+use galley_server::ServerLimits;
 use serde_json::{Map, Value, json};
 
 use super::findings::{self, Finding};

@@ -24,7 +24,7 @@ use crate::problem::Problem;
 use crate::resources::request_memory::RequestReservation;
 
 /// A permission as a type.
-pub(crate) trait Needs: Send {
+pub(crate) trait RequiredPermission: Send {
     /// The permission, if one is needed.
     const PERMISSION: Option<Permission>;
 }
@@ -35,7 +35,7 @@ macro_rules! permissions {
         #[derive(Debug)]
         pub(crate) struct $name;
 
-        impl Needs for $name {
+        impl RequiredPermission for $name {
             const PERMISSION: Option<Permission> =
                 Some(Permission::$access(Resource::$resource));
         }
@@ -69,7 +69,7 @@ permissions! {
 #[derive(Debug)]
 pub(crate) struct AnyToken;
 
-impl Needs for AnyToken {
+impl RequiredPermission for AnyToken {
     const PERMISSION: Option<Permission> = None;
 }
 
@@ -100,7 +100,7 @@ impl<P> Deref for Actor<P> {
     }
 }
 
-impl<P: Needs> FromRequestParts<App> for Actor<P> {
+impl<P: RequiredPermission> FromRequestParts<App> for Actor<P> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
@@ -113,7 +113,7 @@ impl<P: Needs> FromRequestParts<App> for Actor<P> {
     }
 }
 
-impl<P: Needs> Argument for Actor<P> {
+impl<P: RequiredPermission> Argument for Actor<P> {
     fn tell(facts: &mut Facts) {
         facts.token = true;
         facts.permission = P::PERMISSION;

@@ -40,7 +40,7 @@ impl FromRequest<App> for JsonBody {
 impl JsonBody {
     /// Reads a body of at most `max` bytes.
     async fn read(request: Request, app: &App, max: usize) -> Result<Self, Problem> {
-        let bytes = received(request, app, max, Kind::Json).await?;
+        let bytes = receive_in_time(request, app, max, BodyFormat::Json).await?;
         let large = bytes.clone();
         let value = app.run_by_size(bytes.len(), move || json::parse(&large)).await?;
         match value {
@@ -94,7 +94,8 @@ impl FromRequest<App> for FormBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        let bytes = received(request, app, UNAUTHENTICATED_BODY_LIMIT, Kind::Form).await?;
+        let bytes =
+            receive_in_time(request, app, UNAUTHENTICATED_BODY_LIMIT, BodyFormat::Form).await?;
         let mut fields = HashMap::new();
         // The parser would replace invalid bytes silently.
         if percent_decode(&bytes).decode_utf8().is_err() {
@@ -119,12 +120,17 @@ impl Argument for FormBody {
 
 /// The expected media type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum BodyFormat {
     Json,
     Form,
 }
 
-async fn received(request: Request, app: &App, max: usize, kind: Kind) -> Result<Bytes, Problem> {
+async fn receive_in_time(
+    request: Request,
+    app: &App,
+    max: usize,
+    kind: BodyFormat,
+) -> Result<Bytes, Problem> {
     let (mut head, body) = request.into_parts();
     let reservation = head.extensions.remove::<RequestReservation>();
     let reserve = |bytes| match &reservation {
@@ -144,54 +150,54 @@ fn malformed(detail: String) -> Problem {
 
 /// The limit of bytes that are read and discarded after a rejection. Many clients read the response
 /// only after they have sent the whole body.
-const UNWANTED_MAX: usize = 32 * 1024 * 1024;
+const DISCARDED_BYTES_LIMIT: usize = 32 * 1024 * 1024;
 
 /// Receives the whole body, if it has the expected media type and size.
 async fn receive(
     headers: &HeaderMap,
     mut body: Body,
     max: usize,
-    kind: Kind,
+    kind: BodyFormat,
     reserve: impl Fn(usize) -> Result<(), Overloaded>,
 ) -> Result<Bytes, Problem> {
-    let mut refused = check_media_type(headers, kind).err();
-    if announced_size(headers).is_some_and(|size| size > max as u64) {
-        refused = refused.or(Some(too_large(max)));
+    let mut rejection = check_media_type(headers, kind).err();
+    if declared_size(headers).is_some_and(|size| size > max as u64) {
+        rejection = rejection.or(Some(too_large(max)));
     }
     // A client with `Expect: 100-continue` receives the rejection before it sends the body.
-    if let Some(error) = refused.take_if(|_| headers.contains_key(EXPECT)) {
+    if let Some(error) = rejection.take_if(|_| headers.contains_key(EXPECT)) {
         return Err(error);
     }
-    let (mut bytes, mut unwanted) = (Vec::new(), 0);
+    let (mut bytes, mut discarded) = (Vec::new(), 0);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| malformed("the body ended early".to_owned()))?;
         let Ok(data) = frame.into_data() else { continue };
-        if refused.is_none() && bytes.len() + data.len() > max {
-            refused = Some(too_large(max));
+        if rejection.is_none() && bytes.len() + data.len() > max {
+            rejection = Some(too_large(max));
             bytes = Vec::new();
         }
-        if refused.is_none()
+        if rejection.is_none()
             && let Err(error) = reserve(bytes.len() + data.len())
         {
-            refused = Some(error.into());
+            rejection = Some(error.into());
             bytes = Vec::new();
         }
-        if refused.is_none() {
+        if rejection.is_none() {
             bytes.extend_from_slice(&data);
         } else {
             // The received bytes were dropped.
             reserve(0)?;
-            unwanted += data.len();
-            if unwanted > UNWANTED_MAX {
+            discarded += data.len();
+            if discarded > DISCARDED_BYTES_LIMIT {
                 break;
             }
         }
     }
-    refused.map_or_else(|| Ok(Bytes::from(bytes)), Err)
+    rejection.map_or_else(|| Ok(Bytes::from(bytes)), Err)
 }
 
 /// Returns the size that `Content-Length` states.
-fn announced_size(headers: &HeaderMap) -> Option<u64> {
+fn declared_size(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
@@ -200,7 +206,7 @@ fn too_large(max: usize) -> Problem {
 }
 
 /// Checks that the body is `application/json`, `…+json` or a form, in UTF-8, and not compressed.
-fn check_media_type(headers: &HeaderMap, kind: Kind) -> Result<(), Problem> {
+fn check_media_type(headers: &HeaderMap, kind: BodyFormat) -> Result<(), Problem> {
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !matches!(header(CONTENT_ENCODING).trim(), "" | "identity") {
         return Err(unsupported("send the body without Content-Encoding"));
@@ -209,10 +215,10 @@ fn check_media_type(headers: &HeaderMap, kind: Kind) -> Result<(), Problem> {
     let mut parts = content_type.split(';').map(str::trim);
     let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
     match kind {
-        Kind::Json if essence != "application/json" && !essence.ends_with("+json") => {
+        BodyFormat::Json if essence != "application/json" && !essence.ends_with("+json") => {
             return Err(unsupported("send the header Content-Type: application/json"));
         }
-        Kind::Form if essence != "application/x-www-form-urlencoded" => {
+        BodyFormat::Form if essence != "application/x-www-form-urlencoded" => {
             return Err(unsupported(
                 "send the header Content-Type: application/x-www-form-urlencoded",
             ));

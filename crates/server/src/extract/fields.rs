@@ -26,10 +26,10 @@ impl Fields {
     }
 
     /// Parses a field that must be present.
-    pub(crate) fn required<T>(&mut self, name: &str, read: impl Read<T>) -> Option<T> {
+    pub(crate) fn required<T>(&mut self, name: &str, read: impl FieldParser<T>) -> Option<T> {
         match self.object.remove(name) {
             None | Some(Value::Null) => {
-                self.refuse(name, &Invalid::new("required", "is required"));
+                self.add_issue(name, &Invalid::new("required", "is required"));
                 None
             }
             Some(value) => self.value(name, value, read),
@@ -37,7 +37,7 @@ impl Fields {
     }
 
     /// Parses a field that may be absent or null.
-    pub(crate) fn optional<T>(&mut self, name: &str, read: impl Read<T>) -> Option<T> {
+    pub(crate) fn optional<T>(&mut self, name: &str, read: impl FieldParser<T>) -> Option<T> {
         match self.object.remove(name) {
             None | Some(Value::Null) => None,
             Some(value) => self.value(name, value, read),
@@ -45,10 +45,10 @@ impl Fields {
     }
 
     /// Parses a field of an update. If it is absent, the stored value stays; null is an error.
-    pub(crate) fn replacement<T>(&mut self, name: &str, read: impl Read<T>) -> Option<T> {
+    pub(crate) fn replacement<T>(&mut self, name: &str, read: impl FieldParser<T>) -> Option<T> {
         match self.object.remove(name)? {
             Value::Null => {
-                self.refuse(name, &Invalid::new("invalid_type", "must not be null"));
+                self.add_issue(name, &Invalid::new("invalid_type", "must not be null"));
                 None
             }
             value => self.value(name, value, read),
@@ -56,7 +56,11 @@ impl Fields {
     }
 
     /// Parses a field of an update that null clears.
-    pub(crate) fn clearable<T>(&mut self, name: &str, read: impl Read<T>) -> Option<Option<T>> {
+    pub(crate) fn clearable<T>(
+        &mut self,
+        name: &str,
+        read: impl FieldParser<T>,
+    ) -> Option<Option<T>> {
         match self.object.remove(name)? {
             Value::Null => Some(None),
             value => self.value(name, value, read).map(Some),
@@ -69,7 +73,7 @@ impl Fields {
         &mut self,
         clearable: bool,
         name: &str,
-        read: impl Read<T>,
+        read: impl FieldParser<T>,
     ) -> Option<Option<T>> {
         if clearable { self.clearable(name, read) } else { self.replacement(name, read).map(Some) }
     }
@@ -82,7 +86,7 @@ impl Fields {
     }
 
     /// Returns true if the field is present.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub(crate) fn contains(&self, name: &str) -> bool {
         self.object.contains_key(name)
     }
 
@@ -97,7 +101,7 @@ impl Fields {
     }
 
     /// Records an issue of a field.
-    pub(crate) fn refuse(&mut self, name: &str, invalid: &Invalid) {
+    pub(crate) fn add_issue(&mut self, name: &str, invalid: &Invalid) {
         self.issues.push(Issue::new(vec![Step::Field(name.to_owned())], invalid));
     }
 
@@ -107,7 +111,7 @@ impl Fields {
     }
 
     /// Records further issues.
-    pub(crate) fn add(&mut self, issues: Vec<Issue>) {
+    pub(crate) fn add_issues(&mut self, issues: Vec<Issue>) {
         self.issues.extend(issues);
     }
 
@@ -121,41 +125,43 @@ impl Fields {
         Error::refuse(self.issues)
     }
 
-    fn value<T>(&mut self, name: &str, value: Value, read: impl Read<T>) -> Option<T> {
-        let mut place =
-            Place { path: vec![Step::Field(name.to_owned())], issues: &mut self.issues };
-        read.read(value, &mut place)
+    fn value<T>(&mut self, name: &str, value: Value, read: impl FieldParser<T>) -> Option<T> {
+        let mut context = RequestRegistration {
+            path: vec![Step::Field(name.to_owned())],
+            issues: &mut self.issues,
+        };
+        read.read(value, &mut context)
     }
 }
 
 /// The path of a value, and the list of issues.
 #[derive(Debug)]
-pub(crate) struct Place<'i> {
+pub(crate) struct RequestRegistration<'i> {
     path: Vec<Step>,
     issues: &'i mut Vec<Issue>,
 }
 
-impl Place<'_> {
+impl RequestRegistration<'_> {
     /// Records an issue of the value.
     pub(crate) fn refuse(&mut self, invalid: &Invalid) {
         self.issues.push(Issue::new(self.path.clone(), invalid));
     }
 
-    fn item(&mut self, index: usize) -> Place<'_> {
+    fn item(&mut self, index: usize) -> RequestRegistration<'_> {
         let mut path = self.path.clone();
         path.push(Step::Item(index));
-        Place { path, issues: self.issues }
+        RequestRegistration { path, issues: self.issues }
     }
 }
 
 /// A parser of a value.
-pub(crate) trait Read<T> {
+pub(crate) trait FieldParser<T> {
     /// Parses `value`. Returns `None` after recording an issue.
-    fn read(self, value: Value, place: &mut Place<'_>) -> Option<T>;
+    fn read(self, value: Value, place: &mut RequestRegistration<'_>) -> Option<T>;
 }
 
-impl<T, F: FnOnce(Value, &mut Place<'_>) -> Option<T>> Read<T> for F {
-    fn read(self, value: Value, place: &mut Place<'_>) -> Option<T> {
+impl<T, F: FnOnce(Value, &mut RequestRegistration<'_>) -> Option<T>> FieldParser<T> for F {
+    fn read(self, value: Value, place: &mut RequestRegistration<'_>) -> Option<T> {
         self(value, place)
     }
 }
@@ -163,7 +169,7 @@ impl<T, F: FnOnce(Value, &mut Place<'_>) -> Option<T>> Read<T> for F {
 /// Parses a text by `parse`.
 pub(crate) fn text<T>(
     parse: impl FnOnce(String) -> Result<T, Invalid>,
-) -> impl FnOnce(Value, &mut Place<'_>) -> Option<T> {
+) -> impl FnOnce(Value, &mut RequestRegistration<'_>) -> Option<T> {
     |value, place| match value {
         Value::String(text) => parse(text).map_err(|invalid| place.refuse(&invalid)).ok(),
         other => {
@@ -182,7 +188,10 @@ pub(crate) fn time(text: String) -> Result<Timestamp, Invalid> {
 }
 
 /// Parses an identifier. A malformed one yields `Some(None)`, like one of no resource.
-pub(crate) fn reference<T: FromStr>(value: Value, place: &mut Place<'_>) -> Option<Option<T>> {
+pub(crate) fn reference<T: FromStr>(
+    value: Value,
+    place: &mut RequestRegistration<'_>,
+) -> Option<Option<T>> {
     match value {
         Value::String(text) => Some(text.parse().ok()),
         other => {
@@ -206,12 +215,12 @@ fn wrong_type(wanted: &str, found: &Value) -> Invalid {
 
 /// Parses an identifier of a resource that must exist. A malformed one is an unknown reference.
 pub(crate) fn known_reference<T: FromStr>(
-    what: &'static str,
-) -> impl FnOnce(Value, &mut Place<'_>) -> Option<T> {
+    resource: &'static str,
+) -> impl FnOnce(Value, &mut RequestRegistration<'_>) -> Option<T> {
     move |value, place| {
         let found: Option<T> = reference(value, place)?;
         if found.is_none() {
-            place.issues.push(Issue::unknown_reference(place.path.clone(), what));
+            place.issues.push(Issue::unknown_reference(place.path.clone(), resource));
         }
         found
     }
@@ -222,7 +231,7 @@ pub(crate) fn known_reference<T: FromStr>(
 pub(crate) fn known_references<T: FromStr>(
     what: &'static str,
     max: usize,
-) -> impl FnOnce(Value, &mut Place<'_>) -> Option<Vec<Option<T>>> {
+) -> impl FnOnce(Value, &mut RequestRegistration<'_>) -> Option<Vec<Option<T>>> {
     move |value, place| {
         let Value::Array(items) = value else {
             place.refuse(&wrong_type("an array", &value));
@@ -246,7 +255,7 @@ pub(crate) fn known_references<T: FromStr>(
 /// Parses a list of 1 to `max` objects.
 pub(crate) fn objects(
     max: usize,
-) -> impl FnOnce(Value, &mut Place<'_>) -> Option<Vec<Map<String, Value>>> {
+) -> impl FnOnce(Value, &mut RequestRegistration<'_>) -> Option<Vec<Map<String, Value>>> {
     move |value, place| {
         let Value::Array(items) = value else {
             place.refuse(&wrong_type("an array", &value));
@@ -279,7 +288,7 @@ pub(crate) fn each_once<T: Copy + Eq + Hash>(items: Vec<Option<T>>) -> Vec<T> {
 }
 
 /// Parses a boolean.
-pub(crate) fn boolean(value: Value, place: &mut Place<'_>) -> Option<bool> {
+pub(crate) fn boolean(value: Value, place: &mut RequestRegistration<'_>) -> Option<bool> {
     match value {
         Value::Bool(value) => Some(value),
         other => {
@@ -293,8 +302,8 @@ pub(crate) fn boolean(value: Value, place: &mut Place<'_>) -> Option<bool> {
 /// null yields `Some(Some(None))`.
 pub(crate) fn field_of<T>(
     name: &'static str,
-    read: impl Read<T>,
-) -> impl FnOnce(Value, &mut Place<'_>) -> Option<Option<Option<T>>> {
+    read: impl FieldParser<T>,
+) -> impl FnOnce(Value, &mut RequestRegistration<'_>) -> Option<Option<Option<T>>> {
     move |value, place| {
         let Value::Object(mut object) = value else {
             place.refuse(&wrong_type("an object", &value));
@@ -306,7 +315,7 @@ pub(crate) fn field_of<T>(
             Some(value) => {
                 let mut path = place.path.clone();
                 path.push(Step::Field(name.to_owned()));
-                let mut inner = Place { path, issues: place.issues };
+                let mut inner = RequestRegistration { path, issues: place.issues };
                 read.read(value, &mut inner).map(|value| Some(Some(value)))
             }
         }
@@ -314,16 +323,19 @@ pub(crate) fn field_of<T>(
 }
 
 /// The limit of permissions in a list. It leaves room for each of them several times.
-const PERMISSIONS_MAX: usize = 100;
+const PERMISSIONS_LIMIT: usize = 100;
 
 /// Parses a list of permissions.
-pub(crate) fn permissions(value: Value, place: &mut Place<'_>) -> Option<PermissionSet> {
+pub(crate) fn permissions(
+    value: Value,
+    place: &mut RequestRegistration<'_>,
+) -> Option<PermissionSet> {
     let Value::Array(items) = value else {
         place.refuse(&wrong_type("an array", &value));
         return None;
     };
-    if items.len() > PERMISSIONS_MAX {
-        place.refuse(&Invalid::too_long(PERMISSIONS_MAX, "permissions"));
+    if items.len() > PERMISSIONS_LIMIT {
+        place.refuse(&Invalid::too_long(PERMISSIONS_LIMIT, "permissions"));
         return None;
     }
     let permission = |text: String| {

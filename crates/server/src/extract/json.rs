@@ -13,18 +13,18 @@ use serde_json::value::{RawValue, Value};
 use serde_json::{Map, Number};
 
 /// The limit of nested arrays and objects.
-const DEPTH_MAX: usize = 128;
+const DEPTH_LIMIT: usize = 128;
 
 /// The limit of values and keys together. Each takes tens of bytes in memory, however short its
 /// text is.
-const VALUES_MAX: usize = 1_000_000;
+const VALUES_LIMIT: usize = 1_000_000;
 
 /// Parses one JSON text without trailing data. The error message states line and column.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     deserializer.disable_recursion_limit();
-    let left = Cell::new(VALUES_MAX);
-    Nested { depth: 0, left: &left }
+    let left = Cell::new(VALUES_LIMIT);
+    ValueVisitor { depth: 0, left: &left }
         .deserialize(&mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
         .map_err(|error| error.to_string())
@@ -68,32 +68,32 @@ fn compact(json: &str) -> String {
 }
 
 #[derive(Clone, Copy)]
-struct Nested<'c> {
+struct ValueVisitor<'c> {
     depth: usize,
     /// The number of further values and keys that are allowed.
     left: &'c Cell<usize>,
 }
 
-impl Nested<'_> {
+impl ValueVisitor<'_> {
     fn one_more<E: serde::de::Error>(self) -> Result<(), E> {
         match self.left.get().checked_sub(1) {
             Some(left) => {
                 self.left.set(left);
                 Ok(())
             }
-            None => Err(E::custom(format!("over {VALUES_MAX} values"))),
+            None => Err(E::custom(format!("over {VALUES_LIMIT} values"))),
         }
     }
 
     fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
-        if self.depth == DEPTH_MAX {
-            return Err(E::custom(format!("nested over {DEPTH_MAX} levels")));
+        if self.depth == DEPTH_LIMIT {
+            return Err(E::custom(format!("nested over {DEPTH_LIMIT} levels")));
         }
         Ok(Self { depth: self.depth + 1, ..self })
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Nested<'_> {
+impl<'de> DeserializeSeed<'de> for ValueVisitor<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -106,7 +106,7 @@ fn without_nul<E: serde::de::Error>(text: &str) -> Result<(), E> {
     if text.contains('\0') { Err(E::custom("a NUL character in a string")) } else { Ok(()) }
 }
 
-impl<'de> Visitor<'de> for Nested<'_> {
+impl<'de> Visitor<'de> for ValueVisitor<'_> {
     type Value = Value;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_say_where() {
+    fn errors_state_line_and_column() {
         for (text, place) in [
             ("{\"a\":1,\n\"a\":2}", "line 2 column"),
             ("{\"a\":\"\\ud800\"}", "line 1 column"),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_and_twenty_eight_levels_are_enough() {
+    fn nesting_is_limited_to_128_levels() {
         let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(parse(nested(128).as_bytes()).is_ok());
         assert!(parse(nested(129).as_bytes()).unwrap_err().contains("nested over 128"));

@@ -8,7 +8,7 @@ use utoipa::IntoParams;
 use crate::extract::query::Query;
 
 /// The default number of items on a page.
-const PER_PAGE_DEFAULT: i64 = 20;
+const DEFAULT_PER_PAGE: i64 = 20;
 
 /// The limit of items on a page.
 pub(crate) const PER_PAGE_MAX: i64 = 1_000;
@@ -17,7 +17,7 @@ pub(crate) const PER_PAGE_MAX: i64 = 1_000;
 pub(crate) const PER_PAGE_WITH_CONTENT_MAX: i64 = 100;
 
 /// The greatest page number. The offset of its first item fits into an `i64`.
-const PAGE_MAX: i64 = 1_000_000_000_000;
+const PAGE_NUMBER_MAX: i64 = 1_000_000_000_000;
 
 /// The cost up to which a list is an ordinary read. Longer reads get a thread of their own on
 /// SQLite. An item that is skipped costs 1.
@@ -28,17 +28,17 @@ const ITEM_COST: i64 = 10;
 
 /// The requested page of a list.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Page {
+pub(crate) struct PageRequest {
     number: i64,
     per_page: i64,
 }
 
-impl Page {
+impl PageRequest {
     /// Parses `page` and `perPage`.
     pub(crate) fn read(query: &mut Query, per_page_max: i64) -> Self {
         Self {
-            number: query.integer("page", 1, PAGE_MAX).unwrap_or(1),
-            per_page: query.integer("perPage", 1, per_page_max).unwrap_or(PER_PAGE_DEFAULT),
+            number: query.integer("page", 1, PAGE_NUMBER_MAX).unwrap_or(1),
+            per_page: query.integer("perPage", 1, per_page_max).unwrap_or(DEFAULT_PER_PAGE),
         }
     }
 
@@ -80,7 +80,7 @@ impl Page {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its description is used")]
-pub(crate) struct PageById {
+pub(crate) struct IdPageParams {
     /// The page number, from 1. Ignored if a cursor is given.
     #[param(minimum = 1, maximum = 1_000_000_000_000_i64, default = 1, example = 1)]
     page: Option<i64>,
@@ -105,13 +105,13 @@ pub(crate) fn after_id<T: std::str::FromStr>(query: &mut Query) -> Option<String
             _ => None,
         });
         if id.is_none() {
-            query.refuse("cursor", &malformed);
+            query.add_issue("cursor", &malformed);
         }
         return id;
     }
     let last = last?;
     if last.parse::<T>().is_err() {
-        query.refuse("lastId", &malformed);
+        query.add_issue("lastId", &malformed);
         return None;
     }
     Some(last)

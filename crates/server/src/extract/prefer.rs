@@ -71,10 +71,10 @@ impl Argument for Prefer {
 /// The staleness bound of a request, and the age of the data that was read for it. Clones share it,
 /// from the read to the headers of the response.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct StalenessBound(Option<Arc<Allowed>>);
+pub(crate) struct StalenessBound(Option<Arc<AllowedStaleness>>);
 
 #[derive(Debug, Default)]
-struct Allowed {
+struct AllowedStaleness {
     max_age: u64,
     age: OnceLock<Duration>,
     is_forbidden: AtomicBool,
@@ -87,7 +87,11 @@ impl StalenessBound {
         let wanted = wanted.filter(|seconds| seconds.bytes().all(|byte| byte.is_ascii_digit()));
         let max_age =
             wanted.and_then(|seconds| seconds.parse().ok()).filter(|&max_age| max_age > 0);
-        Self(max_age.map(|max_age| Arc::new(Allowed { max_age, ..Allowed::default() })))
+        Self(
+            max_age.map(|max_age| {
+                Arc::new(AllowedStaleness { max_age, ..AllowedStaleness::default() })
+            }),
+        )
     }
 
     /// Returns true if the request allows stale reads.
@@ -102,7 +106,7 @@ impl StalenessBound {
         }
     }
 
-    fn allowed(&self) -> Option<&Arc<Allowed>> {
+    fn allowed(&self) -> Option<&Arc<AllowedStaleness>> {
         self.0.as_ref().filter(|allowed| !allowed.is_forbidden.load(Ordering::Relaxed))
     }
 
@@ -161,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn preferences_are_known_by_their_names() {
+    fn preferences_are_found_by_name() {
         for (text, max_age) in [
             ("max-age=10", Some("10")),
             ("return=representation, Max-Age = \"10\"; x=1", Some("10")),

@@ -50,13 +50,13 @@ impl Query {
         for pair in query.split('&') {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             if percent_decode_str(value).decode_utf8().is_err() {
-                read.refuse(name, &Invalid::new("invalid_string", "must be UTF-8"));
+                read.add_issue(name, &Invalid::new("invalid_string", "must be UTF-8"));
             }
         }
         let with_nul = read.pairs.iter().filter(|(_, value)| value.contains('\0'));
         let names: Vec<_> = with_nul.map(|(name, _)| name.clone()).collect();
         for name in names {
-            read.refuse(&name, &Invalid::new("invalid_string", "must not contain NUL"));
+            read.add_issue(&name, &Invalid::new("invalid_string", "must not contain NUL"));
         }
         read
     }
@@ -73,7 +73,7 @@ impl Query {
             [] => None,
             [value] => Some(value.to_owned()),
             _ => {
-                self.refuse(name, &Invalid::new("repeated", "must be given only once"));
+                self.add_issue(name, &Invalid::new("repeated", "must be given only once"));
                 None
             }
         }
@@ -86,7 +86,7 @@ impl Query {
             "true" | "1" => true,
             "false" | "0" => false,
             _ => {
-                self.refuse(name, &Invalid::new("invalid_type", "must be true or false"));
+                self.add_issue(name, &Invalid::new("invalid_type", "must be true or false"));
                 false
             }
         }
@@ -99,7 +99,7 @@ impl Query {
             Some(number) => Some(number),
             None => {
                 let message = format!("must be a whole number from {min} to {max}");
-                self.refuse(name, &Invalid::new("invalid_number", message));
+                self.add_issue(name, &Invalid::new("invalid_number", message));
                 None
             }
         }
@@ -112,28 +112,28 @@ impl Query {
         if found.is_none() {
             let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
             let message = format!("must be one of {}", words.join(", "));
-            self.refuse(name, &Invalid::new("invalid_enum_value", message));
+            self.add_issue(name, &Invalid::new("invalid_enum_value", message));
         }
         found.map(|(_, meaning)| *meaning)
     }
 
     /// Parses the required `id`. A malformed one counts as an unknown resource.
-    pub(crate) fn id<T: FromStr>(&mut self) -> Id<T> {
+    pub(crate) fn id<T: FromStr>(&mut self) -> RequestedId<T> {
         let text = self.text("id");
         if text.is_none() && self.issues.is_empty() {
-            self.refuse("id", &Invalid::new("required", "is required"));
+            self.add_issue("id", &Invalid::new("required", "is required"));
         }
-        Id(text.and_then(|text| text.parse().ok()))
+        RequestedId(text.and_then(|text| text.parse().ok()))
     }
 
     /// Parses the `variant` in which pieces are requested. A malformed one counts as an unknown
     /// resource.
-    pub(crate) fn variant(&mut self) -> Option<Id<VariantName>> {
-        self.text("variant").map(|text| Id(text.parse().ok()))
+    pub(crate) fn variant(&mut self) -> Option<RequestedId<VariantName>> {
+        self.text("variant").map(|text| RequestedId(text.parse().ok()))
     }
 
     /// Records an issue of a parameter.
-    pub(crate) fn refuse(&mut self, name: &str, invalid: &Invalid) {
+    pub(crate) fn add_issue(&mut self, name: &str, invalid: &Invalid) {
         let path = vec![Step::Field(name.to_owned())];
         // One issue for each parameter: others would follow from the first.
         if self.issues.iter().all(|issue| issue.path != path) {
@@ -152,7 +152,7 @@ impl Query {
     }
 
     /// Returns the URI of the same request at another position, which the parameter `name` states.
-    pub(crate) fn reference_with(&self, name: &str, value: &str) -> String {
+    pub(crate) fn uri_with(&self, name: &str, value: &str) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         for (given, text) in &self.pairs {
             if !["page", "lastId", "lastOrder", "cursor", "after"].contains(&given.as_str()) {
@@ -171,9 +171,9 @@ pub(crate) fn whole_number(text: &str) -> Option<i64> {
 
 /// The identifier of the resource that a request names, if it is well-formed.
 #[derive(Debug, Clone)]
-pub(crate) struct Id<T>(Option<T>);
+pub(crate) struct RequestedId<T>(Option<T>);
 
-impl<T> Id<T> {
+impl<T> RequestedId<T> {
     /// Wraps an identifier from a field of a body.
     pub(crate) fn new(id: Option<T>) -> Self {
         Self(id)

@@ -11,15 +11,15 @@ use crate::extract::fields::Fields;
 
 /// A reference to a resource that must exist.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Named {
+pub(crate) enum RequiredReference {
     ContentGroup(ContentGroupId),
     Role(RoleId),
 }
 
 /// The path of a reference in the body: `contentGroupIds[1]`.
-pub(crate) type Place = Vec<Step>;
+pub(crate) type RequestRegistration = Vec<Step>;
 
-impl Named {
+impl RequiredReference {
     async fn is_there(self, tx: &Tx<'_>, scope: &Scope) -> Result<bool, Error> {
         Ok(match self {
             Self::ContentGroup(id) => {
@@ -38,26 +38,35 @@ impl Named {
 }
 
 /// Returns the reference of a field to a group, if it has one.
-pub(crate) fn group(place: &[&str], id: Option<ContentGroupId>) -> Vec<(Place, Named)> {
-    id.map(|id| (place_of(place), Named::ContentGroup(id))).into_iter().collect()
+pub(crate) fn group(
+    place: &[&str],
+    id: Option<ContentGroupId>,
+) -> Vec<(RequestRegistration, RequiredReference)> {
+    id.map(|id| (path_of_fields(place), RequiredReference::ContentGroup(id))).into_iter().collect()
 }
 
 /// Returns the references of a list to groups. Malformed ones (`None`) are left out.
-pub(crate) fn groups(field: &str, ids: &[Option<ContentGroupId>]) -> Vec<(Place, Named)> {
+pub(crate) fn groups(
+    field: &str,
+    ids: &[Option<ContentGroupId>],
+) -> Vec<(RequestRegistration, RequiredReference)> {
     let indexed = ids.iter().enumerate();
     let named = indexed.filter_map(|(index, id)| {
-        let place = vec![Step::Field(field.to_owned()), Step::Item(index)];
-        Some((place, Named::ContentGroup((*id)?)))
+        let path = vec![Step::Field(field.to_owned()), Step::Item(index)];
+        Some((path, RequiredReference::ContentGroup((*id)?)))
     });
     named.collect()
 }
 
 /// Returns the reference of a field to a role, if it has one.
-pub(crate) fn role(field: &str, id: Option<RoleId>) -> Vec<(Place, Named)> {
-    id.map(|id| (place_of(&[field]), Named::Role(id))).into_iter().collect()
+pub(crate) fn role(
+    field: &str,
+    id: Option<RoleId>,
+) -> Vec<(RequestRegistration, RequiredReference)> {
+    id.map(|id| (path_of_fields(&[field]), RequiredReference::Role(id))).into_iter().collect()
 }
 
-fn place_of(fields: &[&str]) -> Place {
+fn path_of_fields(fields: &[&str]) -> RequestRegistration {
     fields.iter().map(|field| Step::Field((*field).to_owned())).collect()
 }
 
@@ -66,7 +75,7 @@ pub(crate) async fn refuse_all(
     app: &App,
     scope: Scope,
     mut fields: Fields,
-    named: Vec<(Place, Named)>,
+    named: Vec<(RequestRegistration, RequiredReference)>,
 ) -> Result<(), Error> {
     if fields.has_issues() {
         let read = async move |tx: &Tx<'_>| {
@@ -78,7 +87,7 @@ pub(crate) async fn refuse_all(
             }
             Ok::<_, Error>(missing)
         };
-        fields.add(app.database().read("missing_references", read).await?);
+        fields.add_issues(app.database().read("missing_references", read).await?);
     }
     fields.finish()
 }

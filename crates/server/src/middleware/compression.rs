@@ -14,7 +14,7 @@ use tower_http::compression::Compression;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 
 /// The size from which a body is compressed, in bytes.
-const SIZE_MIN: u16 = 1_024;
+const MIN_SIZE: u16 = 1_024;
 
 /// The compression level. Higher levels take far longer for little gain.
 const LEVEL: i32 = 4;
@@ -31,24 +31,25 @@ pub(crate) async fn compress(request: Request, next: Next) -> Response {
 
 /// Compresses a body while it is sent, and gives the coding an entity tag of its own.
 async fn encode(accepted: HeaderValue, response: Response) -> Response {
-    let is_small = |size: u64| size < u64::from(SIZE_MIN);
+    let is_small = |size: u64| size < u64::from(MIN_SIZE);
     if response.body().size_hint().exact().is_some_and(is_small) {
         return response;
     }
-    let mut ask = axum::http::Request::new(());
-    ask.headers_mut().insert(ACCEPT_ENCODING, accepted);
+    let mut accept_request = axum::http::Request::new(());
+    accept_request.headers_mut().insert(ACCEPT_ENCODING, accepted);
     let mut response = Some(response);
     let inner = service_fn(|_: axum::http::Request<()>| {
         let response = response.take().expect("it is asked once");
         std::future::ready(Ok::<_, Infallible>(response))
     });
-    let worth = SizeAbove::new(SIZE_MIN)
+    let is_compressible = SizeAbove::new(MIN_SIZE)
         .and(NotForContentType::SSE)
         .and(NotForContentType::IMAGES)
         .and(NotForContentType::const_new("font/"));
-    let service =
-        Compression::new(inner).quality(CompressionLevel::Precise(LEVEL)).compress_when(worth);
-    let Ok(compressed) = service.oneshot(ask).await;
+    let service = Compression::new(inner)
+        .quality(CompressionLevel::Precise(LEVEL))
+        .compress_when(is_compressible);
+    let Ok(compressed) = service.oneshot(accept_request).await;
     let mut response = compressed.map(Body::new);
     let coding = response.headers().get(CONTENT_ENCODING).and_then(|coding| coding.to_str().ok());
     let tag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok());

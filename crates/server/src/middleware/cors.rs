@@ -12,7 +12,7 @@ use crate::extract::prefer::APPLIED;
 use crate::respond::response::REPLAYED;
 
 /// The time for which a browser may cache the response to a preflight request.
-const REMEMBERED: Duration = Duration::from_hours(1);
+const PREFLIGHT_MAX_AGE: Duration = Duration::from_hours(1);
 
 /// Allows scripts of these origins, which send a token of their own. Cookies are not allowed.
 pub(crate) fn layer(origins: &[HeaderValue]) -> CorsLayer {
@@ -43,7 +43,7 @@ pub(crate) fn layer(origins: &[HeaderValue]) -> CorsLayer {
             rate_policy,
             request_id,
         ])
-        .max_age(REMEMBERED)
+        .max_age(PREFLIGHT_MAX_AGE)
 }
 
 /// Parses an origin as browsers send it: `https://example.org`, without a path.

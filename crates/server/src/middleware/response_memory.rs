@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
     use crate::extract::prefer::APPLIED;
-    use crate::resources::overload::Overload;
+    use crate::resources::overload::OverloadDetector;
 
     const ROOM: usize = 1_000_000;
     const ANSWER: usize = 300_000;
@@ -74,7 +74,7 @@ mod tests {
 
     #[tokio::test]
     async fn responses_reserve_memory_until_they_are_sent() {
-        let (room, overload) = (WorkspaceMemory::new(ROOM), Overload::new());
+        let (room, overload) = (WorkspaceMemory::new(ROOM), OverloadDetector::new());
         let of = |workspace| {
             let place = RequestReservation::new(overload.start_request());
             place.set_workspace(WorkspaceId::new(workspace));

@@ -14,23 +14,23 @@ use axum::http::Uri;
 
 /// The limit of running requests under overload: as many as the writes that SQLite commits
 /// together.
-const MANY: usize = 128;
+const RUNNING_LIMIT: usize = 128;
 
 /// The interval at which the running requests are checked.
-const PAUSE: Duration = Duration::from_millis(10);
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The time for which the limit must be exceeded before requests are rejected.
-const MANY_FOR: Duration = Duration::from_secs(1);
+const OVERLOAD_AFTER: Duration = Duration::from_secs(1);
 
 /// The time without a rejection after which the overload has ended.
-const CALM_FOR: Duration = Duration::from_secs(2);
+const RECOVERY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The paths of health checks, which are never rejected.
-const SERVICE: [&str; 2] = ["/healthz", "/readyz"];
+const HEALTH_PATHS: [&str; 2] = ["/healthz", "/readyz"];
 
 /// The number of running requests, and the state of the overload.
 #[derive(Debug)]
-pub(crate) struct Overload {
+pub(crate) struct OverloadDetector {
     started: Instant,
     under_way: Arc<AtomicUsize>,
     /// The time until which the limit [`MANY`] applies, in milliseconds since the start.
@@ -39,7 +39,7 @@ pub(crate) struct Overload {
 
 tokio::task_local! {
     /// The counter that includes the task's own request.
-    static COUNT: Arc<AtomicUsize>;
+    static RUNNING_COUNTER: Arc<AtomicUsize>;
 }
 
 /// A running request, counted until it is dropped.
@@ -49,7 +49,7 @@ pub(crate) struct InFlightRequest(Arc<AtomicUsize>);
 impl InFlightRequest {
     /// Runs `work` so that [`uncounted`] finds the counter.
     pub(crate) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
-        COUNT.scope(Arc::clone(&self.0), work).await
+        RUNNING_COUNTER.scope(Arc::clone(&self.0), work).await
     }
 }
 
@@ -63,23 +63,23 @@ impl Drop for InFlightRequest {
 /// request: for a slow client's body, or for a resource with limits of its own.
 pub(crate) async fn uncounted<T>(work: impl Future<Output = T>) -> T {
     /// Counts the request again, however `work` ends.
-    struct Aside(Arc<AtomicUsize>);
+    struct CountAgain(Arc<AtomicUsize>);
 
-    impl Drop for Aside {
+    impl Drop for CountAgain {
         fn drop(&mut self) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    let count = COUNT.try_with(Arc::clone).ok();
+    let count = RUNNING_COUNTER.try_with(Arc::clone).ok();
     let _aside = count.map(|count| {
         count.fetch_sub(1, Ordering::Relaxed);
-        Aside(count)
+        CountAgain(count)
     });
     work.await
 }
 
-impl Overload {
+impl OverloadDetector {
     pub(crate) fn new() -> Self {
         let strict_until = AtomicU64::new(0);
         Self { started: Instant::now(), under_way: Arc::default(), strict_until }
@@ -93,7 +93,7 @@ impl Overload {
 
     /// Returns true if a request is to be rejected.
     pub(crate) fn should_reject(&self, uri: &Uri) -> bool {
-        if !self.is_much() || !self.is_strict() || SERVICE.contains(&uri.path()) {
+        if !self.is_much() || !self.is_strict() || HEALTH_PATHS.contains(&uri.path()) {
             return false;
         }
         self.be_strict();
@@ -102,12 +102,12 @@ impl Overload {
 
     /// Checks the running requests periodically. Never returns.
     pub(crate) async fn watch(&self) {
-        let mut few_at = Instant::now();
+        let mut below_limit_at = Instant::now();
         loop {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
             if !self.is_much() {
-                few_at = Instant::now();
-            } else if few_at.elapsed() > MANY_FOR && !self.is_strict() {
+                below_limit_at = Instant::now();
+            } else if below_limit_at.elapsed() > OVERLOAD_AFTER && !self.is_strict() {
                 let under_way = self.under_way.load(Ordering::Relaxed);
                 tracing::warn!(under_way, "more requests than can be answered: some are refused");
                 self.be_strict();
@@ -116,7 +116,7 @@ impl Overload {
     }
 
     fn is_much(&self) -> bool {
-        self.under_way.load(Ordering::Relaxed) >= MANY
+        self.under_way.load(Ordering::Relaxed) >= RUNNING_LIMIT
     }
 
     fn is_strict(&self) -> bool {
@@ -124,7 +124,7 @@ impl Overload {
     }
 
     fn be_strict(&self) {
-        let calm = u64::try_from(CALM_FOR.as_millis()).unwrap_or(u64::MAX);
+        let calm = u64::try_from(RECOVERY_INTERVAL.as_millis()).unwrap_or(u64::MAX);
         self.strict_until.store(self.now().saturating_add(calm), Ordering::Relaxed);
     }
 

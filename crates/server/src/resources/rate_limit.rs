@@ -36,8 +36,8 @@ pub(crate) struct RateLimitStatus(Arc<OnceLock<HeaderMap>>);
 impl RateLimitStatus {
     /// Adds the headers that the check of the request produced.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
-        if let Some(standing) = self.0.get() {
-            headers.extend(standing.clone());
+        if let Some(status) = self.0.get() {
+            headers.extend(status.clone());
         }
     }
 }
@@ -52,7 +52,7 @@ impl RateLimit {
     }
 
     /// Deletes full buckets at an interval. Never returns.
-    pub(crate) async fn forget_periodically(&self) {
+    pub(crate) async fn delete_full_buckets_periodically(&self) {
         loop {
             if let Some((_, buckets)) = &self.0 {
                 buckets.retain_recent();
@@ -76,8 +76,8 @@ impl RateLimit {
         if let Some(RateLimitStatus(standing)) = standing {
             let _ = standing.set(headers(per_minute.get(), remaining));
         }
-        let Err(refused) = checked else { return Ok(()) };
-        let wait = refused.wait_time_from(DefaultClock::default().now());
+        let Err(rejected) = checked else { return Ok(()) };
+        let wait = rejected.wait_time_from(DefaultClock::default().now());
         let seconds = i64::try_from(wait.as_secs()).unwrap_or(i64::MAX - 1) + 1;
         let detail = format!("a token may send {per_minute} requests in a minute");
         Err(Rejection::new(Reason::RateLimited, detail).retry_after(seconds).into())

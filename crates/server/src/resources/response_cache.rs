@@ -43,7 +43,7 @@ pub(crate) const ROUTES: [&str; 8] = [
 ];
 
 /// The cacheable methods. Their responses differ in the body only.
-const METHODS: [Method; 2] = [Method::GET, Method::HEAD];
+const CACHEABLE_METHODS: [Method; 2] = [Method::GET, Method::HEAD];
 
 /// The limit on bytes of a cached body.
 const BODY_LIMIT: u64 = 1024 * 1024;
@@ -52,18 +52,18 @@ const BODY_LIMIT: u64 = 1024 * 1024;
 const EXPECTED_BODY: u64 = 4 * 1024;
 
 /// The bytes that an entry takes besides its body.
-const ENTRY_SIZE: u64 = 1_024;
+const ENTRY_OVERHEAD: u64 = 1_024;
 
 /// The responses, within a limit of bytes.
 pub(crate) struct ResponseCache {
-    entries: Option<Cache<Key, Arc<CachedResponse>, Weight>>,
+    entries: Option<Cache<CacheKey, Arc<CachedResponse>, ResponseWeight>>,
     /// The memory of all bodies, including evicted ones that are still being sent.
     memory: WorkspaceMemory,
     recent_requests: RecentRequests,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct CacheKey {
     token: TokenHash,
     target: String,
     accept_encoding: Option<HeaderValue>,
@@ -79,8 +79,8 @@ pub(crate) struct RequestKey<'r> {
     origin: Option<&'r HeaderValue>,
 }
 
-impl Equivalent<Key> for RequestKey<'_> {
-    fn equivalent(&self, key: &Key) -> bool {
+impl Equivalent<CacheKey> for RequestKey<'_> {
+    fn equivalent(&self, key: &CacheKey) -> bool {
         self.token == key.token
             && self.target == key.target
             && self.accept_encoding == key.accept_encoding.as_ref()
@@ -112,8 +112,8 @@ impl<'r> RequestKey<'r> {
         })
     }
 
-    fn to_key(&self) -> Key {
-        Key {
+    fn to_key(&self) -> CacheKey {
+        CacheKey {
             token: self.token,
             target: self.target.to_owned(),
             accept_encoding: self.accept_encoding.cloned(),
@@ -185,24 +185,24 @@ impl RecentRequests {
         let bytes = hash.to_le_bytes();
         let slot = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
         // Zero marks an empty slot.
-        let mark = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]) | 1;
-        self.hashes[slot % RECENT_REQUESTS].swap(mark, Ordering::Relaxed) == mark
+        let fingerprint = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]) | 1;
+        self.hashes[slot % RECENT_REQUESTS].swap(fingerprint, Ordering::Relaxed) == fingerprint
     }
 }
 
 #[derive(Debug, Clone)]
-struct Weight;
+struct ResponseWeight;
 
-impl Weighter<Key, Arc<CachedResponse>> for Weight {
-    fn weight(&self, key: &Key, response: &Arc<CachedResponse>) -> u64 {
-        (key.target.len() + response.body.len()) as u64 + ENTRY_SIZE
+impl Weighter<CacheKey, Arc<CachedResponse>> for ResponseWeight {
+    fn weight(&self, key: &CacheKey, response: &Arc<CachedResponse>) -> u64 {
+        (key.target.len() + response.body.len()) as u64 + ENTRY_OVERHEAD
     }
 }
 
 /// An entry whose response is not made yet.
 #[derive(Debug, Clone)]
 pub(crate) struct PendingEntry {
-    key: Key,
+    key: CacheKey,
     read_after: ReadAfter,
 }
 
@@ -219,8 +219,9 @@ impl ResponseCache {
     /// Creates a cache of at most `bytes_limit` bytes; 0 disables it.
     pub(crate) fn new(bytes_limit: u64) -> Self {
         let cache = |bytes_limit: u64| {
-            let count = usize::try_from(bytes_limit / (EXPECTED_BODY + ENTRY_SIZE)).unwrap_or(0);
-            Cache::with_weighter(count.max(16), bytes_limit, Weight)
+            let count =
+                usize::try_from(bytes_limit / (EXPECTED_BODY + ENTRY_OVERHEAD)).unwrap_or(0);
+            Cache::with_weighter(count.max(16), bytes_limit, ResponseWeight)
         };
         let memory_limit = usize::try_from(bytes_limit.saturating_mul(2)).unwrap_or(usize::MAX);
         Self {
@@ -233,7 +234,7 @@ impl ResponseCache {
     /// Returns the index in [`ROUTES`] of a request whose response may be in the cache.
     pub(crate) fn route_of(&self, request: &Request) -> Option<usize> {
         self.entries.as_ref()?;
-        if !METHODS.contains(request.method()) || request.version() < Version::HTTP_11 {
+        if !CACHEABLE_METHODS.contains(request.method()) || request.version() < Version::HTTP_11 {
             return None;
         }
         let path = request.uri().path();

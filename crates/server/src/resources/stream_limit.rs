@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use galley_domain::WorkspaceId;
 
 /// The limit of all workspaces together.
-const ALL_MAX: usize = 1_000;
+const STREAM_LIMIT: usize = 1_000;
 
 /// The limit of each workspace.
-const EACH_MAX: usize = 200;
+const WORKSPACE_STREAM_LIMIT: usize = 200;
 
 /// The number of open streams by workspace.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +22,7 @@ impl StreamLimiter {
         let mut open = self.lock();
         let all: usize = open.values().sum();
         let own = open.get(&workspace).copied().unwrap_or_default();
-        if all >= ALL_MAX || own >= EACH_MAX {
+        if all >= STREAM_LIMIT || own >= WORKSPACE_STREAM_LIMIT {
             return None;
         }
         open.insert(workspace, own + 1);

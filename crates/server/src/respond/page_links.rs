@@ -5,13 +5,13 @@ use axum::http::header::LINK;
 use axum::response::Response;
 use serde::Serialize;
 
-use crate::extract::pagination::{Page, id_cursor};
+use crate::extract::pagination::{PageRequest, id_cursor};
 use crate::extract::query::Query;
 use crate::respond::response;
 
 /// Returns a page of a list that is sorted by id, with the link to the next page.
 pub(crate) fn list_by_id<'i, T, Id: ToString, B: Serialize>(
-    page: Page,
+    page: PageRequest,
     query: &Query,
     items: &'i mut Vec<T>,
     id: impl FnOnce(&T) -> Id,
@@ -26,7 +26,7 @@ pub(crate) fn list_by_id<'i, T, Id: ToString, B: Serialize>(
 /// Links the next page if there is one: the page of the query after `cursor`.
 pub(crate) fn link_next(response: &mut Response, query: &Query, cursor: Option<&str>) {
     let Some(cursor) = cursor else { return };
-    link_to(response, &query.reference_with("cursor", cursor));
+    link_to(response, &query.uri_with("cursor", cursor));
 }
 
 /// Links the next page.

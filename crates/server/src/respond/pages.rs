@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use crate::respond::response::{self, File};
+use crate::respond::response::{self, StaticFile};
 
 /// The style sheet of every page.
 pub(crate) const STYLE: &str =
@@ -20,7 +20,7 @@ pub(crate) const STYLE: &str =
 const HTML: &str = "text/html; charset=utf-8";
 
 /// Returns a content security policy that allows this style only, and forms to `form_action`.
-fn policy(form_action: &str) -> HeaderValue {
+fn content_security_policy(form_action: &str) -> HeaderValue {
     let hash = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; \
@@ -29,14 +29,14 @@ fn policy(form_action: &str) -> HeaderValue {
     HeaderValue::try_from(policy).expect("base 64 is ASCII")
 }
 
-fn rendered(page: &impl Template) -> String {
+fn render(page: &impl Template) -> String {
     page.render().expect("a page is written to memory")
 }
 
 /// Returns a public page, the same for every client.
 pub(crate) fn public(page: &impl Template) -> Response {
-    static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| policy("'none'"));
-    let mut response = response::file(&File::new(HTML, rendered(page).into_bytes()));
+    static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| content_security_policy("'none'"));
+    let mut response = response::file(&StaticFile::new(HTML, render(page).into_bytes()));
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, POLICY.clone());
     response
 }
@@ -44,8 +44,8 @@ pub(crate) fn public(page: &impl Template) -> Response {
 /// Returns a page with private data: never cached, without a referrer, and with a form that is
 /// submitted to this service.
 pub(crate) fn private(status: StatusCode, page: &impl Template) -> Response {
-    static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| policy("'self'"));
-    let mut response = Response::new(Body::from(rendered(page)));
+    static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| content_security_policy("'self'"));
+    let mut response = Response::new(Body::from(render(page)));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(HTML));

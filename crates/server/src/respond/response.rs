@@ -61,7 +61,7 @@ enum CreatedStatus {
 
 /// The body of the response to a create, unless the client prefers the whole resource.
 #[derive(Serialize)]
-pub(crate) struct Created<'a> {
+pub(crate) struct MinimalBody<'a> {
     pub(crate) id: String,
     /// A warning about a request that succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,14 +79,14 @@ impl CreatedResponse {
         version: i64,
         whole: &T,
     ) -> Self {
-        let created = Created { id: id.to_string(), warning: None, token: None };
+        let created = MinimalBody { id: id.to_string(), warning: None, token: None };
         Self::saying(prefer, &created, version, whole)
     }
 
     /// Creates a 201 response with `created`, or with the whole resource if preferred.
     pub(crate) fn saying<T: Serialize>(
         prefer: Prefer,
-        created: &Created<'_>,
+        created: &MinimalBody<'_>,
         version: i64,
         whole: &T,
     ) -> Self {
@@ -108,7 +108,7 @@ impl CreatedResponse {
 
     /// Creates a 202 response with the identifier of the work in the background.
     pub(crate) fn accepted(id: impl ToString) -> Self {
-        let created = Created { id: id.to_string(), warning: None, token: None };
+        let created = MinimalBody { id: id.to_string(), warning: None, token: None };
         let minimal = Self::saying(Prefer::Minimal, &created, 0, &());
         Self { status: CreatedStatus::Accepted, ..minimal }
     }
@@ -136,7 +136,7 @@ impl CreatedResponse {
         };
         let mut response = with_json(status, self.body.into_bytes().into());
         if self.etag.is_some() {
-            response = applied(response);
+            response = with_preference_applied(response);
         }
         let headers = response.headers_mut();
         if self.secret {
@@ -161,7 +161,7 @@ pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-rep
 pub(crate) fn updated<T: Serialize>(prefer: Prefer, version: i64, body: &T) -> Response {
     let whole = resource(version, body);
     if prefer == Prefer::Representation {
-        return applied(whole);
+        return with_preference_applied(whole);
     }
     let mut response = no_content();
     response.headers_mut().extend(whole.headers().get(ETAG).map(|tag| (ETAG, tag.clone())));
@@ -170,13 +170,13 @@ pub(crate) fn updated<T: Serialize>(prefer: Prefer, version: i64, body: &T) -> R
 
 /// A static file with its entity tag, the same for every client.
 #[derive(Debug)]
-pub(crate) struct File {
+pub(crate) struct StaticFile {
     content_type: HeaderValue,
     bytes: Bytes,
     tag: HeaderValue,
 }
 
-impl File {
+impl StaticFile {
     pub(crate) fn new(content_type: &'static str, bytes: impl Into<Bytes>) -> Self {
         let (content_type, bytes) = (HeaderValue::from_static(content_type), bytes.into());
         let tag = entity_tag(0, &bytes);
@@ -185,7 +185,7 @@ impl File {
 }
 
 /// Returns 200 with a file.
-pub(crate) fn file(file: &File) -> Response {
+pub(crate) fn file(file: &StaticFile) -> Response {
     let mut response = Response::new(Body::from(file.bytes.clone()));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, file.content_type.clone());
@@ -208,13 +208,13 @@ pub(crate) async fn leave_out_representation(response: &mut Response) -> bool {
     let whole = whole.expect("its bytes are there already");
     if response.status() == StatusCode::OK {
         *response.status_mut() = StatusCode::NO_CONTENT;
-        for about_the_body in [CONTENT_TYPE, CONTENT_LENGTH] {
-            response.headers_mut().remove(about_the_body);
+        for body_header in [CONTENT_TYPE, CONTENT_LENGTH] {
+            response.headers_mut().remove(body_header);
         }
         return true;
     }
     let created = serde_json::from_slice(&whole).map(|Whole { id }| {
-        serde_json::to_vec(&Created { id, warning: None, token: None }).expect("texts are JSON")
+        serde_json::to_vec(&MinimalBody { id, warning: None, token: None }).expect("texts are JSON")
     });
     match created {
         Ok(created) => {
@@ -231,7 +231,7 @@ pub(crate) async fn leave_out_representation(response: &mut Response) -> bool {
 }
 
 /// Adds the header that confirms the applied preference.
-fn applied(mut response: Response) -> Response {
+fn with_preference_applied(mut response: Response) -> Response {
     let done = HeaderValue::from_static("return=representation");
     response.headers_mut().insert(APPLIED, done);
     response

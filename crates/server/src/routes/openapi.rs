@@ -8,10 +8,10 @@ use axum::response::Response;
 
 use crate::app::App;
 use crate::describe::{Argument, Facts};
-use crate::respond::response::{self, File};
+use crate::respond::response::{self, StaticFile};
 
 /// The OpenAPI document, which the router provides.
-pub(crate) struct OpenapiDocument(&'static File);
+pub(crate) struct OpenapiDocument(&'static StaticFile);
 
 impl FromRequestParts<App> for OpenapiDocument {
     type Rejection = Infallible;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use galley_server::{Limits, Resolve, Resolving};
+use galley_server::{Resolve, Resolving, ServerLimits};
 use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -150,7 +150,7 @@ fn spellings(port: u16) -> Vec<String> {
 
 on_both_engines! {
     async fn nothing_is_sent_inside(store: TestStore) {
-        let service = Service::start_among(store, Limits::default(), Arc::new(Names::default())).await;
+        let service = Service::start_among(store, ServerLimits::default(), Arc::new(Names::default())).await;
         let (port, hits) = canary().await;
         // This checks that the counter works.
         drop(tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use galley_domain::content_piece::Title;
 use galley_domain::{ContentPieceId, TokenId};
-use galley_server::Limits;
+use galley_server::ServerLimits;
 use galley_storage::{Database, Error, WriteTx, content_pieces, tokens, variants};
 use galley_testing::on_both_engines;
 use reqwest::Method;
@@ -231,7 +231,7 @@ on_both_engines! {
     }
 
     async fn the_rate_counts_what_is_remembered(store: TestStore) {
-        let limits = Limits { rate_limit: 20, ..Limits::default() };
+        let limits = ServerLimits { rate_limit: 20, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let token = service.token("tags:read", None).await;
         for left in (0..20).rev() {
@@ -246,7 +246,7 @@ on_both_engines! {
 
     async fn a_refusal_of_what_is_remembered_is_for_its_origin(store: TestStore) {
         let origin = "https://site.example";
-        let limits = Limits { rate_limit: 2, cors_origins: vec![origin.parse().unwrap()], ..Limits::default() };
+        let limits = ServerLimits { rate_limit: 2, cors_origins: vec![origin.parse().unwrap()], ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let token = service.token("tags:read", None).await;
         for status in [200, 200, 429] {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use galley_domain::address_policy::AddressPolicy;
-use galley_server::{Limits, signature};
+use galley_server::{ServerLimits, signature};
 use galley_testing::{Behaviour, Received, Receiver, TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ const HOUR: Duration = Duration::from_hours(1);
 
 async fn start(store: TestStore) -> Service {
     let webhook_addresses = AddressPolicy { allowed: Vec::new(), allows_loopback: true };
-    Service::start_with(store, Limits { webhook_addresses, ..Limits::default() }).await
+    Service::start_with(store, ServerLimits { webhook_addresses, ..ServerLimits::default() }).await
 }
 
 /// Creates a webhook for added groups.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use galley_domain::Timestamp;
-use galley_server::Limits;
+use galley_server::ServerLimits;
 use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::json;
@@ -172,7 +172,7 @@ on_both_engines! {
     }
 
     async fn too_large_a_body_is_refused(store: TestStore) {
-        let limits = Limits { body_max: 1_000, ..Limits::default() };
+        let limits = ServerLimits { body_max: 1_000, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let long = json!({"label": "x".repeat(1_000)});
         let answer = service.post("/tags", &long).await;
@@ -227,7 +227,7 @@ on_both_engines! {
 
     async fn a_client_that_sends_too_slowly_is_dropped(store: TestStore) {
         let receive_time_max = Duration::from_millis(200);
-        let service = Service::start_with(store, Limits { receive_time_max, ..Limits::default() }).await;
+        let service = Service::start_with(store, ServerLimits { receive_time_max, ..ServerLimits::default() }).await;
         let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
         stream.write_all(b"GET /healthz HTTP/1.1\r\nhost").await.unwrap();
         let mut rest = Vec::new();
@@ -246,7 +246,7 @@ on_both_engines! {
     async fn a_client_that_reads_too_slowly_is_dropped(store: TestStore) {
         // The connections that fill the store must not time out as idle.
         let receive_time_max = Duration::from_secs(1);
-        let service = Service::start_with(store, Limits { receive_time_max, ..Limits::default() }).await;
+        let service = Service::start_with(store, ServerLimits { receive_time_max, ..ServerLimits::default() }).await;
         // This is more than all buffers hold.
         for number in 0..90 {
             let mut body = service.piece(&format!("p{number}"));
@@ -306,7 +306,7 @@ on_both_engines! {
     async fn scripts_of_named_origins_are_let_in_and_no_others(store: TestStore) {
         let origin = "https://site.example";
         let cors_origins = vec![galley_server::parse_origin(origin).unwrap()];
-        let service = Service::start_with(store, Limits { cors_origins, ..Limits::default() }).await;
+        let service = Service::start_with(store, ServerLimits { cors_origins, ..ServerLimits::default() }).await;
         let ask = async |method, path: &str, origin: &str| {
             let request = service.request(method, path).bearer_auth(&service.home.token);
             let request = request.header("origin", origin);

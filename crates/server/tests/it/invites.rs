@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use galley_domain::address_policy::AddressPolicy;
-use galley_server::Limits;
+use galley_server::ServerLimits;
 use galley_testing::{Behaviour, Received, Receiver, on_both_engines};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -165,7 +165,7 @@ on_both_engines! {
     }
 
     async fn the_page_asks_and_shows_the_token_once(store: TestStore) {
-        let limits = Limits { public_url: "https://galley.example.org/".to_owned(), ..Limits::default() };
+        let limits = ServerLimits { public_url: "https://galley.example.org/".to_owned(), ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let name = "<b>Ann</b> & \"co\"";
         let (_, code) = invite(&service, "ann+x@example.org", name).await;
@@ -440,7 +440,7 @@ on_both_engines! {
 
     async fn webhooks_hear_of_members(store: TestStore) {
         let webhook_addresses = AddressPolicy { allowed: Vec::new(), allows_loopback: true };
-        let service = Service::start_with(store, Limits { webhook_addresses, ..Limits::default() }).await;
+        let service = Service::start_with(store, ServerLimits { webhook_addresses, ..ServerLimits::default() }).await;
         let receiver = Receiver::start(Behaviour::Status(200)).await;
         for event in ["memberInvited", "memberAdded", "memberRemoved"] {
             let webhook = json!({"url": receiver.url, "name": "w", "event": event});

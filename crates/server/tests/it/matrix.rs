@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use galley_domain::Timestamp;
-use galley_server::Limits;
+use galley_server::ServerLimits;
 use galley_testing::on_both_engines;
 use reqwest::Method;
 use reqwest::header::HeaderMap;
@@ -344,7 +344,7 @@ async fn callers(service: &Service) -> Callers {
 
 /// Starts a service without a limit on invites.
 async fn start(store: galley_testing::TestStore) -> Service {
-    let limits = Limits { invites_per_hour: 1_000_000, ..Limits::default() };
+    let limits = ServerLimits { invites_per_hour: 1_000_000, ..ServerLimits::default() };
     Service::start_with(store, limits).await
 }
 

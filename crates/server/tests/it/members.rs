@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use galley_application::operations::members::{INVITE_MAIL, InviteMail, mail_place};
 use galley_domain::WorkspaceMemberId;
-use galley_server::Limits;
+use galley_server::ServerLimits;
 use galley_storage::{Tx, mails};
 use galley_testing::on_both_engines;
 use reqwest::Method;
@@ -111,7 +111,7 @@ on_both_engines! {
     }
 
     async fn invites_are_limited_by_the_hour(store: TestStore) {
-        let limits = Limits { invites_per_hour: 3, ..Limits::default() };
+        let limits = ServerLimits { invites_per_hour: 3, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         for number in 0..3 {
             service.create(PATH, &invitation(&service, &format!("a{number}@example.org"))).await;

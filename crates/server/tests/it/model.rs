@@ -1207,7 +1207,7 @@ async fn run(service: &Service, steps: &[Step]) -> Checked {
 on_both_engines! {
     async fn random_requests_do_what_the_model_says(store: TestStore) {
         let engine = store.engine();
-        let limits = galley_server::Limits { invites_per_hour: 1_000_000, ..Default::default() };
+        let limits = galley_server::ServerLimits { invites_per_hour: 1_000_000, ..Default::default() };
         let service = Service::start_with(store, limits).await;
         let wanted: usize = size(600, 3_000, 1_000_000);
         let number: u64 = std::env::var("GALLEY_TEST_SEED")

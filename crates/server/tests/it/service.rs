@@ -14,7 +14,7 @@ use galley_domain::access_token::{AccessToken, ExtensionName, TokenName};
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::people::{EmailAddress, FullName};
 use galley_domain::{ContentGroupId, PermissionSet, Timestamp, UserId};
-use galley_server::{App, Limits, Resolve, Resolving, Server};
+use galley_server::{App, Resolve, Resolving, Server, ServerLimits};
 use galley_storage::events::{self, Event};
 use galley_storage::{Database, DatabaseUrl, Options, Role, StatementLog, Tx, WriteTx};
 use galley_testing::TestStore;
@@ -117,7 +117,7 @@ fn options(store: &TestStore, role: Role, environment: &Environment) -> Options 
 }
 
 /// Serves a database on a port of its own, and returns the URL.
-async fn serve(database: &Database, environment: &Environment, limits: Limits) -> String {
+async fn serve(database: &Database, environment: &Environment, limits: ServerLimits) -> String {
     let app = App::new(database.clone(), environment.clone(), key(), limits, None);
     let server = Server::bind(([127, 0, 0, 1], 0).into()).await.expect("a port is free");
     let url = format!("http://{}", server.address().expect("it is bound"));
@@ -127,17 +127,17 @@ async fn serve(database: &Database, environment: &Environment, limits: Limits) -
 
 impl Service {
     pub(crate) async fn start(store: TestStore) -> Self {
-        Self::start_with(store, Limits::default()).await
+        Self::start_with(store, ServerLimits::default()).await
     }
 
-    pub(crate) async fn start_with(store: TestStore, limits: Limits) -> Self {
+    pub(crate) async fn start_with(store: TestStore, limits: ServerLimits) -> Self {
         Self::start_among(store, limits, Arc::new(TestNames)).await
     }
 
     /// Starts a service with the given resolver.
     pub(crate) async fn start_among(
         store: TestStore,
-        limits: Limits,
+        limits: ServerLimits,
         names: Arc<dyn Resolve>,
     ) -> Self {
         let clock = Arc::new(TestClock::default());
@@ -168,7 +168,7 @@ impl Service {
         }
         let options = options(&self.store, Role::Server, &self.environment);
         let database = Database::open(options).await.expect("the store opens");
-        Some(serve(&database, &self.environment, Limits::default()).await)
+        Some(serve(&database, &self.environment, ServerLimits::default()).await)
     }
 
     /// Opens a separate connection to PostgreSQL.

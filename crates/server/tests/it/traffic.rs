@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use galley_server::Limits;
+use galley_server::ServerLimits;
 use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::Value;
@@ -85,7 +85,7 @@ on_both_engines! {
     }
 
     async fn a_token_may_send_so_many_requests(store: TestStore) {
-        let limits = Limits { rate_limit: 5, ..Limits::default() };
+        let limits = ServerLimits { rate_limit: 5, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let second = service.token("tags:read", None).await;
         let ask = async |token: &str| service.send_as(token, Method::GET, "/tags/list", None).await;

@@ -3,7 +3,7 @@
 use galley_application::operations::webhooks::secret_place;
 use galley_domain::WebhookId;
 use galley_domain::address_policy::AddressPolicy;
-use galley_server::Limits;
+use galley_server::ServerLimits;
 use galley_storage::{Tx, webhooks};
 use galley_testing::on_both_engines;
 use reqwest::Method;
@@ -148,7 +148,7 @@ on_both_engines! {
     async fn an_address_that_is_not_called_is_warned_of(store: TestStore) {
         let allowed = vec!["10.1.0.0/16".parse().unwrap()];
         let webhook_addresses = AddressPolicy { allowed, allows_loopback: false };
-        let limits = Limits { webhook_addresses, ..Limits::default() };
+        let limits = ServerLimits { webhook_addresses, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         for (url, warned) in [
             (URL, false),

@@ -9,7 +9,7 @@ use galley_storage::Tx;
 
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadContentGroups};
-use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::pagination::{self, IdPageParams, PageRequest};
 use crate::extract::prefer::StalenessBound;
 use crate::extract::query::Query;
 use crate::problem::Problem;
@@ -29,7 +29,7 @@ use crate::respond::{large_response, page_links, response};
             description = "The group whose children are listed; one that isn't there has none"
         ),
         ("subtree" = Option<bool>, Query, description = "With what is under them, whole"),
-        PageById,
+        IdPageParams,
     ),
     responses((status = 200, body = [ContentGroupBody<'_>])),
 )]
@@ -40,7 +40,7 @@ pub(crate) async fn handle(
     mut query: Query,
 ) -> Result<Response, Problem> {
     let subtree = query.boolean("subtree");
-    let page = Page::read(&mut query, pagination::PER_PAGE_MAX);
+    let page = PageRequest::read(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<ContentGroupId>(&mut query);
     let ancestor = query.text("ancestor");
     query.finish()?;

@@ -15,7 +15,7 @@ use crate::extract::actor::{Actor, WriteContentGroups};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{known_reference, reference, text};
 use crate::extract::prefer::Prefer;
-use crate::extract::query::Id;
+use crate::extract::query::RequestedId;
 use crate::extract::references;
 use crate::problem::Problem;
 use crate::respond::response;
@@ -41,7 +41,7 @@ pub(crate) async fn handle(
     expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    let id = Id::new(fields.required("id", reference::<ContentGroupId>).flatten());
+    let id = RequestedId::new(fields.required("id", reference::<ContentGroupId>).flatten());
     let name = fields.replacement("name", text(ContentGroupName::parse));
     let ancestor = fields.clearable("ancestor", known_reference::<ContentGroupId>("content group"));
     let named = references::group(&["ancestor"], ancestor.flatten());

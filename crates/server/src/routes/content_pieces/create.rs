@@ -52,7 +52,7 @@ pub(crate) async fn handle(
     let size = bytes.len();
     let draft = app.run_by_size(size, move || read(&reader, body, is_dry)).await?;
     let Draft { new, mut fields, references, losses } = draft;
-    fields.add(query.into_issues());
+    fields.add_issues(query.into_issues());
     input::refuse_all(&app, actor.scope(), fields, references).await?;
     let new = new.expect("there, as nothing was refused");
     let (scope, environment) = (actor.scope(), app.environment().clone());

@@ -65,11 +65,11 @@ pub(crate) async fn handle(
 ) -> Result<Response, Problem> {
     if query.boolean("dryRun") {
         let invalid = Invalid::new("unsupported", "is for one piece at a time");
-        query.refuse("dryRun", &invalid);
+        query.add_issue("dryRun", &invalid);
     }
     let (reader, bytes) = (app.clone(), body.bytes.clone());
     let (mut fields, drafts) = app.run_on_cpu_pool(move || read(&reader, body)).await?;
-    fields.add(query.into_issues());
+    fields.add_issues(query.into_issues());
     let drafts = refuse_all(&app, &actor, fields, drafts).await?;
     let new: Vec<_> = drafts.into_iter().filter_map(|draft| draft.new).collect();
     let (scope, environment) = (actor.scope(), app.environment().clone());
@@ -126,7 +126,7 @@ async fn refuse_all(
         let missing = app.database().read("content_pieces.missing_references", read).await?;
         for (index, (draft, missing)) in drafts.into_iter().zip(missing).enumerate() {
             let issues = draft.fields.into_issues().into_iter().chain(missing);
-            fields.add(issues.map(|issue| issue.within(&place(index))).collect());
+            fields.add_issues(issues.map(|issue| issue.within(&place(index))).collect());
         }
         fields.finish()?;
         return Ok(Vec::new());

@@ -14,7 +14,7 @@ use super::format::{Format, FormatParameters};
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadContentPieces};
 use crate::extract::prefer::StalenessBound;
-use crate::extract::query::{Id, Query};
+use crate::extract::query::{Query, RequestedId};
 use crate::problem::Problem;
 use crate::respond::{large_response, response};
 
@@ -37,7 +37,7 @@ pub(crate) async fn handle(
     let variant = query.variant();
     query.finish()?;
     let (id, scope) = (id.get()?, actor.scope());
-    let variant = variant.map(Id::get).transpose()?;
+    let variant = variant.map(RequestedId::get).transpose()?;
     let content = format.content.is_some();
     let read = async move |tx: &Tx<'_>| {
         let workspace = scope.workspace;

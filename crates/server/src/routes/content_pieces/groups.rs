@@ -28,7 +28,7 @@ impl Groups {
             .collect();
         if named.len() > GROUPS_MAX {
             let message = format!("must name at most {GROUPS_MAX} groups");
-            query.refuse("contentGroupId", &Invalid::new("too_long", message));
+            query.add_issue("contentGroupId", &Invalid::new("too_long", message));
         }
         let groups: Vec<_> = named.iter().filter_map(|id| id.parse().ok()).collect();
         Self {

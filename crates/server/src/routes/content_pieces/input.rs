@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::extract::body::JsonBody;
-use crate::extract::fields::{Fields, Place, known_reference, known_references};
+use crate::extract::fields::{Fields, RequestRegistration, known_reference, known_references};
 use crate::extract::json;
 
 /// Normalizes the fields before they are parsed. Custom data that is an object or array becomes its
@@ -31,13 +31,16 @@ pub(super) fn custom_data(text: String) -> Result<CustomData, Invalid> {
     CustomData::parse(text)
 }
 
-pub(super) fn tags(value: Value, place: &mut Place<'_>) -> Option<Vec<Option<TagId>>> {
+pub(super) fn tags(
+    value: Value,
+    place: &mut RequestRegistration<'_>,
+) -> Option<Vec<Option<TagId>>> {
     known_references("tag", REFERENCES_MAX)(value, place)
 }
 
 pub(super) fn members(
     value: Value,
-    place: &mut Place<'_>,
+    place: &mut RequestRegistration<'_>,
 ) -> Option<Vec<Option<WorkspaceMemberId>>> {
     known_references("workspace member", REFERENCES_MAX)(value, place)
 }
@@ -52,16 +55,22 @@ pub(super) async fn refuse_all(
 ) -> Result<(), Error> {
     if fields.has_issues() {
         let read = async move |tx: &Tx<'_>| references.missing(tx, &scope).await;
-        fields.add(app.database().read("content_pieces.missing_references", read).await?);
+        fields.add_issues(app.database().read("content_pieces.missing_references", read).await?);
     }
     fields.finish()
 }
 
-pub(super) fn content_group(value: Value, place: &mut Place<'_>) -> Option<ContentGroupId> {
+pub(super) fn content_group(
+    value: Value,
+    place: &mut RequestRegistration<'_>,
+) -> Option<ContentGroupId> {
     known_reference("content group")(value, place)
 }
 
-pub(super) fn reference_piece(value: Value, place: &mut Place<'_>) -> Option<ContentPieceId> {
+pub(super) fn reference_piece(
+    value: Value,
+    place: &mut RequestRegistration<'_>,
+) -> Option<ContentPieceId> {
     known_reference("content piece")(value, place)
 }
 
@@ -83,7 +92,7 @@ pub(super) fn content(
             Some(tree)
         }
         Err(invalid) => {
-            fields.refuse("content", &invalid);
+            fields.add_issue("content", &invalid);
             None
         }
     }

@@ -17,9 +17,9 @@ use super::groups::Groups;
 use super::schema::ListParameters;
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadContentPieces};
-use crate::extract::pagination::{self, Page};
+use crate::extract::pagination::{self, PageRequest};
 use crate::extract::prefer::StalenessBound;
-use crate::extract::query::{Id, Query};
+use crate::extract::query::{Query, RequestedId};
 use crate::problem::Problem;
 use crate::resources::overload;
 use crate::respond::{large_response, page_links, response};
@@ -48,10 +48,10 @@ pub(crate) async fn handle(
     } else {
         pagination::PER_PAGE_MAX
     };
-    let page = Page::read(&mut query, most);
+    let page = PageRequest::read(&mut query, most);
     let asked = Asked::read(&mut query);
     query.finish()?;
-    let variant = asked.variant.clone().map(Id::get).transpose()?;
+    let variant = asked.variant.clone().map(RequestedId::get).transpose()?;
     let has_cursor = !matches!(asked.start, Start::Beginning);
     // No index covers a variant's overrides of the date or title.
     let sorts_all = variant.is_some() && matches!(asked.sort.key, SortKey::Date | SortKey::Title);
@@ -105,7 +105,7 @@ struct Asked {
     tag: Option<TagId>,
     sort: Sort,
     start: Start,
-    variant: Option<Id<VariantName>>,
+    variant: Option<RequestedId<VariantName>>,
     /// True if a filter can match no piece.
     names_nothing: bool,
 }
@@ -138,7 +138,7 @@ impl Asked {
         &self,
         tx: &Tx<'_>,
         scope: &Scope,
-        page: Page,
+        page: PageRequest,
         view: View,
     ) -> Result<ListQuery, Error> {
         let after = match &self.start {
@@ -196,7 +196,7 @@ fn read_start(query: &mut Query, sort: Sort) -> Start {
         return match position {
             Some(position) => Start::After(position),
             None => {
-                query.refuse("cursor", &malformed);
+                query.add_issue("cursor", &malformed);
                 Start::Beginning
             }
         };
@@ -205,7 +205,7 @@ fn read_start(query: &mut Query, sort: Sort) -> Start {
     match OrderKey::parse(&last_order) {
         Ok(order) => Start::AfterOrder(order),
         Err(_) => {
-            query.refuse("lastOrder", &malformed);
+            query.add_issue("lastOrder", &malformed);
             Start::Beginning
         }
     }

@@ -21,7 +21,7 @@ use crate::extract::actor::{Actor, WriteContentPieces};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{Fields, each_once, reference, text, time};
 use crate::extract::prefer::Prefer;
-use crate::extract::query::{Id, Query};
+use crate::extract::query::{Query, RequestedId};
 use crate::problem::Problem;
 use crate::respond::{large_response, response};
 
@@ -50,9 +50,9 @@ pub(crate) async fn handle(
     let is_dry = query.boolean("dryRun");
     let (reader, size) = (app.clone(), body.bytes.len());
     let mut draft = app.run_by_size(size, move || read(&reader, body, is_dry)).await?;
-    draft.fields.add(query.into_issues());
+    draft.fields.add_issues(query.into_issues());
     input::refuse_all(&app, actor.scope(), draft.fields, draft.references).await?;
-    let variant = draft.variant.map(Id::get).transpose()?;
+    let variant = draft.variant.map(RequestedId::get).transpose()?;
     let update = ContentPieceUpdate { id: draft.id.get()?, variant, ..draft.update };
     let (scope, environment) = (actor.scope(), app.environment().clone());
     if is_dry {
@@ -74,8 +74,8 @@ pub(crate) async fn handle(
 
 /// The parsed request body.
 struct Draft {
-    id: Id<ContentPieceId>,
-    variant: Option<Id<VariantName>>,
+    id: RequestedId<ContentPieceId>,
+    variant: Option<RequestedId<VariantName>>,
     /// The update. Its piece and variant are placeholders until `id` and `variant` are validated.
     update: ContentPieceUpdate,
     fields: Fields,
@@ -86,7 +86,7 @@ struct Draft {
 
 fn read(app: &App, body: JsonBody, reports: bool) -> Draft {
     let mut fields = input::normalized(body);
-    let id = Id::new(fields.required("id", reference::<ContentPieceId>).flatten());
+    let id = RequestedId::new(fields.required("id", reference::<ContentPieceId>).flatten());
     let variant = fields.optional("variant", text(Ok)).filter(|name: &String| !name.is_empty());
     // In a variant every field may be null, as the piece's own value then applies.
     let nullable = variant.is_some();
@@ -129,6 +129,6 @@ fn read(app: &App, body: JsonBody, reports: bool) -> Draft {
         reference_id,
         content,
     };
-    let variant = variant.map(|name| Id::new(name.parse().ok()));
+    let variant = variant.map(|name| RequestedId::new(name.parse().ok()));
     Draft { id, variant, update, fields, references, losses }
 }

@@ -12,7 +12,7 @@ use axum::response::Response;
 use galley_application::Error;
 
 use crate::problem::Problem;
-use crate::respond::response::{self, File};
+use crate::respond::response::{self, StaticFile};
 
 /// The content security policy: resources of this service only, and images as `data:` URLs in the
 /// style sheet.
@@ -24,13 +24,13 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
 const STYLE: &str =
     concat!(include_str!("../../../templates/colors.css"), include_str!("page.css"));
 
-static PAGE: LazyLock<File> = LazyLock::new(|| {
-    File::new("text/html; charset=utf-8", include_bytes!("index.html").as_slice())
+static PAGE: LazyLock<StaticFile> = LazyLock::new(|| {
+    StaticFile::new("text/html; charset=utf-8", include_bytes!("index.html").as_slice())
 });
 
 macro_rules! files {
     ($($name:literal, $type:literal, $bytes:expr;)*) => {
-        BTreeMap::from([$(($name, File::new($type, &$bytes[..])),)*])
+        BTreeMap::from([$(($name, StaticFile::new($type, &$bytes[..])),)*])
     };
 }
 
@@ -41,7 +41,7 @@ macro_rules! vendored {
     };
 }
 
-static FILES: LazyLock<BTreeMap<&str, File>> = LazyLock::new(|| {
+static FILES: LazyLock<BTreeMap<&str, StaticFile>> = LazyLock::new(|| {
     files! {
         "swagger-ui-bundle.js", "text/javascript; charset=utf-8", vendored!("swagger-ui-bundle.js");
         "swagger-ui.css", "text/css; charset=utf-8", vendored!("swagger-ui.css");

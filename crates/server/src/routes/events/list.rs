@@ -93,7 +93,7 @@ pub(crate) async fn handle(
         .ok_or_else(|| Rejection::too_much("perPage", bytes))?;
     let mut response = response::reserved_resource(0, made);
     if part.more {
-        let next = query.reference_with("after", &part.looked_up_to.to_string());
+        let next = query.uri_with("after", &part.looked_up_to.to_string());
         page_links::link_to(&mut response, &next);
     }
     Ok(response)

@@ -18,7 +18,7 @@ struct List {
 
 #[derive(Template)]
 #[template(path = "problem.html")]
-struct Page {
+struct PageRequest {
     reason: &'static str,
     title: &'static str,
     status: String,
@@ -57,7 +57,7 @@ pub(crate) async fn page(name: Result<Path<String>, PathRejection>) -> Result<Re
     let reason = Reason::ALL.iter().find(|reason| reason.as_str() == name);
     let reason = *reason.ok_or_else(Error::not_found)?;
     let texts = texts(reason);
-    Ok(pages::public(&Page {
+    Ok(pages::public(&PageRequest {
         reason: reason.as_str(),
         title: texts.title,
         status: in_words(texts.status),

@@ -9,7 +9,7 @@ use galley_storage::{Tx, roles};
 
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadRoles};
-use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::pagination::{self, IdPageParams, PageRequest};
 use crate::extract::query::Query;
 use crate::problem::Problem;
 use crate::respond::page_links;
@@ -21,7 +21,7 @@ use crate::respond::page_links;
     get,
     path = "/roles/list",
     operation_id = "listRoles",
-    params(PageById),
+    params(IdPageParams),
     responses(
         (status = 200, body = [RoleBody<'_>]),
     ),
@@ -31,7 +31,7 @@ pub(crate) async fn handle(
     actor: Actor<ReadRoles>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = Page::read(&mut query, pagination::PER_PAGE_MAX);
+    let page = PageRequest::read(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<RoleId>(&mut query);
     query.finish()?;
     let workspace = actor.workspace;

@@ -16,7 +16,7 @@ use crate::extract::actor::{Actor, WriteRoles};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{permissions, reference, text};
 use crate::extract::prefer::Prefer;
-use crate::extract::query::Id;
+use crate::extract::query::RequestedId;
 use crate::problem::Problem;
 use crate::respond::response;
 
@@ -41,7 +41,7 @@ pub(crate) async fn handle(
     expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    let id = Id::new(fields.required("id", reference::<RoleId>).flatten());
+    let id = RequestedId::new(fields.required("id", reference::<RoleId>).flatten());
     let name = fields.replacement("name", text(RoleName::parse));
     let description = fields.clearable("description", text(ShortText::parse));
     let permissions = fields.replacement("permissions", permissions);

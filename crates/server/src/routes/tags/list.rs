@@ -9,7 +9,7 @@ use galley_storage::{Tx, tags};
 
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadTags};
-use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::pagination::{self, IdPageParams, PageRequest};
 use crate::extract::prefer::StalenessBound;
 use crate::extract::query::Query;
 use crate::problem::Problem;
@@ -22,7 +22,7 @@ use crate::respond::page_links;
     get,
     path = "/tags/list",
     operation_id = "listTags",
-    params(PageById),
+    params(IdPageParams),
     responses((status = 200, body = [TagBody<'_>])),
 )]
 pub(crate) async fn handle(
@@ -31,7 +31,7 @@ pub(crate) async fn handle(
     staleness: StalenessBound,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = Page::read(&mut query, pagination::PER_PAGE_MAX);
+    let page = PageRequest::read(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<TagId>(&mut query);
     query.finish()?;
     let workspace = actor.workspace;

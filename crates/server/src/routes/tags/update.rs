@@ -15,7 +15,7 @@ use crate::extract::actor::{Actor, WriteTags};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{reference, text};
 use crate::extract::prefer::Prefer;
-use crate::extract::query::Id;
+use crate::extract::query::RequestedId;
 use crate::problem::Problem;
 use crate::respond::response;
 
@@ -36,7 +36,7 @@ pub(crate) async fn handle(
     expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    let id = Id::new(fields.required("id", reference::<TagId>).flatten());
+    let id = RequestedId::new(fields.required("id", reference::<TagId>).flatten());
     let label = fields.replacement("label", text(TagLabel::parse));
     let color = fields.replacement("color", text(color));
     fields.finish()?;

@@ -18,7 +18,7 @@ use crate::extract::prefer::Prefer;
 use crate::extract::references;
 use crate::problem::Problem;
 use crate::respond::idempotent;
-use crate::respond::response::{Created, CreatedResponse};
+use crate::respond::response::{CreatedResponse, MinimalBody};
 
 /// Create a token
 ///
@@ -70,7 +70,7 @@ pub(crate) async fn handle(
     let create = async move |tx: &WriteTx<'_>| {
         let made = tokens::issue(tx, &environment, &caller, &request).await?;
         let text = request.token.reveal();
-        let created = Created { id: made.id.to_string(), warning: None, token: Some(text) };
+        let created = MinimalBody { id: made.id.to_string(), warning: None, token: Some(text) };
         let body = TokenBody::revealing(&made, text);
         Ok(CreatedResponse::saying(prefer, &created, made.version, &body).at(PATH, made.id).once())
     };

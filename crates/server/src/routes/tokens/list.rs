@@ -9,7 +9,7 @@ use galley_storage::Tx;
 
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadTokens};
-use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::pagination::{self, IdPageParams, PageRequest};
 use crate::extract::query::Query;
 use crate::problem::Problem;
 use crate::respond::page_links;
@@ -21,7 +21,7 @@ use crate::respond::page_links;
     get,
     path = "/tokens/list",
     operation_id = "listTokens",
-    params(PageById),
+    params(IdPageParams),
     responses(
         (status = 200, body = [TokenBody<'_>]),
     ),
@@ -31,7 +31,7 @@ pub(crate) async fn handle(
     actor: Actor<ReadTokens>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = Page::read(&mut query, pagination::PER_PAGE_MAX);
+    let page = PageRequest::read(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<TokenId>(&mut query);
     query.finish()?;
     let caller = actor.into_authentication();

@@ -11,14 +11,17 @@ use galley_domain::access_token::GROUPS_MAX;
 use galley_domain::{ContentGroupId, Invalid, Timestamp};
 use serde_json::Value;
 
-use crate::extract::fields::{Fields, Place, known_references};
+use crate::extract::fields::{Fields, RequestRegistration, known_references};
 
 /// The path of the resource.
 pub(crate) const PATH: &str = "/tokens";
 
 /// Parses the groups of a limit. At least one is required, as an empty list could be mistaken for
 /// no limit.
-fn groups(value: Value, place: &mut Place<'_>) -> Option<Vec<Option<ContentGroupId>>> {
+fn groups(
+    value: Value,
+    place: &mut RequestRegistration<'_>,
+) -> Option<Vec<Option<ContentGroupId>>> {
     let groups = known_references::<ContentGroupId>("content group", GROUPS_MAX)(value, place)?;
     if groups.is_empty() {
         let message = "must name a group, or be null for a token that sees everything";
@@ -31,6 +34,6 @@ fn groups(value: Value, place: &mut Place<'_>) -> Option<Vec<Option<ContentGroup
 /// Rejects an expiry time in the past.
 fn check_end(fields: &mut Fields, end: Option<Timestamp>, now: Timestamp) {
     if end.is_some_and(|end| end <= now) {
-        fields.refuse("expiresAt", &Invalid::new("invalid_date", "must lie in the future"));
+        fields.add_issue("expiresAt", &Invalid::new("invalid_date", "must lie in the future"));
     }
 }

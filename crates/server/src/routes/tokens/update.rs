@@ -16,7 +16,7 @@ use crate::extract::actor::{Actor, WriteTokens};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{each_once, permissions, reference, text, time};
 use crate::extract::prefer::Prefer;
-use crate::extract::query::Id;
+use crate::extract::query::RequestedId;
 use crate::extract::references;
 use crate::problem::Problem;
 use crate::respond::response;
@@ -45,7 +45,7 @@ pub(crate) async fn handle(
     for name in ["extension", "expiresAt"] {
         fields.drop_empty(name);
     }
-    let id = Id::new(fields.required("id", reference::<TokenId>).flatten());
+    let id = RequestedId::new(fields.required("id", reference::<TokenId>).flatten());
     let name = fields.replacement("name", text(TokenName::parse));
     let description = fields.clearable("description", text(ShortText::parse));
     let permissions = fields.replacement("permissions", permissions);

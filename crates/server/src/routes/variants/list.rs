@@ -9,7 +9,7 @@ use galley_storage::{Tx, variants};
 
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadVariants};
-use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::pagination::{self, IdPageParams, PageRequest};
 use crate::extract::prefer::StalenessBound;
 use crate::extract::query::Query;
 use crate::problem::Problem;
@@ -22,7 +22,7 @@ use crate::respond::page_links;
     get,
     path = "/variants/list",
     operation_id = "listVariants",
-    params(PageById),
+    params(IdPageParams),
     responses(
         (status = 200, body = [VariantBody<'_>]),
     ),
@@ -33,7 +33,7 @@ pub(crate) async fn handle(
     staleness: StalenessBound,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = Page::read(&mut query, pagination::PER_PAGE_MAX);
+    let page = PageRequest::read(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<VariantId>(&mut query);
     query.finish()?;
     let workspace = actor.workspace;

@@ -17,7 +17,7 @@ use crate::extract::actor::{Actor, WriteVariants};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{reference, text};
 use crate::extract::prefer::Prefer;
-use crate::extract::query::Id;
+use crate::extract::query::RequestedId;
 use crate::problem::Problem;
 use crate::respond::response;
 
@@ -41,7 +41,7 @@ pub(crate) async fn handle(
     expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    let id = Id::new(fields.required("id", reference::<VariantId>).flatten());
+    let id = RequestedId::new(fields.required("id", reference::<VariantId>).flatten());
     let key = fields.replacement("key", text(VariantKey::parse));
     let label = fields.replacement("label", text(VariantLabel::parse));
     let description = fields.clearable("description", text(ShortText::parse));

@@ -12,8 +12,8 @@ use galley_storage::{Tx, webhooks};
 use super::schema;
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadWebhooks};
-use crate::extract::pagination::{self, Page, PageById};
-use crate::extract::query::{Id, Query};
+use crate::extract::pagination::{self, IdPageParams, PageRequest};
+use crate::extract::query::{Query, RequestedId};
 use crate::problem::Problem;
 use crate::resources::overload;
 use crate::respond::page_links;
@@ -30,7 +30,7 @@ const PER_PAGE_MAX: i64 = 100;
     get,
     path = "/webhooks/deliveries",
     operation_id = "listDeliveries",
-    params(PageById, schema::ListParameters),
+    params(IdPageParams, schema::ListParameters),
     responses(
         (status = 200, body = [DeliveryBody<'_>]),
         (status = 404, description = "not_found"),
@@ -41,14 +41,15 @@ pub(crate) async fn handle(
     actor: Actor<ReadWebhooks>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = Page::read(&mut query, PER_PAGE_MAX);
+    let page = PageRequest::read(&mut query, PER_PAGE_MAX);
     let before = pagination::after_id::<DeliveryId>(&mut query);
-    let webhook = query.text("webhookId").map(|text| Id::<WebhookId>::new(text.parse().ok()));
+    let webhook =
+        query.text("webhookId").map(|text| RequestedId::<WebhookId>::new(text.parse().ok()));
     let event = query.text("eventId").map(|text| text.parse::<EventId>().ok());
     let statuses: Vec<_> = Status::ALL.iter().map(|&status| (status.as_str(), status)).collect();
     let status = query.choice("status", &statuses);
     query.finish()?;
-    let webhook = webhook.map(Id::get).transpose()?;
+    let webhook = webhook.map(RequestedId::get).transpose()?;
     let scope = actor.scope();
     let offset = page.offset(before.is_some());
     let read = async move |tx: &Tx<'_>| {

@@ -19,7 +19,7 @@ use crate::extract::prefer::Prefer;
 use crate::extract::references;
 use crate::problem::Problem;
 use crate::respond::idempotent;
-use crate::respond::response::{Created, CreatedResponse};
+use crate::respond::response::{CreatedResponse, MinimalBody};
 
 /// Create a webhook
 ///
@@ -69,7 +69,7 @@ pub(crate) async fn handle(
     let create = async move |tx: &WriteTx<'_>| {
         let webhook = webhooks::create(tx, &environment, &secret_key, &caller, &new).await?;
         let warning = warning.as_deref();
-        let created = Created { id: webhook.id.to_string(), warning, token: None };
+        let created = MinimalBody { id: webhook.id.to_string(), warning, token: None };
         let body = WebhookBody::warning(&webhook, warning);
         Ok(CreatedResponse::saying(prefer, &created, webhook.version, &body).at(PATH, webhook.id))
     };

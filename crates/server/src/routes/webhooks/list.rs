@@ -11,7 +11,7 @@ use galley_storage::webhooks::{self, ListQuery};
 use super::schema;
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadWebhooks};
-use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::pagination::{self, IdPageParams, PageRequest};
 use crate::extract::query::Query;
 use crate::problem::Problem;
 use crate::respond::page_links;
@@ -23,7 +23,7 @@ use crate::respond::page_links;
     get,
     path = "/webhooks/list",
     operation_id = "listWebhooks",
-    params(PageById, schema::ListParameters),
+    params(IdPageParams, schema::ListParameters),
     responses(
         (status = 200, body = [WebhookBody<'_>]),
     ),
@@ -33,7 +33,7 @@ pub(crate) async fn handle(
     actor: Actor<ReadWebhooks>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = Page::read(&mut query, pagination::PER_PAGE_MAX);
+    let page = PageRequest::read(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<WebhookId>(&mut query);
     let extension_only = query.boolean("extensionOnly");
     query.finish()?;

@@ -14,7 +14,7 @@ use galley_domain::event::EventType;
 use galley_domain::{ContentGroupId, Invalid};
 use serde_json::Value;
 
-use crate::extract::fields::{Place, field_of, known_reference};
+use crate::extract::fields::{RequestRegistration, field_of, known_reference};
 
 /// The path of the resource.
 pub(crate) const PATH: &str = "/webhooks";
@@ -24,6 +24,9 @@ fn event(text: String) -> Result<EventType, Invalid> {
 }
 
 /// Parses the metadata of a webhook. Returns `Some(None)` if it has no `contentGroupId`.
-fn metadata(value: Value, place: &mut Place<'_>) -> Option<Option<Option<ContentGroupId>>> {
+fn metadata(
+    value: Value,
+    place: &mut RequestRegistration<'_>,
+) -> Option<Option<Option<ContentGroupId>>> {
     field_of("contentGroupId", known_reference::<ContentGroupId>("content group"))(value, place)
 }

@@ -12,7 +12,7 @@ use crate::extract::actor::{Actor, WriteWebhooks};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::reference;
 use crate::extract::idempotency_key::IdempotencyKey;
-use crate::extract::query::Id;
+use crate::extract::query::RequestedId;
 use crate::problem::Problem;
 use crate::respond::idempotent;
 use crate::respond::response::CreatedResponse;
@@ -34,7 +34,7 @@ pub(crate) async fn handle(
     key: IdempotencyKey,
     JsonBody { mut fields, bytes }: JsonBody,
 ) -> Result<Response, Problem> {
-    let id = Id::new(fields.required("id", reference::<WebhookId>).flatten());
+    let id = RequestedId::new(fields.required("id", reference::<WebhookId>).flatten());
     fields.finish()?;
     let id = id.get()?;
     let (authentication, environment) = (actor.into_authentication(), app.environment().clone());

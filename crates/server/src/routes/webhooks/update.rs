@@ -17,7 +17,7 @@ use crate::extract::actor::{Actor, WriteWebhooks};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{boolean, reference, text};
 use crate::extract::prefer::Prefer;
-use crate::extract::query::Id;
+use crate::extract::query::RequestedId;
 use crate::extract::references;
 use crate::problem::Problem;
 use crate::respond::response;
@@ -44,11 +44,11 @@ pub(crate) async fn handle(
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     fields.drop_empty("secret");
-    if fields.has("secret") {
+    if fields.contains("secret") {
         let message = "can't be changed: make a new webhook";
-        fields.refuse("secret", &Invalid::new("immutable_field", message));
+        fields.add_issue("secret", &Invalid::new("immutable_field", message));
     }
-    let id = Id::new(fields.required("id", reference::<WebhookId>).flatten());
+    let id = RequestedId::new(fields.required("id", reference::<WebhookId>).flatten());
     let url = fields.replacement("url", text(WebhookUrl::parse));
     let name = fields.replacement("name", text(WebhookName::parse));
     let event = fields.replacement("event", text(event));

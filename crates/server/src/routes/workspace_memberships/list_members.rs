@@ -9,7 +9,7 @@ use galley_storage::{Tx, members};
 
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadWorkspaceMemberships};
-use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::pagination::{self, IdPageParams, PageRequest};
 use crate::extract::query::Query;
 use crate::problem::Problem;
 use crate::respond::page_links;
@@ -21,7 +21,7 @@ use crate::respond::page_links;
     get,
     path = "/workspace-memberships/list-members",
     operation_id = "listWorkspaceMembers",
-    params(PageById),
+    params(IdPageParams),
     responses(
         (status = 200, body = [WorkspaceMemberBody<'_>]),
     ),
@@ -31,7 +31,7 @@ pub(crate) async fn handle(
     actor: Actor<ReadWorkspaceMemberships>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = Page::read(&mut query, pagination::PER_PAGE_MAX);
+    let page = PageRequest::read(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<WorkspaceMemberId>(&mut query);
     query.finish()?;
     let workspace = actor.workspace;

@@ -11,7 +11,7 @@ use galley_storage::{Tx, members};
 
 use crate::app::App;
 use crate::extract::actor::{Actor, AnyToken};
-use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::pagination::{self, IdPageParams, PageRequest};
 use crate::extract::query::Query;
 use crate::problem::Problem;
 use crate::respond::page_links;
@@ -27,7 +27,7 @@ use crate::routes::workspace::sees_billing;
     path = "/workspace-memberships/list-workspaces",
     operation_id = "listWorkspaces",
     params(
-        PageById,
+        IdPageParams,
         (
             "lastId" = Option<schemas::WorkspaceId>, Query,
             description = "The identifier of a workspace: the list goes on after it, also when it is gone."
@@ -42,7 +42,7 @@ pub(crate) async fn handle(
     actor: Actor<AnyToken>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = Page::read(&mut query, pagination::PER_PAGE_MAX);
+    let page = PageRequest::read(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<WorkspaceId>(&mut query);
     query.finish()?;
     let user = actor.user;

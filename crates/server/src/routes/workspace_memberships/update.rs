@@ -14,7 +14,7 @@ use crate::extract::actor::{Actor, WriteWorkspaceMemberships};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{known_reference, reference};
 use crate::extract::prefer::Prefer;
-use crate::extract::query::Id;
+use crate::extract::query::RequestedId;
 use crate::extract::references;
 use crate::problem::Problem;
 use crate::respond::response;
@@ -39,7 +39,7 @@ pub(crate) async fn handle(
     expected: Expected,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    let id = Id::new(fields.required("id", reference::<WorkspaceMemberId>).flatten());
+    let id = RequestedId::new(fields.required("id", reference::<WorkspaceMemberId>).flatten());
     let role = fields.required("roleId", known_reference::<RoleId>("role"));
     references::refuse_all(&app, actor.scope(), fields, references::role("roleId", role)).await?;
     let (id, role) = (id.get()?, role.expect("there, as nothing was refused"));

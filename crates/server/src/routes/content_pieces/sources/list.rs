@@ -14,7 +14,7 @@ use galley_storage::content_pieces::View;
 use super::schema::ListParameters;
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadContentPieces};
-use crate::extract::pagination::{self, Page, PageById};
+use crate::extract::pagination::{self, IdPageParams, PageRequest};
 use crate::extract::query::Query;
 use crate::problem::Problem;
 use crate::resources::overload;
@@ -29,7 +29,7 @@ use crate::routes::content_pieces::groups::Groups;
     get,
     path = "/content-pieces/sources",
     operation_id = "listContentPieceSources",
-    params(PageById, ListParameters),
+    params(IdPageParams, ListParameters),
     responses((status = 200, body = [PieceSourcesBody<'_>])),
 )]
 pub(crate) async fn handle(
@@ -37,7 +37,7 @@ pub(crate) async fn handle(
     actor: Actor<ReadContentPieces>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = Page::read(&mut query, pagination::PER_PAGE_MAX);
+    let page = PageRequest::read(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<ContentPieceId>(&mut query);
     let groups = Groups::read(&mut query);
     let subtree = query.boolean("subtree");
