@@ -39,11 +39,11 @@ pub(crate) async fn run(arguments: &ListenArguments) -> anyhow::Result<()> {
 fn show(callback: &Callback, secret: Option<&WebhookSecret>) {
     let now = SystemClock.now();
     let verdict = match callback.verify(secret, now) {
-        SignatureStatus::Signed => "signature ok",
+        SignatureStatus::Valid => "signature ok",
         SignatureStatus::Unsigned => "not signed",
-        SignatureStatus::NotVerified => "signed, not verified: give --secret",
+        SignatureStatus::Unverified => "signed, not verified: give --secret",
         SignatureStatus::Wrong => "WRONG SIGNATURE",
-        SignatureStatus::Old => "signed, but over five minutes off",
+        SignatureStatus::Expired => "signed, but over five minutes off",
     };
     let body: Option<Value> = serde_json::from_slice(&callback.body).ok();
     let field = |name: &str| match body.as_ref().map(|body| &body[name]) {

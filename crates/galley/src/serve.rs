@@ -52,20 +52,20 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     let key = key::load(settings, &database).await?;
     first_start(settings, &database, &environment, address).await?;
     let limits = ServerLimits {
-        body_max: settings.body_max.value,
-        page_max: settings.page_max.value,
-        head_max: settings.head_max.value,
-        receive_time_max: Duration::from_secs(settings.receive_time_max.value),
-        content_max: settings.content_max.value,
+        body_size_limit: settings.body_max.value,
+        response_size_limit: settings.page_max.value,
+        header_size_limit: settings.head_max.value,
+        receive_timeout: Duration::from_secs(settings.receive_time_max.value),
+        content_size_limit: settings.content_max.value,
         cors_origins: settings.cors_origins()?,
-        answers_max: u64::from(settings.answers_max.value) * 1024 * 1024,
+        response_cache_size: u64::from(settings.answers_max.value) * 1024 * 1024,
         rate_limit: settings.rate_limit.value,
         invites_per_hour: settings.invites_per_hour.value,
         webhook_addresses: settings.webhook_addresses(address)?,
         public_url: settings.public_url(address),
         node: node(address),
-        stop_delay: Duration::from_secs(settings.stop_delay.value),
-        connections_max: connections_max(),
+        drain_delay: Duration::from_secs(settings.stop_delay.value),
+        connection_limit: connections_max(),
     };
     let app = App::new(database.clone(), environment, key, limits, Some(mailer));
     let url = settings.public_url(address);

@@ -193,7 +193,7 @@ pub(crate) fn load(mut given: Given) -> anyhow::Result<Settings> {
         None => Given::default(),
     };
     let limits = galley_server::ServerLimits::default();
-    let receive_time_max = limits.receive_time_max.as_secs();
+    let receive_time_max = limits.receive_timeout.as_secs();
     let settings = Settings {
         listen: pick(given.listen, in_file.listen, SocketAddr::from(([127, 0, 0, 1], 8080))),
         data_dir: pick(given.data_dir, in_file.data_dir, PathBuf::from("galley-data")),
@@ -203,12 +203,12 @@ pub(crate) fn load(mut given: Given) -> anyhow::Result<Settings> {
         public_url: pick_optional(given.public_url, in_file.public_url),
         metrics_addr: pick_optional(given.metrics_addr, in_file.metrics_addr),
         log: pick(given.log, in_file.log, "info".to_owned()),
-        body_max: pick(given.body_max, in_file.body_max, limits.body_max),
-        head_max: pick(given.head_max, in_file.head_max, limits.head_max),
+        body_max: pick(given.body_max, in_file.body_max, limits.body_size_limit),
+        head_max: pick(given.head_max, in_file.head_max, limits.header_size_limit),
         receive_time_max: pick(given.receive_time_max, in_file.receive_time_max, receive_time_max),
         stop_delay: pick(given.stop_delay, in_file.stop_delay, 0),
-        content_max: pick(given.content_max, in_file.content_max, limits.content_max),
-        page_max: pick(given.page_max, in_file.page_max, limits.page_max),
+        content_max: pick(given.content_max, in_file.content_max, limits.content_size_limit),
+        page_max: pick(given.page_max, in_file.page_max, limits.response_size_limit),
         cors_origins: pick(given.cors_origins, in_file.cors_origins, String::new()),
         answers_max: pick(given.answers_max, in_file.answers_max, 64),
         rate_limit: pick(given.rate_limit, in_file.rate_limit, 0),

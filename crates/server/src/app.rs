@@ -28,19 +28,19 @@ use crate::respond::response::StaticFile;
 #[derive(Debug, Clone)]
 pub struct ServerLimits {
     /// The size limit of a request's headers, in bytes.
-    pub head_max: usize,
+    pub header_size_limit: usize,
     /// The size limit of a request's body, in bytes.
-    pub body_max: usize,
+    pub body_size_limit: usize,
     /// The size limit of a piece's HTML content, in bytes.
-    pub content_max: usize,
+    pub content_size_limit: usize,
     /// The size limit of a response, in bytes. A list that exceeds it needs a smaller page.
-    pub page_max: usize,
+    pub response_size_limit: usize,
     /// The timeout for receiving the headers, or the body, of a request.
-    pub receive_time_max: Duration,
+    pub receive_timeout: Duration,
     /// The origins that CORS allows.
     pub cors_origins: Vec<HeaderValue>,
     /// The size of the response cache, in bytes. 0 disables it.
-    pub answers_max: u64,
+    pub response_cache_size: u64,
     /// The requests that a token may send per minute. 0 means unlimited.
     pub rate_limit: u32,
     /// The invites that a workspace may send per hour.
@@ -53,28 +53,28 @@ pub struct ServerLimits {
     pub node: String,
     /// The time for which the service goes on serving after a stop signal, so that load balancers
     /// notice the stop first.
-    pub stop_delay: Duration,
+    pub drain_delay: Duration,
     /// The limit of concurrent connections.
-    pub connections_max: usize,
+    pub connection_limit: usize,
 }
 
 impl Default for ServerLimits {
     fn default() -> Self {
         Self {
-            head_max: 16 * 1024,
-            body_max: 8 * 1024 * 1024,
-            content_max: 2 * 1024 * 1024,
-            page_max: 64 * 1024 * 1024,
-            receive_time_max: Duration::from_secs(30),
+            header_size_limit: 16 * 1024,
+            body_size_limit: 8 * 1024 * 1024,
+            content_size_limit: 2 * 1024 * 1024,
+            response_size_limit: 64 * 1024 * 1024,
+            receive_timeout: Duration::from_secs(30),
             cors_origins: Vec::new(),
-            answers_max: 64 * 1024 * 1024,
+            response_cache_size: 64 * 1024 * 1024,
             rate_limit: 0,
             invites_per_hour: 100,
             webhook_addresses: AddressPolicy::default(),
             public_url: String::new(),
             node: String::new(),
-            stop_delay: Duration::ZERO,
-            connections_max: 10_000,
+            drain_delay: Duration::ZERO,
+            connection_limit: 10_000,
         }
     }
 }
@@ -92,7 +92,7 @@ struct AppParts {
     rate_limit: RateLimit,
     token_use: TokenUse,
     is_draining: AtomicBool,
-    streams: StreamLimiter,
+    stream_limiter: StreamLimiter,
     cpu_pool: CpuPool,
     request_memory: WorkspaceMemory,
     response_memory: WorkspaceMemory,
@@ -138,17 +138,18 @@ impl App {
         let service = Service::new(database, environment, key, settings, mailer);
         let (rate_limit, token_use) = (RateLimit::new(limits.rate_limit), TokenUse::default());
         let request_memory =
-            REQUEST_MEMORY_MIN.max(limits.body_max.saturating_mul(LARGEST_BODIES_MIN));
-        let response_memory = limits.page_max.saturating_mul(LARGEST_RESPONSES_MIN * COPIES);
+            REQUEST_MEMORY_MIN.max(limits.body_size_limit.saturating_mul(LARGEST_BODIES_MIN));
+        let response_memory =
+            limits.response_size_limit.saturating_mul(LARGEST_RESPONSES_MIN * COPIES);
         Self(Arc::new(AppParts {
             service,
             token_cache: TokenCache::new(),
-            response_cache: ResponseCache::new(limits.answers_max),
+            response_cache: ResponseCache::new(limits.response_cache_size),
             limits,
             rate_limit,
             token_use,
             is_draining: AtomicBool::new(false),
-            streams: StreamLimiter::default(),
+            stream_limiter: StreamLimiter::default(),
             cpu_pool: CpuPool::default(),
             request_memory: WorkspaceMemory::new(request_memory),
             response_memory: WorkspaceMemory::new(response_memory),
@@ -220,7 +221,7 @@ impl App {
 
     /// Claims a permit for an event stream, if the limits allow one more.
     pub(crate) fn stream_permit(&self, workspace: WorkspaceId) -> Option<StreamPermit> {
-        self.0.streams.acquire(workspace)
+        self.0.stream_limiter.acquire(workspace)
     }
 
     /// Returns the parts without HTTP.
@@ -286,7 +287,7 @@ impl App {
         html: &str,
         reports: bool,
     ) -> Result<(String, Vec<Loss>), Invalid> {
-        let max = self.limits().content_max;
+        let max = self.limits().content_size_limit;
         if html.len() > max {
             return Err(Invalid::too_long(max, "bytes of HTML"));
         }

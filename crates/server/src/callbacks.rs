@@ -31,15 +31,15 @@ pub struct Callback {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignatureStatus {
     /// Signed with the secret, within the time limit.
-    Signed,
+    Valid,
     /// Without a signature.
     Unsigned,
     /// Signed, but there is no secret to verify the signature with.
-    NotVerified,
+    Unverified,
     /// Signed with another secret or over other data, or with a malformed timestamp.
     Wrong,
     /// Signed with the secret, but the timestamp is too far off.
-    Old,
+    Expired,
 }
 
 impl Callback {
@@ -58,16 +58,16 @@ impl Callback {
         if signatures.is_empty() {
             return SignatureStatus::Unsigned;
         }
-        let Some(secret) = secret else { return SignatureStatus::NotVerified };
+        let Some(secret) = secret else { return SignatureStatus::Unverified };
         let Ok(time) = self.header(TIMESTAMP_HEADER).parse::<i64>() else {
             return SignatureStatus::Wrong;
         };
         if !is_signed(&secret.key(), self.id(), time, &self.body, signatures) {
             SignatureStatus::Wrong
         } else if (now.ms() / 1_000).abs_diff(time) > TIMESTAMP_TOLERANCE_SECONDS.unsigned_abs() {
-            SignatureStatus::Old
+            SignatureStatus::Expired
         } else {
-            SignatureStatus::Signed
+            SignatureStatus::Valid
         }
     }
 }

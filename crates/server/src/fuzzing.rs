@@ -18,7 +18,7 @@ pub fn query(bytes: &[u8]) {
     // Only URIs that hyper accepts.
     let Ok(uri) = Uri::try_from([b"/list?", bytes].concat()) else { return };
     let mut query = Query::new(uri.path(), uri.query().unwrap_or_default());
-    let page = PageRequest::read(&mut query, 1_000);
+    let page = PageRequest::from_query(&mut query, 1_000);
     assert!((2..=1_001).contains(&page.limit()));
     assert!(page.offset(false) >= 0);
     let after = pagination::after_id::<ContentPieceId>(&mut query);
@@ -33,7 +33,7 @@ pub fn query(bytes: &[u8]) {
         assert_eq!(followed.all(name), query.all(name), "{name}");
     }
     assert_eq!(followed.all("cursor").len(), 1);
-    let _ = PageRequest::read(&mut followed, 1_000);
+    let _ = PageRequest::from_query(&mut followed, 1_000);
     problem(query.into_issues());
 }
 

@@ -54,12 +54,12 @@ impl Server {
     pub async fn run(self, app: App, stop: impl Future<Output = ()>) {
         let pipeline = Pipeline::new(app.clone(), router(app.clone()));
         let connections = GracefulShutdown::new();
-        let limiter = ConnectionLimiter::of(app.limits().connections_max);
+        let limiter = ConnectionLimiter::new(app.limits().connection_limit);
         let housekeeping_task = tokio::spawn(housekeeping::run(app.service().clone()));
         let monitored = app.clone();
         let monitor_task = tokio::spawn(async move {
             tokio::join!(
-                monitored.overload().watch(),
+                monitored.overload().monitor(),
                 monitored.rate_limit().delete_full_buckets_periodically()
             )
         });
@@ -75,7 +75,7 @@ impl Server {
         };
         self.accept(&app, &pipeline, &connections, &limiter, stop).await;
         app.start_draining();
-        let delay = app.limits().stop_delay;
+        let delay = app.limits().drain_delay;
         if !delay.is_zero() {
             tracing::info!(seconds = delay.as_secs(), "about to stop: /readyz says so");
             let end = tokio::time::sleep(delay);
@@ -116,7 +116,7 @@ impl Server {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        if let Some(permit) = doors.enter() {
+                        if let Some(permit) = doors.acquire() {
                             serve_connection(stream, app, pipeline, connections, permit);
                         }
                     }
@@ -137,14 +137,14 @@ impl Server {
 /// those of the database.
 struct ConnectionLimiter {
     served: Arc<Semaphore>,
-    refused: Arc<Semaphore>,
+    rejected: Arc<Semaphore>,
 }
 
 /// An accepted connection.
 struct ConnectionPermit {
     /// True if the connection only gets an error response.
-    is_refused: bool,
-    place: OwnedSemaphorePermit,
+    is_rejected: bool,
+    permit: OwnedSemaphorePermit,
 }
 
 /// The limit of rejected connections that get an error response at the same time. Further ones are
@@ -155,17 +155,17 @@ const REJECTED_LIMIT: usize = 64;
 const REJECTED_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl ConnectionLimiter {
-    fn of(max: usize) -> Self {
+    fn new(max: usize) -> Self {
         let places = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
-        Self { served: places(max), refused: places(REJECTED_LIMIT) }
+        Self { served: places(max), rejected: places(REJECTED_LIMIT) }
     }
 
-    fn enter(&self) -> Option<ConnectionPermit> {
+    fn acquire(&self) -> Option<ConnectionPermit> {
         let enter = |is_refused, places: &Arc<Semaphore>| {
             let place = Arc::clone(places).try_acquire_owned().ok()?;
-            Some(ConnectionPermit { is_refused, place })
+            Some(ConnectionPermit { is_rejected: is_refused, permit: place })
         };
-        enter(false, &self.served).or_else(|| enter(true, &self.refused))
+        enter(false, &self.served).or_else(|| enter(true, &self.rejected))
     }
 }
 
@@ -174,17 +174,17 @@ fn serve_connection(
     app: &App,
     pipeline: &Pipeline,
     connections: &GracefulShutdown,
-    ConnectionPermit { is_refused, place }: ConnectionPermit,
+    ConnectionPermit { is_rejected: is_refused, permit: place }: ConnectionPermit,
 ) {
     // Responses are written whole. Nagle's algorithm would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
-    let header_size_limit = app.limits().head_max;
+    let header_size_limit = app.limits().header_size_limit;
     let receive_timeout = if is_refused {
-        app.limits().receive_time_max.min(REJECTED_TIMEOUT)
+        app.limits().receive_timeout.min(REJECTED_TIMEOUT)
     } else {
-        app.limits().receive_time_max
+        app.limits().receive_timeout
     };
     // A client that reads nothing of its response for this time is disconnected.
     let socket = ClientSocket::new(stream);

@@ -154,7 +154,7 @@ impl Raw {
             Form::Json => json,
             Form::Html => tree.to_html(),
         };
-        let max = ServerLimits::default().content_max;
+        let max = ServerLimits::default().content_size_limit;
         // JSON is usually longer than the HTML of the same text, but escaped characters are longer
         // in HTML.
         if content.len() > max / 6 {

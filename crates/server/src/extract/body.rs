@@ -33,7 +33,7 @@ impl FromRequest<App> for JsonBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        Self::read(request, app, app.limits().body_max).await
+        Self::read(request, app, app.limits().body_size_limit).await
     }
 }
 
@@ -138,7 +138,7 @@ async fn receive_in_time(
         None => Ok(()),
     };
     let receive = receive(&head.headers, body, max, kind, reserve);
-    let received = tokio::time::timeout(app.limits().receive_time_max, receive);
+    let received = tokio::time::timeout(app.limits().receive_timeout, receive);
     overload::uncounted(received)
         .await
         .map_err(|_| Problem::new(Reason::RequestTimeout, "the body came too slowly"))?

@@ -130,7 +130,7 @@ impl Fields {
             path: vec![Step::Field(name.to_owned())],
             issues: &mut self.issues,
         };
-        read.read(value, &mut context)
+        read.parse_field(value, &mut context)
     }
 }
 
@@ -157,11 +157,11 @@ impl RequestRegistration<'_> {
 /// A parser of a value.
 pub(crate) trait FieldParser<T> {
     /// Parses `value`. Returns `None` after recording an issue.
-    fn read(self, value: Value, place: &mut RequestRegistration<'_>) -> Option<T>;
+    fn parse_field(self, value: Value, place: &mut RequestRegistration<'_>) -> Option<T>;
 }
 
 impl<T, F: FnOnce(Value, &mut RequestRegistration<'_>) -> Option<T>> FieldParser<T> for F {
-    fn read(self, value: Value, place: &mut RequestRegistration<'_>) -> Option<T> {
+    fn parse_field(self, value: Value, place: &mut RequestRegistration<'_>) -> Option<T> {
         self(value, place)
     }
 }
@@ -316,7 +316,7 @@ pub(crate) fn field_of<T>(
                 let mut path = place.path.clone();
                 path.push(Step::Field(name.to_owned()));
                 let mut inner = RequestRegistration { path, issues: place.issues };
-                read.read(value, &mut inner).map(|value| Some(Some(value)))
+                read.parse_field(value, &mut inner).map(|value| Some(Some(value)))
             }
         }
     }

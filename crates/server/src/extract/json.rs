@@ -24,7 +24,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     deserializer.disable_recursion_limit();
     let left = Cell::new(VALUES_LIMIT);
-    ValueVisitor { depth: 0, left: &left }
+    ValueVisitor { depth: 0, remaining: &left }
         .deserialize(&mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
         .map_err(|error| error.to_string())
@@ -71,21 +71,21 @@ fn compact(json: &str) -> String {
 struct ValueVisitor<'c> {
     depth: usize,
     /// The number of further values and keys that are allowed.
-    left: &'c Cell<usize>,
+    remaining: &'c Cell<usize>,
 }
 
 impl ValueVisitor<'_> {
-    fn one_more<E: serde::de::Error>(self) -> Result<(), E> {
-        match self.left.get().checked_sub(1) {
+    fn count_value<E: serde::de::Error>(self) -> Result<(), E> {
+        match self.remaining.get().checked_sub(1) {
             Some(left) => {
-                self.left.set(left);
+                self.remaining.set(left);
                 Ok(())
             }
             None => Err(E::custom(format!("over {VALUES_LIMIT} values"))),
         }
     }
 
-    fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
+    fn descend<E: serde::de::Error>(self) -> Result<Self, E> {
         if self.depth == DEPTH_LIMIT {
             return Err(E::custom(format!("nested over {DEPTH_LIMIT} levels")));
         }
@@ -97,7 +97,7 @@ impl<'de> DeserializeSeed<'de> for ValueVisitor<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        self.one_more()?;
+        self.count_value()?;
         deserializer.deserialize_any(self)
     }
 }
@@ -143,7 +143,7 @@ impl<'de> Visitor<'de> for ValueVisitor<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let deeper = self.deeper()?;
+        let deeper = self.descend()?;
         let mut array = Vec::new();
         while let Some(item) = items.next_element_seed(deeper)? {
             array.push(item);
@@ -152,11 +152,11 @@ impl<'de> Visitor<'de> for ValueVisitor<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let deeper = self.deeper()?;
+        let deeper = self.descend()?;
         let mut object = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             without_nul(&key)?;
-            self.one_more()?;
+            self.count_value()?;
             if object.contains_key(&key) {
                 return Err(A::Error::custom(format!("the key {key:?} stands twice")));
             }

@@ -35,7 +35,7 @@ pub(crate) struct PageRequest {
 
 impl PageRequest {
     /// Parses `page` and `perPage`.
-    pub(crate) fn read(query: &mut Query, per_page_max: i64) -> Self {
+    pub(crate) fn from_query(query: &mut Query, per_page_max: i64) -> Self {
         Self {
             number: query.integer("page", 1, PAGE_NUMBER_MAX).unwrap_or(1),
             per_page: query.integer("perPage", 1, per_page_max).unwrap_or(DEFAULT_PER_PAGE),
@@ -68,7 +68,7 @@ impl PageRequest {
     }
 
     /// Removes the extra item. Returns the last shown item if there is a next page.
-    pub(crate) fn cut<T>(self, items: &mut Vec<T>) -> Option<&T> {
+    pub(crate) fn truncate<T>(self, items: &mut Vec<T>) -> Option<&T> {
         let shown = usize::try_from(self.per_page).unwrap_or(usize::MAX);
         let more = items.len() > shown;
         items.truncate(shown);

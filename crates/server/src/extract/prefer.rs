@@ -82,7 +82,7 @@ struct AllowedStaleness {
 
 impl StalenessBound {
     /// Returns the staleness bound of a request. It is empty without a replica.
-    pub(crate) fn of(headers: &HeaderMap, database: &Database) -> Self {
+    pub(crate) fn from_headers(headers: &HeaderMap, database: &Database) -> Self {
         let wanted = preferred(headers, "max-age").filter(|_| database.has_replica());
         let wanted = wanted.filter(|seconds| seconds.bytes().all(|byte| byte.is_ascii_digit()));
         let max_age =

@@ -20,7 +20,7 @@ pub(crate) enum RequiredReference {
 pub(crate) type RequestRegistration = Vec<Step>;
 
 impl RequiredReference {
-    async fn is_there(self, tx: &Tx<'_>, scope: &Scope) -> Result<bool, Error> {
+    async fn exists(self, tx: &Tx<'_>, scope: &Scope) -> Result<bool, Error> {
         Ok(match self {
             Self::ContentGroup(id) => {
                 scope.holds(&content_groups::path(tx, scope.workspace, id).await?)
@@ -29,7 +29,7 @@ impl RequiredReference {
         })
     }
 
-    fn what(self) -> &'static str {
+    fn resource_name(self) -> &'static str {
         match self {
             Self::ContentGroup(_) => "content group",
             Self::Role(_) => "role",
@@ -81,8 +81,8 @@ pub(crate) async fn refuse_all(
         let read = async move |tx: &Tx<'_>| {
             let mut missing = Vec::new();
             for (place, named) in &named {
-                if !named.is_there(tx, &scope).await? {
-                    missing.push(Issue::unknown_reference(place.clone(), named.what()));
+                if !named.exists(tx, &scope).await? {
+                    missing.push(Issue::unknown_reference(place.clone(), named.resource_name()));
                 }
             }
             Ok::<_, Error>(missing)

@@ -60,7 +60,7 @@ async fn look_up_by_generation(app: &App, request: &mut Request, route: usize) -
     if let Ok(Some((authentication, generation))) = &found {
         if authentication.expires_at.is_none_or(|end| end > now)
             && let Some(cached) = app.response_cache().get(&key)
-            && cached.is_of(*generation)
+            && cached.has_generation(*generation)
         {
             return Some(respond(app, request, route, &cached, authentication, now));
         }

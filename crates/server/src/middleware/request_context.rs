@@ -21,7 +21,7 @@ pub(crate) async fn provide(State(app): State<App>, mut request: Request, next: 
     let started = Instant::now();
     let id = RequestId::of(request.headers(), app.environment());
     let rate_limit_status = RateLimitStatus::default();
-    let staleness = StalenessBound::of(request.headers(), app.database());
+    let staleness = StalenessBound::from_headers(request.headers(), app.database());
     let span = request_log::span(&request, &id);
     let method = request.method().clone();
     let path = request.uri().path().to_owned();

@@ -32,9 +32,9 @@ const HEALTH_PATHS: [&str; 2] = ["/healthz", "/readyz"];
 #[derive(Debug)]
 pub(crate) struct OverloadDetector {
     started: Instant,
-    under_way: Arc<AtomicUsize>,
+    running: Arc<AtomicUsize>,
     /// The time until which the limit [`MANY`] applies, in milliseconds since the start.
-    strict_until: AtomicU64,
+    limiting_until: AtomicU64,
 }
 
 tokio::task_local! {
@@ -81,51 +81,51 @@ pub(crate) async fn uncounted<T>(work: impl Future<Output = T>) -> T {
 
 impl OverloadDetector {
     pub(crate) fn new() -> Self {
-        let strict_until = AtomicU64::new(0);
-        Self { started: Instant::now(), under_way: Arc::default(), strict_until }
+        let limiting_until = AtomicU64::new(0);
+        Self { started: Instant::now(), running: Arc::default(), limiting_until }
     }
 
     /// Counts a request until the returned value is dropped.
     pub(crate) fn start_request(&self) -> InFlightRequest {
-        self.under_way.fetch_add(1, Ordering::Relaxed);
-        InFlightRequest(Arc::clone(&self.under_way))
+        self.running.fetch_add(1, Ordering::Relaxed);
+        InFlightRequest(Arc::clone(&self.running))
     }
 
     /// Returns true if a request is to be rejected.
     pub(crate) fn should_reject(&self, uri: &Uri) -> bool {
-        if !self.is_much() || !self.is_strict() || HEALTH_PATHS.contains(&uri.path()) {
+        if !self.is_at_limit() || !self.is_limiting() || HEALTH_PATHS.contains(&uri.path()) {
             return false;
         }
-        self.be_strict();
+        self.extend_limiting();
         true
     }
 
     /// Checks the running requests periodically. Never returns.
-    pub(crate) async fn watch(&self) {
+    pub(crate) async fn monitor(&self) {
         let mut below_limit_at = Instant::now();
         loop {
             tokio::time::sleep(CHECK_INTERVAL).await;
-            if !self.is_much() {
+            if !self.is_at_limit() {
                 below_limit_at = Instant::now();
-            } else if below_limit_at.elapsed() > OVERLOAD_AFTER && !self.is_strict() {
-                let under_way = self.under_way.load(Ordering::Relaxed);
+            } else if below_limit_at.elapsed() > OVERLOAD_AFTER && !self.is_limiting() {
+                let under_way = self.running.load(Ordering::Relaxed);
                 tracing::warn!(under_way, "more requests than can be answered: some are refused");
-                self.be_strict();
+                self.extend_limiting();
             }
         }
     }
 
-    fn is_much(&self) -> bool {
-        self.under_way.load(Ordering::Relaxed) >= RUNNING_LIMIT
+    fn is_at_limit(&self) -> bool {
+        self.running.load(Ordering::Relaxed) >= RUNNING_LIMIT
     }
 
-    fn is_strict(&self) -> bool {
-        self.now() < self.strict_until.load(Ordering::Relaxed)
+    fn is_limiting(&self) -> bool {
+        self.now() < self.limiting_until.load(Ordering::Relaxed)
     }
 
-    fn be_strict(&self) {
+    fn extend_limiting(&self) {
         let calm = u64::try_from(RECOVERY_INTERVAL.as_millis()).unwrap_or(u64::MAX);
-        self.strict_until.store(self.now().saturating_add(calm), Ordering::Relaxed);
+        self.limiting_until.store(self.now().saturating_add(calm), Ordering::Relaxed);
     }
 
     fn now(&self) -> u64 {

@@ -156,7 +156,7 @@ impl CachedResponse {
     }
 
     /// Returns true if the response was read in this generation.
-    pub(crate) fn is_of(&self, generation: Generation) -> bool {
+    pub(crate) fn has_generation(&self, generation: Generation) -> bool {
         matches!(self.validity, Validity::Generation(own) if own == generation)
     }
 }

@@ -26,7 +26,7 @@ impl StreamLimiter {
             return None;
         }
         open.insert(workspace, own + 1);
-        Some(StreamPermit { places: self.clone(), workspace })
+        Some(StreamPermit { limiter: self.clone(), workspace })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<WorkspaceId, usize>> {
@@ -37,13 +37,13 @@ impl StreamLimiter {
 /// The permit of an open stream.
 #[derive(Debug)]
 pub(crate) struct StreamPermit {
-    places: StreamLimiter,
+    limiter: StreamLimiter,
     workspace: WorkspaceId,
 }
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        let mut open = self.places.lock();
+        let mut open = self.limiter.lock();
         if let Some(own) = open.get_mut(&self.workspace) {
             *own -= 1;
             if *own == 0 {

@@ -30,7 +30,9 @@ pub(crate) fn json(
     mut reservation: WorkspaceReservation,
     body: &impl Serialize,
 ) -> Result<Option<Bytes>, Overloaded> {
-    let Some(bytes) = JsonWriter::serialize(body, app.limits().page_max) else { return Ok(None) };
+    let Some(bytes) = JsonWriter::serialize(body, app.limits().response_size_limit) else {
+        return Ok(None);
+    };
     reservation.resize(bytes.len())?;
     Ok(Some(reservation.attach(bytes)))
 }
@@ -45,7 +47,8 @@ pub(crate) fn resource(
     field: &str,
 ) -> Result<Response, Problem> {
     let bytes = json(app, reserve(app, workspace, 0)?, body)?;
-    let bytes = bytes.ok_or_else(|| Rejection::too_much(field, app.limits().page_max))?;
+    let bytes =
+        bytes.ok_or_else(|| Rejection::too_much(field, app.limits().response_size_limit))?;
     Ok(response::reserved_resource(version, bytes))
 }
 

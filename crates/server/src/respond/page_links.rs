@@ -17,7 +17,7 @@ pub(crate) fn list_by_id<'i, T, Id: ToString, B: Serialize>(
     id: impl FnOnce(&T) -> Id,
     body: impl FnMut(&'i T) -> B,
 ) -> Response {
-    let next = page.cut(items).map(|last| id_cursor(id(last)));
+    let next = page.truncate(items).map(|last| id_cursor(id(last)));
     let mut response = response::ok(&items.iter().map(body).collect::<Vec<_>>());
     link_next(&mut response, query, next.as_deref());
     response

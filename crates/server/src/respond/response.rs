@@ -80,11 +80,11 @@ impl CreatedResponse {
         whole: &T,
     ) -> Self {
         let created = MinimalBody { id: id.to_string(), warning: None, token: None };
-        Self::saying(prefer, &created, version, whole)
+        Self::with_body(prefer, &created, version, whole)
     }
 
     /// Creates a 201 response with `created`, or with the whole resource if preferred.
-    pub(crate) fn saying<T: Serialize>(
+    pub(crate) fn with_body<T: Serialize>(
         prefer: Prefer,
         created: &MinimalBody<'_>,
         version: i64,
@@ -101,7 +101,7 @@ impl CreatedResponse {
     }
 
     /// Creates a 201 response to the creation of several resources.
-    pub(crate) fn together<T: Serialize>(body: &T) -> Self {
+    pub(crate) fn for_several<T: Serialize>(body: &T) -> Self {
         let body = serde_json::to_string(body).expect("identifiers are JSON");
         Self { status: CreatedStatus::Created, body, etag: None, location: None, secret: false }
     }
@@ -109,17 +109,17 @@ impl CreatedResponse {
     /// Creates a 202 response with the identifier of the work in the background.
     pub(crate) fn accepted(id: impl ToString) -> Self {
         let created = MinimalBody { id: id.to_string(), warning: None, token: None };
-        let minimal = Self::saying(Prefer::Minimal, &created, 0, &());
+        let minimal = Self::with_body(Prefer::Minimal, &created, 0, &());
         Self { status: CreatedStatus::Accepted, ..minimal }
     }
 
     /// Adds the location of the resource.
-    pub(crate) fn at(self, path: &str, id: impl ToString) -> Self {
+    pub(crate) fn with_location(self, path: &str, id: impl ToString) -> Self {
         Self { location: Some(format!("{path}?id={}", id.to_string())), ..self }
     }
 
     /// Marks the response as secret: it is never replayed.
-    pub(crate) fn once(self) -> Self {
+    pub(crate) fn not_replayable(self) -> Self {
         Self { secret: true, ..self }
     }
 

@@ -45,7 +45,7 @@ async fn unread(service: &Service, request: &str) -> Option<TcpStream> {
 
 on_both_engines! {
     async fn further_connections_are_told_to_come_again(store: TestStore) {
-        let limits = ServerLimits { connections_max: 3, ..ServerLimits::default() };
+        let limits = ServerLimits { connection_limit: 3, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let mut served = Vec::new();
         while served.len() < 3 {
@@ -74,7 +74,7 @@ on_both_engines! {
     async fn bodies_take_so_much_together(store: TestStore) {
         let service = Service::start(store).await;
         let other = service.other_workspace().await;
-        let size = ServerLimits::default().body_max;
+        let size = ServerLimits::default().body_size_limit;
         let head = |size: usize| format!(
             "POST /tags HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
              content-type: application/json\r\ncontent-length: {size}\r\n\r\n",
@@ -112,7 +112,7 @@ on_both_engines! {
     }
 
     async fn a_page_has_so_many_bytes(store: TestStore) {
-        let limits = ServerLimits { page_max: 1_000_000, ..ServerLimits::default() };
+        let limits = ServerLimits { response_size_limit: 1_000_000, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let words = "<p>Some words.</p>".repeat(6_000);
         let custom_data = json!({"a": "b".repeat(200_000)}).to_string();
@@ -167,7 +167,7 @@ on_both_engines! {
     }
 
     async fn what_grows_in_its_form_is_bounded_too(store: TestStore) {
-        let limits = ServerLimits { page_max: 1_000_000, ..ServerLimits::default() };
+        let limits = ServerLimits { response_size_limit: 1_000_000, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let quotes = format!("{}<pre>{}</pre>", "<blockquote>".repeat(50), "a\n".repeat(20_000));
         let ampersands = format!("<p>{}</p>", "& ".repeat(100_000));
@@ -213,7 +213,7 @@ on_both_engines! {
     }
 
     async fn whatever_makes_it_large_an_answer_is_bounded(store: TestStore) {
-        let limits = ServerLimits { page_max: 200_000, ..ServerLimits::default() };
+        let limits = ServerLimits { response_size_limit: 200_000, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let long = |number: usize| format!("{number} {}", "\u{1f5de}".repeat(240));
         // Each piece contains all of its tags in full.
@@ -256,7 +256,7 @@ on_both_engines! {
 
     async fn answers_take_so_much_together(store: TestStore) {
         // This is more than a connection's buffers hold.
-        let limits = ServerLimits { page_max: 16_000_000, ..ServerLimits::default() };
+        let limits = ServerLimits { response_size_limit: 16_000_000, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let other = service.other_workspace().await;
         let mut pieces = Vec::new();
@@ -308,7 +308,7 @@ on_both_engines! {
     async fn what_finds_no_room_is_refused_or_left_out(store: TestStore) {
         let origin = "https://example.org";
         let cors_origins = vec![origin.parse().unwrap()];
-        let limits = ServerLimits { page_max: 20_000, cors_origins, ..ServerLimits::default() };
+        let limits = ServerLimits { response_size_limit: 20_000, cors_origins, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         for number in 0..100 {
             let label = format!("{number} {}", "\u{1f5de}".repeat(240));

@@ -172,7 +172,7 @@ on_both_engines! {
     }
 
     async fn too_large_a_body_is_refused(store: TestStore) {
-        let limits = ServerLimits { body_max: 1_000, ..ServerLimits::default() };
+        let limits = ServerLimits { body_size_limit: 1_000, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let long = json!({"label": "x".repeat(1_000)});
         let answer = service.post("/tags", &long).await;
@@ -226,8 +226,8 @@ on_both_engines! {
     }
 
     async fn a_client_that_sends_too_slowly_is_dropped(store: TestStore) {
-        let receive_time_max = Duration::from_millis(200);
-        let service = Service::start_with(store, ServerLimits { receive_time_max, ..ServerLimits::default() }).await;
+        let receive_timeout = Duration::from_millis(200);
+        let service = Service::start_with(store, ServerLimits { receive_timeout, ..ServerLimits::default() }).await;
         let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
         stream.write_all(b"GET /healthz HTTP/1.1\r\nhost").await.unwrap();
         let mut rest = Vec::new();
@@ -245,8 +245,8 @@ on_both_engines! {
 
     async fn a_client_that_reads_too_slowly_is_dropped(store: TestStore) {
         // The connections that fill the store must not time out as idle.
-        let receive_time_max = Duration::from_secs(1);
-        let service = Service::start_with(store, ServerLimits { receive_time_max, ..ServerLimits::default() }).await;
+        let receive_timeout = Duration::from_secs(1);
+        let service = Service::start_with(store, ServerLimits { receive_timeout, ..ServerLimits::default() }).await;
         // This is more than all buffers hold.
         for number in 0..90 {
             let mut body = service.piece(&format!("p{number}"));

@@ -49,7 +49,7 @@ pub(crate) async fn handle(
         let group = content_groups::create(tx, &environment, &scope, &name, ancestor).await?;
         let view = content_groups::get(tx, &scope, group.id, false).await?;
         Ok(CreatedResponse::new(prefer, group.id, view.group.version, &view.body())
-            .at(PATH, group.id))
+            .with_location(PATH, group.id))
     };
     idempotent::create(&app, "content_groups.create", &actor, key, &bytes, create).await
 }

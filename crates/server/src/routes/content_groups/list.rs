@@ -40,7 +40,7 @@ pub(crate) async fn handle(
     mut query: Query,
 ) -> Result<Response, Problem> {
     let subtree = query.boolean("subtree");
-    let page = PageRequest::read(&mut query, pagination::PER_PAGE_MAX);
+    let page = PageRequest::from_query(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<ContentGroupId>(&mut query);
     let ancestor = query.text("ancestor");
     query.finish()?;

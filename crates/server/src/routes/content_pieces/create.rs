@@ -68,7 +68,7 @@ pub(crate) async fn handle(
     let create = async move |tx: &WriteTx<'_>| {
         let kept = content_pieces::create(tx, &environment, &scope, &new).await?;
         let (id, version) = (kept.piece.id, kept.piece.version);
-        Ok(CreatedResponse::new(prefer, id, version, &kept.body()).at(PATH, id))
+        Ok(CreatedResponse::new(prefer, id, version, &kept.body()).with_location(PATH, id))
     };
     idempotent::create(&app, "content_pieces.create", &actor, key, &bytes, create).await
 }

@@ -80,7 +80,7 @@ pub(crate) async fn handle(
             let kept = kept.map_err(|error| error.within(&place(index)))?;
             pieces.push(CreatedPiece { id: kept.piece.id });
         }
-        Ok(CreatedResponse::together(&CreatedBody { pieces }))
+        Ok(CreatedResponse::for_several(&CreatedBody { pieces }))
     };
     idempotent::create(&app, "content_pieces.create_several", &actor, key, &bytes, create).await
 }

@@ -86,7 +86,7 @@ impl Format {
         field: &'static str,
     ) -> Result<(Vec<ShownPiece>, WorkspaceReservation), Problem> {
         let size = pieces.iter().map(|(piece, tree)| self.work(piece, tree.as_deref())).sum();
-        let most = app.limits().page_max;
+        let most = app.limits().response_size_limit;
         let show = move || {
             let mut left = most;
             let show_one = |(piece, tree)| {

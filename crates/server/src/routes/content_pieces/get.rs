@@ -57,6 +57,7 @@ pub(crate) async fn handle(
     let (shown, space) = format.show(&app, vec![viewed], space, "contentFormat").await?;
     let [one] = &shown[..] else { unreachable!("one piece is shown as one") };
     let made = large_response::json(&app, space, &one.body(&referenced))?;
-    let made = made.ok_or_else(|| Rejection::too_much("contentFormat", app.limits().page_max))?;
+    let made =
+        made.ok_or_else(|| Rejection::too_much("contentFormat", app.limits().response_size_limit))?;
     Ok(response::reserved_resource(one.piece.version, made))
 }

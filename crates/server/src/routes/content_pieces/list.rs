@@ -48,7 +48,7 @@ pub(crate) async fn handle(
     } else {
         pagination::PER_PAGE_MAX
     };
-    let page = PageRequest::read(&mut query, most);
+    let page = PageRequest::from_query(&mut query, most);
     let asked = Asked::read(&mut query);
     query.finish()?;
     let variant = asked.variant.clone().map(RequestedId::get).transpose()?;
@@ -58,7 +58,7 @@ pub(crate) async fn handle(
     let scope = actor.scope();
     let sort = asked.sort;
     let heavy = page.is_heavy(has_cursor) || sorts_all || page.is_large();
-    let page_max = app.limits().page_max;
+    let page_max = app.limits().response_size_limit;
     let read = async move |tx: &Tx<'_>| {
         let variant = variants::find_named(tx, &scope, variant.as_ref()).await?;
         if asked.names_nothing {
@@ -72,7 +72,7 @@ pub(crate) async fn handle(
         if was_much {
             return Err(Rejection::too_much("perPage", page_max).into());
         }
-        let next = page.cut(&mut listed).map(|(last, _)| cursor(sort, &sort.position(last)));
+        let next = page.truncate(&mut listed).map(|(last, _)| cursor(sort, &sort.position(last)));
         let pieces = listed.iter().map(|(piece, _)| piece);
         let referenced = references::of_pieces(tx, scope.workspace, pieces).await?;
         Ok::<_, Error>((listed, next, referenced))

@@ -80,7 +80,7 @@ pub(crate) async fn handle(
         return stream::open(&app, reader, after, follow);
     }
     let max = usize::try_from(per_page).unwrap_or(usize::MAX);
-    let bytes = app.limits().page_max;
+    let bytes = app.limits().response_size_limit;
     let read = async move |tx: &Tx<'_>| {
         let after = feed::begin(tx, &caller, after).await?;
         feed::read(tx, &caller, after, max, bytes).await

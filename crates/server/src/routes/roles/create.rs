@@ -51,7 +51,7 @@ pub(crate) async fn handle(
     let create = async move |tx: &WriteTx<'_>| {
         let role = roles::create(tx, &environment, &caller, &new).await?;
         Ok(CreatedResponse::new(prefer, role.id, role.version, &RoleBody::from(&role))
-            .at(PATH, role.id))
+            .with_location(PATH, role.id))
     };
     idempotent::create(&app, "roles.create", &authentication, key, &bytes, create).await
 }

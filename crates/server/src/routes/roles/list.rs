@@ -31,7 +31,7 @@ pub(crate) async fn handle(
     actor: Actor<ReadRoles>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = PageRequest::read(&mut query, pagination::PER_PAGE_MAX);
+    let page = PageRequest::from_query(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<RoleId>(&mut query);
     query.finish()?;
     let workspace = actor.workspace;

@@ -40,7 +40,8 @@ pub(crate) async fn handle(
     let (scope, environment) = (actor.scope(), app.environment().clone());
     let create = async move |tx: &WriteTx<'_>| {
         let tag = tags::create(tx, &environment, &scope, &label, color).await?;
-        Ok(CreatedResponse::new(prefer, tag.id, tag.version, &TagBody::from(&tag)).at(PATH, tag.id))
+        Ok(CreatedResponse::new(prefer, tag.id, tag.version, &TagBody::from(&tag))
+            .with_location(PATH, tag.id))
     };
     idempotent::create(&app, "tags.create", &actor, key, &bytes, create).await
 }

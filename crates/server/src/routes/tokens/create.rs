@@ -72,7 +72,9 @@ pub(crate) async fn handle(
         let text = request.token.reveal();
         let created = MinimalBody { id: made.id.to_string(), warning: None, token: Some(text) };
         let body = TokenBody::revealing(&made, text);
-        Ok(CreatedResponse::saying(prefer, &created, made.version, &body).at(PATH, made.id).once())
+        Ok(CreatedResponse::with_body(prefer, &created, made.version, &body)
+            .with_location(PATH, made.id)
+            .not_replayable())
     };
     idempotent::create(&app, "tokens.create", &authentication, key, &bytes, create).await
 }

@@ -48,7 +48,8 @@ pub(crate) async fn handle(
             variants::create(tx, &environment, &scope, &key, &label, description.as_ref());
         let variant = created.await?;
         let body = VariantBody::from(&variant);
-        Ok(CreatedResponse::new(prefer, variant.id, variant.version, &body).at(PATH, variant.id))
+        Ok(CreatedResponse::new(prefer, variant.id, variant.version, &body)
+            .with_location(PATH, variant.id))
     };
     idempotent::create(&app, "variants.create", &actor, once, &bytes, create).await
 }

@@ -41,7 +41,7 @@ pub(crate) async fn handle(
     actor: Actor<ReadWebhooks>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = PageRequest::read(&mut query, PER_PAGE_MAX);
+    let page = PageRequest::from_query(&mut query, PER_PAGE_MAX);
     let before = pagination::after_id::<DeliveryId>(&mut query);
     let webhook =
         query.text("webhookId").map(|text| RequestedId::<WebhookId>::new(text.parse().ok()));

@@ -71,7 +71,8 @@ pub(crate) async fn handle(
         let warning = warning.as_deref();
         let created = MinimalBody { id: webhook.id.to_string(), warning, token: None };
         let body = WebhookBody::warning(&webhook, warning);
-        Ok(CreatedResponse::saying(prefer, &created, webhook.version, &body).at(PATH, webhook.id))
+        Ok(CreatedResponse::with_body(prefer, &created, webhook.version, &body)
+            .with_location(PATH, webhook.id))
     };
     idempotent::create(&app, "webhooks.create", &authentication, key, &bytes, create).await
 }

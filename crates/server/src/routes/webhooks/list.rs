@@ -33,7 +33,7 @@ pub(crate) async fn handle(
     actor: Actor<ReadWebhooks>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = PageRequest::read(&mut query, pagination::PER_PAGE_MAX);
+    let page = PageRequest::from_query(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<WebhookId>(&mut query);
     let extension_only = query.boolean("extensionOnly");
     query.finish()?;

@@ -42,7 +42,7 @@ pub(crate) async fn handle(
     actor: Actor<AnyToken>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = PageRequest::read(&mut query, pagination::PER_PAGE_MAX);
+    let page = PageRequest::from_query(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<WorkspaceId>(&mut query);
     query.finish()?;
     let user = actor.user;

@@ -37,7 +37,7 @@ pub(crate) async fn handle(
     actor: Actor<ReadContentPieces>,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let page = PageRequest::read(&mut query, pagination::PER_PAGE_MAX);
+    let page = PageRequest::from_query(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<ContentPieceId>(&mut query);
     let groups = Groups::read(&mut query);
     let subtree = query.boolean("subtree");
