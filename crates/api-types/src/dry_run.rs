@@ -1,6 +1,6 @@
 //! The JSON response to a dry run.
 
-use galley_content::Loss;
+use galley_content::ConversionWarning;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -13,7 +13,7 @@ pub struct DryRunBody<'a> {
 }
 
 impl<'a> DryRunBody<'a> {
-    pub fn new(content: &'a RawValue, losses: &'a [Loss]) -> Self {
+    pub fn new(content: &'a RawValue, losses: &'a [ConversionWarning]) -> Self {
         Self { content, report: ReportBody { losses: losses.iter().map(LossBody::from).collect() } }
     }
 }
@@ -52,8 +52,8 @@ struct PlaceBody<'a> {
     path: &'a str,
 }
 
-impl<'a> From<&'a Loss> for LossBody<'a> {
-    fn from(loss: &'a Loss) -> Self {
+impl<'a> From<&'a ConversionWarning> for LossBody<'a> {
+    fn from(loss: &'a ConversionWarning) -> Self {
         Self {
             element: &loss.element,
             attribute: loss.attribute.as_deref(),

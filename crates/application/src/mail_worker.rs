@@ -12,7 +12,7 @@ use askama::Template;
 use futures_util::future::join_all;
 use galley_domain::Timestamp;
 use galley_domain::people::EmailAddress;
-use galley_mail::{Mail, Mailer, NotSent};
+use galley_mail::{Mail, Mailer, SendError};
 use galley_storage::mails::{self, LeasedMail, MailOutcome};
 use galley_storage::{Error as StorageError, Tx, WriteTx};
 
@@ -117,13 +117,13 @@ async fn send(service: &Service, mailer: &Mailer, leased: &LeasedMail) {
             tracing::info!(mail = %id, to, %file, "kept a mail: set smtp-url to send them");
             MailOutcome::Sent
         }
-        Err(NotSent::Failed(why)) if now.ms() - leased.created_at.ms() < TRIED_MS => {
+        Err(SendError::Failed(why)) if now.ms() - leased.created_at.ms() < TRIED_MS => {
             tracing::warn!(mail = %id, to, why, "a mail could not be sent, and is tried again");
             let place = usize::try_from(leased.attempts - 1).unwrap_or_default();
             let pause = PAUSES[place.min(PAUSES.len() - 1)];
             MailOutcome::Postponed(Timestamp::from_ms(now.ms() + pause * 1_000), why)
         }
-        Err(NotSent::Refused(why) | NotSent::Failed(why)) => {
+        Err(SendError::Rejected(why) | SendError::Failed(why)) => {
             tracing::error!(mail = %id, to, why, "a mail is given up");
             MailOutcome::GivenUp(why)
         }
@@ -181,16 +181,17 @@ enum Says {
     Disabled(DisabledMail),
 }
 
-fn opened(service: &Service, leased: &LeasedMail) -> Result<Says, NotSent> {
+fn opened(service: &Service, leased: &LeasedMail) -> Result<Says, SendError> {
     let mail = &leased.mail;
     let opened = service.key().open(&mail_place(mail.id), &mail.sealed);
-    let opened = opened.map_err(|_| NotSent::Refused("its text can't be decrypted".to_owned()))?;
+    let opened =
+        opened.map_err(|_| SendError::Rejected("its text can't be decrypted".to_owned()))?;
     let says = match mail.kind.as_str() {
         INVITE_MAIL => serde_json::from_slice(&opened).ok().map(Says::Invite),
         DISABLED_MAIL => serde_json::from_slice(&opened).ok().map(Says::Disabled),
         _ => None,
     };
-    says.ok_or_else(|| NotSent::Refused("it is not known what it says".to_owned()))
+    says.ok_or_else(|| SendError::Rejected("it is not known what it says".to_owned()))
 }
 
 impl Says {
@@ -199,13 +200,13 @@ impl Says {
         service: &Service,
         mailer: &Mailer,
         leased: &LeasedMail,
-    ) -> Result<Option<PathBuf>, NotSent> {
+    ) -> Result<Option<PathBuf>, SendError> {
         let sent = mailer.send(&self.written(service, leased)).await;
         let Self::Invite(says) = self else { return sent };
         // A server may quote what it refuses.
         sent.map_err(|error| match error {
-            NotSent::Refused(why) => NotSent::Refused(without(&why, &says.code)),
-            NotSent::Failed(why) => NotSent::Failed(without(&why, &says.code)),
+            SendError::Rejected(why) => SendError::Rejected(without(&why, &says.code)),
+            SendError::Failed(why) => SendError::Failed(without(&why, &says.code)),
         })
     }
 

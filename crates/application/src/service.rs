@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use galley_delivery::{Sender, SenderLimits};
+use galley_delivery::{SenderTimeouts, WebhookSender};
 use galley_domain::WebhookId;
 use galley_domain::address_policy::AddressPolicy;
 use galley_mail::Mailer;
@@ -34,7 +34,7 @@ struct Parts {
     environment: Environment,
     key: SecretKey,
     settings: ServiceSettings,
-    sender: Arc<Sender>,
+    sender: Arc<WebhookSender>,
     mailer: Option<Arc<Mailer>>,
     stopping: watch::Sender<bool>,
     failing_webhooks: LogLimit<WebhookId>,
@@ -50,10 +50,10 @@ impl Service {
         settings: ServiceSettings,
         mailer: Option<Mailer>,
     ) -> Self {
-        let sender = Sender::new(
+        let sender = WebhookSender::new(
             Arc::clone(environment.resolver()),
             settings.webhook_addresses.clone(),
-            SenderLimits::default(),
+            SenderTimeouts::default(),
             env!("CARGO_PKG_VERSION"),
         );
         Self(Arc::new(Parts {
@@ -89,7 +89,7 @@ impl Service {
     }
 
     /// Returns the HTTP client of webhooks.
-    pub(crate) fn sender(&self) -> &Arc<Sender> {
+    pub(crate) fn sender(&self) -> &Arc<WebhookSender> {
         &self.0.sender
     }
 

@@ -10,7 +10,7 @@ use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use galley_delivery::signature;
 use galley_domain::id::IdSequence;
-use galley_domain::order_key::Moving;
+use galley_domain::order_key::MovingNeighbour;
 use galley_domain::{ContentPieceId, OrderKey, PermissionSet, Timestamp};
 
 const NOW_MS: i64 = 1_800_000_000_000;
@@ -40,7 +40,7 @@ fn an_id_from_text(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn order_keys_at_the_end() -> OrderKey {
     let next = |last: Option<OrderKey>, number| {
-        Some(OrderKey::between(last.as_ref(), None, Moving::Before, scattered(number)))
+        Some(OrderKey::between(last.as_ref(), None, MovingNeighbour::Before, scattered(number)))
     };
     (0..1_000).fold(None, next).expect("there are some")
 }
@@ -48,10 +48,10 @@ fn order_keys_at_the_end() -> OrderKey {
 /// A thousand pieces, each placed directly after the first one.
 #[divan::bench]
 fn order_keys_at_one_place() -> OrderKey {
-    let first = OrderKey::between(None, None, Moving::Before, 0);
-    let end = OrderKey::between(Some(&first), None, Moving::Before, 0);
+    let first = OrderKey::between(None, None, MovingNeighbour::Before, 0);
+    let end = OrderKey::between(Some(&first), None, MovingNeighbour::Before, 0);
     let next = |last: OrderKey, number| {
-        OrderKey::between(Some(&first), Some(&last), Moving::After, scattered(number))
+        OrderKey::between(Some(&first), Some(&last), MovingNeighbour::After, scattered(number))
     };
     (0..1_000).fold(end, next)
 }

@@ -14,7 +14,7 @@ use std::cell::{Cell, Ref, RefCell};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use galley_content::{Limits, Tree};
+use galley_content::{ContentLimits, Tree};
 use html5ever::interface::{ElemName, ElementFlags, NodeOrText, QuirksMode, TreeSink};
 use html5ever::tendril::{StrTendril, TendrilSink};
 use html5ever::{Attribute, LocalName, Namespace, ParseOpts, QualName, parse_document};
@@ -30,8 +30,8 @@ const RATIO_MIN: f64 = 0.4;
 
 /// The size of the inputs that are constructed to be slow.
 const LARGE: usize = 2 * 1024 * 1024;
-const LARGE_TIME_MAX: Duration = Duration::from_secs(1);
-const LARGE_MEMORY_MAX: usize = 16;
+const LARGE_TIME_LIMIT: Duration = Duration::from_secs(1);
+const LARGE_MEMORY_LIMIT: usize = 16;
 
 #[expect(clippy::cast_precision_loss, reason = "the documents have far fewer bytes")]
 fn main() -> ExitCode {
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     println!("{} documents, {} KiB", documents.len(), bytes / 1024);
     let (mut alone, mut whole) = (Duration::MAX, Duration::MAX);
     for _ in 0..ROUNDS {
-        alone = alone.min(timed(|| documents.iter().for_each(|html| parse_into_nothing(html))));
+        alone = alone.min(timed(|| documents.iter().for_each(|html| parse_into_null_sink(html))));
         whole = whole.min(timed(|| documents.iter().for_each(|html| drop(read(html)))));
     }
     let speed = |time: Duration| bytes as f64 / time.as_secs_f64() / 1e6;
@@ -59,11 +59,11 @@ fn main() -> ExitCode {
         let best = rounds.min().unwrap_or_default();
         println!("{what}        {:7.1} MB/s (of the HTML)", speed(best));
     }
-    let mut kept = ratio >= RATIO_MIN;
+    let mut is_within = ratio >= RATIO_MIN;
     for (what, html) in slow() {
-        kept &= measure(what, &html);
+        is_within &= measure(what, &html);
     }
-    if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if is_within { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Measures an input that is constructed to be slow. Returns true if it stays within its bounds.
@@ -73,8 +73,8 @@ fn measure(what: &str, html: &str) -> bool {
         outcome = if read(html).is_some() { "read" } else { "refused" };
     });
     let (report_time, report_factor) =
-        cost(html, || drop(Tree::from_html_with_losses(html, &Limits::default())));
-    let within = |time, factor| time <= LARGE_TIME_MAX && factor <= LARGE_MEMORY_MAX;
+        cost(html, || drop(Tree::from_html_with_warnings(html, &ContentLimits::default())));
+    let within = |time, factor| time <= LARGE_TIME_LIMIT && factor <= LARGE_MEMORY_LIMIT;
     let kept = within(time, factor) && within(report_time, report_factor);
     let mark = if kept { "" } else { "  <- over its bounds" };
     println!(
@@ -100,7 +100,7 @@ fn timed(work: impl FnOnce()) -> Duration {
 }
 
 fn read(html: &str) -> Option<Tree> {
-    Tree::from_html(html, &Limits::default()).ok()
+    Tree::from_html(html, &ContentLimits::default()).ok()
 }
 
 /// Returns the corpus, or else the test fixtures.
@@ -168,13 +168,13 @@ fn slow() -> Vec<(&'static str, String)> {
     ]
 }
 
-fn parse_into_nothing(html: &str) {
-    parse_document(Nothing::default(), ParseOpts::default()).one(StrTendril::from_slice(html));
+fn parse_into_null_sink(html: &str) {
+    parse_document(NullSink::default(), ParseOpts::default()).one(StrTendril::from_slice(html));
 }
 
 /// A sink that stores only the elements' names, which the parser reads.
 #[derive(Default)]
-struct Nothing {
+struct NullSink {
     names: RefCell<Vec<QualName>>,
     nodes: Cell<usize>,
 }
@@ -198,7 +198,7 @@ impl ElemName for Name<'_> {
 }
 
 /// Elements are numbered from 1. Other nodes are 0.
-impl TreeSink for Nothing {
+impl TreeSink for NullSink {
     type Handle = usize;
     type Output = usize;
     type ElemName<'a> = Name<'a>;

@@ -10,11 +10,11 @@
 
 use std::io::{BufRead, Error, Read, Write, stdin, stdout};
 
-use galley_content::{Limits, Tree};
+use galley_content::{ContentLimits, Tree};
 
 fn main() -> Result<(), Error> {
     let form = std::env::args().nth(1).unwrap_or_else(|| "json".to_owned());
-    let limits = Limits::default();
+    let limits = ContentLimits::default();
     let mut out = stdout().lock();
     if form == "lines" {
         for line in stdin().lock().lines() {

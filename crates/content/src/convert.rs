@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::error::ContentError;
-use crate::limits::Limits;
-use crate::loss::Loss;
+use crate::limits::ContentLimits;
+use crate::loss::ConversionWarning;
 use crate::markdown::markdown_to_html;
 use crate::tree::Tree;
 use crate::{json, parse, render};
@@ -12,7 +12,7 @@ use crate::{json, parse, render};
 impl Tree {
     /// Parses HTML, valid or not. Everything outside of the schema is unwrapped or dropped, and
     /// everything unsafe is removed.
-    pub fn from_html(html: &str, limits: &Limits) -> Result<Self, ContentError> {
+    pub fn from_html(html: &str, limits: &ContentLimits) -> Result<Self, ContentError> {
         parse::tree_from_html(html, limits)
     }
 
@@ -32,25 +32,25 @@ impl Tree {
     /// assert_eq!(losses[1].first.path, "p:nth-child(1) > font:nth-child(1)");
     /// # Ok::<(), galley_content::ContentError>(())
     /// ```
-    pub fn from_html_with_losses(
+    pub fn from_html_with_warnings(
         html: &str,
-        limits: &Limits,
-    ) -> Result<(Self, Vec<Loss>), ContentError> {
-        parse::tree_and_losses(html, limits)
+        limits: &ContentLimits,
+    ) -> Result<(Self, Vec<ConversionWarning>), ContentError> {
+        parse::tree_and_warnings(html, limits)
     }
 
     /// Parses GitHub-flavoured Markdown. HTML in it is parsed like any other.
-    pub fn from_markdown(markdown: &str, limits: &Limits) -> Result<Self, ContentError> {
+    pub fn from_markdown(markdown: &str, limits: &ContentLimits) -> Result<Self, ContentError> {
         Self::from_html(&markdown_to_html(markdown), limits)
     }
 
     /// Parses Markdown as [`Tree::from_markdown`] does, and returns conversion warnings for the
     /// HTML that it is converted to. Places are positions in that HTML.
-    pub fn from_markdown_with_losses(
+    pub fn from_markdown_with_warnings(
         markdown: &str,
-        limits: &Limits,
-    ) -> Result<(Self, Vec<Loss>), ContentError> {
-        Self::from_html_with_losses(&markdown_to_html(markdown), limits)
+        limits: &ContentLimits,
+    ) -> Result<(Self, Vec<ConversionWarning>), ContentError> {
+        Self::from_html_with_warnings(&markdown_to_html(markdown), limits)
     }
 
     /// Parses a stored tree, and rejects it if it violates the schema or isn't safe to render.

@@ -36,7 +36,7 @@ mod tree;
 mod value;
 
 pub use error::ContentError;
-pub use limits::Limits;
-pub use loss::{Effect, Loss, Place};
+pub use limits::ContentLimits;
+pub use loss::{ConversionEffect, ConversionWarning, SourcePosition};
 pub use markdown::markdown_to_html;
-pub use tree::{Part, Tree};
+pub use tree::{DocumentPart, Tree};

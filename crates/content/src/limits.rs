@@ -4,7 +4,7 @@
 
 /// Limits on parsing. The defaults are far above ordinary documents and far below harmful ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ContentLimits {
     /// The limit on nested block-level elements in the source. Inline elements don't count.
     pub blocks_deep: usize,
     /// The limit on levels below the document in the tree. A text in a paragraph is on the second.
@@ -19,7 +19,7 @@ pub struct Limits {
     pub attributes_per_element: usize,
 }
 
-impl Default for Limits {
+impl Default for ContentLimits {
     fn default() -> Self {
         Self {
             blocks_deep: 256,

@@ -2,7 +2,7 @@
 
 /// A conversion warning for an element, an attribute or a property of a style that the tree lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loss {
+pub struct ConversionWarning {
     /// The name of the element, or `#text` for a text node.
     pub element: String,
     /// The name of the lost attribute, if the loss is an attribute.
@@ -10,23 +10,23 @@ pub struct Loss {
     /// The name of the lost property, if the attribute is an inline style.
     pub property: Option<String>,
     /// The effect on the lost content.
-    pub effect: Effect,
+    pub effect: ConversionEffect,
     /// The number of occurrences.
     pub count: u64,
     /// The place of the first occurrence.
-    pub first: Place,
+    pub first: SourcePosition,
 }
 
 /// The effect of a conversion on content that the tree lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Effect {
+pub enum ConversionEffect {
     /// It is removed. An element is removed with its descendants.
     Dropped,
     /// The element is removed, and its children stay.
     Unwrapped,
 }
 
-impl Effect {
+impl ConversionEffect {
     /// Returns the effect's name: `dropped` or `unwrapped`.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl Effect {
 
 /// A place in HTML.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SourcePosition {
     /// The line on which the element's start tag ends, from 1.
     pub line: u64,
     /// The path to the element, as a CSS selector below `body`: `ul:nth-child(2) >

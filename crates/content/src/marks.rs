@@ -3,7 +3,7 @@
 //! A set contains each kind of mark at most once. Adding a link or highlight replaces the earlier
 //! one.
 
-use crate::value::Value;
+use crate::value::AttrValue;
 
 /// The marks that have no attributes, as bits of [`Marks`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,10 +128,10 @@ pub(crate) struct Link {
 /// The optional attributes of a link.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct LinkRest {
-    pub(crate) target: Option<Value>,
-    pub(crate) rel: Option<Value>,
-    pub(crate) class: Option<Value>,
-    pub(crate) title: Option<Value>,
+    pub(crate) target: Option<AttrValue>,
+    pub(crate) rel: Option<AttrValue>,
+    pub(crate) class: Option<AttrValue>,
+    pub(crate) title: Option<AttrValue>,
 }
 
 impl Link {
@@ -141,7 +141,7 @@ impl Link {
     }
 
     /// Returns the optional attributes in the schema's order.
-    pub(crate) fn rest(&self) -> [(&'static str, Option<&Value>); 4] {
+    pub(crate) fn rest(&self) -> [(&'static str, Option<&AttrValue>); 4] {
         let rest = self.rest.as_deref();
         [
             ("target", rest.and_then(|rest| rest.target.as_ref())),

@@ -4,18 +4,18 @@
 //! traversing and dropping a tree don't recurse, and a node takes twenty bytes.
 
 use crate::schema::NodeType;
-use crate::value::Value;
+use crate::value::AttrValue;
 
 /// A node, and the index after its last descendant.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Node {
-    pub(crate) kind: Kind,
+    pub(crate) kind: NodeKind,
     pub(crate) end: u32,
 }
 
 /// The kind of a node. Large attributes are indexes into the tree's tables.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Doc,
     Paragraph,
     Heading { level: u8 },
@@ -56,7 +56,7 @@ pub(crate) struct CellId(pub(crate) u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MarksId(pub(crate) u32);
 
-impl Kind {
+impl NodeKind {
     pub(crate) fn node_type(self) -> NodeType {
         match self {
             Self::Doc => NodeType::Doc,
@@ -97,16 +97,16 @@ impl Default for ListAttrs {
 /// The attributes of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ImageAttrs {
-    pub(crate) src: Option<Value>,
-    pub(crate) alt: Option<Value>,
-    pub(crate) title: Option<Value>,
-    pub(crate) width: Option<Value>,
-    pub(crate) height: Option<Value>,
+    pub(crate) src: Option<AttrValue>,
+    pub(crate) alt: Option<AttrValue>,
+    pub(crate) title: Option<AttrValue>,
+    pub(crate) width: Option<AttrValue>,
+    pub(crate) height: Option<AttrValue>,
 }
 
 impl ImageAttrs {
     /// Returns all attributes in the schema's order.
-    pub(crate) fn all(&self) -> [(&'static str, Option<&Value>); 5] {
+    pub(crate) fn all(&self) -> [(&'static str, Option<&AttrValue>); 5] {
         [
             ("src", self.src.as_ref()),
             ("alt", self.alt.as_ref()),

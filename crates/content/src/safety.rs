@@ -3,7 +3,7 @@
 //! Both the HTML parser and the parser of stored trees apply them. `color` has the rules for
 //! colours.
 
-use crate::value::Value;
+use crate::value::AttrValue;
 
 const LINK_SCHEMES: [&str; 7] = ["http", "https", "ftp", "ftps", "mailto", "tel", "sms"];
 const IMAGE_SCHEMES: [&str; 2] = ["http", "https"];
@@ -57,12 +57,12 @@ pub(crate) fn is_safe_language(language: &str) -> bool {
 }
 
 /// Returns true if the value is a valid width or height: a number or a percentage.
-pub(crate) fn is_safe_length(value: &Value) -> bool {
+pub(crate) fn is_safe_length(value: &AttrValue) -> bool {
     match value {
-        Value::Number(_) => true,
-        Value::Bool(_) => false,
-        Value::Text(text) => text.strip_suffix('%').is_some_and(|number| {
-            matches!(Value::from_attribute(number), Value::Number(number) if number >= 0.0)
+        AttrValue::Number(_) => true,
+        AttrValue::Bool(_) => false,
+        AttrValue::Text(text) => text.strip_suffix('%').is_some_and(|number| {
+            matches!(AttrValue::from_attribute(number), AttrValue::Number(number) if number >= 0.0)
         }),
     }
 }

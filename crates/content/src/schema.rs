@@ -32,7 +32,7 @@ pub(crate) enum NodeType {
 
 /// The content expression of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum ContentExpr {
     /// `block+`
     Blocks,
     /// `inline*`
@@ -117,22 +117,26 @@ impl NodeType {
         Self::ALL.into_iter().find(|node_type| node_type.name() == name)
     }
 
-    pub(crate) fn content(self) -> Content {
+    pub(crate) fn content(self) -> ContentExpr {
         match self {
-            Self::Doc | Self::Blockquote | Self::TableCell | Self::TableHeader => Content::Blocks,
-            Self::Paragraph | Self::Heading => Content::Inline,
-            Self::CodeBlock => Content::Text,
-            Self::BulletList | Self::OrderedList => Content::ListItems,
-            Self::TaskList => Content::TaskItems,
-            Self::ListItem | Self::TaskItem => Content::ItemBody,
-            Self::Table => Content::Rows,
-            Self::TableRow => Content::Cells,
-            Self::HorizontalRule | Self::Image | Self::HardBreak | Self::Text => Content::Nothing,
+            Self::Doc | Self::Blockquote | Self::TableCell | Self::TableHeader => {
+                ContentExpr::Blocks
+            }
+            Self::Paragraph | Self::Heading => ContentExpr::Inline,
+            Self::CodeBlock => ContentExpr::Text,
+            Self::BulletList | Self::OrderedList => ContentExpr::ListItems,
+            Self::TaskList => ContentExpr::TaskItems,
+            Self::ListItem | Self::TaskItem => ContentExpr::ItemBody,
+            Self::Table => ContentExpr::Rows,
+            Self::TableRow => ContentExpr::Cells,
+            Self::HorizontalRule | Self::Image | Self::HardBreak | Self::Text => {
+                ContentExpr::Nothing
+            }
         }
     }
 
     pub(crate) fn is_leaf(self) -> bool {
-        self.content() == Content::Nothing
+        self.content() == ContentExpr::Nothing
     }
 
     pub(crate) fn is_inline(self) -> bool {
@@ -141,12 +145,12 @@ impl NodeType {
 
     /// Returns true if text is a direct child of this node.
     pub(crate) fn is_textblock(self) -> bool {
-        matches!(self.content(), Content::Inline | Content::Text)
+        matches!(self.content(), ContentExpr::Inline | ContentExpr::Text)
     }
 
     /// Returns true if the inline children may have marks.
     pub(crate) fn allows_marks(self) -> bool {
-        self.content() == Content::Inline
+        self.content() == ContentExpr::Inline
     }
 
     /// Returns the required child of a node that has no other.
@@ -168,7 +172,7 @@ impl NodeType {
     }
 }
 
-impl Content {
+impl ContentExpr {
     /// Returns the node types that may be the next child.
     pub(crate) fn next(self, started: bool) -> &'static [NodeType] {
         match self {
@@ -208,7 +212,11 @@ fn all_wrappings() -> Vec<Option<Box<[NodeType]>>> {
 }
 
 /// Searches breadth-first, which finds a shortest nesting.
-fn search_wrapping(content: Content, started: bool, target: NodeType) -> Option<Box<[NodeType]>> {
+fn search_wrapping(
+    content: ContentExpr,
+    started: bool,
+    target: NodeType,
+) -> Option<Box<[NodeType]>> {
     let mut seen = Vec::new();
     let mut queue = VecDeque::from([(content, started, Vec::new())]);
     while let Some((content, started, path)) = queue.pop_front() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::marks::{ColorId, Flag, Link, LinkId, Marks};
 use crate::node::{
-    CellAttrs, CellId, ImageAttrs, ImageId, Kind, LanguageId, ListAttrs, ListId, MarksId, Node,
+    CellAttrs, CellId, ImageAttrs, ImageId, LanguageId, ListAttrs, ListId, MarksId, Node, NodeKind,
 };
 
 /// A document: the content of a piece as a TipTap tree, always valid against the schema and safe to
@@ -31,8 +31,8 @@ impl Tree {
     /// Returns a document with one empty paragraph.
     pub fn empty() -> Self {
         let mut builder = TreeBuilder::new();
-        let doc = builder.open(Kind::Doc);
-        let paragraph = builder.open(Kind::Paragraph);
+        let doc = builder.open(NodeKind::Doc);
+        let paragraph = builder.open(NodeKind::Paragraph);
         builder.close(paragraph);
         builder.close(doc);
         builder.finish()
@@ -41,7 +41,7 @@ impl Tree {
 
 /// A part of a document that contains a reference, or that others may refer to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part<'t> {
+pub enum DocumentPart<'t> {
     /// The text of a heading.
     Heading(String),
     /// The URL of a link.
@@ -55,33 +55,33 @@ pub enum Part<'t> {
 impl Tree {
     /// Visits the headings, links, images and texts in document order. A link over several texts is
     /// visited once.
-    pub fn visit_parts(&self, mut visit: impl FnMut(Part<'_>)) {
+    pub fn visit_parts(&self, mut visit: impl FnMut(DocumentPart<'_>)) {
         let mut link_before = None;
         for step in self.walk() {
-            let Step::Enter(node) = step else { continue };
+            let WalkStep::Enter(node) = step else { continue };
             let mut link = None;
             match self.kind(node) {
-                Kind::Heading { .. } => {
+                NodeKind::Heading { .. } => {
                     let texts = self.children(node).filter_map(|child| match self.kind(child) {
-                        Kind::Text { start, end, .. } => Some(self.text(start, end)),
+                        NodeKind::Text { start, end, .. } => Some(self.text(start, end)),
                         _ => None,
                     });
-                    visit(Part::Heading(texts.collect()));
+                    visit(DocumentPart::Heading(texts.collect()));
                 }
-                Kind::Image(image) => {
+                NodeKind::Image(image) => {
                     if let Some(src) = &self.image(image).src {
-                        visit(Part::Image(src.to_string()));
+                        visit(DocumentPart::Image(src.to_string()));
                     }
                 }
-                Kind::HardBreak { marks } => link = self.marks(marks).link,
-                Kind::Text { start, end, marks } => {
+                NodeKind::HardBreak { marks } => link = self.marks(marks).link,
+                NodeKind::Text { start, end, marks } => {
                     let marks = self.marks(marks);
                     link = marks.link;
                     if let Some(id) = link.filter(|_| link != link_before) {
-                        visit(Part::Link(&self.link(id).href));
+                        visit(DocumentPart::Link(&self.link(id).href));
                     }
                     if !marks.has(Flag::Code) && !self.is_in_code_block(node) {
-                        visit(Part::Text(self.text(start, end)));
+                        visit(DocumentPart::Text(self.text(start, end)));
                     }
                 }
                 _ => {}
@@ -92,7 +92,7 @@ impl Tree {
 
     /// Returns true if a text is that of a code block, which has no other child.
     fn is_in_code_block(&self, text: usize) -> bool {
-        text > 0 && matches!(self.kind(text - 1), Kind::CodeBlock(_))
+        text > 0 && matches!(self.kind(text - 1), NodeKind::CodeBlock(_))
     }
 }
 
@@ -101,7 +101,7 @@ impl Tree {
         &self.nodes
     }
 
-    pub(crate) fn kind(&self, node: usize) -> Kind {
+    pub(crate) fn kind(&self, node: usize) -> NodeKind {
         self.nodes[node].kind
     }
 
@@ -161,7 +161,7 @@ impl Tree {
 
 /// A step of a traversal.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Step {
+pub(crate) enum WalkStep {
     Enter(usize),
     Leave(usize),
 }
@@ -175,20 +175,20 @@ pub(crate) struct Walk<'a> {
 }
 
 impl Iterator for Walk<'_> {
-    type Item = Step;
+    type Item = WalkStep;
 
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<WalkStep> {
         if let Some(&node) = self.open.last()
             && self.tree.end(node) == self.next
         {
             self.open.pop();
-            return Some(Step::Leave(node));
+            return Some(WalkStep::Leave(node));
         }
         (self.next < self.end).then(|| {
             let node = self.next;
             self.next += 1;
             self.open.push(node);
-            Step::Enter(node)
+            WalkStep::Enter(node)
         })
     }
 }
@@ -230,7 +230,7 @@ impl TreeBuilder {
     }
 
     /// Appends a node that may have children. `close` marks their end.
-    pub(crate) fn open(&mut self, kind: Kind) -> usize {
+    pub(crate) fn open(&mut self, kind: NodeKind) -> usize {
         self.tree.nodes.push(Node { kind, end: 0 });
         self.tree.nodes.len() - 1
     }
@@ -239,7 +239,7 @@ impl TreeBuilder {
         self.tree.nodes[node].end = index(self.tree.nodes.len());
     }
 
-    pub(crate) fn leaf(&mut self, kind: Kind) {
+    pub(crate) fn leaf(&mut self, kind: NodeKind) {
         let node = self.open(kind);
         self.close(node);
     }
@@ -250,13 +250,13 @@ impl TreeBuilder {
         self.tree.text.push_str(text);
         let new_end = index(self.tree.text.len());
         if join
-            && let Some(Node { kind: Kind::Text { end, marks: before, .. }, .. }) =
+            && let Some(Node { kind: NodeKind::Text { end, marks: before, .. }, .. }) =
                 self.tree.nodes.last_mut()
             && *before == marks
         {
             *end = new_end;
         } else {
-            self.leaf(Kind::Text { start, end: new_end, marks });
+            self.leaf(NodeKind::Text { start, end: new_end, marks });
         }
     }
 
@@ -274,7 +274,9 @@ impl TreeBuilder {
     /// empty then.
     pub(crate) fn truncate_text(&mut self, len: usize) {
         self.tree.text.truncate(len);
-        if let Some(Node { kind: Kind::Text { start, end, .. }, .. }) = self.tree.nodes.last_mut() {
+        if let Some(Node { kind: NodeKind::Text { start, end, .. }, .. }) =
+            self.tree.nodes.last_mut()
+        {
             *end = index(len);
             if *start == *end {
                 self.tree.nodes.pop();

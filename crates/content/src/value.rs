@@ -5,13 +5,13 @@ use std::hash::{Hash, Hasher};
 
 /// A string, number or boolean. Numbers are finite and print without an exponent.
 #[derive(Debug, Clone)]
-pub(crate) enum Value {
+pub(crate) enum AttrValue {
     Text(Box<str>),
     Number(f64),
     Bool(bool),
 }
 
-impl Value {
+impl AttrValue {
     /// Parses an attribute as TipTap does, with decimal numbers, `true` and `false` as such.
     ///
     /// A number that JavaScript would print with an exponent (from 1e21, or tiny fractions) stays
@@ -50,7 +50,7 @@ fn is_decimal(text: &str) -> bool {
         && whole.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for AttrValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
@@ -60,7 +60,7 @@ impl fmt::Display for Value {
     }
 }
 
-impl PartialEq for Value {
+impl PartialEq for AttrValue {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Text(a), Self::Text(b)) => a == b,
@@ -71,9 +71,9 @@ impl PartialEq for Value {
     }
 }
 
-impl Eq for Value {}
+impl Eq for AttrValue {}
 
-impl Hash for Value {
+impl Hash for AttrValue {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
             Self::Text(text) => text.hash(state),

@@ -16,7 +16,7 @@ use url::form_urlencoded::byte_serialize;
 const READ_MAX: usize = 16 * 1024;
 
 /// The limit on bytes stored of a response body.
-const KEPT_MAX: usize = 4 * 1024;
+const STORED_MAX: usize = 4 * 1024;
 
 /// The text that replaces a secret.
 const MASK: &str = "***";
@@ -26,9 +26,9 @@ pub(crate) async fn read_into(mut body: Incoming, read: &mut Vec<u8>) -> bool {
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else { return false };
         let Some(data) = frame.data_ref() else { continue };
-        let room = READ_MAX - read.len();
-        read.extend_from_slice(&data[..data.len().min(room)]);
-        if data.len() >= room {
+        let remaining = READ_MAX - read.len();
+        read.extend_from_slice(&data[..data.len().min(remaining)]);
+        if data.len() >= remaining {
             return false;
         }
     }
@@ -36,30 +36,31 @@ pub(crate) async fn read_into(mut body: Incoming, read: &mut Vec<u8>) -> bool {
 }
 
 /// Returns the beginning of a response body as text, with the secret masked.
-pub(crate) fn kept(read: &[u8], secret: Option<&WebhookSecret>) -> String {
+pub(crate) fn masked_text(read: &[u8], secret: Option<&WebhookSecret>) -> String {
     let mut text = String::from_utf8_lossy(read).into_owned();
     if let Some(secret) = secret.filter(|_| !text.is_empty()) {
-        let forms = forms(secret);
+        let forms = secret_encodings(secret);
         for form in &forms {
             text = text.replace(form, MASK);
         }
         // The part that was read may end in the middle of the secret.
-        let begun = forms.iter().filter_map(|form| begun_at(&text, form)).min();
-        if let Some(begun) = begun {
+        let prefix_start = forms.iter().filter_map(|form| secret_prefix_start(&text, form)).min();
+        if let Some(begun) = prefix_start {
             text.truncate(begun);
             text.push_str(MASK);
         }
     }
-    text.truncate(text.floor_char_boundary(KEPT_MAX));
+    text.truncate(text.floor_char_boundary(STORED_MAX));
     text
 }
 
 /// The shortest beginning of a secret that is masked at the end of a response.
-const BEGUN_MIN: usize = 4;
+const MASKED_PREFIX_MIN: usize = 4;
 
 /// Returns the position at which `text` ends in a beginning of `form`.
-fn begun_at(text: &str, form: &str) -> Option<usize> {
-    let lengths = (BEGUN_MIN..form.len()).rev().filter(|&length| form.is_char_boundary(length));
+fn secret_prefix_start(text: &str, form: &str) -> Option<usize> {
+    let lengths =
+        (MASKED_PREFIX_MIN..form.len()).rev().filter(|&length| form.is_char_boundary(length));
     lengths
         .map(|length| &form[..length])
         .find(|part| text.ends_with(part))
@@ -67,7 +68,7 @@ fn begun_at(text: &str, form: &str) -> Option<usize> {
 }
 
 /// Returns the encodings in which a receiver may echo the secret.
-fn forms(secret: &WebhookSecret) -> Vec<String> {
+fn secret_encodings(secret: &WebhookSecret) -> Vec<String> {
     let (text, key) = (secret.reveal(), secret.key());
     let hex = key.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
     let mut plain = vec![
@@ -88,8 +89,8 @@ fn forms(secret: &WebhookSecret) -> Vec<String> {
         }
         let quoted = serde_json::to_string(&one).unwrap_or_default();
         let quoted = quoted.trim_matches('"').to_owned();
-        forms.push(as_ascii(&quoted, |unit| format!("\\u{unit:04x}")));
-        forms.push(as_ascii(&quoted, |unit| format!("\\u{unit:04X}")));
+        forms.push(escape_to_ascii(&quoted, |unit| format!("\\u{unit:04x}")));
+        forms.push(escape_to_ascii(&quoted, |unit| format!("\\u{unit:04X}")));
         let url: String = byte_serialize(one.as_bytes()).collect();
         forms.extend([url.replace("%2B", "%2b").replace("%2F", "%2f").replace("%3D", "%3d"), url]);
         forms.push(
@@ -100,7 +101,7 @@ fn forms(secret: &WebhookSecret) -> Vec<String> {
         );
         forms.extend([quoted.replace('/', "\\/"), quoted, one]);
     }
-    forms.retain(|form| form.len() >= BEGUN_MIN || form == text);
+    forms.retain(|form| form.len() >= MASKED_PREFIX_MIN || form == text);
     // Longest first, as one form may contain another.
     forms.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
     forms.dedup();
@@ -109,7 +110,7 @@ fn forms(secret: &WebhookSecret) -> Vec<String> {
 
 /// Returns the JSON string escaped to ASCII, with the characters escaped that are special in HTML.
 /// Several JSON libraries write strings like this.
-fn as_ascii(text: &str, hexadecimal: fn(u16) -> String) -> String {
+fn escape_to_ascii(text: &str, hexadecimal: fn(u16) -> String) -> String {
     text.chars().fold(String::new(), |mut out, c| {
         if c.is_ascii() && !matches!(c, '+' | '&' | '<' | '>' | '\'') {
             out.push(c);
@@ -142,9 +143,9 @@ mod tests {
     fn secrets_are_masked_in_each_form() {
         let secret = WebhookSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let answer = b"a whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw b MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-        assert_eq!(kept(answer, Some(&secret)), "a *** b ***");
+        assert_eq!(masked_text(answer, Some(&secret)), "a *** b ***");
         let secret = WebhookSecret::parse("a\"b\\c").unwrap();
-        assert_eq!(kept(br#"{"s":"a\"b\\c"} a"b\c"#, Some(&secret)), r#"{"s":"***"} ***"#);
+        assert_eq!(masked_text(br#"{"s":"a\"b\\c"} a"b\c"#, Some(&secret)), r#"{"s":"***"} ***"#);
         let secret = WebhookSecret::parse("p\u{e4}ss+w/rd&<1>").unwrap();
         for written in [
             r"p\u00e4ss\u002bw/rd\u0026\u003c1\u003e",
@@ -157,21 +158,25 @@ mod tests {
         ] {
             let written = written.replace("\\u{e4}", "\u{e4}").replace(' ', "");
             assert_eq!(
-                kept(format!("a {written} b").as_bytes(), Some(&secret)),
+                masked_text(format!("a {written} b").as_bytes(), Some(&secret)),
                 "a *** b",
                 "{written}"
             );
         }
-        assert_eq!(kept("a p\u{e4}ss+w".as_bytes(), Some(&secret)), "a ***", "it ends in between");
+        assert_eq!(
+            masked_text("a p\u{e4}ss+w".as_bytes(), Some(&secret)),
+            "a ***",
+            "it ends in between"
+        );
         let secret = WebhookSecret::parse("a\"b\\c").unwrap();
-        let mut long = vec![b'x'; KEPT_MAX - 2];
+        let mut long = vec![b'x'; STORED_MAX - 2];
         long.extend_from_slice(b"a\"b\\cyyy");
-        assert_eq!(kept(&long, Some(&secret)).len(), KEPT_MAX);
-        assert!(!kept(&long, Some(&secret)).contains('a'));
+        assert_eq!(masked_text(&long, Some(&secret)).len(), STORED_MAX);
+        assert!(!masked_text(&long, Some(&secret)).contains('a'));
     }
 
     #[test]
-    fn a_receiver_says_when_in_seconds_or_as_a_date() {
+    fn retry_after_is_parsed_as_seconds_or_as_a_date() {
         let asked = |text: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(RETRY_AFTER, text.parse().unwrap());

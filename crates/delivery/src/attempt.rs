@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use galley_domain::delivery::Outcome;
+use galley_domain::delivery::AttemptOutcome;
 use galley_domain::webhook::WebhookSecret;
 
 /// The request of an attempt.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct DeliveryRequest {
     /// The receiver's URL.
     pub url: String,
     /// The event's identifier.
@@ -23,7 +23,7 @@ pub struct Request {
 
 /// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
+pub struct AttemptReport {
     /// The time that the attempt took.
     pub duration: Duration,
     /// The status of the response, if there was one.
@@ -37,12 +37,12 @@ pub struct Attempt {
     pub retry_after: Option<Duration>,
 }
 
-impl Attempt {
+impl AttemptReport {
     /// Returns the outcome of the attempt for its delivery.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> AttemptOutcome {
         match self.status {
-            Some(status) => Outcome::of_status(status, self.retry_after),
-            None => Outcome::Failed { retry_after: None },
+            Some(status) => AttemptOutcome::of_status(status, self.retry_after),
+            None => AttemptOutcome::Failed { retry_after: None },
         }
     }
 
@@ -60,7 +60,7 @@ pub enum AttemptError {
         "nothing is sent there: {0}; the setting webhooks-allow (GALLEY_WEBHOOKS_ALLOW) names \
          networks that may be called all the same"
     )]
-    AddressRefused(String),
+    AddressRejected(String),
     /// The host name has no address.
     #[error("the name of the receiver could not be resolved")]
     NameNotResolved,
@@ -81,13 +81,13 @@ pub enum AttemptError {
     ConnectionLost,
     /// The response is not valid HTTP.
     #[error("the answer is not valid HTTP")]
-    BadAnswer,
+    InvalidResponse,
     /// The webhook's secret can't be decrypted. The request isn't sent, as it would be unsigned.
     #[error("the webhook's secret can't be decrypted with this key")]
     SecretUnreadable,
     /// The event was deleted before it could be sent.
     #[error("the event is too old to be sent")]
-    EventForgotten,
+    EventDeleted,
     /// The URL of the webhook can't be used.
     #[error("the address of the webhook is not valid")]
     InvalidUrl,
@@ -97,16 +97,16 @@ impl AttemptError {
     /// Returns the error's code in the API.
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::AddressRefused(_) => "address_refused",
+            Self::AddressRejected(_) => "address_refused",
             Self::NameNotResolved => "name_not_resolved",
             Self::ConnectFailed => "connect_failed",
             Self::ConnectTimedOut => "connect_timed_out",
             Self::TlsFailed(_) => "tls_failed",
             Self::TimedOut => "timed_out",
             Self::ConnectionLost => "connection_lost",
-            Self::BadAnswer => "bad_answer",
+            Self::InvalidResponse => "bad_answer",
             Self::SecretUnreadable => "secret_unreadable",
-            Self::EventForgotten => "event_forgotten",
+            Self::EventDeleted => "event_forgotten",
             Self::InvalidUrl => "invalid_url",
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use galley_domain::address_policy::{AddressPolicy, Verdict};
+use galley_domain::address_policy::{AddressDecision, AddressPolicy};
 use http_body_util::Full;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -22,17 +22,17 @@ use crate::attempt::AttemptError;
 use crate::resolve::Resolve;
 
 /// The limit on bytes of a response's status line and headers.
-const HEAD_MAX: usize = 64 * 1024;
+const RESPONSE_HEAD_MAX: usize = 64 * 1024;
 
 /// The timeout for one of several addresses, before the next one is tried.
-const ADDRESS_TIME_MAX: Duration = Duration::from_secs(2);
+const ADDRESS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The limit on addresses of a name that are tried.
 const ADDRESSES_MAX: usize = 4;
 
 /// The host, port and scheme of a URL.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Target {
+pub(crate) struct ReceiverEndpoint {
     pub(crate) host: Host,
     pub(crate) port: u16,
     pub(crate) is_tls: bool,
@@ -40,7 +40,7 @@ pub(crate) struct Target {
 
 /// The addresses of a target, all of them allowed by the policy.
 #[derive(Debug, Clone)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedAddresses {
     pub(crate) addresses: Vec<SocketAddr>,
     /// True if one of them is allowed by exception only.
     pub(crate) is_exception: bool,
@@ -48,19 +48,19 @@ pub(crate) struct Checked {
 
 /// A connection, closed on drop.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct ReceiverConnection {
     pub(crate) sender: SendRequest<Full<Bytes>>,
     pub(crate) address: SocketAddr,
     task: JoinHandle<()>,
 }
 
-impl Drop for Connection {
+impl Drop for ReceiverConnection {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Target {
+impl ReceiverEndpoint {
     pub(crate) fn of(url: &Url) -> Option<Self> {
         let is_tls = match url.scheme() {
             "http" => false,
@@ -77,7 +77,7 @@ impl Target {
         &self,
         resolver: &dyn Resolve,
         policy: &AddressPolicy,
-    ) -> Result<Checked, AttemptError> {
+    ) -> Result<CheckedAddresses, AttemptError> {
         let found: Vec<IpAddr> = match &self.host {
             Host::Ipv4(address) => vec![(*address).into()],
             Host::Ipv6(address) => vec![(*address).into()],
@@ -91,11 +91,11 @@ impl Target {
         let mut is_exception = false;
         for &address in &found {
             match policy.check(address) {
-                Ok(verdict) => is_exception |= verdict == Verdict::Exception,
+                Ok(verdict) => is_exception |= verdict == AddressDecision::Exception,
                 Err(refused) => {
                     // The error omits the address of a name, which may be one of the operator's own
                     // network.
-                    return Err(AttemptError::AddressRefused(match &self.host {
+                    return Err(AttemptError::AddressRejected(match &self.host {
                         Host::Domain(name) => {
                             format!("{name} leads to an address that is not called")
                         }
@@ -106,15 +106,15 @@ impl Target {
         }
         let addresses = found.into_iter().take(ADDRESSES_MAX);
         let addresses = addresses.map(|address| SocketAddr::new(address, self.port)).collect();
-        Ok(Checked { addresses, is_exception })
+        Ok(CheckedAddresses { addresses, is_exception })
     }
 
     /// Connects to the first address that accepts the connection.
     pub(crate) async fn connect(
         &self,
-        checked: &Checked,
+        checked: &CheckedAddresses,
         tls: &Arc<ClientConfig>,
-    ) -> Result<Connection, AttemptError> {
+    ) -> Result<ReceiverConnection, AttemptError> {
         let mut last = AttemptError::ConnectFailed;
         for (at, &address) in checked.addresses.iter().enumerate() {
             let is_last = at + 1 == checked.addresses.len();
@@ -123,30 +123,30 @@ impl Target {
             let connected = if is_last {
                 connecting.await.map_err(|_| AttemptError::ConnectFailed)
             } else {
-                match timeout(ADDRESS_TIME_MAX, connecting).await {
+                match timeout(ADDRESS_TIMEOUT, connecting).await {
                     Ok(connected) => connected.map_err(|_| AttemptError::ConnectFailed),
                     Err(_) => Err(AttemptError::ConnectTimedOut),
                 }
             };
             match connected {
-                Ok(stream) => return self.greet(stream, address, tls).await,
+                Ok(stream) => return self.establish(stream, address, tls).await,
                 Err(error) => last = error,
             }
         }
         Err(last)
     }
 
-    async fn greet(
+    async fn establish(
         &self,
         stream: TcpStream,
         address: SocketAddr,
         tls: &Arc<ClientConfig>,
-    ) -> Result<Connection, AttemptError> {
+    ) -> Result<ReceiverConnection, AttemptError> {
         // Each request is written at once. With Nagle's algorithm its last segment would wait for
         // an acknowledgement.
         let _ = stream.set_nodelay(true);
         if !self.is_tls {
-            return speak_http(stream, address).await;
+            return http_handshake(stream, address).await;
         }
         let name = match &self.host {
             Host::Domain(name) => {
@@ -156,14 +156,15 @@ impl Target {
             Host::Ipv6(address) => ServerName::IpAddress(IpAddr::from(*address).into()),
         };
         let connecting = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
-        let stream = connecting.await.map_err(|error| AttemptError::TlsFailed(why(&error)))?;
-        speak_http(stream, address).await
+        let stream =
+            connecting.await.map_err(|error| AttemptError::TlsFailed(tls_error_text(&error)))?;
+        http_handshake(stream, address).await
     }
 }
 
 /// Returns the cause of a TLS error as one of a few fixed texts, as the receiver could choose parts
 /// of the error's own text.
-fn why(error: &std::io::Error) -> String {
+fn tls_error_text(error: &std::io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
         Some(rustls::Error::InvalidCertificate(error)) => match error {
@@ -185,19 +186,22 @@ fn why(error: &std::io::Error) -> String {
     .to_owned()
 }
 
-async fn speak_http<S>(stream: S, address: SocketAddr) -> Result<Connection, AttemptError>
+async fn http_handshake<S>(
+    stream: S,
+    address: SocketAddr,
+) -> Result<ReceiverConnection, AttemptError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = http1::Builder::new();
-    builder.max_buf_size(HEAD_MAX);
+    builder.max_buf_size(RESPONSE_HEAD_MAX);
     let (sender, connection) =
         builder.handshake(TokioIo::new(stream)).await.map_err(|_| AttemptError::ConnectionLost)?;
     let task = tokio::spawn(async move {
         // An error is reported to the task that sends on this connection.
         let _ = connection.await;
     });
-    Ok(Connection { sender, address, task })
+    Ok(ReceiverConnection { sender, address, task })
 }
 
 /// Returns the TLS configuration, which negotiates HTTP/1.1.

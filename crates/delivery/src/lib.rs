@@ -18,7 +18,7 @@ mod resolve;
 mod sender;
 pub mod signature;
 
-pub use attempt::{Attempt, AttemptError, Request};
-pub use dispatcher::{Action, Ask, Dispatcher, Job, Limits};
+pub use attempt::{AttemptError, AttemptReport, DeliveryRequest};
+pub use dispatcher::{Action, DeliveryJob, Dispatcher, DispatcherLimits, StoreRequest};
 pub use resolve::{Resolve, Resolving, SystemResolver};
-pub use sender::{Sender, SenderLimits};
+pub use sender::{SenderTimeouts, WebhookSender};

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::connect::{Checked, Connection, Target};
+use crate::connect::{CheckedAddresses, ReceiverConnection, ReceiverEndpoint};
 
 /// The timeout of idle connections.
-const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The limits on idle connections to one target, and in total.
 const IDLE_PER_TARGET_MAX: usize = 8;
@@ -22,13 +22,17 @@ pub(crate) struct Pool(Mutex<Idle>);
 
 #[derive(Debug, Default)]
 struct Idle {
-    by_target: HashMap<(Target, SocketAddr), Vec<(Connection, Instant)>>,
+    by_target: HashMap<(ReceiverEndpoint, SocketAddr), Vec<(ReceiverConnection, Instant)>>,
     count: usize,
 }
 
 impl Pool {
     /// Removes and returns an idle connection to one of the addresses just checked.
-    pub(crate) fn take(&self, target: &Target, checked: &Checked) -> Option<Connection> {
+    pub(crate) fn take(
+        &self,
+        target: &ReceiverEndpoint,
+        checked: &CheckedAddresses,
+    ) -> Option<ReceiverConnection> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = &mut *idle;
         let now = Instant::now();
@@ -38,7 +42,7 @@ impl Pool {
             };
             while let Some((connection, since)) = waiting.pop() {
                 idle.count -= 1;
-                if now - since < IDLE_TIME_MAX && connection.sender.is_ready() {
+                if now - since < IDLE_TIMEOUT && connection.sender.is_ready() {
                     return Some(connection);
                 }
             }
@@ -47,11 +51,11 @@ impl Pool {
     }
 
     /// Adds a connection whose last response was read to its end. A full pool closes it.
-    pub(crate) fn put(&self, target: &Target, connection: Connection) {
+    pub(crate) fn put(&self, target: &ReceiverEndpoint, connection: ReceiverConnection) {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if idle.count >= IDLE_MAX {
-            idle.forget(now);
+            idle.close_expired(now);
         }
         if idle.count >= IDLE_MAX || connection.sender.is_closed() {
             return;
@@ -65,16 +69,16 @@ impl Pool {
     }
 
     /// Closes connections that have exceeded the idle timeout.
-    pub(crate) fn tidy(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).forget(Instant::now());
+    pub(crate) fn close_expired_connections(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).close_expired(Instant::now());
     }
 }
 
 impl Idle {
-    fn forget(&mut self, now: Instant) {
+    fn close_expired(&mut self, now: Instant) {
         for waiting in self.by_target.values_mut() {
             waiting.retain(|(connection, since)| {
-                now - *since < IDLE_TIME_MAX && !connection.sender.is_closed()
+                now - *since < IDLE_TIMEOUT && !connection.sender.is_closed()
             });
         }
         self.by_target.retain(|_, waiting| !waiting.is_empty());

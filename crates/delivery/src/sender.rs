@@ -14,15 +14,15 @@ use tokio::time::{Instant, timeout, timeout_at};
 use url::{Position, Url};
 
 use crate::answer;
-use crate::attempt::{Attempt, AttemptError, Request};
-use crate::connect::{Checked, Connection, Target, tls};
+use crate::attempt::{AttemptError, AttemptReport, DeliveryRequest};
+use crate::connect::{CheckedAddresses, ReceiverConnection, ReceiverEndpoint, tls};
 use crate::pool::Pool;
 use crate::resolve::Resolve;
 use crate::signature::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign};
 
 /// The timeouts of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SenderLimits {
+pub struct SenderTimeouts {
     /// The timeout of the whole attempt, from resolving the name to the end of the response.
     pub total: Duration,
     /// The part of it for resolving and connecting.
@@ -31,7 +31,7 @@ pub struct SenderLimits {
     pub body: Duration,
 }
 
-impl Default for SenderLimits {
+impl Default for SenderTimeouts {
     fn default() -> Self {
         Self {
             total: Duration::from_secs(15),
@@ -44,30 +44,30 @@ impl Default for SenderLimits {
 /// The HTTP client that makes attempts. It pools connections, follows no redirects and ignores
 /// proxy settings.
 #[derive(Debug)]
-pub struct Sender {
+pub struct WebhookSender {
     resolver: Arc<dyn Resolve>,
     policy: AddressPolicy,
-    limits: SenderLimits,
+    limits: SenderTimeouts,
     user_agent: HeaderValue,
     tls: Arc<ClientConfig>,
     pool: Pool,
 }
 
 /// A response whose headers were read, with its connection and target.
-struct Head {
+struct ResponseHead {
     response: http::Response<Incoming>,
-    connection: Connection,
-    target: Target,
+    connection: ReceiverConnection,
+    target: ReceiverEndpoint,
     is_exception: bool,
 }
 
-impl Sender {
+impl WebhookSender {
     /// Creates a sender that calls addresses allowed by `policy`, as the user agent
     /// `Galley-Webhooks/<version>`.
     pub fn new(
         resolver: Arc<dyn Resolve>,
         policy: AddressPolicy,
-        limits: SenderLimits,
+        limits: SenderTimeouts,
         version: &str,
     ) -> Self {
         let user_agent = HeaderValue::try_from(format!("Galley-Webhooks/{version}"))
@@ -76,35 +76,37 @@ impl Sender {
     }
 
     /// Returns the timeout of an attempt.
-    pub fn time_max(&self) -> Duration {
+    pub fn attempt_timeout(&self) -> Duration {
         self.limits.total
     }
 
     /// Closes connections that have exceeded the idle timeout.
-    pub fn tidy(&self) {
-        self.pool.tidy();
+    pub fn close_idle_connections(&self) {
+        self.pool.close_expired_connections();
     }
 
     /// Makes one attempt.
-    pub async fn attempt(&self, request: &Request) -> Attempt {
+    pub async fn attempt(&self, request: &DeliveryRequest) -> AttemptReport {
         let started = Instant::now();
         let deadline = started + self.limits.total;
         let head = match timeout_at(deadline, self.head(request)).await {
             Ok(Ok(head)) => head,
-            Ok(Err(error)) => return Attempt::failed(error, started.elapsed()),
-            Err(_) => return Attempt::failed(AttemptError::TimedOut, started.elapsed()),
+            Ok(Err(error)) => return AttemptReport::failed(error, started.elapsed()),
+            Err(_) => return AttemptReport::failed(AttemptError::TimedOut, started.elapsed()),
         };
         let (parts, body) = head.response.into_parts();
         let retry_after = answer::retry_after(&parts.headers, request.timestamp);
         let mut read = Vec::new();
         let until = deadline.min(Instant::now() + self.limits.body);
         // The status decides the outcome of the attempt, so an error in the body is ignored.
-        let whole = timeout_at(until, answer::read_into(body, &mut read)).await.unwrap_or(false);
-        if whole {
+        let is_complete =
+            timeout_at(until, answer::read_into(body, &mut read)).await.unwrap_or(false);
+        if is_complete {
             self.pool.put(&head.target, head.connection);
         }
-        let answer = (!head.is_exception).then(|| answer::kept(&read, request.secret.as_ref()));
-        Attempt {
+        let answer =
+            (!head.is_exception).then(|| answer::masked_text(&read, request.secret.as_ref()));
+        AttemptReport {
             duration: started.elapsed(),
             status: Some(parts.status.as_u16()),
             error: None,
@@ -113,9 +115,9 @@ impl Sender {
         }
     }
 
-    async fn head(&self, request: &Request) -> Result<Head, AttemptError> {
+    async fn head(&self, request: &DeliveryRequest) -> Result<ResponseHead, AttemptError> {
         let url = Url::parse(&request.url).map_err(|_| AttemptError::InvalidUrl)?;
-        let target = Target::of(&url).ok_or(AttemptError::InvalidUrl)?;
+        let target = ReceiverEndpoint::of(&url).ok_or(AttemptError::InvalidUrl)?;
         let connect_until = Instant::now() + self.limits.connect;
         let in_time = AttemptError::ConnectTimedOut;
         let checked = timeout_at(connect_until, target.check(&*self.resolver, &self.policy))
@@ -125,7 +127,9 @@ impl Sender {
         if let Some(mut connection) = self.pool.take(&target, &checked) {
             let message = self.message(&url, request)?;
             match connection.sender.try_send_request(message).await {
-                Ok(response) => return Ok(Head { response, connection, target, is_exception }),
+                Ok(response) => {
+                    return Ok(ResponseHead { response, connection, target, is_exception });
+                }
                 // The receiver closed the pooled connection before it responded, so the request is
                 // sent again on a new one. The event's identifier lets the receiver discard a
                 // duplicate.
@@ -139,15 +143,15 @@ impl Sender {
         let message = self.message(&url, request)?;
         let sent = connection.sender.try_send_request(message).await;
         let response = sent.map_err(|error| failure(error.error()))?;
-        Ok(Head { response, connection, target, is_exception })
+        Ok(ResponseHead { response, connection, target, is_exception })
     }
 
     async fn connect(
         &self,
-        target: &Target,
-        checked: &Checked,
+        target: &ReceiverEndpoint,
+        checked: &CheckedAddresses,
         time_max: Duration,
-    ) -> Result<Connection, AttemptError> {
+    ) -> Result<ReceiverConnection, AttemptError> {
         let connecting = target.connect(checked, &self.tls);
         timeout(time_max, connecting).await.map_err(|_| AttemptError::ConnectTimedOut)?
     }
@@ -155,7 +159,7 @@ impl Sender {
     fn message(
         &self,
         url: &Url,
-        request: &Request,
+        request: &DeliveryRequest,
     ) -> Result<http::Request<Full<Bytes>>, AttemptError> {
         let path = &url[Position::BeforePath..Position::AfterQuery];
         let mut message = http::Request::new(Full::new(request.body.clone()));
@@ -188,7 +192,7 @@ fn is_io(error: &hyper::Error) -> bool {
 
 fn failure(error: &hyper::Error) -> AttemptError {
     if error.is_parse() {
-        AttemptError::BadAnswer
+        AttemptError::InvalidResponse
     } else if error.is_timeout() {
         AttemptError::TimedOut
     } else {

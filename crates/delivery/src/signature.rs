@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_one_that_the_standard_gives() {
+    fn signatures_match_the_example_of_the_standard() {
         // The example of the standard's reference libraries.
         let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let (id, time, body) =

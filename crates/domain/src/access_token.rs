@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistyped_token_is_refused() {
+    fn a_mistyped_token_is_rejected() {
         let token = AccessToken::from_random([42; 32]);
         let text = token.reveal();
         for position in 7..text.len() {

@@ -16,7 +16,7 @@ pub struct AddressPolicy {
 /// The error for an address that must not be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{address} is {kind}")]
-pub struct AddressRefused {
+pub struct AddressRejected {
     /// The address.
     pub address: IpAddr,
     /// The kind of the address, as words for the error.
@@ -26,18 +26,22 @@ pub struct AddressRefused {
 impl AddressPolicy {
     /// Rejects an address that must not be called. Otherwise returns whether it is public or an
     /// exception.
-    pub fn check(&self, address: IpAddr) -> Result<Verdict, AddressRefused> {
-        let Some(kind) = special(address) else { return Ok(Verdict::Public) };
+    pub fn check(&self, address: IpAddr) -> Result<AddressDecision, AddressRejected> {
+        let Some(kind) = special(address) else { return Ok(AddressDecision::Public) };
         let inner = embedded(address).unwrap_or(address);
         let local = self.allows_loopback && inner.is_loopback() && address == inner;
         let named = self.allowed.iter().any(|network| network.contains(&address));
-        if local || named { Ok(Verdict::Exception) } else { Err(AddressRefused { address, kind }) }
+        if local || named {
+            Ok(AddressDecision::Exception)
+        } else {
+            Err(AddressRejected { address, kind })
+        }
     }
 }
 
 /// The reason why an address may be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AddressDecision {
     /// The address is globally reachable.
     Public,
     /// The operator allows it.
@@ -124,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_inside_of_a_network_is_refused() {
+    fn only_public_addresses_are_allowed_by_default() {
         for address in [
             "0.0.0.0",
             "0.1.2.3",
@@ -183,12 +187,16 @@ mod tests {
             "2a00:1450:4001::200e",
         ] {
             let address: IpAddr = address.parse().unwrap();
-            assert_eq!(AddressPolicy::default().check(address), Ok(Verdict::Public), "{address}");
+            assert_eq!(
+                AddressPolicy::default().check(address),
+                Ok(AddressDecision::Public),
+                "{address}"
+            );
         }
     }
 
     #[test]
-    fn the_operator_may_allow_some() {
+    fn the_operator_can_allow_networks() {
         let policy =
             AddressPolicy { allowed: vec!["10.1.0.0/16".parse().unwrap()], allows_loopback: true };
         for (address, allowed) in [
@@ -201,7 +209,7 @@ mod tests {
             ("::ffff:10.1.2.3", false),
         ] {
             let verdict = policy.check(address.parse().unwrap());
-            assert_eq!(verdict == Ok(Verdict::Exception), allowed, "{address}");
+            assert_eq!(verdict == Ok(AddressDecision::Exception), allowed, "{address}");
         }
     }
 }

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn custom_data_is_json_and_kept_as_it_is() {
+    fn custom_data_is_json_and_stored_unchanged() {
         let odd = " {\"b\": 1.0, \"a\" : [ ] }\n";
         assert_eq!(CustomData::parse(odd).unwrap().as_str(), odd);
         for bad in ["{", "{a:1}", "1 2", "NaN"] {

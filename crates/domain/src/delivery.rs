@@ -12,7 +12,7 @@ use crate::text::Invalid;
 use crate::time::Timestamp;
 
 /// The back-off after each attempt.
-const PAUSES: [Duration; 9] = [
+const BACKOFFS: [Duration; 9] = [
     Duration::from_secs(5),
     Duration::from_mins(5),
     Duration::from_mins(30),
@@ -45,9 +45,9 @@ pub const HELD_MAX: i64 = 100_000;
 
 /// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AttemptOutcome {
     /// The receiver accepted the event.
-    Taken,
+    Accepted,
     /// The receiver responded that it is gone for good (410).
     Gone,
     /// The receiver rejected the event, or there was no response.
@@ -57,12 +57,12 @@ pub enum Outcome {
     },
 }
 
-impl Outcome {
+impl AttemptOutcome {
     /// Returns the outcome of a response with this status. Redirects are not followed, so they are
     /// failures.
     pub fn of_status(status: u16, retry_after: Option<Duration>) -> Self {
         match status {
-            200..=299 => Self::Taken,
+            200..=299 => Self::Accepted,
             410 => Self::Gone,
             429 | 503 => Self::Failed { retry_after },
             _ => Self::Failed { retry_after: None },
@@ -72,7 +72,7 @@ impl Outcome {
 
 /// The next step of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum DeliveryStep {
     /// None: it is delivered.
     Delivered,
     /// The next attempt, at this time or later.
@@ -84,21 +84,30 @@ pub enum Step {
 /// Returns the next step of a delivery after attempt number `attempt`, from 1, which ended `now`.
 ///
 /// `random` is from 0 up to 1.
-pub fn next_step(attempt: u32, outcome: Outcome, now: Timestamp, random: f64) -> Step {
+pub fn next_step(
+    attempt: u32,
+    outcome: AttemptOutcome,
+    now: Timestamp,
+    random: f64,
+) -> DeliveryStep {
     let retry_after = match outcome {
-        Outcome::Taken => return Step::Delivered,
+        AttemptOutcome::Accepted => return DeliveryStep::Delivered,
         // Its webhook gets disabled. If it is enabled again, the event is sent again.
-        Outcome::Gone => return Step::Retry(now),
-        Outcome::Failed { retry_after } => retry_after.unwrap_or_default().min(RETRY_AFTER_MAX),
+        AttemptOutcome::Gone => return DeliveryStep::Retry(now),
+        AttemptOutcome::Failed { retry_after } => {
+            retry_after.unwrap_or_default().min(RETRY_AFTER_MAX)
+        }
     };
-    let pause = attempt.checked_sub(1).and_then(|at| PAUSES.get(at as usize));
+    let pause = attempt.checked_sub(1).and_then(|at| BACKOFFS.get(at as usize));
     match pause {
-        Some(&pause) => Step::Retry(later(now, longer(pause, random).max(retry_after))),
-        None => Step::Failed,
+        Some(&pause) => {
+            DeliveryStep::Retry(later(now, with_jitter(pause, random).max(retry_after)))
+        }
+        None => DeliveryStep::Failed,
     }
 }
 
-fn longer(pause: Duration, random: f64) -> Duration {
+fn with_jitter(pause: Duration, random: f64) -> Duration {
     pause.mul_f64(1.0 + JITTER * random.clamp(0.0, 1.0))
 }
 
@@ -110,7 +119,7 @@ fn later(now: Timestamp, pause: Duration) -> Timestamp {
 
 /// The state of a webhook's circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Health {
+pub struct CircuitBreaker {
     /// The number of consecutive failed attempts.
     pub failures: u32,
     /// The limit on concurrent attempts.
@@ -126,31 +135,31 @@ pub const SLOTS_MAX: u32 = 8;
 const SLOTS_FIRST: u32 = 2;
 
 /// The number of consecutive failures that opens the circuit breaker.
-const FAILURES_MAX: u32 = 5;
+const FAILURES_TO_OPEN: u32 = 5;
 
 /// The first and the longest time for which the circuit breaker stays open.
-const REST_FIRST: Duration = Duration::from_secs(10);
-const REST_MAX: Duration = Duration::from_mins(10);
+const OPEN_BACKOFF_FIRST: Duration = Duration::from_secs(10);
+const OPEN_BACKOFF_MAX: Duration = Duration::from_mins(10);
 
-impl Default for Health {
+impl Default for CircuitBreaker {
     fn default() -> Self {
         Self { failures: 0, slots: SLOTS_FIRST, open_until: None }
     }
 }
 
-impl Health {
+impl CircuitBreaker {
     /// Returns the state after an attempt.
-    pub fn after(self, outcome: Outcome, now: Timestamp, random: f64) -> Self {
-        if outcome == Outcome::Taken {
+    pub fn after(self, outcome: AttemptOutcome, now: Timestamp, random: f64) -> Self {
+        if outcome == AttemptOutcome::Accepted {
             let slots = self.slots.saturating_mul(2).clamp(1, SLOTS_MAX);
             return Self { failures: 0, slots, open_until: None };
         }
         let failures = self.failures.saturating_add(1);
-        let rest = failures.checked_sub(FAILURES_MAX).map(|more| {
-            let rest = REST_FIRST.saturating_mul(1 << more.min(16)).min(REST_MAX);
-            later(now, longer(rest, random))
+        let backoff = failures.checked_sub(FAILURES_TO_OPEN).map(|more| {
+            let rest = OPEN_BACKOFF_FIRST.saturating_mul(1 << more.min(16)).min(OPEN_BACKOFF_MAX);
+            later(now, with_jitter(rest, random))
         });
-        Self { failures, slots: 1, open_until: rest.max(self.open_until) }
+        Self { failures, slots: 1, open_until: backoff.max(self.open_until) }
     }
 
     /// Returns true if the circuit breaker is open now.
@@ -238,31 +247,31 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const FAILED: Outcome = Outcome::Failed { retry_after: None };
+    const FAILED: AttemptOutcome = AttemptOutcome::Failed { retry_after: None };
 
     fn at(ms: i64) -> Timestamp {
         Timestamp::from_ms(ms)
     }
 
     #[test]
-    fn it_is_attempted_ten_times_at_the_stated_times() {
-        let pauses: Vec<i64> = (1..ATTEMPTS_MAX)
+    fn a_delivery_is_attempted_ten_times_on_schedule() {
+        let backoffs: Vec<i64> = (1..ATTEMPTS_MAX)
             .map(|attempt| match next_step(attempt, FAILED, at(0), 0.0) {
-                Step::Retry(due) => due.ms() / 1_000,
+                DeliveryStep::Retry(due) => due.ms() / 1_000,
                 other => panic!("{other:?}"),
             })
             .collect();
-        assert_eq!(pauses, [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
-        assert_eq!(next_step(ATTEMPTS_MAX, FAILED, at(0), 0.0), Step::Failed);
-        assert_eq!(next_step(3, Outcome::Taken, at(0), 0.0), Step::Delivered);
+        assert_eq!(backoffs, [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
+        assert_eq!(next_step(ATTEMPTS_MAX, FAILED, at(0), 0.0), DeliveryStep::Failed);
+        assert_eq!(next_step(3, AttemptOutcome::Accepted, at(0), 0.0), DeliveryStep::Delivered);
     }
 
     #[test]
-    fn the_receiver_can_only_make_it_later() {
+    fn retry_after_can_only_delay_the_next_attempt() {
         let step = |status, seconds| {
             let asked = Some(Duration::from_secs(seconds));
-            match next_step(1, Outcome::of_status(status, asked), at(0), 0.0) {
-                Step::Retry(due) => due.ms(),
+            match next_step(1, AttemptOutcome::of_status(status, asked), at(0), 0.0) {
+                DeliveryStep::Retry(due) => due.ms(),
                 other => panic!("{other:?}"),
             }
         };
@@ -273,28 +282,28 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_receiver_is_left_alone_longer_and_longer() {
-        let mut health = Health::default();
-        let mut rests = Vec::new();
+    fn consecutive_failures_open_the_circuit_breaker_for_longer() {
+        let mut health = CircuitBreaker::default();
+        let mut open_seconds = Vec::new();
         for _ in 0..14 {
             health = health.after(FAILED, at(0), 0.0);
-            rests.push(health.open_until.map_or(0, |until| until.ms() / 1_000));
+            open_seconds.push(health.open_until.map_or(0, |until| until.ms() / 1_000));
         }
-        assert_eq!(rests, [0, 0, 0, 0, 10, 20, 40, 80, 160, 320, 600, 600, 600, 600]);
+        assert_eq!(open_seconds, [0, 0, 0, 0, 10, 20, 40, 80, 160, 320, 600, 600, 600, 600]);
         assert_eq!(health.slots, 1);
         for slots in [2, 4, 8, 8] {
-            health = health.after(Outcome::Taken, at(0), 0.0);
-            assert_eq!(health, Health { failures: 0, slots, open_until: None });
+            health = health.after(AttemptOutcome::Accepted, at(0), 0.0);
+            assert_eq!(health, CircuitBreaker { failures: 0, slots, open_until: None });
         }
     }
 
     proptest! {
         #[test]
-        fn never_early_and_at_most_a_tenth_late(
+        fn retries_are_never_early_and_at_most_a_tenth_late(
             attempt in 1_u32..ATTEMPTS_MAX, random in 0.0..1.0, now in 0_i64..1 << 45
         ) {
-            let pause = i64::try_from(PAUSES[attempt as usize - 1].as_millis()).unwrap();
-            let Step::Retry(due) = next_step(attempt, FAILED, at(now), random) else {
+            let pause = i64::try_from(BACKOFFS[attempt as usize - 1].as_millis()).unwrap();
+            let DeliveryStep::Retry(due) = next_step(attempt, FAILED, at(now), random) else {
                 return Err(TestCaseError::fail("it is to be attempted again"));
             };
             prop_assert!((now + pause..=now + pause + pause / 10 + 1).contains(&due.ms()));

@@ -84,15 +84,15 @@ impl EventType {
 
 /// The scope of a subscription: a part of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Window<'g> {
+pub enum EventScope<'g> {
     /// The whole workspace.
     Workspace,
     /// Some groups with all groups under them.
     Groups(&'g [ContentGroupId]),
 }
 
-impl Window<'_> {
-    fn holds(self, path: &GroupPath) -> bool {
+impl EventScope<'_> {
+    fn includes(self, path: &GroupPath) -> bool {
         match self {
             Self::Workspace => true,
             Self::Groups(groups) => groups.iter().any(|&group| path.contains(group)),
@@ -103,7 +103,7 @@ impl Window<'_> {
 /// A change of one resource. The path of a piece lists the groups that contain it, and the path of
 /// a group includes the group itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Occurrence {
+pub enum ResourceChange {
     /// A piece was created in the last group of the path.
     PieceAdded(GroupPath),
     /// A piece was changed or moved.
@@ -134,16 +134,16 @@ pub enum Occurrence {
     MemberRemoved,
 }
 
-impl Occurrence {
+impl ResourceChange {
     /// Returns the type of the event as seen in `window`, or `None` if it is outside of it.
-    pub fn seen_through(&self, window: Window<'_>) -> Option<EventType> {
+    pub fn as_seen_in(&self, window: EventScope<'_>) -> Option<EventType> {
         use EventType as T;
-        let seen = |path, event_type| window.holds(path).then_some(event_type);
+        let seen = |path, event_type| window.includes(path).then_some(event_type);
         match self {
             Self::PieceAdded(path) => seen(path, T::ContentPieceAdded),
             Self::PieceRemoved(path) => seen(path, T::ContentPieceRemoved),
             Self::PieceUpdated { before, after } => {
-                match (window.holds(before), window.holds(after)) {
+                match (window.includes(before), window.includes(after)) {
                     (true, true) => Some(T::ContentPieceUpdated),
                     (false, true) => Some(T::ContentPieceAdded),
                     (true, false) => Some(T::ContentPieceRemoved),
@@ -153,7 +153,7 @@ impl Occurrence {
             Self::GroupAdded(path) => seen(path, T::ContentGroupAdded),
             Self::GroupRemoved(path) => seen(path, T::ContentGroupRemoved),
             Self::GroupMoved { before, after } => {
-                (window.holds(before) || window.holds(after)).then_some(T::ContentGroupMoved)
+                (window.includes(before) || window.includes(after)).then_some(T::ContentGroupMoved)
             }
             // Members belong to the workspace, so every scope includes them.
             Self::MemberInvited => Some(T::MemberInvited),
@@ -179,7 +179,7 @@ impl Occurrence {
 
     /// Returns the change with each of its paths replaced by `path`.
     #[must_use]
-    pub fn relocated(self, path: impl Fn(GroupPath) -> GroupPath) -> Self {
+    pub fn map_paths(self, path: impl Fn(GroupPath) -> GroupPath) -> Self {
         match self {
             Self::PieceAdded(at) => Self::PieceAdded(path(at)),
             Self::PieceUpdated { before, after } => {
@@ -197,7 +197,7 @@ impl Occurrence {
 
     /// Returns the change that an event of this type, as seen in the workspace, made between these
     /// paths. Returns `None` if a required path is missing.
-    pub fn of(
+    pub fn from_event(
         event: EventType,
         before: Option<GroupPath>,
         after: Option<GroupPath>,
@@ -264,12 +264,12 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_piece_is_seen_as_the_window_sees_it() {
-        let moved = Occurrence::PieceUpdated { before: path(&[1, 2]), after: path(&[1, 3]) };
-        assert_eq!(moved.seen_through(Window::Workspace), Some(EventType::ContentPieceUpdated));
+    fn the_event_of_a_moved_piece_depends_on_the_scope() {
+        let moved = ResourceChange::PieceUpdated { before: path(&[1, 2]), after: path(&[1, 3]) };
+        assert_eq!(moved.as_seen_in(EventScope::Workspace), Some(EventType::ContentPieceUpdated));
         let groups = |ids: &[u128]| {
             let groups: Vec<_> = ids.iter().map(|&id| ContentGroupId::new(id)).collect();
-            moved.seen_through(Window::Groups(&groups))
+            moved.as_seen_in(EventScope::Groups(&groups))
         };
         assert_eq!(groups(&[1]), Some(EventType::ContentPieceUpdated));
         assert_eq!(groups(&[2]), Some(EventType::ContentPieceRemoved));
@@ -279,10 +279,10 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_group_is_seen_where_it_left_and_where_it_came() {
-        let moved = Occurrence::GroupMoved { before: path(&[1, 9]), after: path(&[2, 9]) };
+    fn a_moved_group_is_seen_in_its_old_and_its_new_scope() {
+        let moved = ResourceChange::GroupMoved { before: path(&[1, 9]), after: path(&[2, 9]) };
         for (window, sees) in [(1, true), (2, true), (9, true), (3, false)] {
-            let seen = moved.seen_through(Window::Groups(&[ContentGroupId::new(window)]));
+            let seen = moved.as_seen_in(EventScope::Groups(&[ContentGroupId::new(window)]));
             assert_eq!(seen.is_some(), sees, "{window}");
         }
     }

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_and_value_are_the_same_thing() {
+    fn identifiers_survive_a_round_trip_through_text() {
         for value in [0, 1, u128::MAX, 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef] {
             let id = TagId::new(value);
             assert_eq!(id.to_string().parse(), Ok(id));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_malformed() {
+    fn malformed_identifiers_are_rejected() {
         let good = TagId::new(77).to_string();
         let upper = good.to_uppercase();
         let too_large = "tag_8zzzzzzzzzzzzzzzzzzzzzzzzz";

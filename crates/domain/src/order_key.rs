@@ -35,7 +35,7 @@ pub struct MalformedOrderKey;
 
 /// The neighbour that was inserted last, and that the next insert will find replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moving {
+pub enum MovingNeighbour {
     /// The neighbour before, as when each insert goes after the item just inserted.
     Before,
     /// The neighbour after, as when each insert goes after the same piece.
@@ -81,15 +81,17 @@ impl OrderKey {
     pub fn between(
         before: Option<&Self>,
         after: Option<&Self>,
-        moving: Moving,
+        moving: MovingNeighbour,
         random: u32,
     ) -> Self {
-        let (mut key, low, high) = room(before, after, 1);
+        let (mut key, low, high) = free_range(before, after, 1);
         let step = (1 + random % STEP_MAX).min((high - low).div_ceil(2)).max(1);
         let group = match (before, after, moving) {
             (None, None, _) => BASE / 2,
-            (None, ..) | (Some(_), Some(_), Moving::After) => high - step.min(high - low - 1),
-            (_, None, _) | (_, _, Moving::Before) => low + step.min(high - low - 1),
+            (None, ..) | (Some(_), Some(_), MovingNeighbour::After) => {
+                high - step.min(high - low - 1)
+            }
+            (_, None, _) | (_, _, MovingNeighbour::Before) => low + step.min(high - low - 1),
         };
         push_group(&mut key, group);
         Self(key)
@@ -108,7 +110,7 @@ impl OrderKey {
         numbers: RangeInclusive<u32>,
         count: u32,
     ) -> Vec<Self> {
-        let (prefix, low, high) = room(before, after, room_for(count));
+        let (prefix, low, high) = free_range(before, after, values_for(count));
         let width = u64::from(high - low);
         numbers
             .map(|number| {
@@ -122,13 +124,13 @@ impl OrderKey {
 
     /// Returns the length of the keys that [`OrderKey::spread`] returns.
     pub fn spread_length(before: Option<&Self>, after: Option<&Self>, count: u32) -> usize {
-        room(before, after, room_for(count)).0.len() + GROUP
+        free_range(before, after, values_for(count)).0.len() + GROUP
     }
 
     /// Returns the key at a fraction of the distance from `before` to `after`. `part` is at most
     /// `whole`.
     pub fn at_fraction(before: Option<&Self>, after: Option<&Self>, part: u32, whole: u32) -> Self {
-        let (mut key, low, high) = room(before, after, room_for(0));
+        let (mut key, low, high) = free_range(before, after, values_for(0));
         let width = u64::from(high - low);
         let offset = (width * u64::from(part) / u64::from(whole.max(1))).clamp(1, width - 1);
         push_group(&mut key, low + u32::try_from(offset).expect("less than the width"));
@@ -138,7 +140,7 @@ impl OrderKey {
     /// Returns the gap between two neighbours. The greater of two gaps takes more keys before keys
     /// grow longer.
     pub fn gap(before: Option<&Self>, after: Option<&Self>) -> Gap {
-        let (prefix, low, high) = room(before, after, 1);
+        let (prefix, low, high) = free_range(before, after, 1);
         Gap { depth: Reverse(prefix.len()), width: high - low }
     }
 }
@@ -152,13 +154,17 @@ pub struct Gap {
 }
 
 /// Returns the number of free values that `count` evenly spaced keys need to keep gaps beside them.
-fn room_for(count: u32) -> u32 {
+fn values_for(count: u32) -> u32 {
     count.saturating_add(1).saturating_mul(STEP_MAX).min(BASE / 2)
 }
 
 /// Returns the shortest prefix under which at least `needed` group values lie strictly between the
 /// two keys, and the bounds of these values, exclusive.
-fn room(before: Option<&OrderKey>, after: Option<&OrderKey>, needed: u32) -> (String, u32, u32) {
+fn free_range(
+    before: Option<&OrderKey>,
+    after: Option<&OrderKey>,
+    needed: u32,
+) -> (String, u32, u32) {
     let mut prefix = String::new();
     let mut after = after;
     for index in 0.. {
@@ -212,9 +218,10 @@ mod tests {
     #[test]
     fn appends_stay_short() {
         let mut random = 1;
-        let mut last = OrderKey::between(None, None, Moving::Before, 0);
+        let mut last = OrderKey::between(None, None, MovingNeighbour::Before, 0);
         for _ in 0..100_000 {
-            let key = OrderKey::between(Some(&last), None, Moving::Before, next(&mut random));
+            let key =
+                OrderKey::between(Some(&last), None, MovingNeighbour::Before, next(&mut random));
             assert!(key > last);
             last = key;
         }
@@ -224,11 +231,15 @@ mod tests {
     #[test]
     fn inserts_after_one_reference_stay_short() {
         let mut random = 2;
-        let reference = OrderKey::between(None, None, Moving::Before, 0);
-        let mut after = OrderKey::between(Some(&reference), None, Moving::Before, 7);
+        let reference = OrderKey::between(None, None, MovingNeighbour::Before, 0);
+        let mut after = OrderKey::between(Some(&reference), None, MovingNeighbour::Before, 7);
         for _ in 0..100_000 {
-            let key =
-                OrderKey::between(Some(&reference), Some(&after), Moving::After, next(&mut random));
+            let key = OrderKey::between(
+                Some(&reference),
+                Some(&after),
+                MovingNeighbour::After,
+                next(&mut random),
+            );
             assert!(reference < key && key < after);
             after = key;
         }
@@ -238,11 +249,15 @@ mod tests {
     #[test]
     fn a_chain_of_inserts_before_one_piece_stays_short() {
         let mut random = 3;
-        let end = OrderKey::between(None, None, Moving::Before, 0);
-        let mut before = OrderKey::between(None, Some(&end), Moving::After, 9);
+        let end = OrderKey::between(None, None, MovingNeighbour::Before, 0);
+        let mut before = OrderKey::between(None, Some(&end), MovingNeighbour::After, 9);
         for _ in 0..100_000 {
-            let key =
-                OrderKey::between(Some(&before), Some(&end), Moving::Before, next(&mut random));
+            let key = OrderKey::between(
+                Some(&before),
+                Some(&end),
+                MovingNeighbour::Before,
+                next(&mut random),
+            );
             assert!(before < key && key < end);
             before = key;
         }
@@ -250,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_keys_are_refused() {
+    fn malformed_keys_are_rejected() {
         let long = "a".repeat(OrderKey::LENGTH_MAX + GROUP);
         for text in [&long, "", "abcd", "abcdef", "abc-e", "abcde00000", "äbcd"] {
             assert_eq!(OrderKey::parse(text), Err(MalformedOrderKey), "{text}");
@@ -259,11 +274,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_place_has_room(places in prop::collection::vec((any::<u16>(), any::<u32>(), any::<bool>()), 1..300)) {
+        fn any_two_neighbours_have_a_key_between_them(places in prop::collection::vec((any::<u16>(), any::<u32>(), any::<bool>()), 1..300)) {
             let mut keys: Vec<OrderKey> = Vec::new();
             for (place, random, before) in places {
                 let place = usize::from(place) % (keys.len() + 1);
-                let moving = if before { Moving::Before } else { Moving::After };
+                let moving = if before { MovingNeighbour::Before } else { MovingNeighbour::After };
                 let key = OrderKey::between(
                     place.checked_sub(1).map(|index| &keys[index]), keys.get(place), moving, random);
                 let is_short = key.as_str().len() <= OrderKey::LENGTH_MAX;
@@ -275,11 +290,11 @@ mod tests {
 
         #[test]
         fn spread_keys_lie_in_order_between_their_bounds(count in 1_u32..500, random in any::<u32>(), tight in any::<bool>()) {
-            let before = OrderKey::between(None, None, Moving::Before, 0);
-            let mut after = OrderKey::between(Some(&before), None, Moving::Before, random);
+            let before = OrderKey::between(None, None, MovingNeighbour::Before, 0);
+            let mut after = OrderKey::between(Some(&before), None, MovingNeighbour::Before, random);
             if tight {
                 for _ in 0..40 {
-                    after = OrderKey::between(Some(&before), Some(&after), Moving::After, 0);
+                    after = OrderKey::between(Some(&before), Some(&after), MovingNeighbour::After, 0);
                 }
             }
             let keys = OrderKey::spread(Some(&before), Some(&after), count);
@@ -293,10 +308,10 @@ mod tests {
 
         #[test]
         fn a_key_at_any_fraction_lies_between_its_neighbours(part in any::<u32>(), random in any::<u32>(), tight in 0..40) {
-            let before = OrderKey::between(None, None, Moving::Before, 0);
-            let mut after = OrderKey::between(Some(&before), None, Moving::Before, random);
+            let before = OrderKey::between(None, None, MovingNeighbour::Before, 0);
+            let mut after = OrderKey::between(Some(&before), None, MovingNeighbour::Before, random);
             for _ in 0..tight {
-                after = OrderKey::between(Some(&before), Some(&after), Moving::After, 0);
+                after = OrderKey::between(Some(&before), Some(&after), MovingNeighbour::After, 0);
             }
             let gap = OrderKey::gap(Some(&before), Some(&after));
             let key = OrderKey::at_fraction(Some(&before), Some(&after), part, u32::MAX);

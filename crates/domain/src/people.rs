@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_what_mail_servers_take() {
+    fn only_valid_email_addresses_parse() {
         for good in
             ["ann@example.org", "owner@localhost", "a.b+c@sub.example.org", "Ann@Example.ORG"]
         {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn usernames_that_look_alike_are_the_same_or_refused() {
+    fn lookalike_usernames_are_equal_or_rejected() {
         let key = |name: &str| Username::parse(name).unwrap().key();
         for (one, other) in [
             ("Owner", "owner"),

@@ -114,7 +114,7 @@ impl PermissionSet {
     }
 
     /// Returns the intersection of both sets.
-    pub const fn meet(self, other: Self) -> Self {
+    pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
@@ -172,11 +172,11 @@ mod tests {
         let read: PermissionSet = [Permission::read(Resource::Tags)].into_iter().collect();
         assert!(!read.allows(Permission::write(Resource::Tags)));
         assert!(set.includes(read) && !read.includes(set));
-        assert_eq!(set.meet(read), read);
+        assert_eq!(set.intersection(read), read);
     }
 
     #[test]
-    fn text_and_set_are_the_same_thing() {
+    fn permission_sets_survive_a_round_trip_through_text() {
         assert_eq!(PermissionSet::ALL.to_string().parse(), Ok(PermissionSet::ALL));
         assert_eq!(PermissionSet::default().to_string(), "");
         assert_eq!("".parse(), Ok(PermissionSet::default()));

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_iso_8601_writers_make_is_read() {
+    fn common_iso_8601_forms_parse() {
         let cases = [
             ("2026-11-20", "2026-11-20T00:00:00.000Z"),
             ("2026-11-20T09:30", "2026-11-20T09:30:00.000Z"),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn malformed_times_are_rejected() {
         for text in [
             "",
             "yesterday",
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_times_parse_back() {
         for ms in [0, -1, 1_763_631_000_123, 253_402_300_799_999, -62_167_219_200_000] {
             let time = Timestamp::from_ms(ms);
             assert_eq!(Timestamp::parse_iso8601(&time.to_string()), Ok(time));

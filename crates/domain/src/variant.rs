@@ -43,14 +43,14 @@ pub struct Variant {
 
 /// A client's reference to a variant. It is unambiguous, as a key is shorter than any id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum VariantName {
+pub enum VariantRef {
     /// The variant's id.
     Id(VariantId),
     /// The variant's key.
     Key(VariantKey),
 }
 
-impl FromStr for VariantName {
+impl FromStr for VariantRef {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
@@ -120,7 +120,7 @@ fn replaced<T: PartialEq>(
 impl ContentPieceFields {
     /// Returns these fields with the overrides of a variant applied.
     #[must_use]
-    pub fn overridden(self, by: ContentPieceOverrides) -> Self {
+    pub fn with_overrides(self, by: ContentPieceOverrides) -> Self {
         Self {
             date: by.date.or(self.date),
             title: by.title.unwrap_or(self.title),
@@ -141,8 +141,8 @@ impl ContentPieceFields {
 impl ContentPiece {
     /// Returns this piece with the overrides of a variant applied.
     #[must_use]
-    pub fn overridden(self, by: ContentPieceOverrides) -> Self {
-        Self { fields: self.fields.overridden(by), ..self }
+    pub fn with_overrides(self, by: ContentPieceOverrides) -> Self {
+        Self { fields: self.fields.with_overrides(by), ..self }
     }
 }
 
@@ -168,18 +168,18 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_an_id_or_a_key() {
+    fn a_reference_is_an_id_or_a_key() {
         let id = VariantId::new(7);
-        assert_eq!(id.to_string().parse(), Ok(VariantName::Id(id)));
+        assert_eq!(id.to_string().parse(), Ok(VariantRef::Id(id)));
         let key = VariantKey::parse("de_ch").unwrap();
-        assert_eq!("de_ch".parse(), Ok(VariantName::Key(key)));
+        assert_eq!("de_ch".parse(), Ok(VariantRef::Key(key)));
         for bad in ["", "DE", "de-ch", "é", "tag_00000000000000000000000000", &"a".repeat(21)] {
-            assert!(bad.parse::<VariantName>().is_err(), "{bad}");
+            assert!(bad.parse::<VariantRef>().is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn what_shows_already_makes_no_override_and_takes_none_away() {
+    fn values_equal_to_the_effective_ones_change_no_override() {
         let piece = piece();
         let whole = |fields: ContentPieceFields| ContentPieceChange {
             date: Some(fields.date),
@@ -204,13 +204,13 @@ mod tests {
             tags: Some(Vec::new()),
             ..none
         };
-        let shown = piece.clone().overridden(some.clone());
+        let shown = piece.clone().with_overrides(some.clone());
         assert_eq!((shown.title.as_str(), shown.tags.len()), ("Titel", 0));
         assert_eq!(some.clone().changed(&piece, whole(shown)), some);
     }
 
     #[test]
-    fn null_takes_an_override_away_and_the_pieces_own_value_replaces_one() {
+    fn null_removes_an_override_and_the_pieces_own_value_replaces_it() {
         let piece = piece();
         let some = ContentPieceOverrides {
             title: Some(Title::parse("Titel").unwrap()),

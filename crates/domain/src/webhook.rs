@@ -19,22 +19,22 @@ line_of_text! {
 checked_text! {
     /// An absolute http or https URL, to 2,048 characters, without user and password.
     WebhookUrl, |text| {
-        let refuse = |message: &str| Err(Invalid::new("invalid_url", message));
+        let reject = |message: &str| Err(Invalid::new("invalid_url", message));
         check_length(text, 1, 2_048)?;
         let hidden = |c: char| c.is_control() || c.is_whitespace();
         match url::Url::parse(text) {
-            _ if text.contains(hidden) => refuse("must not contain white space or control characters"),
+            _ if text.contains(hidden) => reject("must not contain white space or control characters"),
             Ok(url)
                 if !matches!(url.scheme(), "http" | "https")
                     || !text[url.scheme().len()..].starts_with("://") =>
             {
-                refuse("must be an absolute http or https URL")
+                reject("must be an absolute http or https URL")
             }
             Ok(url) if !url.username().is_empty() || url.password().is_some() => {
-                refuse("must not hold a user or password: the secret signs what is sent")
+                reject("must not hold a user or password: the secret signs what is sent")
             }
             Ok(_) => Ok(()),
-            Err(_) => refuse("must be an absolute http or https URL"),
+            Err(_) => reject("must be an absolute http or https URL"),
         }
     }
 }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_its_bytes_or_what_its_base64_holds() {
+    fn the_key_of_a_secret_is_its_bytes_or_its_decoded_base64() {
         assert_eq!(WebhookSecret::parse("s3").unwrap().key(), b"s3");
         let secret = WebhookSecret::parse("whsec_MDEyMzQ1Njc4OWFiY2RlZg==").unwrap();
         assert_eq!(secret.key(), b"0123456789abcdef");

@@ -7,10 +7,10 @@ pub struct InvalidSetting(pub(crate) String);
 
 /// The reason why a mail was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotSent {
+pub enum SendError {
     /// A permanent rejection of this mail. A retry fails as well.
     #[error("{0}")]
-    Refused(String),
+    Rejected(String),
     /// A failure that may be temporary. A retry may succeed.
     #[error("{0}")]
     Failed(String),

@@ -10,8 +10,8 @@ mod stream;
 
 use std::path::PathBuf;
 
-pub use error::{InvalidSetting, NotSent};
-pub use message::{Mail, Sender};
+pub use error::{InvalidSetting, SendError};
+pub use message::{FromAddress, Mail};
 pub use outbox::Outbox;
 pub use smtp::Smtp;
 
@@ -27,10 +27,10 @@ pub enum Mailer {
 impl Mailer {
     /// Makes one attempt to send a mail. Returns the path of its file if the transport writes
     /// files.
-    pub async fn send(&self, mail: &Mail) -> Result<Option<PathBuf>, NotSent> {
+    pub async fn send(&self, mail: &Mail) -> Result<Option<PathBuf>, SendError> {
         match self {
             Self::Smtp(smtp) => smtp.send(mail).await.map(|()| None),
-            Self::Outbox(outbox) => outbox.keep(mail).map(Some),
+            Self::Outbox(outbox) => outbox.store(mail).map(Some),
         }
     }
 }

@@ -9,13 +9,13 @@ use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart};
 use lettre::{Address, Message};
 
-use crate::error::{InvalidSetting, NotSent};
+use crate::error::{InvalidSetting, SendError};
 
 /// The address in the `From` header of mails.
 #[derive(Debug, Clone)]
-pub struct Sender(Mailbox);
+pub struct FromAddress(Mailbox);
 
-impl Sender {
+impl FromAddress {
     /// Parses `Galley <galley@example.org>`, or the address alone.
     pub fn parse(text: &str) -> Result<Self, InvalidSetting> {
         let mailbox = text.parse::<Mailbox>().ok().filter(|_| !text.contains(['\r', '\n']));
@@ -56,12 +56,13 @@ pub struct Mail {
 
 impl Mail {
     /// Returns the mail as a MIME message, or rejects it if it can't be one.
-    pub(crate) fn to_message(&self, from: &Sender) -> Result<Message, NotSent> {
-        let refused = |what: &str| NotSent::Refused(format!("the mail can't be written: {what}"));
-        let to: Address = self.to.parse().map_err(|_| refused("its address"))?;
+    pub(crate) fn to_message(&self, from: &FromAddress) -> Result<Message, SendError> {
+        let rejected =
+            |what: &str| SendError::Rejected(format!("the mail can't be written: {what}"));
+        let to: Address = self.to.parse().map_err(|_| rejected("its address"))?;
         // The envelope is set here, as parsing it from the header would lose a quoted local part.
         let envelope = Envelope::new(Some(from.0.email.clone()), vec![to.clone()]);
-        let envelope = envelope.map_err(|error| refused(&error.to_string()))?;
+        let envelope = envelope.map_err(|error| rejected(&error.to_string()))?;
         let written = Duration::from_millis(u64::try_from(self.written_at_ms).unwrap_or_default());
         let date: SystemTime = UNIX_EPOCH + written;
         // RFC 3834: prevents automatic replies, such as out-of-office messages.
@@ -78,7 +79,7 @@ impl Mail {
             .message_id(Some(format!("<{}@{}>", self.id, from.domain())))
             .raw_header(automatic)
             .multipart(MultiPart::alternative_plain_html(self.text.clone(), self.html.clone()))
-            .map_err(|error| refused(&error.to_string()))
+            .map_err(|error| rejected(&error.to_string()))
     }
 }
 
@@ -119,8 +120,8 @@ mod tests {
     }
 
     #[test]
-    fn each_address_that_mail_knows_is_written_as_it_is() {
-        let from = Sender::parse("Galley <galley@example.org>").unwrap();
+    fn valid_addresses_are_written_unchanged_and_others_rejected() {
+        let from = FromAddress::parse("Galley <galley@example.org>").unwrap();
         for address in [
             "ann@example.org",
             "\"a b\"@example.org",
@@ -157,7 +158,7 @@ mod tests {
         assert_eq!(String::from_utf8(decoded.collect()).unwrap(), odd.subject);
         for address in ["", "a@b@c", "a@example.org\r\nBcc: b@example.org"] {
             assert!(
-                matches!(mail(address).to_message(&from), Err(NotSent::Refused(_))),
+                matches!(mail(address).to_message(&from), Err(SendError::Rejected(_))),
                 "{address:?}"
             );
         }

@@ -4,30 +4,30 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::error::NotSent;
-use crate::message::{Mail, Sender};
+use crate::error::SendError;
+use crate::message::{FromAddress, Mail};
 
 /// The directory for mails. Each is a file that mail programs open and that only its owner can
 /// read.
 #[derive(Debug)]
 pub struct Outbox {
     directory: PathBuf,
-    from: Sender,
+    from: FromAddress,
 }
 
 impl Outbox {
     /// Creates an outbox in this directory. The directory is created with the first mail.
-    pub fn new(directory: PathBuf, from: Sender) -> Self {
+    pub fn new(directory: PathBuf, from: FromAddress) -> Self {
         Self { directory, from }
     }
 
     /// Writes the mail to a file and returns its path. A mail with the same identifier is
     /// overwritten.
-    pub(crate) fn keep(&self, mail: &Mail) -> Result<PathBuf, NotSent> {
+    pub(crate) fn store(&self, mail: &Mail) -> Result<PathBuf, SendError> {
         let bytes = mail.to_message(&self.from)?.formatted();
         let path = self.directory.join(format!("{}.eml", mail.id));
         self.write(&path, &bytes).map_err(|error| {
-            NotSent::Failed(format!("{} can't be written: {error}", path.display()))
+            SendError::Failed(format!("{} can't be written: {error}", path.display()))
         })?;
         Ok(path)
     }

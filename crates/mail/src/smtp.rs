@@ -12,21 +12,21 @@ use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter,
 use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
-use crate::error::{InvalidSetting, NotSent};
-use crate::message::{Mail as WrittenMail, Sender};
+use crate::error::{InvalidSetting, SendError};
+use crate::message::{FromAddress, Mail as WrittenMail};
 use crate::stream;
 
 /// The timeout for connecting.
-const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The timeout for an attempt to send.
-const ATTEMPT_TIME_MAX: Duration = Duration::from_secs(90);
+const SEND_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The timeout for a check of the server, whose caller waits for the result.
-const CHECK_TIME_MAX: Duration = Duration::from_secs(20);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The limit on characters of a server's message in an error.
-const TOLD_MAX: usize = 300;
+const ERROR_CHARS_MAX: usize = 300;
 
 /// The encryption of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct Smtp {
     encryption: Encryption,
     credentials: Option<Credentials>,
     hello: ClientId,
-    from: Sender,
+    from: FromAddress,
 }
 
 /// Omits the password.
@@ -70,7 +70,7 @@ impl Smtp {
     ///
     /// With a password, `smtp` requires STARTTLS; otherwise it uses STARTTLS if the server supports
     /// it. `?tls=required`, `opportunistic` or `none` overrides this.
-    pub fn parse(text: &str, from: Sender) -> Result<Self, InvalidSetting> {
+    pub fn parse(text: &str, from: FromAddress) -> Result<Self, InvalidSetting> {
         // The text may contain a password, so errors don't quote it.
         let invalid = |what: &str| InvalidSetting(what.to_owned());
         let url = Url::parse(text)
@@ -125,11 +125,14 @@ impl Smtp {
 
     /// Checks the server: connects, encrypts, logs in and sends the `MAIL FROM` command, but no
     /// mail.
-    pub async fn check(&self) -> Result<(), NotSent> {
-        in_time(CHECK_TIME_MAX, async {
+    pub async fn check(&self) -> Result<(), SendError> {
+        with_timeout(CHECK_TIMEOUT, async {
             let mut connection = self.connect().await?;
             let from = Mail::new(Some(self.from.address().clone()), Vec::new());
-            connection.command(from).await.map_err(|error| NotSent::Failed(told(&error)))?;
+            connection
+                .command(from)
+                .await
+                .map_err(|error| SendError::Failed(error_text(&error)))?;
             let _ = connection.quit().await;
             Ok(())
         })
@@ -137,11 +140,11 @@ impl Smtp {
     }
 
     /// Makes one attempt to send the mail.
-    pub(crate) async fn send(&self, mail: &WrittenMail) -> Result<(), NotSent> {
+    pub(crate) async fn send(&self, mail: &WrittenMail) -> Result<(), SendError> {
         let message = mail.to_message(&self.from)?;
-        in_time(ATTEMPT_TIME_MAX, async {
+        with_timeout(SEND_TIMEOUT, async {
             let mut connection = self.connect().await?;
-            hand_over(&mut connection, &message).await?;
+            transmit(&mut connection, &message).await?;
             // The server has accepted the mail, so the result of `QUIT` doesn't matter.
             let _ = connection.quit().await;
             Ok(())
@@ -150,14 +153,14 @@ impl Smtp {
     }
 
     /// Connects, encrypts and logs in. Errors here are no rejections of the mail.
-    async fn connect(&self) -> Result<AsyncSmtpConnection, NotSent> {
-        let failed = |error: SmtpError| NotSent::Failed(told(&error));
+    async fn connect(&self) -> Result<AsyncSmtpConnection, SendError> {
+        let failed = |error: SmtpError| SendError::Failed(error_text(&error));
         let from_start = self.encryption == Encryption::Implicit;
         let stream = stream::connect(&self.host, self.port, from_start);
-        let stream = tokio::time::timeout(CONNECT_TIME_MAX, stream)
+        let stream = tokio::time::timeout(CONNECT_TIMEOUT, stream)
             .await
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-            .map_err(|error| NotSent::Failed(printable(&format!("no connection: {error}"))))?;
+            .map_err(|error| SendError::Failed(printable(&format!("no connection: {error}"))))?;
         let mut connection = AsyncSmtpConnection::connect_with_transport(stream, &self.hello)
             .await
             .map_err(failed)?;
@@ -168,7 +171,7 @@ impl Smtp {
         };
         if starts_tls {
             if !connection.can_starttls() {
-                return Err(NotSent::Failed("the server has no STARTTLS".to_owned()));
+                return Err(SendError::Failed("the server has no STARTTLS".to_owned()));
             }
             let tls = TlsParameters::new(self.host.clone()).map_err(failed)?;
             connection.starttls(tls, &self.hello).await.map_err(failed)?;
@@ -197,13 +200,16 @@ fn decoded(part: &str) -> Result<String, InvalidSetting> {
 ///
 /// A permanent error about an address or the content rejects the mail. Any other error, such as
 /// missing authentication, may be temporary.
-async fn hand_over(connection: &mut AsyncSmtpConnection, message: &Message) -> Result<(), NotSent> {
+async fn transmit(
+    connection: &mut AsyncSmtpConnection,
+    message: &Message,
+) -> Result<(), SendError> {
     let envelope = message.envelope();
     let mut parameters = Vec::new();
     let addresses = envelope.to().iter().chain(envelope.from());
     if !addresses.into_iter().all(|address| AsRef::<str>::as_ref(address).is_ascii()) {
         if !connection.server_info().supports_feature(Extension::SmtpUtfEight) {
-            return Err(NotSent::Refused(
+            return Err(SendError::Rejected(
                 "the mail server knows no addresses with other than ASCII characters before the @ (SMTPUTF8)"
                     .to_owned(),
             ));
@@ -214,20 +220,20 @@ async fn hand_over(connection: &mut AsyncSmtpConnection, message: &Message) -> R
     if !bytes.is_ascii() {
         parameters.push(MailParameter::Body(MailBodyParameter::EightBitMime));
     }
-    let failed = |error: SmtpError| NotSent::Failed(told(&error));
-    let refused = |error: SmtpError| {
-        if error.is_permanent() { NotSent::Refused(told(&error)) } else { failed(error) }
+    let failed = |error: SmtpError| SendError::Failed(error_text(&error));
+    let rejected = |error: SmtpError| {
+        if error.is_permanent() { SendError::Rejected(error_text(&error)) } else { failed(error) }
     };
     let from = Mail::new(envelope.from().cloned(), parameters);
     connection.command(from).await.map_err(failed)?;
     for to in envelope.to() {
         let to = Rcpt::new(to.clone(), Vec::new());
         connection.command(to).await.map_err(|error| {
-            if is_about_address(&error) { refused(error) } else { failed(error) }
+            if is_about_address(&error) { rejected(error) } else { failed(error) }
         })?;
     }
     connection.command(Data).await.map_err(failed)?;
-    connection.message(&bytes).await.map_err(refused)?;
+    connection.message(&bytes).await.map_err(rejected)?;
     Ok(())
 }
 
@@ -235,19 +241,19 @@ async fn hand_over(connection: &mut AsyncSmtpConnection, message: &Message) -> R
 /// rejection (RFC 3463: X.7) doesn't count, as an administrator may lift it.
 fn is_about_address(error: &SmtpError) -> bool {
     let code = error.status().map(u16::from);
-    matches!(code, Some(550..=553 | 556)) && !told(error).contains(": 5.7.")
+    matches!(code, Some(550..=553 | 556)) && !error_text(error).contains(": 5.7.")
 }
 
-async fn in_time<T>(
-    time_max: Duration,
-    attempt: impl Future<Output = Result<T, NotSent>>,
-) -> Result<T, NotSent> {
-    let late = || NotSent::Failed(format!("it took longer than {time_max:?}"));
-    tokio::time::timeout(time_max, attempt).await.unwrap_or_else(|_| Err(late()))
+async fn with_timeout<T>(
+    limit: Duration,
+    attempt: impl Future<Output = Result<T, SendError>>,
+) -> Result<T, SendError> {
+    let late = || SendError::Failed(format!("it took longer than {limit:?}"));
+    tokio::time::timeout(limit, attempt).await.unwrap_or_else(|_| Err(late()))
 }
 
 /// Returns the error with its causes on one line, for terminals and logs.
-fn told(error: &SmtpError) -> String {
+fn error_text(error: &SmtpError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(inner) = cause {
@@ -265,7 +271,7 @@ fn told(error: &SmtpError) -> String {
 /// can't manipulate a terminal.
 fn printable(text: &str) -> String {
     let mut out = String::new();
-    for c in text.chars().take(TOLD_MAX) {
+    for c in text.chars().take(ERROR_CHARS_MAX) {
         match c {
             '\r' | '\n' | '\t' => out.push(' '),
             '\u{200b}'..='\u{200f}'
@@ -278,7 +284,7 @@ fn printable(text: &str) -> String {
             c => out.push(c),
         }
     }
-    if text.chars().nth(TOLD_MAX).is_some() {
+    if text.chars().nth(ERROR_CHARS_MAX).is_some() {
         out.push('\u{2026}');
     }
     out
@@ -289,8 +295,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_url_says_how_to_reach_the_server() {
-        let from = || Sender::parse("Galley <galley@example.org>").unwrap();
+    fn the_url_configures_host_port_and_encryption() {
+        let from = || FromAddress::parse("Galley <galley@example.org>").unwrap();
         let shown = |text: &str| format!("{:?}", Smtp::parse(text, from()).unwrap());
         for (url, expected) in [
             ("smtps://u:p@mail.example.org", "mail.example.org:465, TLS"),
@@ -316,9 +322,9 @@ mod tests {
             let error = Smtp::parse(url, from()).unwrap_err().to_string();
             assert!(error.contains(why), "{url}: {error}");
         }
-        assert!(Sender::parse("galley@example.org").is_ok());
+        assert!(FromAddress::parse("galley@example.org").is_ok());
         for wrong in ["", "Galley", "a@example.org\r\nBcc: b@example.org"] {
-            assert!(Sender::parse(wrong).is_err(), "{wrong:?}");
+            assert!(FromAddress::parse(wrong).is_err(), "{wrong:?}");
         }
     }
 }

@@ -15,19 +15,19 @@ use tokio_rustls::client::TlsStream;
 
 /// The limit on bytes that a server may send between two writes of the client: certificates, or the
 /// longest response.
-const ANSWER_MAX: usize = 256 * 1024;
+const RESPONSE_BYTES_MAX: usize = 256 * 1024;
 
 /// A connection that fails when the server sends without end.
 #[derive(Debug)]
-struct Bounded {
+struct BoundedStream {
     stream: TcpStream,
     /// The bytes received since the client last wrote.
-    came: usize,
+    received: usize,
 }
 
 /// A connection that is encrypted from its start.
 #[derive(Debug)]
-struct Encrypted(TlsStream<Bounded>);
+struct EncryptedStream(TlsStream<BoundedStream>);
 
 /// Connects to the server, with TLS from the start if `encrypted`.
 pub(crate) async fn connect(
@@ -35,16 +35,16 @@ pub(crate) async fn connect(
     port: u16,
     encrypted: bool,
 ) -> io::Result<Box<dyn AsyncTokioStream>> {
-    let stream = Bounded { stream: TcpStream::connect((host, port)).await?, came: 0 };
+    let stream = BoundedStream { stream: TcpStream::connect((host, port)).await?, received: 0 };
     if !encrypted {
         return Ok(Box::new(stream));
     }
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
     let connector = TlsConnector::from(Arc::new(galley_tls::client()));
-    Ok(Box::new(Encrypted(connector.connect(name, stream).await?)))
+    Ok(Box::new(EncryptedStream(connector.connect(name, stream).await?)))
 }
 
-impl AsyncRead for Bounded {
+impl AsyncRead for BoundedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -52,21 +52,21 @@ impl AsyncRead for Bounded {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        self.came += buffer.filled().len() - before;
-        if self.came > ANSWER_MAX {
+        self.received += buffer.filled().len() - before;
+        if self.received > RESPONSE_BYTES_MAX {
             return Poll::Ready(Err(io::Error::other("the server's answer has no end")));
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl AsyncWrite for Bounded {
+impl AsyncWrite for BoundedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.came = 0;
+        self.received = 0;
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
@@ -79,13 +79,13 @@ impl AsyncWrite for Bounded {
     }
 }
 
-impl AsyncTokioStream for Bounded {
+impl AsyncTokioStream for BoundedStream {
     fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.stream.peer_addr()
     }
 }
 
-impl AsyncRead for Encrypted {
+impl AsyncRead for EncryptedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -95,7 +95,7 @@ impl AsyncRead for Encrypted {
     }
 }
 
-impl AsyncWrite for Encrypted {
+impl AsyncWrite for EncryptedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -113,7 +113,7 @@ impl AsyncWrite for Encrypted {
     }
 }
 
-impl AsyncTokioStream for Encrypted {
+impl AsyncTokioStream for EncryptedStream {
     fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.0.get_ref().0.peer_addr()
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::http::HeaderValue;
 use galley_application::secrets::SecretKey;
 use galley_application::{Environment, LogLimit, Service, ServiceSettings, TokenUse};
-use galley_content::{ContentError, Loss, Tree};
+use galley_content::{ContentError, ConversionWarning, Tree};
 use galley_domain::address_policy::AddressPolicy;
 use galley_domain::{Invalid, WorkspaceId};
 use galley_mail::Mailer;
@@ -286,14 +286,14 @@ impl App {
         &self,
         html: &str,
         reports: bool,
-    ) -> Result<(String, Vec<Loss>), Invalid> {
+    ) -> Result<(String, Vec<ConversionWarning>), Invalid> {
         let max = self.limits().content_size_limit;
         if html.len() > max {
             return Err(Invalid::too_long(max, "bytes of HTML"));
         }
-        let limits = galley_content::Limits::default();
+        let limits = galley_content::ContentLimits::default();
         let read = if reports {
-            Tree::from_html_with_losses(html, &limits)
+            Tree::from_html_with_warnings(html, &limits)
         } else {
             Tree::from_html(html, &limits).map(|tree| (tree, Vec::new()))
         };

@@ -24,7 +24,7 @@ mod serve;
 pub use app::{App, ServerLimits};
 pub use axum::http::HeaderValue;
 pub use galley_delivery::{Resolve, Resolving, SystemResolver, signature};
-pub use galley_mail::{InvalidSetting, Mailer, NotSent, Outbox, Sender as MailSender, Smtp};
+pub use galley_mail::{FromAddress as MailSender, InvalidSetting, Mailer, Outbox, SendError, Smtp};
 pub use middleware::cors::parse_origin;
 pub use problem::Problem;
 pub use serve::{Server, serve_metrics};

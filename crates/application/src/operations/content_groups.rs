@@ -8,7 +8,7 @@ use galley_api_types::problem::{Issue, Step};
 use galley_domain::content_group::{
     ContentGroup, ContentGroupName, DEPTH_MAX, GroupPath, RECURSIVE_DELETE_MAX,
 };
-use galley_domain::event::Occurrence;
+use galley_domain::event::ResourceChange;
 use galley_domain::{ContentGroupId, Invalid, WorkspaceId};
 use galley_storage::{Tx, WriteTx, content_groups, content_pieces, events, webhooks, workspaces};
 
@@ -72,7 +72,7 @@ async fn insert(
     content_groups::insert(tx, scope.workspace, &group, &parents, now).await?;
     let path = parents.child(group.id);
     let data = event_data(&group, &path, &[]);
-    let added = event(environment, Occurrence::GroupAdded(path), data, None);
+    let added = event(environment, ResourceChange::GroupAdded(path), data, None);
     events::append(tx, scope.workspace, &[added], now).await?;
     Ok(group)
 }
@@ -107,7 +107,7 @@ pub async fn update(
     let path_after = parents.child(group.id);
     let data_before = event_data(&before, &path, children);
     let data = event_data(&group, &path_after, children);
-    let occurrence = Occurrence::GroupMoved { before: path, after: path_after };
+    let occurrence = ResourceChange::GroupMoved { before: path, after: path_after };
     let moved = event(environment, occurrence, data, Some(data_before));
     events::append(tx, scope.workspace, &[moved], environment.now()).await?;
     Ok(group)
@@ -132,7 +132,7 @@ pub async fn delete(
         return Err(Rejection::new(Reason::NotEmpty, detail).into());
     }
     let data = event_data(&group, &path, &[]);
-    let removed = event(environment, Occurrence::GroupRemoved(path), data, None);
+    let removed = event(environment, ResourceChange::GroupRemoved(path), data, None);
     webhooks::disable_on_group(tx, scope.workspace, id).await?;
     content_groups::delete(tx, scope.workspace, id).await?;
     events::append(tx, scope.workspace, &[removed], environment.now()).await?;
@@ -177,7 +177,7 @@ async fn delete_what_it_holds(
         }
         if group.id != id {
             let data = event_data(&group, &path, &[]);
-            let removed = event(environment, Occurrence::GroupRemoved(path), data, None);
+            let removed = event(environment, ResourceChange::GroupRemoved(path), data, None);
             webhooks::disable_on_group(tx, workspace, group.id).await?;
             content_groups::delete(tx, workspace, group.id).await?;
             events::append(tx, workspace, &[removed], now).await?;

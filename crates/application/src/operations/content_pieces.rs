@@ -12,8 +12,8 @@ use galley_domain::content_group::GroupPath;
 use galley_domain::content_piece::{
     ContentPiece, ContentPieceChange, ContentPieceFields, Description,
 };
-use galley_domain::event::Occurrence;
-use galley_domain::variant::{ContentPieceOverrides, Variant, VariantName};
+use galley_domain::event::ResourceChange;
+use galley_domain::variant::{ContentPieceOverrides, Variant, VariantRef};
 use galley_domain::{
     ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId, WorkspaceId, WorkspaceMemberId,
 };
@@ -52,7 +52,7 @@ pub struct ContentPieceUpdate {
     /// Which piece.
     pub id: ContentPieceId,
     /// The variant in which it is to say so; `None`: in itself. Group and place are the piece's.
-    pub variant: Option<VariantName>,
+    pub variant: Option<VariantRef>,
     /// What it says about itself.
     pub change: ContentPieceChange,
     /// The group that it is to be in.
@@ -149,7 +149,7 @@ pub async fn create(
     };
     content_pieces::insert(tx, scope.workspace, &piece, &new.content).await?;
     let data = ContentPieceBody::event_data(&piece, &referenced, None);
-    let added = event(environment, Occurrence::PieceAdded(path), data, None);
+    let added = event(environment, ResourceChange::PieceAdded(path), data, None);
     events::append(tx, scope.workspace, &[added], now).await?;
     Ok(Kept { piece, referenced })
 }
@@ -177,7 +177,7 @@ pub async fn restore(
         if variants::find(tx, workspace, *variant).await?.is_none() {
             Error::refuse(vec![unknown("variants", "variant")])?;
         }
-        let shown = piece.fields.clone().overridden(overrides.clone());
+        let shown = piece.fields.clone().with_overrides(overrides.clone());
         let referenced = references::find(tx, workspace, &shown.tags, &shown.members).await?;
         Error::refuse(missing_references(&shown, &referenced))?;
     }
@@ -198,7 +198,7 @@ pub async fn restore(
         }
     }
     let data = ContentPieceBody::event_data(&piece, &referenced, None);
-    let added = event(environment, Occurrence::PieceAdded(path), data, None);
+    let added = event(environment, ResourceChange::PieceAdded(path), data, None);
     events::append(tx, workspace, &[added], environment.now()).await?;
     Ok(true)
 }
@@ -255,7 +255,7 @@ pub async fn update(
         None => before.fields.changed(update.change.clone()),
     };
     let shown = match &variant {
-        Some(variant) => fields.clone().overridden(variant.after.clone()),
+        Some(variant) => fields.clone().with_overrides(variant.after.clone()),
         None => fields.clone(),
     };
     let group = update.content_group_id.unwrap_or(before.content_group_id);
@@ -296,7 +296,7 @@ pub async fn update(
         None
     } else {
         let before = match &variant {
-            Some(variant) => before.overridden(variant.before.clone()),
+            Some(variant) => before.with_overrides(variant.before.clone()),
             None => before,
         };
         let referenced = references::of_pieces(tx, scope.workspace, [&before].into_iter()).await?;
@@ -304,7 +304,7 @@ pub async fn update(
     };
     let piece = ContentPiece { fields: shown, ..piece };
     let data = ContentPieceBody::event_data(&piece, &referenced, key);
-    let occurrence = Occurrence::PieceUpdated { before: path_before, after: path };
+    let occurrence = ResourceChange::PieceUpdated { before: path_before, after: path };
     let updated = event(environment, occurrence, data, data_before);
     events::append(tx, scope.workspace, &[updated], now).await?;
     Ok(Kept { piece, referenced })
@@ -403,7 +403,7 @@ pub fn removal(
     path: GroupPath,
 ) -> NewEvent {
     let data = ContentPieceBody::event_data(piece, referenced, None);
-    event(environment, Occurrence::PieceRemoved(path), data, None)
+    event(environment, ResourceChange::PieceRemoved(path), data, None)
 }
 
 /// Where the piece goes, if it moves.
@@ -555,7 +555,7 @@ pub async fn spread_order_keys(
                 new.insert(path).clone()
             }
         };
-        let occurrence = Occurrence::PieceUpdated { before: path.clone(), after: path };
+        let occurrence = ResourceChange::PieceUpdated { before: path.clone(), after: path };
         let data = ContentPieceBody::event_data(piece, &referenced, None);
         let updated = event(environment, occurrence, data, None);
         happened.push(NewEvent { custom_data_of: Some((piece.id, piece.version)), ..updated });

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use galley_api_types::problem::{Issue, Step};
 use galley_domain::import_source::ImportSource;
-use galley_domain::variant::{VariantKey, VariantName};
+use galley_domain::variant::{VariantKey, VariantRef};
 use galley_domain::{ContentPieceId, VariantId};
 use galley_storage::import_sources::{self, PieceSource};
 use galley_storage::{Tx, WriteTx, content_pieces, variants};
@@ -19,7 +19,7 @@ pub struct NewSource {
     /// The piece.
     pub piece: ContentPieceId,
     /// The variant; `None` for the piece itself.
-    pub variant: Option<VariantName>,
+    pub variant: Option<VariantRef>,
     /// Its source.
     pub source: ImportSource,
 }

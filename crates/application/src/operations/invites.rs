@@ -1,7 +1,7 @@
 //! Accepting an invite. The code in the mail's link is all that who was invited has to show.
 
 use galley_domain::access_token::AccessToken;
-use galley_domain::event::Occurrence;
+use galley_domain::event::ResourceChange;
 use galley_domain::people::{EmailAddress, FullName, Username};
 use galley_domain::{Timestamp, WorkspaceId, WorkspaceMemberId};
 use galley_storage::idempotency::RETENTION_MS;
@@ -175,7 +175,7 @@ pub async fn accept(
     let request = TokenRequest::unlimited(acceptance.token.clone(), user.id, "from the invite");
     tokens::create(tx, environment, workspace, &request).await?;
     let member = Member { user: Some(user.clone()), version, ..member };
-    happened(tx, environment, workspace, Occurrence::MemberAdded, &member).await?;
+    happened(tx, environment, workspace, ResourceChange::MemberAdded, &member).await?;
     Ok(Accepted { workspace, workspace_name: name.into(), member: member.id, user, again: false })
 }
 

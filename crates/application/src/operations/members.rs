@@ -3,7 +3,7 @@
 use std::fmt;
 
 use galley_api_types::workspace_member::WorkspaceMemberBody;
-use galley_domain::event::Occurrence;
+use galley_domain::event::ResourceChange;
 use galley_domain::people::{EmailAddress, FullName, Username};
 use galley_domain::permission::Resource;
 use galley_domain::role::Role;
@@ -137,7 +137,7 @@ pub async fn invite(
         None => members::insert(tx, workspace, &member, now).await?,
     }
     keep_mail(tx, environment, key, actor, invitation, &member, &role).await?;
-    happened(tx, environment, workspace, Occurrence::MemberInvited, &member).await?;
+    happened(tx, environment, workspace, ResourceChange::MemberInvited, &member).await?;
     Ok(member)
 }
 
@@ -278,7 +278,7 @@ pub async fn remove(
     withdraw(tx, workspace, id, environment.now()).await?;
     content_pieces::remove_member(tx, workspace, id).await?;
     members::delete(tx, workspace, id).await?;
-    happened(tx, environment, workspace, Occurrence::MemberRemoved, &member).await
+    happened(tx, environment, workspace, ResourceChange::MemberRemoved, &member).await
 }
 
 /// Makes somebody a member on the operator's own word, without an invite.
@@ -297,7 +297,7 @@ pub async fn add(
         withdraw(tx, workspace, pending.id, now).await?;
         content_pieces::remove_member(tx, workspace, pending.id).await?;
         members::delete(tx, workspace, pending.id).await?;
-        happened(tx, environment, workspace, Occurrence::MemberRemoved, &pending).await?;
+        happened(tx, environment, workspace, ResourceChange::MemberRemoved, &pending).await?;
     }
     let member = Member {
         id: WorkspaceMemberId::new(environment.new_id()),
@@ -308,7 +308,7 @@ pub async fn add(
         version: 1,
     };
     members::insert(tx, workspace, &member, now).await?;
-    happened(tx, environment, workspace, Occurrence::MemberAdded, &member).await?;
+    happened(tx, environment, workspace, ResourceChange::MemberAdded, &member).await?;
     Ok(member)
 }
 
@@ -429,7 +429,7 @@ pub(crate) async fn happened(
     tx: &WriteTx<'_>,
     environment: &Environment,
     workspace: WorkspaceId,
-    occurrence: Occurrence,
+    occurrence: ResourceChange,
     member: &Member,
 ) -> Result<(), Error> {
     let body = WorkspaceMemberBody::from(member);

@@ -22,7 +22,7 @@ pub mod webhooks;
 pub mod workspace;
 
 use galley_domain::EventId;
-use galley_domain::event::Occurrence;
+use galley_domain::event::ResourceChange;
 use galley_storage::events::NewEvent;
 
 use crate::environment::Environment;
@@ -37,7 +37,7 @@ pub fn restored_version(environment: &Environment) -> i64 {
 /// An event that is to be kept with the change.
 fn event(
     environment: &Environment,
-    occurrence: Occurrence,
+    occurrence: ResourceChange,
     data: String,
     data_before: Option<String>,
 ) -> NewEvent {

@@ -180,7 +180,7 @@ async fn check_holds_no_more(
         None => None,
     };
     let most = role.map_or(PermissionSet::default(), |role| role.permissions);
-    authority.covers(token.permissions.meet(most))?;
+    authority.covers(token.permissions.intersection(most))?;
     authority.covers_expiry(token.expires_at)?;
     authority.covers_extension(token.extension.as_ref().map(ExtensionName::as_str))?;
     authority.covers_groups(tx, token.content_groups.as_deref()).await

@@ -2,7 +2,7 @@
 
 use galley_domain::VariantId;
 use galley_domain::text::ShortText;
-use galley_domain::variant::{Variant, VariantKey, VariantLabel, VariantName};
+use galley_domain::variant::{Variant, VariantKey, VariantLabel, VariantRef};
 use galley_storage::{Error as StorageError, Tx, UniqueKey, WriteTx, variants};
 
 use crate::environment::Environment;
@@ -84,7 +84,7 @@ pub async fn delete(
 pub async fn find_named(
     tx: &Tx<'_>,
     scope: &Scope,
-    name: Option<&VariantName>,
+    name: Option<&VariantRef>,
 ) -> Result<Option<Variant>, Error> {
     let Some(name) = name else { return Ok(None) };
     let found = variants::find_named(tx, scope.workspace, name).await?;

@@ -1,6 +1,6 @@
 //! The rights to webhooks and their deliveries.
 
-use galley_domain::event::{EventType, Window};
+use galley_domain::event::{EventScope, EventType};
 use galley_domain::permission::Resource;
 use galley_domain::webhook::Webhook;
 use galley_domain::{Permission, WebhookId};
@@ -44,12 +44,12 @@ pub(crate) async fn check_may_send(
     if sees_all(actor) {
         return Ok(());
     }
-    let window = actor.content_groups.as_deref().map_or(Window::Workspace, Window::Groups);
+    let window = actor.content_groups.as_deref().map_or(EventScope::Workspace, EventScope::Groups);
     for (event, occurrence) in
         delivery_queue::list_visible_occurrences(tx, actor.workspace, webhook, which).await?
     {
         check_may_see(actor, event)?;
-        if occurrence.seen_through(window) != Some(event) {
+        if occurrence.as_seen_in(window) != Some(event) {
             let detail = "one of the deliveries shows what happened outside the token's groups";
             return Err(Rejection::new(Reason::OutsideGroupLimit, detail).into());
         }

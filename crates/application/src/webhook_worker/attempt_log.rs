@@ -1,7 +1,7 @@
 //! What is kept of a delivery's attempts.
 
 use galley_api_types::delivery::AttemptBody;
-use galley_delivery::{Attempt, AttemptError};
+use galley_delivery::{AttemptError, AttemptReport};
 use galley_domain::Timestamp;
 use serde_json::value::RawValue;
 
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 const KEPT_MAX: usize = 20;
 
 /// The log with one more attempt.
-pub(super) fn with(log: Option<&str>, started_at: Timestamp, attempt: &Attempt) -> String {
+pub(super) fn with(log: Option<&str>, started_at: Timestamp, attempt: &AttemptReport) -> String {
     let entry = AttemptBody {
         started_at,
         duration_ms: u64::try_from(attempt.duration.as_millis()).unwrap_or(u64::MAX),

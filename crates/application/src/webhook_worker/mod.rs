@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 
 use galley_api_types::event_envelope::Envelope;
 use galley_delivery::{
-    Action, Ask, Attempt, AttemptError, Dispatcher, Job, Limits, Request, Sender,
+    Action, AttemptError, AttemptReport, DeliveryJob, DeliveryRequest, Dispatcher,
+    DispatcherLimits, StoreRequest, WebhookSender,
 };
 use galley_domain::WebhookId;
-use galley_domain::delivery::{Outcome, Step, next_step};
+use galley_domain::delivery::{AttemptOutcome, DeliveryStep, next_step};
 use galley_domain::webhook::WebhookSecret;
 use galley_runtime::lower_priority;
 use galley_storage::delivery_queue::{AttemptResult, ClaimedDelivery, ScanPosition};
@@ -42,7 +43,7 @@ enum Event {
     /// The store has answered.
     Answered(Exchange),
     /// The store could not be asked.
-    NotAnswered(Ask<AttemptResult>),
+    NotAnswered(StoreRequest<AttemptResult>),
 }
 
 /// A failed release of leases is tried again at this interval, until the leases have expired.
@@ -81,7 +82,7 @@ async fn run(service: Service, main: Handle) {
     let of_requests = main.clone();
     let (events, mut happened) = mpsc::unbounded_channel();
     let mut engine = Engine {
-        dispatcher: Dispatcher::new(Limits::default(), environment.now()),
+        dispatcher: Dispatcher::new(DispatcherLimits::default(), environment.now()),
         sender: Arc::clone(service.sender()),
         service,
         main,
@@ -94,7 +95,7 @@ async fn run(service: Service, main: Handle) {
     let mut is_stopping = false;
     while !engine.dispatcher.has_stopped() {
         engine.act();
-        if engine.dispatcher.has_more_to_begin() {
+        if engine.dispatcher.can_begin_more() {
             // Behind the requests that wait by now.
             tokio::task::yield_now().await;
             while let Ok(event) = happened.try_recv() {
@@ -114,7 +115,7 @@ async fn run(service: Service, main: Handle) {
                     engine.take_note(event);
                 }
             }
-            Ok(()) = news.changed() => engine.dispatcher.news(),
+            Ok(()) = news.changed() => engine.dispatcher.commit_signalled(),
             _ = stop.wait_for(|stopping| *stopping), if !is_stopping => {
                 is_stopping = true;
                 engine.dispatcher.stop();
@@ -122,7 +123,7 @@ async fn run(service: Service, main: Handle) {
             () = tokio::time::sleep(pause) => {}
         }
         if tidied.elapsed() > TIDY_PAUSE {
-            engine.sender.tidy();
+            engine.sender.close_idle_connections();
             tidied = Instant::now();
         }
     }
@@ -148,7 +149,7 @@ struct Engine {
     service: Service,
     /// Where requests are served.
     main: Handle,
-    sender: Arc<Sender>,
+    sender: Arc<WebhookSender>,
     dispatcher: Dispatcher<ClaimedDelivery, AttemptResult>,
     events: mpsc::UnboundedSender<Event>,
     /// How often the store was asked.
@@ -161,11 +162,11 @@ struct Engine {
 impl Engine {
     fn act(&mut self) {
         let now = self.service.environment().now();
-        for action in self.dispatcher.next(now) {
+        for action in self.dispatcher.next_actions(now) {
             match action {
                 Action::Attempt(job) => self.attempt(job),
-                Action::Ask(ask) => self.ask(ask),
-                Action::GiveBack(leased) => self.give_back(leased),
+                Action::StoreRequest(ask) => self.ask(ask),
+                Action::Release(leased) => self.give_back(leased),
             }
         }
         #[expect(clippy::cast_precision_loss, reason = "there are few")]
@@ -177,31 +178,31 @@ impl Engine {
         let now = self.service.environment().now();
         match event {
             Event::Attempted { webhook, is_failing, settlement } => {
-                self.dispatcher.attempted(webhook, is_failing, *settlement, now);
+                self.dispatcher.attempt_ended(webhook, is_failing, *settlement, now);
             }
             Event::Abandoned { is_failing, leased } => {
-                self.dispatcher.abandoned(leased.webhook, is_failing);
+                self.dispatcher.attempt_abandoned(leased.webhook, is_failing);
                 self.give_back(vec![*leased]);
             }
             Event::Answered(Exchange { leased, left, more }) => {
                 let left = left.into_iter().map(|one| (one.webhook, one)).collect();
-                let jobs = leased.into_iter().map(|leased| Job {
+                let jobs = leased.into_iter().map(|leased| DeliveryJob {
                     webhook: leased.webhook,
                     slots: leased.health.slots as usize,
                     is_failing: leased.health.is_failing(),
                     until: leased.until,
                     payload: leased,
                 });
-                self.dispatcher.answered(jobs.collect(), left, more, now);
+                self.dispatcher.store_responded(jobs.collect(), left, more, now);
             }
-            Event::NotAnswered(ask) => self.dispatcher.not_answered(ask, now),
+            Event::NotAnswered(ask) => self.dispatcher.store_failed(ask, now),
         }
     }
 
-    fn ask(&mut self, mut ask: Ask<AttemptResult>) {
+    fn ask(&mut self, mut ask: StoreRequest<AttemptResult>) {
         if !self.session.is_valid() {
             // Results of attempts may still be kept.
-            (ask.max, ask.failing_max) = (0, 0);
+            (ask.claim_max, ask.failing_claim_max) = (0, 0);
         }
         let (service, events, turn) = (self.service.clone(), self.events.clone(), self.turn);
         let (front, session) = (Arc::clone(&self.front), self.session.id());
@@ -240,12 +241,12 @@ impl Engine {
         });
     }
 
-    fn attempt(&self, job: Job<ClaimedDelivery>) {
+    fn attempt(&self, job: DeliveryJob<ClaimedDelivery>) {
         let (service, sender, events) =
             (self.service.clone(), Arc::clone(&self.sender), self.events.clone());
         let session = Arc::clone(&self.session);
         tokio::spawn(async move {
-            let Job { webhook, is_failing, payload: leased, .. } = job;
+            let DeliveryJob { webhook, is_failing, payload: leased, .. } = job;
             let attempted = tokio::select! {
                 biased;
                 () = session.lost(&leased.session) => None,
@@ -260,7 +261,11 @@ impl Engine {
 }
 
 /// Makes an attempt and says what is to be kept of it.
-async fn attempt(service: &Service, sender: &Sender, leased: &ClaimedDelivery) -> AttemptResult {
+async fn attempt(
+    service: &Service,
+    sender: &WebhookSender,
+    leased: &ClaimedDelivery,
+) -> AttemptResult {
     let environment = service.environment();
     let started_at = environment.now();
     if leased.attempts == 0 {
@@ -270,14 +275,14 @@ async fn attempt(service: &Service, sender: &Sender, leased: &ClaimedDelivery) -
     }
     let attempt = match request(service, leased, environment) {
         Ok(request) => sender.attempt(&request).await,
-        Err(error) => Attempt::failed(error, Duration::ZERO),
+        Err(error) => AttemptReport::failed(error, Duration::ZERO),
     };
     let outcome = attempt.outcome();
     let attempts = leased.attempts + 1;
     let random = environment.random_part();
     let step = match next_step(attempts, outcome, environment.now(), random) {
-        Step::Retry(_) if leased.is_test => Step::Failed,
-        _ if attempt.error == Some(AttemptError::EventForgotten) => Step::Failed,
+        DeliveryStep::Retry(_) if leased.is_test => DeliveryStep::Failed,
+        _ if attempt.error == Some(AttemptError::EventDeleted) => DeliveryStep::Failed,
         step => step,
     };
     let labels = [("outcome", label(&attempt, outcome))];
@@ -287,7 +292,7 @@ async fn attempt(service: &Service, sender: &Sender, leased: &ClaimedDelivery) -
         webhook = %leased.webhook, event = %leased.event, delivery = %leased.id, attempts,
         status = attempt.status, error = attempt.error.as_ref().map(AttemptError::code), "attempted"
     );
-    if !matches!(outcome, Outcome::Taken) {
+    if !matches!(outcome, AttemptOutcome::Accepted) {
         log_failing(service, leased, &attempt, attempts);
     }
     AttemptResult {
@@ -304,7 +309,12 @@ async fn attempt(service: &Service, sender: &Sender, leased: &ClaimedDelivery) -
 }
 
 /// Logs a failed attempt, for each webhook once in a while.
-fn log_failing(service: &Service, leased: &ClaimedDelivery, attempt: &Attempt, attempts: u32) {
+fn log_failing(
+    service: &Service,
+    leased: &ClaimedDelivery,
+    attempt: &AttemptReport,
+    attempts: u32,
+) {
     let Some(suppressed) = service.failing_webhooks().admit(leased.webhook) else { return };
     tracing::info!(
         webhook = %leased.webhook,
@@ -319,12 +329,12 @@ fn log_failing(service: &Service, leased: &ClaimedDelivery, attempt: &Attempt, a
 }
 
 /// What an attempt is counted as.
-fn label(attempt: &Attempt, outcome: Outcome) -> &'static str {
+fn label(attempt: &AttemptReport, outcome: AttemptOutcome) -> &'static str {
     match (outcome, &attempt.error) {
-        (Outcome::Taken, _) => "taken",
-        (Outcome::Gone, _) => "gone",
-        (Outcome::Failed { .. }, Some(error)) => error.code(),
-        (Outcome::Failed { .. }, None) => "refused",
+        (AttemptOutcome::Accepted, _) => "taken",
+        (AttemptOutcome::Gone, _) => "gone",
+        (AttemptOutcome::Failed { .. }, Some(error)) => error.code(),
+        (AttemptOutcome::Failed { .. }, None) => "refused",
     }
 }
 
@@ -332,13 +342,13 @@ fn request(
     service: &Service,
     leased: &ClaimedDelivery,
     environment: &Environment,
-) -> Result<Request, AttemptError> {
-    let body = Envelope::of_delivery(leased).ok_or(AttemptError::EventForgotten)?.to_bytes();
+) -> Result<DeliveryRequest, AttemptError> {
+    let body = Envelope::of_delivery(leased).ok_or(AttemptError::EventDeleted)?.to_bytes();
     let secret = match &leased.sealed_secret {
         Some(sealed) => Some(open(service, leased.webhook, sealed)?),
         None => None,
     };
-    Ok(Request {
+    Ok(DeliveryRequest {
         url: leased.url.clone(),
         id: leased.event.to_string(),
         timestamp: environment.now().ms() / 1_000,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use galley_delivery::Ask;
+use galley_delivery::StoreRequest;
 use galley_domain::{DeliveryId, Timestamp};
 use galley_storage::delivery_queue::{
     self, AttemptResult, ClaimRequest, ClaimedDelivery, LockedQueues, ScanPosition,
@@ -51,9 +51,9 @@ pub(super) async fn with_store(
     service: &Service,
     front: &Arc<ScanPosition>,
     session: Arc<str>,
-    ask: Ask<AttemptResult>,
+    ask: StoreRequest<AttemptResult>,
     turn: usize,
-) -> Result<Exchange, (Error, Ask<AttemptResult>)> {
+) -> Result<Exchange, (Error, StoreRequest<AttemptResult>)> {
     let ask = Arc::new(ask);
     let result = exchange(service, Arc::clone(front), session, Arc::clone(&ask), turn).await;
     result.map_err(|error| (error, Arc::unwrap_or_clone(ask)))
@@ -63,12 +63,12 @@ async fn exchange(
     service: &Service,
     front: Arc<ScanPosition>,
     session: Arc<str>,
-    ask: Arc<Ask<AttemptResult>>,
+    ask: Arc<StoreRequest<AttemptResult>>,
     turn: usize,
 ) -> Result<Exchange, Error> {
     let environment = service.environment().clone();
     let now = environment.now();
-    if ask.settle.is_empty() {
+    if ask.attempt_results.is_empty() {
         let front = Arc::clone(&front);
         let look = async move |tx: &Tx<'_>| {
             Ok::<_, Error>(delivery_queue::has_work(tx, &front, now).await?)
@@ -80,20 +80,28 @@ async fn exchange(
     let key = service.key().clone();
     let write = async move |tx: &WriteTx<'_>| {
         let now = environment.now();
-        let wants_more = ask.max > 0 || ask.failing_max > 0;
+        let wants_more = ask.claim_max > 0 || ask.failing_claim_max > 0;
         let (mut lines, mut left, mut leased) = (LockedQueues::default(), None, Vec::new());
         let (mut more_to_expand, mut more_to_lease) = (wants_more, wants_more);
         let expanded_max = if wants_more { EXPANDED_MAX } else { 0 };
-        delivery_queue::lock_queues_ahead(tx, &mut lines, &front, &ask.settle, expanded_max)
-            .await?;
+        delivery_queue::lock_queues_ahead(
+            tx,
+            &mut lines,
+            &front,
+            &ask.attempt_results,
+            expanded_max,
+        )
+        .await?;
         let first = if tx.is_contended() { turn % PARTS.len() } else { 0 };
         for part in PARTS.iter().cycle().skip(first).take(PARTS.len()) {
             match part {
-                Part::Settle if ask.settle.is_empty() => continue,
+                Part::Settle if ask.attempt_results.is_empty() => continue,
                 Part::Expand | Part::Lease if !wants_more => continue,
                 Part::Settle => {
-                    left =
-                        Some(settle(tx, &mut lines, &environment, &key, &ask.settle, now).await?);
+                    left = Some(
+                        settle(tx, &mut lines, &environment, &key, &ask.attempt_results, now)
+                            .await?,
+                    );
                 }
                 Part::Expand => {
                     more_to_expand = expand(tx, &mut lines, &front, &environment, now).await?;
@@ -112,7 +120,7 @@ async fn exchange(
             }
         }
         lines.save(tx).await?;
-        let left = left.unwrap_or_else(|| ask.settle.clone());
+        let left = left.unwrap_or_else(|| ask.attempt_results.clone());
         Ok::<_, Error>(Exchange { leased, left, more: more_to_expand || more_to_lease })
     };
     service.database().write_in_background("deliveries.exchange", write).await
@@ -166,7 +174,7 @@ async fn expand(
 fn lease_request(
     environment: &Environment,
     session: &str,
-    ask: &Ask<AttemptResult>,
+    ask: &StoreRequest<AttemptResult>,
     now: Timestamp,
 ) -> ClaimRequest {
     let time = i64::try_from(LEASE_TIME.as_millis()).unwrap_or(i64::MAX);
@@ -175,7 +183,7 @@ fn lease_request(
         until: Timestamp::from_ms(now.ms().saturating_add(time)),
         lease: format!("{:032x}", environment.new_id()),
         session: session.to_owned(),
-        max: ask.max,
-        failing_max: ask.failing_max,
+        max: ask.claim_max,
+        failing_max: ask.failing_claim_max,
     }
 }

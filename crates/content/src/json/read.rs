@@ -6,23 +6,23 @@
 use serde_json::{Map, Value as Json};
 
 use crate::error::ContentError;
-use crate::limits::{COLSPAN_MAX, Limits, ROWSPAN_MAX};
+use crate::limits::{COLSPAN_MAX, ContentLimits, ROWSPAN_MAX};
 use crate::marks::{Flag, Link, LinkRest, Marks};
-use crate::node::{Align, CellAttrs, ImageAttrs, Kind, ListAttrs};
+use crate::node::{Align, CellAttrs, ImageAttrs, ListAttrs, NodeKind};
 use crate::schema::NodeType;
 use crate::tree::{Tree, TreeBuilder};
-use crate::value::Value;
+use crate::value::AttrValue;
 use crate::{color, safety};
 
 pub(crate) fn read(json: &str) -> Result<Tree, ContentError> {
-    let depth_max = Limits::default().tree_depth;
+    let depth_max = ContentLimits::default().tree_depth;
     // Each level of the tree has two levels of JSON. Marks and their attributes add a few.
     if nesting(json) > depth_max * 2 + 6 {
         return Err(ContentError::TooDeep);
     }
     let root = parse(json)?;
     let root = object(&root, "the document")?;
-    let mut reader = Reader { builder: TreeBuilder::new(), depth_max };
+    let mut reader = TreeReader { builder: TreeBuilder::new(), depth_max };
     if node_type(root)? != NodeType::Doc {
         return Err(ContentError::invalid("the root is not a doc"));
     }
@@ -75,12 +75,12 @@ fn node_type(node: &Map<String, Json>) -> Result<NodeType, ContentError> {
         .ok_or_else(|| ContentError::invalid(format!("unknown node {:?}", name.unwrap_or(""))))
 }
 
-struct Reader {
+struct TreeReader {
     builder: TreeBuilder,
     depth_max: usize,
 }
 
-impl Reader {
+impl TreeReader {
     /// Reads a node and its descendants. The recursion is at most `depth_max` deep.
     fn node(
         &mut self,
@@ -142,7 +142,7 @@ impl Reader {
         }
         let marks = self.builder.marks(marks);
         if node_type == NodeType::HardBreak {
-            self.builder.leaf(Kind::HardBreak { marks });
+            self.builder.leaf(NodeKind::HardBreak { marks });
             return Ok(());
         }
         let text = node.get("text").and_then(Json::as_str).filter(|text| !text.is_empty());
@@ -151,33 +151,33 @@ impl Reader {
         Ok(())
     }
 
-    fn kind(&mut self, attrs: &Attrs<'_>, node_type: NodeType) -> Result<Kind, ContentError> {
+    fn kind(&mut self, attrs: &Attrs<'_>, node_type: NodeType) -> Result<NodeKind, ContentError> {
         Ok(match node_type {
-            NodeType::Doc => Kind::Doc,
-            NodeType::Heading => Kind::Heading {
+            NodeType::Doc => NodeKind::Doc,
+            NodeType::Heading => NodeKind::Heading {
                 level: u8::try_from(attrs.integer("level", 1, 6, 1)?)
                     .map_err(|_| ContentError::invalid("heading level"))?,
             },
-            NodeType::Blockquote => Kind::Blockquote,
-            NodeType::BulletList => Kind::BulletList,
-            NodeType::OrderedList => Kind::OrderedList(self.builder.list(attrs.list()?)),
-            NodeType::ListItem => Kind::ListItem,
-            NodeType::TaskList => Kind::TaskList,
-            NodeType::TaskItem => Kind::TaskItem { checked: attrs.boolean("checked")? },
+            NodeType::Blockquote => NodeKind::Blockquote,
+            NodeType::BulletList => NodeKind::BulletList,
+            NodeType::OrderedList => NodeKind::OrderedList(self.builder.list(attrs.list()?)),
+            NodeType::ListItem => NodeKind::ListItem,
+            NodeType::TaskList => NodeKind::TaskList,
+            NodeType::TaskItem => NodeKind::TaskItem { checked: attrs.boolean("checked")? },
             NodeType::CodeBlock => {
                 let language = attrs.string("language")?;
                 if !language.is_none_or(safety::is_safe_language) {
                     return Err(ContentError::invalid("language of a code block"));
                 }
-                Kind::CodeBlock(language.map(|language| self.builder.language(language)))
+                NodeKind::CodeBlock(language.map(|language| self.builder.language(language)))
             }
-            NodeType::HorizontalRule => Kind::HorizontalRule,
-            NodeType::Image => Kind::Image(self.builder.image(attrs.image()?)),
-            NodeType::Table => Kind::Table,
-            NodeType::TableRow => Kind::TableRow,
-            NodeType::TableCell => Kind::TableCell(self.builder.cell(attrs.cell()?)),
-            NodeType::TableHeader => Kind::TableHeader(self.builder.cell(attrs.cell()?)),
-            NodeType::Paragraph | NodeType::HardBreak | NodeType::Text => Kind::Paragraph,
+            NodeType::HorizontalRule => NodeKind::HorizontalRule,
+            NodeType::Image => NodeKind::Image(self.builder.image(attrs.image()?)),
+            NodeType::Table => NodeKind::Table,
+            NodeType::TableRow => NodeKind::TableRow,
+            NodeType::TableCell => NodeKind::TableCell(self.builder.cell(attrs.cell()?)),
+            NodeType::TableHeader => NodeKind::TableHeader(self.builder.cell(attrs.cell()?)),
+            NodeType::Paragraph | NodeType::HardBreak | NodeType::Text => NodeKind::Paragraph,
         })
     }
 
@@ -251,13 +251,13 @@ impl<'a> Attrs<'a> {
         u16::try_from(span).map_err(|_| ContentError::invalid(name))
     }
 
-    fn value(&self, name: &str) -> Result<Option<Value>, ContentError> {
+    fn value(&self, name: &str) -> Result<Option<AttrValue>, ContentError> {
         let wrong = || ContentError::invalid(format!("{name} is no string or plain number"));
         self.get(name)
             .map(|value| match value {
-                Json::String(text) => Some(Value::Text(text.as_str().into())),
-                Json::Number(number) => number.as_f64().and_then(Value::from_f64),
-                Json::Bool(truth) => Some(Value::Bool(*truth)),
+                Json::String(text) => Some(AttrValue::Text(text.as_str().into())),
+                Json::Number(number) => number.as_f64().and_then(AttrValue::from_f64),
+                Json::Bool(truth) => Some(AttrValue::Bool(*truth)),
                 _ => None,
             })
             .map(|value| value.ok_or_else(wrong))

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::marks::{Mark, Marks};
-use crate::node::{CellAttrs, Kind};
-use crate::tree::{Step, Tree};
-use crate::value::Value;
+use crate::node::{CellAttrs, NodeKind};
+use crate::tree::{Tree, WalkStep};
+use crate::value::AttrValue;
 
 pub(crate) fn write(tree: &Tree) -> String {
     write_within(tree, usize::MAX).unwrap_or_default()
@@ -15,11 +15,11 @@ pub(crate) fn write(tree: &Tree) -> String {
 /// each of their texts, so the JSON may be far larger than the HTML.
 pub(crate) fn write_within(tree: &Tree, max: usize) -> Option<String> {
     // An estimate, as most of the JSON is text and the keys of each node.
-    let mut writer = Writer { tree, json: String::with_capacity(tree.nodes().len() * 48) };
+    let mut writer = JsonWriter { tree, json: String::with_capacity(tree.nodes().len() * 48) };
     let mut first = true;
     for step in tree.walk() {
         match step {
-            Step::Enter(node) => {
+            WalkStep::Enter(node) => {
                 if !first {
                     writer.json.push(',');
                 }
@@ -28,7 +28,7 @@ pub(crate) fn write_within(tree: &Tree, max: usize) -> Option<String> {
                     return None;
                 }
             }
-            Step::Leave(node) => {
+            WalkStep::Leave(node) => {
                 writer.leave(node);
                 first = false;
             }
@@ -37,12 +37,12 @@ pub(crate) fn write_within(tree: &Tree, max: usize) -> Option<String> {
     Some(writer.json).filter(|json| json.len() <= max)
 }
 
-struct Writer<'a> {
+struct JsonWriter<'a> {
     tree: &'a Tree,
     json: String,
 }
 
-impl Writer<'_> {
+impl JsonWriter<'_> {
     /// Begins a node. Returns true, as the next node would be the first of its parent.
     fn enter(&mut self, node: usize) -> bool {
         let kind = self.tree.kind(node);
@@ -51,8 +51,8 @@ impl Writer<'_> {
         self.json.push('"');
         self.attrs(kind);
         match kind {
-            Kind::HardBreak { marks } => self.marks(self.tree.marks(marks)),
-            Kind::Text { start, end, marks } => {
+            NodeKind::HardBreak { marks } => self.marks(self.tree.marks(marks)),
+            NodeKind::Text { start, end, marks } => {
                 self.marks(self.tree.marks(marks));
                 self.json.push_str(",\"text\":");
                 self.string(self.tree.text(start, end));
@@ -73,25 +73,29 @@ impl Writer<'_> {
         self.tree.end(node) > node + 1
     }
 
-    fn attrs(&mut self, kind: Kind) {
+    fn attrs(&mut self, kind: NodeKind) {
         match kind {
-            Kind::Heading { level } => self.raw(format_args!(",\"attrs\":{{\"level\":{level}}}")),
-            Kind::TaskItem { checked } => {
+            NodeKind::Heading { level } => {
+                self.raw(format_args!(",\"attrs\":{{\"level\":{level}}}"))
+            }
+            NodeKind::TaskItem { checked } => {
                 self.raw(format_args!(",\"attrs\":{{\"checked\":{checked}}}"));
             }
-            Kind::OrderedList(list) => {
+            NodeKind::OrderedList(list) => {
                 let list = self.tree.list(list);
                 self.raw(format_args!(",\"attrs\":{{\"start\":{},\"type\":", list.start));
                 self.optional_string(list.list_type.as_deref());
                 self.json.push('}');
             }
-            Kind::CodeBlock(language) => {
+            NodeKind::CodeBlock(language) => {
                 self.json.push_str(",\"attrs\":{\"language\":");
                 self.optional_string(language.map(|language| self.tree.language(language)));
                 self.json.push('}');
             }
-            Kind::Image(image) => self.values(&self.tree.image(image).all()),
-            Kind::TableCell(cell) | Kind::TableHeader(cell) => self.cell(self.tree.cell(cell)),
+            NodeKind::Image(image) => self.values(&self.tree.image(image).all()),
+            NodeKind::TableCell(cell) | NodeKind::TableHeader(cell) => {
+                self.cell(self.tree.cell(cell))
+            }
             _ => {}
         }
     }
@@ -157,7 +161,7 @@ impl Writer<'_> {
         }
     }
 
-    fn values(&mut self, values: &[(&str, Option<&Value>)]) {
+    fn values(&mut self, values: &[(&str, Option<&AttrValue>)]) {
         for (number, (name, value)) in values.iter().enumerate() {
             self.json.push_str(if number == 0 { ",\"attrs\":{" } else { "," });
             self.raw(format_args!("\"{name}\":"));
@@ -166,9 +170,9 @@ impl Writer<'_> {
         self.json.push('}');
     }
 
-    fn value(&mut self, value: Option<&Value>) {
+    fn value(&mut self, value: Option<&AttrValue>) {
         match value {
-            Some(Value::Text(text)) => self.string(text),
+            Some(AttrValue::Text(text)) => self.string(text),
             Some(other) => self.raw(format_args!("{other}")),
             None => self.json.push_str("null"),
         }

@@ -10,16 +10,16 @@
 
 use super::whitespace;
 use crate::error::ContentError;
-use crate::limits::Limits;
+use crate::limits::ContentLimits;
 use crate::marks::Marks;
-use crate::node::{CellAttrs, Kind};
+use crate::node::{CellAttrs, NodeKind};
 use crate::schema::NodeType;
 use crate::tree::{Tree, TreeBuilder};
 
 /// A tree under construction.
 pub(crate) struct Context {
     pub(crate) builder: TreeBuilder,
-    stack: Vec<Open>,
+    stack: Vec<OpenEntry>,
     top: usize,
     opened: u32,
     tree_depth: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Context {
 
 /// A node that may still get children.
 #[derive(Debug)]
-struct Open {
+struct OpenEntry {
     id: u32,
     node: usize,
     node_type: NodeType,
@@ -40,12 +40,12 @@ struct Open {
     last_text: Option<usize>,
     /// True if an element caused this node. False for a wrapper that the schema required.
     solid: bool,
-    space: Space,
+    space: SpaceHandling,
 }
 
 /// The handling of white space in a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Space {
+enum SpaceHandling {
     Collapsed,
     /// Preserved, but line ends become spaces or line breaks.
     Kept,
@@ -61,10 +61,10 @@ pub(crate) struct OpenNode {
 }
 
 impl Context {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &ContentLimits) -> Self {
         let mut builder = TreeBuilder::new();
-        let doc = builder.open(Kind::Doc);
-        let open = Open {
+        let doc = builder.open(NodeKind::Doc);
+        let open = OpenEntry {
             id: 0,
             node: doc,
             node_type: NodeType::Doc,
@@ -72,7 +72,7 @@ impl Context {
             has_children: false,
             last_text: None,
             solid: true,
-            space: Space::Collapsed,
+            space: SpaceHandling::Collapsed,
         };
         Self {
             builder,
@@ -106,7 +106,7 @@ impl Context {
     }
 
     /// Closes a non-empty textblock, as an unknown block element does.
-    pub(crate) fn leave_textblock(&mut self) {
+    pub(crate) fn close_textblock(&mut self) {
         let top = &self.stack[self.top];
         if self.top > 0 && top.has_children && top.node_type.is_textblock() {
             self.top -= 1;
@@ -114,13 +114,13 @@ impl Context {
     }
 
     /// Makes an open node current again. Returns true if it was still open.
-    pub(crate) fn go_back(&mut self, to: OpenNode) -> bool {
+    pub(crate) fn resume(&mut self, to: OpenNode) -> bool {
         let found = to.place <= self.top && self.stack[to.place].id == to.id;
         if self.keeps_space {
             let left = if found { to.place + 1 } else { 0 };
             for open in &mut self.stack[left..=self.top] {
-                if open.space == Space::Collapsed {
-                    open.space = Space::Kept;
+                if open.space == SpaceHandling::Collapsed {
+                    open.space = SpaceHandling::Kept;
                 }
             }
         }
@@ -132,14 +132,14 @@ impl Context {
 
     /// Closes an open node, and the nodes inside of it.
     pub(crate) fn close(&mut self, node: OpenNode) {
-        if self.go_back(node) {
+        if self.resume(node) {
             self.top -= 1;
         }
     }
 
     /// Opens the node of an element. Returns `None` if the schema allows it nowhere.
-    pub(crate) fn enter(&mut self, kind: Kind) -> Result<Option<OpenNode>, ContentError> {
-        if !self.find_place(kind.node_type(), false)? {
+    pub(crate) fn enter(&mut self, kind: NodeKind) -> Result<Option<OpenNode>, ContentError> {
+        if !self.find_parent(kind.node_type(), false)? {
             return Ok(None);
         }
         self.open(kind, true)?;
@@ -151,15 +151,15 @@ impl Context {
     /// A cautious search doesn't leave the node of an element.
     pub(crate) fn insert_leaf(
         &mut self,
-        kind: Kind,
+        kind: NodeKind,
         marks: Marks,
         cautious: bool,
     ) -> Result<bool, ContentError> {
-        if !self.make_room(kind.node_type(), cautious)? {
+        if !self.prepare_leaf(kind.node_type(), cautious)? {
             return Ok(false);
         }
         let kind = match kind {
-            Kind::HardBreak { .. } => Kind::HardBreak { marks: self.builder.marks(marks) },
+            NodeKind::HardBreak { .. } => NodeKind::HardBreak { marks: self.builder.marks(marks) },
             other => other,
         };
         self.builder.leaf(kind);
@@ -177,15 +177,15 @@ impl Context {
     ) -> Result<(), ContentError> {
         let top = &self.stack[self.top];
         let space = match top.space {
-            Space::Collapsed if self.keeps_space => Space::Kept,
+            SpaceHandling::Collapsed if self.keeps_space => SpaceHandling::Kept,
             space => space,
         };
         let counts = top.node_type.is_textblock() || !whitespace::is_blank(text);
         match space {
-            Space::Verbatim => self.insert_text(&whitespace::with_line_feeds(text), marks),
+            SpaceHandling::Verbatim => self.insert_text(&whitespace::with_line_feeds(text), marks),
             _ if !counts => Ok(()),
-            Space::Kept => self.add_kept_text(text, marks),
-            Space::Collapsed => {
+            SpaceHandling::Kept => self.add_kept_text(text, marks),
+            SpaceHandling::Collapsed => {
                 let collapsed = whitespace::collapse(text);
                 let cut = usize::from(
                     whitespace::starts_with_space(&collapsed) && self.drops_space(after_break),
@@ -219,7 +219,7 @@ impl Context {
         }
         for (number, line) in text.split('\n').enumerate() {
             if number > 0 {
-                let hard_break = Kind::HardBreak { marks: self.builder.marks(marks) };
+                let hard_break = NodeKind::HardBreak { marks: self.builder.marks(marks) };
                 self.insert_leaf(hard_break, marks, true)?;
             }
             self.insert_text(line, marks)?;
@@ -229,7 +229,7 @@ impl Context {
 
     fn insert_text(&mut self, text: &str, marks: Marks) -> Result<(), ContentError> {
         let cautious = whitespace::is_invisible(text);
-        if text.is_empty() || !self.make_room(NodeType::Text, cautious)? {
+        if text.is_empty() || !self.prepare_leaf(NodeType::Text, cautious)? {
             return Ok(());
         }
         let top = &mut self.stack[self.top];
@@ -244,8 +244,8 @@ impl Context {
 
 impl Context {
     /// Finds the node for a leaf, and prepares its insertion at the end of the innermost open node.
-    fn make_room(&mut self, leaf: NodeType, cautious: bool) -> Result<bool, ContentError> {
-        if !self.find_place(leaf, cautious)? {
+    fn prepare_leaf(&mut self, leaf: NodeType, cautious: bool) -> Result<bool, ContentError> {
+        if !self.find_parent(leaf, cautious)? {
             return Ok(false);
         }
         self.finish_closed()?;
@@ -260,7 +260,7 @@ impl Context {
     /// the wrappers.
     ///
     /// Leaving the node of an element costs as much as two wrappers.
-    fn find_place(&mut self, target: NodeType, cautious: bool) -> Result<bool, ContentError> {
+    fn find_parent(&mut self, target: NodeType, cautious: bool) -> Result<bool, ContentError> {
         let mut best: Option<(&'static [NodeType], usize)> = None;
         let mut penalty = 0;
         for place in (0..=self.top).rev() {
@@ -281,7 +281,7 @@ impl Context {
             }
         }
         let Some((route, place)) = best else { return Ok(false) };
-        self.go_back(OpenNode { place, id: self.stack[place].id });
+        self.resume(OpenNode { place, id: self.stack[place].id });
         for &wrapper in route {
             let kind = self.default_kind(wrapper);
             self.open(kind, false)?;
@@ -289,16 +289,17 @@ impl Context {
         Ok(true)
     }
 
-    fn open(&mut self, kind: Kind, solid: bool) -> Result<(), ContentError> {
+    fn open(&mut self, kind: NodeKind, solid: bool) -> Result<(), ContentError> {
         self.finish_closed()?;
         self.check_depth(self.top + 1)?;
         self.opened += 1;
         let parent = &mut self.stack[self.top];
         parent.started = true;
         let node_type = kind.node_type();
-        let space = if node_type == NodeType::CodeBlock { Space::Verbatim } else { parent.space };
+        let space =
+            if node_type == NodeType::CodeBlock { SpaceHandling::Verbatim } else { parent.space };
         let node = self.builder.open(kind);
-        self.stack.push(Open {
+        self.stack.push(OpenEntry {
             id: self.opened,
             node,
             node_type,
@@ -329,7 +330,7 @@ impl Context {
     fn finish_last(&mut self) -> Result<(), ContentError> {
         let depth = self.stack.len();
         let Some(open) = self.stack.pop() else { return Ok(()) };
-        if open.space == Space::Collapsed
+        if open.space == SpaceHandling::Collapsed
             && let Some(from) = open.last_text
         {
             let kept = whitespace::trimmed_len(self.builder.text_from(from));
@@ -361,17 +362,17 @@ impl Context {
     }
 
     /// Returns a node with the default attributes.
-    fn default_kind(&mut self, node_type: NodeType) -> Kind {
+    fn default_kind(&mut self, node_type: NodeType) -> NodeKind {
         match node_type {
-            NodeType::BulletList => Kind::BulletList,
-            NodeType::ListItem => Kind::ListItem,
-            NodeType::TaskList => Kind::TaskList,
-            NodeType::TaskItem => Kind::TaskItem { checked: false },
-            NodeType::Table => Kind::Table,
-            NodeType::TableRow => Kind::TableRow,
-            NodeType::TableCell => Kind::TableCell(self.builder.cell(CellAttrs::default())),
+            NodeType::BulletList => NodeKind::BulletList,
+            NodeType::ListItem => NodeKind::ListItem,
+            NodeType::TaskList => NodeKind::TaskList,
+            NodeType::TaskItem => NodeKind::TaskItem { checked: false },
+            NodeType::Table => NodeKind::Table,
+            NodeType::TableRow => NodeKind::TableRow,
+            NodeType::TableCell => NodeKind::TableCell(self.builder.cell(CellAttrs::default())),
             // No other type is a wrapper or a required child.
-            _ => Kind::Paragraph,
+            _ => NodeKind::Paragraph,
         }
     }
 }

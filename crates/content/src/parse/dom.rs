@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use html5ever::tendril::StrTendril;
 use html5ever::{QualName, local_name, ns};
 
-use super::tag::Tag;
+use super::tag::ElementKind;
 
 /// The index of a node in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,7 +42,7 @@ struct DomNode {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sort {
+enum NodeSort {
     Document,
     Element,
     /// A formatting element with attributes, known or unknown.
@@ -59,18 +59,18 @@ struct SortAndBlocks(u16);
 impl SortAndBlocks {
     const BLOCKS_MAX: u16 = (1 << 13) - 1;
 
-    const fn new(sort: Sort, blocks: u16) -> Self {
+    const fn new(sort: NodeSort, blocks: u16) -> Self {
         let blocks = if blocks < Self::BLOCKS_MAX { blocks } else { Self::BLOCKS_MAX };
         Self((sort as u16) << 13 | blocks)
     }
 
-    const fn sort(self) -> Sort {
+    const fn sort(self) -> NodeSort {
         match self.0 >> 13 {
-            0 => Sort::Document,
-            1 => Sort::Element,
-            2 => Sort::Formatting,
-            3 => Sort::Text,
-            _ => Sort::Comment,
+            0 => NodeSort::Document,
+            1 => NodeSort::Element,
+            2 => NodeSort::Formatting,
+            3 => NodeSort::Text,
+            _ => NodeSort::Comment,
         }
     }
 
@@ -81,7 +81,7 @@ impl SortAndBlocks {
 
 impl DomNode {
     fn is_element(&self) -> bool {
-        matches!(self.sort_and_blocks.sort(), Sort::Element | Sort::Formatting)
+        matches!(self.sort_and_blocks.sort(), NodeSort::Element | NodeSort::Formatting)
     }
 }
 
@@ -148,8 +148,8 @@ pub(crate) struct Dom {
     len: usize,
     content_nodes: usize,
     text_len: usize,
-    names: Vec<(QualName, Tag)>,
-    name_places: HashMap<QualName, u32>,
+    names: Vec<(QualName, ElementKind)>,
+    name_indexes: HashMap<QualName, u32>,
     texts: Vec<StrTendril>,
     attributes: Vec<Attributes>,
     /// The lines and unknown attributes of elements, if the caller needs them for conversion
@@ -189,12 +189,12 @@ impl Dom {
             content_nodes: 0,
             text_len: 0,
             names: Vec::new(),
-            name_places: HashMap::new(),
+            name_indexes: HashMap::new(),
             texts: Vec::new(),
             attributes: Vec::new(),
             origins: None,
         };
-        dom.create(Sort::Document, NONE, NONE);
+        dom.create(NodeSort::Document, NONE, NONE);
         dom
     }
 
@@ -237,8 +237,8 @@ impl Dom {
         attributes: Vec<html5ever::Attribute>,
     ) -> NodeId {
         let is_formatting = !attributes.is_empty() && is_formatting(&name.local);
-        let sort = if is_formatting { Sort::Formatting } else { Sort::Element };
-        let name = self.name_place(name);
+        let sort = if is_formatting { NodeSort::Formatting } else { NodeSort::Element };
+        let name = self.intern_name(name);
         self.content_nodes += usize::from(self.names[name as usize].1.makes_node());
         let others = self.origins.is_some().then(|| other_names(&attributes));
         let known: Attributes = attributes
@@ -263,14 +263,14 @@ impl Dom {
         self.content_nodes += 1;
         self.texts.push(text);
         let payload = index(self.texts.len() - 1);
-        self.create(Sort::Text, NONE, payload)
+        self.create(NodeSort::Text, NONE, payload)
     }
 
     pub(crate) fn create_comment(&mut self) -> NodeId {
-        self.create(Sort::Comment, NONE, NONE)
+        self.create(NodeSort::Comment, NONE, NONE)
     }
 
-    fn create(&mut self, sort: Sort, name: u32, payload: u32) -> NodeId {
+    fn create(&mut self, sort: NodeSort, name: u32, payload: u32) -> NodeId {
         if self.len.is_multiple_of(BLOCK) {
             self.nodes.push(Vec::with_capacity(if self.len == 0 { FIRST_BLOCK } else { BLOCK }));
         }
@@ -292,16 +292,17 @@ impl Dom {
         NodeId(index(self.len - 1))
     }
 
-    fn name_place(&mut self, name: QualName) -> u32 {
+    fn intern_name(&mut self, name: QualName) -> u32 {
         // A document uses few different names, and repeats them.
         let common = self.names.iter().take(COMMON_NAMES).position(|(known, _)| *known == name);
-        if let Some(place) = common.or_else(|| self.name_places.get(&name).map(|&at| at as usize)) {
+        if let Some(place) = common.or_else(|| self.name_indexes.get(&name).map(|&at| at as usize))
+        {
             return index(place);
         }
         let place = index(self.names.len());
-        self.names.push((name.clone(), Tag::from_name(&name.local)));
+        self.names.push((name.clone(), ElementKind::from_name(&name.local)));
         if self.names.len() > COMMON_NAMES {
-            self.name_places.insert(name, place);
+            self.name_indexes.insert(name, place);
         }
         place
     }
@@ -325,7 +326,7 @@ impl Dom {
     }
 
     /// Returns the meaning of an element's name, or `None` for other nodes.
-    pub(crate) fn tag(&self, node: NodeId) -> Option<Tag> {
+    pub(crate) fn tag(&self, node: NodeId) -> Option<ElementKind> {
         let node = self.node(node);
         node.is_element().then(|| self.names[node.name as usize].1)
     }
@@ -336,7 +337,7 @@ impl Dom {
 
     pub(crate) fn text(&self, node: NodeId) -> Option<&str> {
         let node = self.node(node);
-        (node.sort_and_blocks.sort() == Sort::Text).then(|| &*self.texts[node.payload as usize])
+        (node.sort_and_blocks.sort() == NodeSort::Text).then(|| &*self.texts[node.payload as usize])
     }
 
     pub(crate) fn attribute(&self, node: NodeId, name: Attribute) -> Option<&str> {
@@ -430,7 +431,7 @@ impl Dom {
     pub(crate) fn formatting_around(&self, node: NodeId) -> usize {
         let node = self.node(node);
         match node.sort_and_blocks.sort() {
-            Sort::Formatting => usize::from(node.formatting - 1),
+            NodeSort::Formatting => usize::from(node.formatting - 1),
             _ => 0,
         }
     }
@@ -472,14 +473,14 @@ impl Dom {
     ) {
         let blocks = self.node(parent).sort_and_blocks.blocks();
         let formatting = self.node(parent).formatting;
-        let is_block = self.tag(child).is_some_and(Tag::counts_as_block);
+        let is_block = self.tag(child).is_some_and(ElementKind::counts_as_block);
         let node = self.node_mut(child);
         node.parent = parent.0;
         node.previous = raw(previous);
         node.next = raw(next);
         let sort = node.sort_and_blocks.sort();
         node.sort_and_blocks = SortAndBlocks::new(sort, blocks + u16::from(is_block));
-        node.formatting = formatting.saturating_add(u16::from(sort == Sort::Formatting));
+        node.formatting = formatting.saturating_add(u16::from(sort == NodeSort::Formatting));
         match previous {
             Some(previous) => self.node_mut(previous).next = child.0,
             None => self.node_mut(parent).first = child.0,

@@ -11,12 +11,12 @@
 /// The possible tokenizer states within a tag. Each has the largest number of attributes with which
 /// the tokenizer may be in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Places {
+struct TagStates {
     /// Between attributes, or in the tag's name.
     between: i32,
     name: i32,
     /// After a name and white space, where `=` may still follow.
-    behind_name: i32,
+    after_name: i32,
     before_value: i32,
     bare_value: i32,
     double_quoted: i32,
@@ -24,37 +24,37 @@ struct Places {
 }
 
 /// The number of an impossible state. It stays negative after any additions.
-const NEVER: i32 = i32::MIN / 2;
+const IMPOSSIBLE: i32 = i32::MIN / 2;
 
-const NOWHERE: Places = Places {
-    between: NEVER,
-    name: NEVER,
-    behind_name: NEVER,
-    before_value: NEVER,
-    bare_value: NEVER,
-    double_quoted: NEVER,
-    single_quoted: NEVER,
+const OUTSIDE_TAGS: TagStates = TagStates {
+    between: IMPOSSIBLE,
+    name: IMPOSSIBLE,
+    after_name: IMPOSSIBLE,
+    before_value: IMPOSSIBLE,
+    bare_value: IMPOSSIBLE,
+    double_quoted: IMPOSSIBLE,
+    single_quoted: IMPOSSIBLE,
 };
 
 /// Returns true if an element may have more than `max` attributes.
 pub(crate) fn has_attribute_flood(html: &str, max: usize) -> bool {
     let bytes = html.as_bytes();
     let Ok(max) = i32::try_from(max) else { return false };
-    let mut places = NOWHERE;
+    let mut states = OUTSIDE_TAGS;
     let mut at = 0;
     while at < bytes.len() {
-        if places.is_nowhere() {
+        if states.is_outside_tags() {
             match html[at..].find('<') {
                 Some(open) => at += open,
                 None => return false,
             }
         }
-        places = places.after(bytes[at]);
+        states = states.after(bytes[at]);
         if bytes[at] == b'<' && bytes.get(at + 1).is_some_and(u8::is_ascii_alphabetic) {
             // The tag's name counts as an attribute, which is harmless.
-            places.between = places.between.max(0);
+            states.between = states.between.max(0);
         }
-        if places.name > max {
+        if states.name > max {
             return true;
         }
         at += 1;
@@ -74,9 +74,9 @@ fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b':' | b'_' | b';' | b'#' | b'&')
 }
 
-impl Places {
-    fn is_nowhere(&self) -> bool {
-        let outside_values = self.between.max(self.name).max(self.behind_name);
+impl TagStates {
+    fn is_outside_tags(&self) -> bool {
+        let outside_values = self.between.max(self.name).max(self.after_name);
         let in_values = self.bare_value.max(self.double_quoted).max(self.single_quoted);
         outside_values.max(in_values).max(self.before_value) < 0
     }
@@ -84,25 +84,25 @@ impl Places {
     /// Returns the states after the next byte.
     fn after(self, byte: u8) -> Self {
         let quoted = Self {
-            double_quoted: if byte == b'"' { NEVER } else { self.double_quoted },
-            single_quoted: if byte == b'\'' { NEVER } else { self.single_quoted },
-            ..NOWHERE
+            double_quoted: if byte == b'"' { IMPOSSIBLE } else { self.double_quoted },
+            single_quoted: if byte == b'\'' { IMPOSSIBLE } else { self.single_quoted },
+            ..OUTSIDE_TAGS
         };
         match byte {
             b'>' => quoted,
             b' ' | b'\t' | b'\n' | b'\r' | 0x0c => Self {
                 between: self.between.max(self.bare_value),
-                behind_name: self.name.max(self.behind_name),
+                after_name: self.name.max(self.after_name),
                 before_value: self.before_value,
                 ..quoted
             },
             b'/' => Self {
-                between: self.between.max(self.name).max(self.behind_name),
+                between: self.between.max(self.name).max(self.after_name),
                 bare_value: self.bare_value.max(self.before_value),
                 ..quoted
             },
             b'=' => Self {
-                before_value: self.name.max(self.behind_name),
+                before_value: self.name.max(self.after_name),
                 name: self.between + 1,
                 bare_value: self.bare_value.max(self.before_value),
                 ..quoted
@@ -124,12 +124,12 @@ impl Places {
     /// Returns the states after a quote that neither begins nor ends a value. It is part of a name
     /// or unquoted value.
     fn after_quote_elsewhere(self, quoted: Self) -> Self {
-        Self { before_value: NEVER, ..self }.after_plain(quoted)
+        Self { before_value: IMPOSSIBLE, ..self }.after_plain(quoted)
     }
 
     fn after_plain(self, quoted: Self) -> Self {
         Self {
-            name: self.name.max(self.between.max(self.behind_name) + 1),
+            name: self.name.max(self.between.max(self.after_name) + 1),
             bare_value: self.bare_value.max(self.before_value),
             ..quoted
         }

@@ -8,15 +8,15 @@ use std::collections::HashMap;
 
 use super::dom::{Attribute, Dom, NodeId};
 use super::number::leading_integer;
-use super::tag::Tag;
+use super::tag::ElementKind;
 use super::{rules, style, table, whitespace};
-use crate::loss::{Effect, Loss, Place};
+use crate::loss::{ConversionEffect, ConversionWarning, SourcePosition};
 use crate::marks::{Flag, Marks};
 use crate::node::Align;
 use crate::{color, safety};
 
 /// The limit on different warnings.
-const LOSSES_MAX: usize = 500;
+const WARNINGS_MAX: usize = 500;
 
 /// The limit on characters of a name, after which it is truncated.
 const NAME_MAX: usize = 100;
@@ -32,36 +32,38 @@ const PATH_MAX: usize = 10;
 
 /// The warnings so far.
 #[derive(Debug, Default)]
-pub(crate) struct Losses {
-    found: Vec<Loss>,
-    places: HashMap<(String, Option<String>, Option<String>, Effect), usize>,
+pub(crate) struct WarningCollector {
+    found: Vec<ConversionWarning>,
+    indexes: HashMap<(String, Option<String>, Option<String>, ConversionEffect), usize>,
     /// The original parents of moved nodes, with their positions among the parent's elements.
     moved: HashMap<NodeId, (NodeId, usize)>,
     /// True for a table with column widths in its cells or columns.
     has_widths: HashMap<NodeId, bool>,
 }
 
-impl Losses {
+impl WarningCollector {
     /// Returns the warnings, in the order of their first occurrence.
-    pub(crate) fn finish(self) -> Vec<Loss> {
+    pub(crate) fn finish(self) -> Vec<ConversionWarning> {
         self.found
     }
 
     /// Notes an element that became neither a node nor a mark.
-    pub(crate) fn element(&mut self, dom: &Dom, element: NodeId, effect: Effect) {
+    pub(crate) fn element(&mut self, dom: &Dom, element: NodeId, effect: ConversionEffect) {
         let name = dom.name(element);
         let is_in_code = || {
             let parent = dom.parent(element).and_then(|parent| dom.tag(parent));
-            parent == Some(Tag::Preformatted)
+            parent == Some(ElementKind::Preformatted)
         };
         // Elements that HTML requires in each table, column widths, and the `code` in a code block.
         // The tree expresses the same without them.
         let implied = match name {
             "tbody" | "colgroup" | "col" => true,
             // The cells are header cells already.
-            "thead" => !dom.descendants(element).any(|cell| dom.tag(cell) == Some(Tag::TableCell)),
+            "thead" => {
+                !dom.descendants(element).any(|cell| dom.tag(cell) == Some(ElementKind::TableCell))
+            }
             "code" if is_in_code() => {
-                self.attributes(dom, element, Tag::Mark(Flag::Code), Marks::default());
+                self.attributes(dom, element, ElementKind::Mark(Flag::Code), Marks::default());
                 true
             }
             _ => false,
@@ -73,7 +75,7 @@ impl Losses {
 
     /// Notes an element of which only the children are converted. It covers the element's
     /// attributes, except the width of a column and the `href` of a link.
-    pub(crate) fn transparent(&mut self, dom: &Dom, element: NodeId, tag: Tag) {
+    pub(crate) fn transparent(&mut self, dom: &Dom, element: NodeId, tag: ElementKind) {
         // The visible content of these elements is not their children, which are for browsers
         // without support.
         let shows = matches!(
@@ -88,20 +90,26 @@ impl Losses {
                 | "svg"
                 | "canvas"
         );
-        self.element(dom, element, if shows { Effect::Dropped } else { Effect::Unwrapped });
-        if tag == Tag::Column && self.loses_width(dom, element) {
-            self.note(dom, element, Some("style"), Some("width"), Effect::Dropped);
+        self.element(
+            dom,
+            element,
+            if shows { ConversionEffect::Dropped } else { ConversionEffect::Unwrapped },
+        );
+        if tag == ElementKind::Column && self.lacks_width(dom, element) {
+            self.note(dom, element, Some("style"), Some("width"), ConversionEffect::Dropped);
         }
-        if tag == Tag::Link && dom.attribute(element, Attribute::Href).is_some() {
+        if tag == ElementKind::Link && dom.attribute(element, Attribute::Href).is_some() {
             // The unsafe URL is the reason why it is no link.
-            self.note(dom, element, Some("href"), None, Effect::Dropped);
+            self.note(dom, element, Some("href"), None, ConversionEffect::Dropped);
         }
     }
 
     /// Notes the link around an image, as images can't have links.
     pub(crate) fn link_of_image(&mut self, dom: &Dom, image: NodeId) {
-        if let Some(link) = around(dom, image).find(|&node| dom.tag(node) == Some(Tag::Link)) {
-            self.note(dom, link, None, None, Effect::Unwrapped);
+        if let Some(link) =
+            around(dom, image).find(|&node| dom.tag(node) == Some(ElementKind::Link))
+        {
+            self.note(dom, link, None, None, ConversionEffect::Unwrapped);
         }
     }
 
@@ -109,10 +117,14 @@ impl Losses {
     pub(crate) fn marks_of_code(&mut self, dom: &Dom, code: NodeId) {
         for node in around(dom, code) {
             if let Some(
-                Tag::Link | Tag::Mark(_) | Tag::PlainBold | Tag::PlainItalic | Tag::Highlight,
+                ElementKind::Link
+                | ElementKind::Mark(_)
+                | ElementKind::PlainBold
+                | ElementKind::PlainItalic
+                | ElementKind::Highlight,
             ) = dom.tag(node)
             {
-                self.note(dom, node, None, None, Effect::Unwrapped);
+                self.note(dom, node, None, None, ConversionEffect::Unwrapped);
             }
         }
     }
@@ -124,9 +136,9 @@ impl Losses {
             let Some(parent) = dom.parent(way) else { return };
             for child in dom.children(parent).filter(|&child| child != way) {
                 if dom.text(child).is_some_and(|text| !whitespace::is_blank(text)) {
-                    self.note_named("#text", dom, parent, None, None, Effect::Dropped);
+                    self.note_named("#text", dom, parent, None, None, ConversionEffect::Dropped);
                 } else if dom.is_element(child) && has_text(dom, child) {
-                    self.note(dom, child, None, None, Effect::Dropped);
+                    self.note(dom, child, None, None, ConversionEffect::Dropped);
                 }
             }
             way = parent;
@@ -140,50 +152,56 @@ impl Losses {
 
     /// Notes the attributes of an element that didn't contribute to its conversion. `around` are
     /// the marks of the enclosing elements.
-    pub(crate) fn attributes(&mut self, dom: &Dom, element: NodeId, tag: Tag, around: Marks) {
+    pub(crate) fn attributes(
+        &mut self,
+        dom: &Dom,
+        element: NodeId,
+        tag: ElementKind,
+        around: Marks,
+    ) {
         for (attribute, value) in dom.attributes(element) {
             if attribute == Attribute::Style {
                 self.styles(dom, element, tag, value, around);
             } else if !is_kept(dom, element, tag, attribute, value) {
-                self.note(dom, element, Some(attribute.name()), None, Effect::Dropped);
+                self.note(dom, element, Some(attribute.name()), None, ConversionEffect::Dropped);
             }
         }
         for name in dom.other_attributes(element) {
-            self.note(dom, element, Some(name), None, Effect::Dropped);
+            self.note(dom, element, Some(name), None, ConversionEffect::Dropped);
         }
     }
 
-    fn styles(&mut self, dom: &Dom, element: NodeId, tag: Tag, style: &str, around: Marks) {
+    fn styles(&mut self, dom: &Dom, element: NodeId, tag: ElementKind, style: &str, around: Marks) {
         for (property, value) in style::properties(style) {
             let is_kept = match (tag, property.as_str()) {
                 // The style of a rendered table, which is computed from its columns.
-                (Tag::Table, "min-width") => true,
-                (Tag::Table, "width") => {
+                (ElementKind::Table, "min-width") => true,
+                (ElementKind::Table, "width") => {
                     value == "0px" || value.ends_with("px") && self.has_widths(dom, element)
                 }
                 _ => is_style_kept(tag, &property, &value, around),
             };
             if !is_kept {
-                self.note(dom, element, Some("style"), Some(&property), Effect::Dropped);
+                self.note(dom, element, Some("style"), Some(&property), ConversionEffect::Dropped);
             }
         }
     }
 
     /// Returns true if a column has a width only in its style, which the conversion doesn't read.
-    fn loses_width(&mut self, dom: &Dom, column: NodeId) -> bool {
+    fn lacks_width(&mut self, dom: &Dom, column: NodeId) -> bool {
         let style = dom.attribute(column, Attribute::Style).unwrap_or_default();
         let has_width = style::raw(style, "width").is_some();
-        let table = around(dom, column).find(|&node| dom.tag(node) == Some(Tag::Table));
+        let table = around(dom, column).find(|&node| dom.tag(node) == Some(ElementKind::Table));
         has_width && table.is_some_and(|table| !self.has_widths(dom, table))
     }
 
     fn has_widths(&mut self, dom: &Dom, table: NodeId) -> bool {
         *self.has_widths.entry(table).or_insert_with(|| {
             dom.descendants(table).any(|node| match dom.tag(node) {
-                Some(Tag::TableCell | Tag::TableHeader) => {
+                Some(ElementKind::TableCell | ElementKind::TableHeader) => {
                     dom.attribute(node, Attribute::Colwidth).is_some()
                 }
-                Some(Tag::Column) => dom.attribute(node, Attribute::Width).is_some(),
+                Some(ElementKind::Column) => dom.attribute(node, Attribute::Width).is_some(),
                 _ => false,
             })
         })
@@ -195,7 +213,7 @@ impl Losses {
         element: NodeId,
         attribute: Option<&str>,
         property: Option<&str>,
-        effect: Effect,
+        effect: ConversionEffect,
     ) {
         self.note_named(dom.name(element), dom, element, attribute, property, effect);
     }
@@ -207,27 +225,27 @@ impl Losses {
         element: NodeId,
         attribute: Option<&str>,
         property: Option<&str>,
-        effect: Effect,
+        effect: ConversionEffect,
     ) {
         let cut = |name: &str| name.chars().take(NAME_MAX).collect::<String>();
         let name = cut(name);
         let key = (name.clone(), attribute.map(cut), property.map(cut), effect);
-        if let Some(&place) = self.places.get(&key) {
+        if let Some(&place) = self.indexes.get(&key) {
             self.found[place].count += 1;
             return;
         }
-        if self.found.len() >= LOSSES_MAX {
+        if self.found.len() >= WARNINGS_MAX {
             return;
         }
-        self.found.push(Loss {
+        self.found.push(ConversionWarning {
             element: name,
             attribute: key.1.clone(),
             property: key.2.clone(),
             effect,
             count: 1,
-            first: Place { line: dom.line(element), path: self.path(dom, element) },
+            first: SourcePosition { line: dom.line(element), path: self.path(dom, element) },
         });
-        self.places.insert(key, self.found.len() - 1);
+        self.indexes.insert(key, self.found.len() - 1);
     }
 
     /// Returns the path of an element.
@@ -242,7 +260,7 @@ impl Losses {
             .take(PATH_MAX)
             .map(|node| {
                 let name = identifier(dom.name(node));
-                match self.place_of(dom, node) {
+                match self.child_number(dom, node) {
                     Some(place) => format!("{name}:nth-child({place})"),
                     None => name,
                 }
@@ -253,7 +271,7 @@ impl Losses {
     }
 
     /// Returns the number of an element among its siblings, unless there are too many of them.
-    fn place_of(&self, dom: &Dom, element: NodeId) -> Option<usize> {
+    fn child_number(&self, dom: &Dom, element: NodeId) -> Option<usize> {
         if let Some((_, place)) = self.moved.get(&element) {
             return Some(*place);
         }
@@ -293,24 +311,32 @@ fn identifier(name: &str) -> String {
 }
 
 /// Returns true if an attribute contributes to the node or mark of its element.
-fn is_kept(dom: &Dom, element: NodeId, tag: Tag, attribute: Attribute, value: &str) -> bool {
+fn is_kept(
+    dom: &Dom,
+    element: NodeId,
+    tag: ElementKind,
+    attribute: Attribute,
+    value: &str,
+) -> bool {
     match (tag, attribute) {
-        (Tag::Link, Attribute::Href) => safety::is_safe_href(value),
-        (Tag::Link, Attribute::Target | Attribute::Rel | Attribute::Class | Attribute::Title) => {
-            dom.attribute(element, Attribute::Href).is_some_and(safety::is_safe_href)
+        (ElementKind::Link, Attribute::Href) => safety::is_safe_href(value),
+        (
+            ElementKind::Link,
+            Attribute::Target | Attribute::Rel | Attribute::Class | Attribute::Title,
+        ) => dom.attribute(element, Attribute::Href).is_some_and(safety::is_safe_href),
+        (ElementKind::Image, Attribute::Src) => safety::is_safe_image_src(value),
+        (ElementKind::Image, Attribute::Width | Attribute::Height) => {
+            safety::is_safe_length(&crate::value::AttrValue::from_attribute(value))
         }
-        (Tag::Image, Attribute::Src) => safety::is_safe_image_src(value),
-        (Tag::Image, Attribute::Width | Attribute::Height) => {
-            safety::is_safe_length(&crate::value::Value::from_attribute(value))
-        }
-        (Tag::OrderedList, Attribute::Start) | (Tag::Column, Attribute::Width) => {
+        (ElementKind::OrderedList, Attribute::Start) | (ElementKind::Column, Attribute::Width) => {
             leading_integer(value).is_some()
         }
-        (Tag::OrderedList, Attribute::Type) => !value.is_empty(),
-        (Tag::TableCell | Tag::TableHeader, Attribute::Colspan | Attribute::Rowspan) => {
-            table::reads_span(dom, element, attribute)
-        }
-        (Tag::TableCell | Tag::TableHeader, Attribute::Colwidth) => {
+        (ElementKind::OrderedList, Attribute::Type) => !value.is_empty(),
+        (
+            ElementKind::TableCell | ElementKind::TableHeader,
+            Attribute::Colspan | Attribute::Rowspan,
+        ) => table::reads_span(dom, element, attribute),
+        (ElementKind::TableCell | ElementKind::TableHeader, Attribute::Colwidth) => {
             let mut widths = value.split(',');
             let fitting = widths.by_ref().take(table::colspan(dom, element).into());
             // A cell with an unreadable width is rendered with these values.
@@ -319,23 +345,25 @@ fn is_kept(dom: &Dom, element: NodeId, tag: Tag, attribute: Attribute, value: &s
                 fitting.filter(|width| !is_none(width) && leading_integer(width).is_none());
             unread.next().is_none() && widths.next().is_none()
         }
-        (Tag::TableCell | Tag::TableHeader, Attribute::Align) => table::align_of(value).is_some(),
-        (Tag::BulletList, Attribute::DataType) => value == "taskList",
-        (Tag::ListItem, Attribute::DataType) => value == "taskItem",
-        (Tag::ListItem, Attribute::DataChecked) => {
+        (ElementKind::TableCell | ElementKind::TableHeader, Attribute::Align) => {
+            table::align_of(value).is_some()
+        }
+        (ElementKind::BulletList, Attribute::DataType) => value == "taskList",
+        (ElementKind::ListItem, Attribute::DataType) => value == "taskItem",
+        (ElementKind::ListItem, Attribute::DataChecked) => {
             dom.attribute(element, Attribute::DataType) == Some("taskItem")
                 && matches!(value, "" | "true" | "false")
         }
-        (Tag::Heading(_), Attribute::Level) => {
+        (ElementKind::Heading(_), Attribute::Level) => {
             value.parse().is_ok_and(|level: u8| (1..=6).contains(&level))
         }
-        (Tag::Image, Attribute::Alt | Attribute::Title) => true,
-        (Tag::Highlight, Attribute::DataColor) => color::is_color(value),
+        (ElementKind::Image, Attribute::Alt | Attribute::Title) => true,
+        (ElementKind::Highlight, Attribute::DataColor) => color::is_color(value),
         // A code block's language is in the class of its first element.
-        (Tag::Mark(Flag::Code), Attribute::Class) => {
+        (ElementKind::Mark(Flag::Code), Attribute::Class) => {
             let block = dom.parent(element).filter(|_| dom.name(element) == "code");
             block.is_some_and(|block| {
-                dom.tag(block) == Some(Tag::Preformatted)
+                dom.tag(block) == Some(ElementKind::Preformatted)
                     && dom.children(block).find(|&child| dom.is_element(child)) == Some(element)
                     && rules::language(dom, block).is_some()
             })
@@ -345,7 +373,7 @@ fn is_kept(dom: &Dom, element: NodeId, tag: Tag, attribute: Attribute, value: &s
 }
 
 /// Returns true if a declaration of an inline style contributes to the tree, or has no effect.
-fn is_style_kept(tag: Tag, property: &str, value: &str, around: Marks) -> bool {
+fn is_style_kept(tag: ElementKind, property: &str, value: &str, around: Marks) -> bool {
     const PLAIN: [&str; 7] =
         ["normal", "none", "baseline", "inherit", "initial", "unset", "revert"];
     let value = value.trim().to_ascii_lowercase();
@@ -355,22 +383,22 @@ fn is_style_kept(tag: Tag, property: &str, value: &str, around: Marks) -> bool {
         "white-space" => return value.contains("pre") || is_plain,
         "list-style-type" => {
             return match tag {
-                Tag::OrderedList | Tag::ListItem => {
+                ElementKind::OrderedList | ElementKind::ListItem => {
                     value == "decimal" || rules::list_type_of(value).is_some()
                 }
-                Tag::BulletList => value == "disc",
+                ElementKind::BulletList => value == "disc",
                 _ => false,
             };
         }
         "text-align" => {
-            let is_cell = matches!(tag, Tag::TableCell | Tag::TableHeader);
+            let is_cell = matches!(tag, ElementKind::TableCell | ElementKind::TableHeader);
             return is_cell && Align::from_name(value).is_some();
         }
         "background" | "background-color" => {
-            return tag == Tag::Highlight && color::is_color(value);
+            return tag == ElementKind::Highlight && color::is_color(value);
         }
         // The style of a rendered highlight.
-        "color" => return tag == Tag::Highlight && value == "inherit",
+        "color" => return tag == ElementKind::Highlight && value == "inherit",
         "font-weight" => &[Flag::Bold],
         "font-style" => &[Flag::Italic],
         "text-decoration" => &[Flag::Underline, Flag::Strike],
@@ -378,7 +406,7 @@ fn is_style_kept(tag: Tag, property: &str, value: &str, around: Marks) -> bool {
         _ => return false,
     };
     if is_plain {
-        let takes_away = matches!(tag, Tag::PlainBold | Tag::PlainItalic)
+        let takes_away = matches!(tag, ElementKind::PlainBold | ElementKind::PlainItalic)
             || rules::styled_marks(&format!("{property}:{value}"), around) != around;
         return takes_away || !flags.iter().any(|&flag| around.has(flag));
     }
@@ -390,6 +418,6 @@ fn is_style_kept(tag: Tag, property: &str, value: &str, around: Marks) -> bool {
         _ => true,
     };
     let marks = rules::styled_marks(&format!("{property}:{value}"), Marks::default());
-    let takes_marks = tag != Tag::Preformatted;
+    let takes_marks = tag != ElementKind::Preformatted;
     known && takes_marks && (value == "400" || !marks.is_empty())
 }

@@ -23,11 +23,11 @@ use html5ever::tree_builder::TreeBuilderOpts;
 use html5ever::{ParseOpts, Parser, parse_document};
 
 use crate::error::ContentError;
-use crate::limits::Limits;
-use crate::loss::Loss;
+use crate::limits::ContentLimits;
+use crate::loss::ConversionWarning;
 use crate::tree::Tree;
 use dom::Dom;
-use losses::Losses;
+use losses::WarningCollector;
 use sink::Sink;
 
 /// The size of the pieces that are fed to the parser, in bytes. It can be stopped only between two
@@ -44,23 +44,23 @@ const FREE_STEPS: usize = 2_000_000;
 const FREE_NODES: usize = 100_000;
 
 /// Parses HTML as the body of a page, and converts it to a tree.
-pub(crate) fn tree_from_html(html: &str, limits: &Limits) -> Result<Tree, ContentError> {
+pub(crate) fn tree_from_html(html: &str, limits: &ContentLimits) -> Result<Tree, ContentError> {
     let mut dom = dom_from_html(html, Dom::new(), limits)?;
     walk::tree_of(&mut dom, limits, None)
 }
 
 /// Converts HTML like [`tree_from_html`], and returns the conversion warnings as well.
-pub(crate) fn tree_and_losses(
+pub(crate) fn tree_and_warnings(
     html: &str,
-    limits: &Limits,
-) -> Result<(Tree, Vec<Loss>), ContentError> {
+    limits: &ContentLimits,
+) -> Result<(Tree, Vec<ConversionWarning>), ContentError> {
     let mut dom = dom_from_html(html, Dom::with_origins(), limits)?;
-    let mut losses = Losses::default();
+    let mut losses = WarningCollector::default();
     let tree = walk::tree_of(&mut dom, limits, Some(&mut losses))?;
     Ok((tree, losses.finish()))
 }
 
-fn dom_from_html(html: &str, dom: Dom, limits: &Limits) -> Result<Dom, ContentError> {
+fn dom_from_html(html: &str, dom: Dom, limits: &ContentLimits) -> Result<Dom, ContentError> {
     if flood::has_attribute_flood(html, limits.attributes_per_element) {
         return Err(ContentError::TooComplex);
     }

@@ -7,19 +7,19 @@ use super::dom::{Attribute, Dom, NodeId};
 use super::number::leading_integer;
 use super::style::{self, Property};
 use super::table::{self, Columns};
-use super::tag::Tag;
+use super::tag::ElementKind;
 use super::whitespace;
 use crate::marks::{Flag, Link, LinkRest, Marks};
-use crate::node::{ImageAttrs, Kind, ListAttrs, MarksId};
+use crate::node::{ImageAttrs, ListAttrs, MarksId, NodeKind};
 use crate::tree::TreeBuilder;
-use crate::value::Value;
+use crate::value::AttrValue;
 use crate::{color, safety};
 
 /// The conversion of an element.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Rule {
     /// Open a node or, if it is a leaf, insert it.
-    Node(Kind),
+    Node(NodeKind),
     /// Convert the children with these marks.
     Marks(Marks),
     /// Drop the element with its descendants.
@@ -33,44 +33,56 @@ pub(crate) enum Rule {
 pub(crate) fn rule(
     dom: &Dom,
     element: NodeId,
-    tag: Tag,
+    tag: ElementKind,
     marks: Marks,
     builder: &mut TreeBuilder,
     columns: &mut Columns,
 ) -> Rule {
     let kind = match tag {
-        Tag::Ignored => return Rule::Ignore,
-        Tag::Link | Tag::Mark(_) | Tag::PlainBold | Tag::PlainItalic | Tag::Highlight => {
+        ElementKind::Ignored => return Rule::Ignore,
+        ElementKind::Link
+        | ElementKind::Mark(_)
+        | ElementKind::PlainBold
+        | ElementKind::PlainItalic
+        | ElementKind::Highlight => {
             return mark_rule(dom, element, tag, marks, builder);
         }
-        Tag::Paragraph => Kind::Paragraph,
-        Tag::Heading(level) => Kind::Heading { level: heading_level(dom, element, level) },
-        Tag::Blockquote => Kind::Blockquote,
-        Tag::BulletList if has_data_type(dom, element, "taskList") => Kind::TaskList,
-        Tag::BulletList => Kind::BulletList,
-        Tag::OrderedList => Kind::OrderedList(builder.list(list_attrs(dom, element))),
-        Tag::ListItem if has_data_type(dom, element, "taskItem") => {
+        ElementKind::Paragraph => NodeKind::Paragraph,
+        ElementKind::Heading(level) => {
+            NodeKind::Heading { level: heading_level(dom, element, level) }
+        }
+        ElementKind::Blockquote => NodeKind::Blockquote,
+        ElementKind::BulletList if has_data_type(dom, element, "taskList") => NodeKind::TaskList,
+        ElementKind::BulletList => NodeKind::BulletList,
+        ElementKind::OrderedList => NodeKind::OrderedList(builder.list(list_attrs(dom, element))),
+        ElementKind::ListItem if has_data_type(dom, element, "taskItem") => {
             let checked = dom.attribute(element, Attribute::DataChecked);
-            Kind::TaskItem { checked: matches!(checked, Some("" | "true")) }
+            NodeKind::TaskItem { checked: matches!(checked, Some("" | "true")) }
         }
-        Tag::ListItem => Kind::ListItem,
-        Tag::Preformatted => {
-            Kind::CodeBlock(language(dom, element).map(|language| builder.language(language)))
+        ElementKind::ListItem => NodeKind::ListItem,
+        ElementKind::Preformatted => {
+            NodeKind::CodeBlock(language(dom, element).map(|language| builder.language(language)))
         }
-        Tag::HorizontalRule => Kind::HorizontalRule,
+        ElementKind::HorizontalRule => NodeKind::HorizontalRule,
         // The insertion sets the marks.
-        Tag::LineBreak => Kind::HardBreak { marks: MarksId(0) },
-        Tag::Image => match image_attrs(dom, element) {
-            Some(attrs) => Kind::Image(builder.image(attrs)),
+        ElementKind::LineBreak => NodeKind::HardBreak { marks: MarksId(0) },
+        ElementKind::Image => match image_attrs(dom, element) {
+            Some(attrs) => NodeKind::Image(builder.image(attrs)),
             None => return Rule::Transparent,
         },
-        Tag::Table => Kind::Table,
-        Tag::TableRow => Kind::TableRow,
-        Tag::TableCell => Kind::TableCell(builder.cell(table::cell_attrs(dom, element, columns))),
-        Tag::TableHeader => {
-            Kind::TableHeader(builder.cell(table::cell_attrs(dom, element, columns)))
+        ElementKind::Table => NodeKind::Table,
+        ElementKind::TableRow => NodeKind::TableRow,
+        ElementKind::TableCell => {
+            NodeKind::TableCell(builder.cell(table::cell_attrs(dom, element, columns)))
         }
-        Tag::Column | Tag::ColumnGroup | Tag::Division | Tag::OtherBlock | Tag::Transparent => {
+        ElementKind::TableHeader => {
+            NodeKind::TableHeader(builder.cell(table::cell_attrs(dom, element, columns)))
+        }
+        ElementKind::Column
+        | ElementKind::ColumnGroup
+        | ElementKind::Division
+        | ElementKind::OtherBlock
+        | ElementKind::Transparent => {
             return Rule::Transparent;
         }
     };
@@ -80,7 +92,7 @@ pub(crate) fn rule(
 fn mark_rule(
     dom: &Dom,
     element: NodeId,
-    tag: Tag,
+    tag: ElementKind,
     marks: Marks,
     builder: &mut TreeBuilder,
 ) -> Rule {
@@ -89,14 +101,14 @@ fn mark_rule(
         style.and_then(|style| style::get(style, property)).as_deref() == Some("normal")
     };
     let marks = match tag {
-        Tag::Mark(flag) => marks.with(flag),
-        Tag::PlainBold if !styled_normal(Property::FontWeight) => marks.with(Flag::Bold),
-        Tag::PlainItalic if !styled_normal(Property::FontStyle) => marks.with(Flag::Italic),
-        Tag::Link => match link(dom, element) {
+        ElementKind::Mark(flag) => marks.with(flag),
+        ElementKind::PlainBold if !styled_normal(Property::FontWeight) => marks.with(Flag::Bold),
+        ElementKind::PlainItalic if !styled_normal(Property::FontStyle) => marks.with(Flag::Italic),
+        ElementKind::Link => match link(dom, element) {
             Some(link) => Marks { link: Some(builder.link(link)), ..marks },
             None => return Rule::Transparent,
         },
-        Tag::Highlight => {
+        ElementKind::Highlight => {
             let color = builder.color(&highlight_color(dom, element));
             Marks { highlight: Some(color), ..marks }
         }
@@ -141,29 +153,31 @@ fn is_odd_bold(weight: &str) -> bool {
 }
 
 /// Returns true if the element preserves white space.
-pub(crate) fn keeps_white_space(dom: &Dom, element: NodeId, tag: Tag) -> bool {
+pub(crate) fn keeps_white_space(dom: &Dom, element: NodeId, tag: ElementKind) -> bool {
     let style = dom.attribute(element, Attribute::Style);
-    tag == Tag::Preformatted
+    tag == ElementKind::Preformatted
         || style
             .and_then(|style| style::get(style, Property::WhiteSpace))
             .is_some_and(|white_space| white_space.contains("pre"))
 }
 
 /// Returns the element whose children are the content of the node.
-pub(crate) fn content_element(dom: &Dom, element: NodeId, kind: Kind) -> NodeId {
-    if !matches!(kind, Kind::TaskItem { .. }) {
+pub(crate) fn content_element(dom: &Dom, element: NodeId, kind: NodeKind) -> NodeId {
+    if !matches!(kind, NodeKind::TaskItem { .. }) {
         return element;
     }
     // The checkbox is outside of this element.
-    dom.descendants(element).find(|&inner| dom.tag(inner) == Some(Tag::Division)).unwrap_or(element)
+    dom.descendants(element)
+        .find(|&inner| dom.tag(inner) == Some(ElementKind::Division))
+        .unwrap_or(element)
 }
 
 fn has_data_type(dom: &Dom, element: NodeId, expected: &str) -> bool {
     dom.attribute(element, Attribute::DataType) == Some(expected)
 }
 
-fn value(dom: &Dom, element: NodeId, attribute: Attribute) -> Option<Value> {
-    dom.attribute(element, attribute).map(Value::from_attribute)
+fn value(dom: &Dom, element: NodeId, attribute: Attribute) -> Option<AttrValue> {
+    dom.attribute(element, attribute).map(AttrValue::from_attribute)
 }
 
 /// Returns the level in a valid `level` attribute, or else the level of the element's name.
@@ -186,7 +200,8 @@ fn list_type(dom: &Dom, element: NodeId) -> Option<&str> {
     let given = dom.attribute(element, Attribute::Type).filter(|given| !given.is_empty());
     let styled = |element| dom.attribute(element, Attribute::Style).and_then(styled_list_type);
     given.or_else(|| styled(element)).or_else(|| {
-        let first = dom.descendants(element).find(|&item| dom.tag(item) == Some(Tag::ListItem))?;
+        let first =
+            dom.descendants(element).find(|&item| dom.tag(item) == Some(ElementKind::ListItem))?;
         styled(first)
     })
 }

@@ -95,9 +95,9 @@ impl Sink {
 
 /// The name of an element, borrowed from the document.
 #[derive(Debug)]
-pub(crate) struct Name<'a>(Ref<'a, QualName>);
+pub(crate) struct BorrowedName<'a>(Ref<'a, QualName>);
 
-impl ElemName for Name<'_> {
+impl ElemName for BorrowedName<'_> {
     fn ns(&self) -> &Namespace {
         &self.0.ns
     }
@@ -110,7 +110,7 @@ impl ElemName for Name<'_> {
 impl TreeSink for Sink {
     type Handle = NodeId;
     type Output = Dom;
-    type ElemName<'a> = Name<'a>;
+    type ElemName<'a> = BorrowedName<'a>;
 
     fn finish(self) -> Dom {
         self.dom.into_inner()
@@ -122,9 +122,9 @@ impl TreeSink for Sink {
         Dom::DOCUMENT
     }
 
-    fn elem_name<'a>(&'a self, target: &'a NodeId) -> Name<'a> {
+    fn elem_name<'a>(&'a self, target: &'a NodeId) -> BorrowedName<'a> {
         self.count_step();
-        Name(Ref::map(self.dom.borrow(), |dom| {
+        BorrowedName(Ref::map(self.dom.borrow(), |dom| {
             dom.qual_name(*target).expect("the parser asks for the names of elements only")
         }))
     }

@@ -6,7 +6,7 @@
 //! as styles are rare in content, and short.
 
 use crate::color;
-use crate::value::Value;
+use crate::value::AttrValue;
 
 /// The properties that the conversion reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,7 @@ fn one_of(value: &str, known: &[&str]) -> Option<String> {
 fn font_weight(value: &str) -> Option<String> {
     if let Ok(number) = value.parse::<f64>() {
         let number = (1.0..=1000.0).contains(&number).then_some(number)?;
-        return Value::from_f64(number).map(|number| number.to_string());
+        return AttrValue::from_f64(number).map(|number| number.to_string());
     }
     one_of(value, &["normal", "bold", "bolder", "lighter"])
 }

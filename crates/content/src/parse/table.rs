@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use super::dom::{Attribute, Dom, NodeId};
 use super::number::leading_integer;
 use super::style::{self, Property};
-use super::tag::Tag;
+use super::tag::ElementKind;
 use super::whitespace;
 use crate::limits::{COLSPAN_MAX, ROWSPAN_MAX};
 use crate::node::{Align, CellAttrs};
-use crate::value::Value;
+use crate::value::AttrValue;
 
 /// The limit on cached tables, and on cached rows. Beyond it, the caches are cleared.
-const REMEMBERED_MAX: usize = 1_024;
+const CACHED_MAX: usize = 1_024;
 
 /// The width in a `col` element: none, or a width that may be unreadable.
 type ColumnWidth = Option<Option<i64>>;
@@ -48,13 +48,14 @@ fn rowspan(dom: &Dom, cell: NodeId) -> u16 {
 /// Returns true if a cell's span is as large as its attribute specifies.
 pub(crate) fn reads_span(dom: &Dom, cell: NodeId, attribute: Attribute) -> bool {
     let read = if attribute == Attribute::Colspan { colspan } else { rowspan };
-    let given = dom.attribute(cell, attribute).map(Value::from_attribute);
-    given == Some(Value::Number(read(dom, cell).into()))
+    let given = dom.attribute(cell, attribute).map(AttrValue::from_attribute);
+    given == Some(AttrValue::Number(read(dom, cell).into()))
 }
 
 /// Returns a span within its limits, or 1 if it isn't an integer or is too small.
 fn span(dom: &Dom, cell: NodeId, attribute: Attribute, min: u16, max: u16) -> u16 {
-    let Some(Value::Number(given)) = dom.attribute(cell, attribute).map(Value::from_attribute)
+    let Some(AttrValue::Number(given)) =
+        dom.attribute(cell, attribute).map(AttrValue::from_attribute)
     else {
         return 1;
     };
@@ -91,7 +92,7 @@ impl Columns {
     /// Returns the width in the table's column group for the cell's column.
     fn width_of(&mut self, dom: &Dom, cell: NodeId) -> ColumnWidth {
         let table = closest_table(dom, cell)?;
-        if self.of_table.len() >= REMEMBERED_MAX && !self.of_table.contains_key(&table) {
+        if self.of_table.len() >= CACHED_MAX && !self.of_table.contains_key(&table) {
             self.of_table.clear();
         }
         if self.of_table.entry(table).or_insert_with(|| read_columns(dom, table)).is_empty() {
@@ -118,7 +119,7 @@ impl Columns {
             before = dom.previous_sibling(node);
         }
         if let Some(row) = row {
-            if self.last_cells.len() >= REMEMBERED_MAX {
+            if self.last_cells.len() >= CACHED_MAX {
                 self.last_cells.clear();
             }
             self.last_cells.insert(row, (cell, number));
@@ -129,13 +130,13 @@ impl Columns {
 
 fn closest_table(dom: &Dom, cell: NodeId) -> Option<NodeId> {
     let mut ancestors = std::iter::successors(dom.parent(cell), |&node| dom.parent(node));
-    ancestors.find(|&ancestor| dom.tag(ancestor) == Some(Tag::Table))
+    ancestors.find(|&ancestor| dom.tag(ancestor) == Some(ElementKind::Table))
 }
 
 fn read_columns(dom: &Dom, table: NodeId) -> Vec<ColumnWidth> {
     let columns = dom.descendants(table).filter(|&column| {
         let group = dom.parent(column).and_then(|parent| dom.tag(parent));
-        dom.tag(column) == Some(Tag::Column) && group == Some(Tag::ColumnGroup)
+        dom.tag(column) == Some(ElementKind::Column) && group == Some(ElementKind::ColumnGroup)
     });
     columns
         .map(|column| {

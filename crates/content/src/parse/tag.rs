@@ -6,7 +6,7 @@ use crate::marks::Flag;
 
 /// The meaning of an element's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tag {
+pub(crate) enum ElementKind {
     Link,
     Mark(Flag),
     /// `b` and `i`, whose meaning an inline style can remove.
@@ -39,7 +39,7 @@ pub(crate) enum Tag {
     Transparent,
 }
 
-impl Tag {
+impl ElementKind {
     pub(crate) fn from_name(name: &str) -> Self {
         match name {
             "a" => Self::Link,

@@ -5,31 +5,31 @@
 
 use super::context::{Context, OpenNode};
 use super::dom::{Attribute, Dom, NodeId};
-use super::losses::Losses;
+use super::losses::WarningCollector;
 use super::rules::{self, Rule};
 use super::table::{self, Columns};
-use super::tag::Tag;
+use super::tag::ElementKind;
 use crate::error::ContentError;
-use crate::limits::Limits;
-use crate::loss::Effect;
+use crate::limits::ContentLimits;
+use crate::loss::ConversionEffect;
 use crate::marks::Marks;
-use crate::node::Kind;
+use crate::node::NodeKind;
 use crate::tree::Tree;
 
 /// Converts the document's body to a tree, and adds conversion warnings to `losses`.
 pub(crate) fn tree_of(
     dom: &mut Dom,
-    limits: &Limits,
-    losses: Option<&mut Losses>,
+    limits: &ContentLimits,
+    warnings: Option<&mut WarningCollector>,
 ) -> Result<Tree, ContentError> {
-    let mut walker = Walker {
+    let mut walker = TreeWalker {
         context: Context::new(limits),
         columns: Columns::default(),
         marks: Marks::default(),
         frames: Vec::new(),
         blocks: 0,
         blocks_deep: limits.blocks_deep,
-        losses,
+        warnings,
     };
     // The tree rarely has more nodes than the document.
     walker.context.builder.reserve(dom.content_nodes(), dom.text_len());
@@ -39,18 +39,18 @@ pub(crate) fn tree_of(
     walker.context.finish()
 }
 
-struct Walker<'l> {
-    losses: Option<&'l mut Losses>,
+struct TreeWalker<'l> {
+    warnings: Option<&'l mut WarningCollector>,
     context: Context,
     columns: Columns,
     marks: Marks,
-    frames: Vec<Frame>,
+    frames: Vec<WalkFrame>,
     blocks: usize,
     blocks_deep: usize,
 }
 
 /// The state to restore at the end of an element.
-struct Frame {
+struct WalkFrame {
     /// The element whose children are converted, usually the element itself.
     container: NodeId,
     element: NodeId,
@@ -63,11 +63,11 @@ struct Frame {
 #[derive(Clone, Copy)]
 enum Exit {
     Nothing,
-    GoBack(OpenNode),
+    Resume(OpenNode),
     Close(OpenNode),
 }
 
-impl Walker<'_> {
+impl TreeWalker<'_> {
     fn walk(&mut self, dom: &mut Dom, body: NodeId) -> Result<(), ContentError> {
         let mut next = dom.first_child(body);
         let mut parent = body;
@@ -95,7 +95,7 @@ impl Walker<'_> {
         if let Some(text) = dom.text(node) {
             let previous = dom.previous_sibling(node);
             let after_break =
-                previous.is_some_and(|previous| dom.tag(previous) == Some(Tag::LineBreak));
+                previous.is_some_and(|previous| dom.tag(previous) == Some(ElementKind::LineBreak));
             self.context.add_text(text, self.marks, after_break)?;
             return Ok(None);
         }
@@ -109,10 +109,10 @@ impl Walker<'_> {
         &mut self,
         dom: &mut Dom,
         element: NodeId,
-        tag: Tag,
+        tag: ElementKind,
     ) -> Result<Option<NodeId>, ContentError> {
         if tag.is_list() {
-            move_lists_into_items(dom, element, self.losses.as_deref_mut());
+            move_lists_into_items(dom, element, self.warnings.as_deref_mut());
         }
         let marks = match dom.attribute(element, Attribute::Style) {
             Some(style) => rules::styled_marks(style, self.marks),
@@ -120,10 +120,10 @@ impl Walker<'_> {
         };
         let builder = &mut self.context.builder;
         let rule = rules::rule(dom, element, tag, marks, builder, &mut self.columns);
-        self.note_losses(dom, element, tag, rule, marks);
+        self.note_warnings(dom, element, tag, rule, marks);
         let kept_space = self.context.keeps_space;
         self.context.keeps_space |= rules::keeps_white_space(dom, element, tag);
-        let frame = Frame {
+        let frame = WalkFrame {
             container: element,
             element,
             marks: self.marks,
@@ -137,9 +137,9 @@ impl Walker<'_> {
             Rule::Marks(marks) => return self.enter_children(dom, frame, marks),
             Rule::Node(kind) if kind.node_type().is_leaf() => {
                 if !self.insert_leaf(kind, marks)? {
-                    self.note_loss(dom, element, Effect::Dropped);
-                } else if let (Some(losses), Kind::Image(_), Some(_)) =
-                    (&mut self.losses, kind, marks.link)
+                    self.note_warning(dom, element, ConversionEffect::Dropped);
+                } else if let (Some(losses), NodeKind::Image(_), Some(_)) =
+                    (&mut self.warnings, kind, marks.link)
                 {
                     losses.link_of_image(dom, element);
                 }
@@ -153,13 +153,13 @@ impl Walker<'_> {
     fn enter_transparent(
         &mut self,
         dom: &Dom,
-        mut frame: Frame,
-        tag: Tag,
+        mut frame: WalkFrame,
+        tag: ElementKind,
         marks: Marks,
     ) -> Result<Option<NodeId>, ContentError> {
         if tag.ends_paragraph() {
-            self.context.leave_textblock();
-            frame.exit = Exit::GoBack(self.context.top());
+            self.context.close_textblock();
+            frame.exit = Exit::Resume(self.context.top());
         }
         self.enter_children(dom, frame, marks)
     }
@@ -167,28 +167,28 @@ impl Walker<'_> {
     fn enter_node(
         &mut self,
         dom: &Dom,
-        mut frame: Frame,
-        kind: Kind,
+        mut frame: WalkFrame,
+        kind: NodeKind,
         marks: Marks,
     ) -> Result<Option<NodeId>, ContentError> {
         match self.context.enter(kind)? {
             Some(entered) => frame.exit = Exit::Close(entered),
-            None => self.note_loss(dom, frame.element, Effect::Unwrapped),
+            None => self.note_warning(dom, frame.element, ConversionEffect::Unwrapped),
         }
-        if let (Some(losses), Kind::CodeBlock(_)) = (&mut self.losses, kind)
+        if let (Some(losses), NodeKind::CodeBlock(_)) = (&mut self.warnings, kind)
             && !self.marks.is_empty()
         {
             losses.marks_of_code(dom, frame.element);
         }
-        let is_cell = matches!(kind, Kind::TableCell(_) | Kind::TableHeader(_));
+        let is_cell = matches!(kind, NodeKind::TableCell(_) | NodeKind::TableHeader(_));
         if is_cell && table::is_empty_cell(dom, frame.element) {
             // The schema adds a paragraph, which must not contain the cell's white space.
-            self.frames.push(Frame { is_block: false, ..frame });
+            self.frames.push(WalkFrame { is_block: false, ..frame });
             self.pop_frame();
             return Ok(None);
         }
         frame.container = rules::content_element(dom, frame.element, kind);
-        if let Some(losses) = &mut self.losses {
+        if let Some(losses) = &mut self.warnings {
             losses.beside_content(dom, frame.element, frame.container);
         }
         self.enter_children(dom, frame, marks)
@@ -198,7 +198,7 @@ impl Walker<'_> {
     fn enter_children(
         &mut self,
         dom: &Dom,
-        frame: Frame,
+        frame: WalkFrame,
         marks: Marks,
     ) -> Result<Option<NodeId>, ContentError> {
         let container = frame.container;
@@ -223,8 +223,8 @@ impl Walker<'_> {
 
     /// Inserts a leaf, or a line end instead of a line break. Returns false if the schema allows it
     /// nowhere.
-    fn insert_leaf(&mut self, kind: Kind, marks: Marks) -> Result<bool, ContentError> {
-        let is_break = matches!(kind, Kind::HardBreak { .. });
+    fn insert_leaf(&mut self, kind: NodeKind, marks: Marks) -> Result<bool, ContentError> {
+        let is_break = matches!(kind, NodeKind::HardBreak { .. });
         let placed = self.context.insert_leaf(kind, marks, is_break)?;
         if !placed && is_break && self.context.is_in_textblock() {
             self.context.add_text("\n", marks, false)?;
@@ -235,28 +235,35 @@ impl Walker<'_> {
 
     /// Notes the warnings for an element. `marks` are the marks inside, as changed by the element's
     /// style.
-    fn note_losses(&mut self, dom: &Dom, element: NodeId, tag: Tag, rule: Rule, marks: Marks) {
-        let Some(losses) = &mut self.losses else { return };
+    fn note_warnings(
+        &mut self,
+        dom: &Dom,
+        element: NodeId,
+        tag: ElementKind,
+        rule: Rule,
+        marks: Marks,
+    ) {
+        let Some(losses) = &mut self.warnings else { return };
         match rule {
-            Rule::Ignore => losses.element(dom, element, Effect::Dropped),
+            Rule::Ignore => losses.element(dom, element, ConversionEffect::Dropped),
             // An element whose only effect is its style is represented by the style's marks.
             Rule::Transparent
                 if marks != self.marks
-                    || matches!(tag, Tag::PlainBold | Tag::PlainItalic)
+                    || matches!(tag, ElementKind::PlainBold | ElementKind::PlainItalic)
                     || rules::keeps_white_space(dom, element, tag) =>
             {
                 losses.attributes(dom, element, tag, self.marks);
             }
             Rule::Transparent => losses.transparent(dom, element, tag),
             Rule::Marks(_) if !self.context.takes_marks() => {
-                losses.element(dom, element, Effect::Unwrapped);
+                losses.element(dom, element, ConversionEffect::Unwrapped);
             }
             Rule::Marks(_) | Rule::Node(_) => losses.attributes(dom, element, tag, self.marks),
         }
     }
 
-    fn note_loss(&mut self, dom: &Dom, element: NodeId, effect: Effect) {
-        if let Some(losses) = &mut self.losses {
+    fn note_warning(&mut self, dom: &Dom, element: NodeId, effect: ConversionEffect) {
+        if let Some(losses) = &mut self.warnings {
             losses.element(dom, element, effect);
         }
     }
@@ -273,8 +280,8 @@ impl Walker<'_> {
         let frame = self.frames.pop()?;
         match frame.exit {
             Exit::Nothing => {}
-            Exit::GoBack(to) => {
-                self.context.go_back(to);
+            Exit::Resume(to) => {
+                self.context.resume(to);
             }
             Exit::Close(node) => self.context.close(node),
         }
@@ -287,7 +294,7 @@ impl Walker<'_> {
 
 /// Moves lists that are direct children of a list into the item before them, as browsers display
 /// them.
-fn move_lists_into_items(dom: &mut Dom, list: NodeId, mut losses: Option<&mut Losses>) {
+fn move_lists_into_items(dom: &mut Dom, list: NodeId, mut losses: Option<&mut WarningCollector>) {
     let mut item = None;
     let mut next = dom.first_child(list);
     let mut place = 0;
@@ -295,7 +302,7 @@ fn move_lists_into_items(dom: &mut Dom, list: NodeId, mut losses: Option<&mut Lo
     while let Some(child) = next {
         next = dom.next_sibling(child);
         place += usize::from(dom.is_element(child));
-        let belongs = item.is_some() && dom.tag(child).is_some_and(Tag::is_list);
+        let belongs = item.is_some() && dom.tag(child).is_some_and(ElementKind::is_list);
         moved |= belongs;
         if let Some(losses) = losses.as_deref_mut().filter(|_| moved) {
             losses.moves(child, list, place);
@@ -305,7 +312,7 @@ fn move_lists_into_items(dom: &mut Dom, list: NodeId, mut losses: Option<&mut Lo
                 dom.detach(child);
                 dom.append(item, child);
             }
-            (Some(Tag::ListItem), _) => item = Some(child),
+            (Some(ElementKind::ListItem), _) => item = Some(child),
             (Some(_), _) => item = None,
             (None, _) => {}
         }

@@ -5,11 +5,11 @@
 
 use std::fmt::Write as _;
 
-use super::space::{self, Space};
+use super::space::{self, SpaceMarkup};
 use crate::color;
 use crate::marks::{Link, Mark, Marks};
-use crate::node::{CellAttrs, ImageAttrs, Kind};
-use crate::tree::{Step, Tree};
+use crate::node::{CellAttrs, ImageAttrs, NodeKind};
+use crate::tree::{Tree, WalkStep};
 
 /// The attribute for a block whose white space would otherwise collapse when the HTML is parsed
 /// again.
@@ -41,8 +41,8 @@ pub(crate) fn html_of(tree: &Tree, node: usize) -> String {
     };
     for step in tree.walk_from(node) {
         match step {
-            Step::Enter(node) => renderer.enter(node),
-            Step::Leave(node) => renderer.leave(node),
+            WalkStep::Enter(node) => renderer.enter(node),
+            WalkStep::Leave(node) => renderer.leave(node),
         }
     }
     renderer.html
@@ -133,18 +133,22 @@ struct Renderer<'a> {
 impl Renderer<'_> {
     fn enter(&mut self, node: usize) {
         match self.tree.kind(node) {
-            Kind::Doc => {}
-            Kind::Paragraph => match space::of(self.tree, node) {
-                Space::Plain => self.html.push_str("<p>"),
-                Space::Kept | Space::KeptAtEnd => self.raw(format_args!("<p{KEEP_SPACE}>")),
+            NodeKind::Doc => {}
+            NodeKind::Paragraph => match space::of(self.tree, node) {
+                SpaceMarkup::Plain => self.html.push_str("<p>"),
+                SpaceMarkup::Kept | SpaceMarkup::KeptAtEnd => {
+                    self.raw(format_args!("<p{KEEP_SPACE}>"))
+                }
             },
-            Kind::Heading { level } => match space::of(self.tree, node) {
-                Space::Plain => self.raw(format_args!("<h{level}>")),
-                Space::Kept | Space::KeptAtEnd => self.raw(format_args!("<h{level}{KEEP_SPACE}>")),
+            NodeKind::Heading { level } => match space::of(self.tree, node) {
+                SpaceMarkup::Plain => self.raw(format_args!("<h{level}>")),
+                SpaceMarkup::Kept | SpaceMarkup::KeptAtEnd => {
+                    self.raw(format_args!("<h{level}{KEEP_SPACE}>"))
+                }
             },
-            Kind::Blockquote => self.html.push_str("<blockquote>"),
-            Kind::BulletList => self.html.push_str("<ul>"),
-            Kind::OrderedList(list) => {
+            NodeKind::Blockquote => self.html.push_str("<blockquote>"),
+            NodeKind::BulletList => self.html.push_str("<ul>"),
+            NodeKind::OrderedList(list) => {
                 let list = self.tree.list(list);
                 self.html.push_str("<ol");
                 if list.start != 1 {
@@ -155,16 +159,16 @@ impl Renderer<'_> {
                 }
                 self.html.push('>');
             }
-            Kind::ListItem => self.html.push_str("<li>"),
-            Kind::TaskList => self.html.push_str("<ul data-type=\"taskList\">"),
-            Kind::TaskItem { checked } => {
+            NodeKind::ListItem => self.html.push_str("<li>"),
+            NodeKind::TaskList => self.html.push_str("<ul data-type=\"taskList\">"),
+            NodeKind::TaskItem { checked } => {
                 let box_checked = if checked { " checked=\"checked\"" } else { "" };
                 self.raw(format_args!(
                     "<li data-checked=\"{checked}\" data-type=\"taskItem\"><label>\
                      <input type=\"checkbox\"{box_checked}><span></span></label><div>"
                 ));
             }
-            Kind::CodeBlock(language) => {
+            NodeKind::CodeBlock(language) => {
                 self.html.push_str("<pre><code");
                 if let Some(language) = language {
                     let class = format!("language-{}", self.tree.language(language));
@@ -172,17 +176,17 @@ impl Renderer<'_> {
                 }
                 self.html.push('>');
             }
-            Kind::HorizontalRule => self.html.push_str("<hr>"),
-            Kind::Image(attrs) => image(&mut self.html, self.tree.image(attrs)),
-            Kind::Table => self.open_table(node),
-            Kind::TableRow => self.html.push_str("<tr>"),
-            Kind::TableCell(cell) => self.open_cell("td", self.tree.cell(cell)),
-            Kind::TableHeader(cell) => self.open_cell("th", self.tree.cell(cell)),
-            Kind::HardBreak { marks } => {
+            NodeKind::HorizontalRule => self.html.push_str("<hr>"),
+            NodeKind::Image(attrs) => image(&mut self.html, self.tree.image(attrs)),
+            NodeKind::Table => self.open_table(node),
+            NodeKind::TableRow => self.html.push_str("<tr>"),
+            NodeKind::TableCell(cell) => self.open_cell("td", self.tree.cell(cell)),
+            NodeKind::TableHeader(cell) => self.open_cell("th", self.tree.cell(cell)),
+            NodeKind::HardBreak { marks } => {
                 self.change_marks(self.tree.marks(marks));
                 self.html.push_str("<br>");
             }
-            Kind::Text { start, end, marks } => {
+            NodeKind::Text { start, end, marks } => {
                 self.change_marks(self.tree.marks(marks));
                 escape_text(&mut self.html, self.tree.text(start, end));
             }
@@ -194,29 +198,29 @@ impl Renderer<'_> {
         if kind.node_type().is_textblock() {
             self.change_marks(Marks::default());
         }
-        if matches!(kind, Kind::Paragraph | Kind::Heading { .. })
-            && space::of(self.tree, node) == Space::KeptAtEnd
+        if matches!(kind, NodeKind::Paragraph | NodeKind::Heading { .. })
+            && space::of(self.tree, node) == SpaceMarkup::KeptAtEnd
         {
             self.html.push_str(CUT_SPACE);
         }
         self.html.push_str(match kind {
-            Kind::Paragraph => "</p>",
-            Kind::Heading { level } => return self.raw(format_args!("</h{level}>")),
-            Kind::Blockquote => "</blockquote>",
-            Kind::BulletList | Kind::TaskList => "</ul>",
-            Kind::OrderedList(_) => "</ol>",
-            Kind::ListItem => "</li>",
-            Kind::TaskItem { .. } => "</div></li>",
-            Kind::CodeBlock(_) => "</code></pre>",
-            Kind::Table => "</tbody></table>",
-            Kind::TableRow => "</tr>",
-            Kind::TableCell(_) => "</td>",
-            Kind::TableHeader(_) => "</th>",
-            Kind::Doc
-            | Kind::HorizontalRule
-            | Kind::Image(_)
-            | Kind::HardBreak { .. }
-            | Kind::Text { .. } => "",
+            NodeKind::Paragraph => "</p>",
+            NodeKind::Heading { level } => return self.raw(format_args!("</h{level}>")),
+            NodeKind::Blockquote => "</blockquote>",
+            NodeKind::BulletList | NodeKind::TaskList => "</ul>",
+            NodeKind::OrderedList(_) => "</ol>",
+            NodeKind::ListItem => "</li>",
+            NodeKind::TaskItem { .. } => "</div></li>",
+            NodeKind::CodeBlock(_) => "</code></pre>",
+            NodeKind::Table => "</tbody></table>",
+            NodeKind::TableRow => "</tr>",
+            NodeKind::TableCell(_) => "</td>",
+            NodeKind::TableHeader(_) => "</th>",
+            NodeKind::Doc
+            | NodeKind::HorizontalRule
+            | NodeKind::Image(_)
+            | NodeKind::HardBreak { .. }
+            | NodeKind::Text { .. } => "",
         });
     }
 
@@ -248,7 +252,8 @@ impl Renderer<'_> {
         let (mut total, mut all_given) = (0_i64, true);
         let cells = self.tree.children(table).next().into_iter();
         for cell in cells.flat_map(|row| self.tree.children(row)) {
-            let (Kind::TableCell(cell) | Kind::TableHeader(cell)) = self.tree.kind(cell) else {
+            let (NodeKind::TableCell(cell) | NodeKind::TableHeader(cell)) = self.tree.kind(cell)
+            else {
                 continue;
             };
             let cell = self.tree.cell(cell);

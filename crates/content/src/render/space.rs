@@ -3,12 +3,12 @@
 //! It does unless it would collapse. A block with collapsible white space needs a style that
 //! preserves it. This is rare, as only a `pre` around the block or an editor creates it.
 
-use crate::node::Kind;
+use crate::node::NodeKind;
 use crate::tree::Tree;
 
 /// The additions that preserve a textblock's white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Space {
+pub(crate) enum SpaceMarkup {
     /// None, as no white space would collapse.
     Plain,
     /// A style that preserves it.
@@ -19,24 +19,24 @@ pub(crate) enum Space {
 }
 
 /// Returns the additions that a paragraph or heading needs.
-pub(crate) fn of(tree: &Tree, textblock: usize) -> Space {
-    let mut space = Space::Plain;
+pub(crate) fn of(tree: &Tree, textblock: usize) -> SpaceMarkup {
+    let mut space = SpaceMarkup::Plain;
     // A space is dropped at the beginning of a line, and after another space.
     let mut drops_space = true;
     for child in tree.children(textblock) {
-        let Kind::Text { start, end, .. } = tree.kind(child) else {
+        let NodeKind::Text { start, end, .. } = tree.kind(child) else {
             drops_space = true;
             continue;
         };
         for c in tree.text(start, end).chars() {
             let is_space = matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}');
             if is_space && (drops_space || c != ' ') {
-                space = Space::Kept;
+                space = SpaceMarkup::Kept;
             }
             drops_space = is_space;
         }
         if drops_space && tree.end(child) == tree.end(textblock) {
-            space = Space::KeptAtEnd;
+            space = SpaceMarkup::KeptAtEnd;
         }
     }
     space

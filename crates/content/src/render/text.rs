@@ -1,19 +1,19 @@
 //! Plain text, for search and previews: the words in order, without markup.
 
-use crate::node::Kind;
+use crate::node::NodeKind;
 use crate::schema::NodeType;
-use crate::tree::{Step, Tree};
+use crate::tree::{Tree, WalkStep};
 
 /// Renders plain text. Blocks are separated by a blank line, items and rows by a newline, cells by
 /// a tab.
 ///
 /// Images become their alternative text, and rules are omitted.
 pub(crate) fn text(tree: &Tree) -> String {
-    let mut writer = Writer { tree, text: String::new(), gap: Gap::None };
+    let mut writer = TextWriter { tree, text: String::new(), gap: Separator::None };
     for step in tree.walk() {
         match step {
-            Step::Enter(node) => writer.enter(node),
-            Step::Leave(node) => writer.leave(node),
+            WalkStep::Enter(node) => writer.enter(node),
+            WalkStep::Leave(node) => writer.leave(node),
         }
     }
     if !writer.text.is_empty() {
@@ -24,25 +24,25 @@ pub(crate) fn text(tree: &Tree) -> String {
 
 /// The separator before the next output. The largest requested one is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Gap {
+enum Separator {
     None,
     Tab,
     Line,
     Blank,
 }
 
-struct Writer<'a> {
+struct TextWriter<'a> {
     tree: &'a Tree,
     text: String,
-    gap: Gap,
+    gap: Separator,
 }
 
-impl Writer<'_> {
+impl TextWriter<'_> {
     fn enter(&mut self, node: usize) {
         match self.tree.kind(node) {
-            Kind::Text { start, end, .. } => self.write(self.tree.text(start, end)),
-            Kind::HardBreak { .. } => self.write("\n"),
-            Kind::Image(image) => {
+            NodeKind::Text { start, end, .. } => self.write(self.tree.text(start, end)),
+            NodeKind::HardBreak { .. } => self.write("\n"),
+            NodeKind::Image(image) => {
                 if let Some(alt) = &self.tree.image(image).alt {
                     self.write(&alt.to_string());
                 }
@@ -55,21 +55,21 @@ impl Writer<'_> {
         let gap = match self.tree.kind(node).node_type() {
             NodeType::TableCell | NodeType::TableHeader => {
                 // The blocks in a cell stay on its line.
-                self.gap = Gap::Tab;
+                self.gap = Separator::Tab;
                 return;
             }
             NodeType::ListItem | NodeType::TaskItem | NodeType::TableRow => {
-                self.gap = Gap::Line;
+                self.gap = Separator::Line;
                 return;
             }
             NodeType::CodeBlock => {
                 // Code usually ends with a line end of its own.
                 let kept = self.text.trim_end_matches('\n').len();
                 self.text.truncate(kept);
-                Gap::Blank
+                Separator::Blank
             }
-            NodeType::HardBreak | NodeType::Text | NodeType::Doc => Gap::None,
-            _ => Gap::Blank,
+            NodeType::HardBreak | NodeType::Text | NodeType::Doc => Separator::None,
+            _ => Separator::Blank,
         };
         self.gap = self.gap.max(gap);
     }
@@ -77,13 +77,13 @@ impl Writer<'_> {
     fn write(&mut self, text: &str) {
         if !self.text.is_empty() {
             self.text.push_str(match self.gap {
-                Gap::None => "",
-                Gap::Tab => "\t",
-                Gap::Line => "\n",
-                Gap::Blank => "\n\n",
+                Separator::None => "",
+                Separator::Tab => "\t",
+                Separator::Line => "\n",
+                Separator::Blank => "\n\n",
             });
         }
-        self.gap = Gap::None;
+        self.gap = Separator::None;
         self.text.push_str(text);
     }
 }

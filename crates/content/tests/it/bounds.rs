@@ -3,19 +3,19 @@
 
 use std::time::{Duration, Instant};
 
-use galley_content::{ContentError, Limits, Tree};
+use galley_content::{ContentError, ContentLimits, Tree};
 
 use crate::support;
 
 const MIB: usize = 1024 * 1024;
 
 /// A generous limit, as tests run unoptimised and in parallel.
-const TIME_MAX: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 fn read(html: String) -> Result<Tree, ContentError> {
     let start = Instant::now();
     let tree = on_stack(512 * 1024, move || {
-        let tree = Tree::from_html(&html, &Limits::default())?;
+        let tree = Tree::from_html(&html, &ContentLimits::default())?;
         // A parsed tree can always be rendered, serialised and dropped.
         drop((tree.to_html(), tree.to_markdown(), tree.to_text()));
         Ok::<_, ContentError>((tree.to_json(), tree))
@@ -24,7 +24,7 @@ fn read(html: String) -> Result<Tree, ContentError> {
     // The JSON parser recurses for each of some 200 levels that the limit on the tree's depth
     // allows. Server threads have this stack size for it.
     on_stack(2 * 1024 * 1024, move || assert!(Tree::from_json(&json).is_ok()));
-    assert!(start.elapsed() < TIME_MAX, "took {:?}", start.elapsed());
+    assert!(start.elapsed() < TIMEOUT, "took {:?}", start.elapsed());
     Ok(tree)
 }
 
@@ -41,13 +41,13 @@ fn numbered(count: usize, before: &str, behind: &str) -> String {
 }
 
 #[test]
-fn a_hundred_thousand_open_bold_are_bold() {
+fn a_hundred_thousand_unclosed_bold_elements_parse() {
     let tree = read(format!("{}x", "<b>".repeat(100_000))).expect("a document");
     assert_eq!(tree.to_html(), "<p><strong>x</strong></p>");
 }
 
 #[test]
-fn nested_spans_count_for_nothing() {
+fn nested_inline_elements_do_not_count_as_depth() {
     let html = format!("{}x", "<span style='font-weight:bold'><i>".repeat(20_000));
     let tree = read(html).expect("a document");
     assert_eq!(tree.to_html(), "<p><strong><em>x</em></strong></p>");
@@ -104,7 +104,7 @@ fn floods_of_attributes_are_too_complex() {
 }
 
 #[test]
-fn two_mebibytes_of_anything_are_read() {
+fn two_mebibytes_of_any_input_are_parsed_in_time() {
     let text = read("word ".repeat(2 * MIB / 5)).expect("a document");
     assert_eq!(text.to_text().len(), 2 * MIB / 5 * 5);
     for piece in [
@@ -144,7 +144,7 @@ fn two_mebibytes_of_anything_are_read() {
 }
 
 #[test]
-fn what_is_made_of_an_input_is_bounded_too() {
+fn the_size_of_output_is_limited() {
     // Unused columns are not rendered, in one table or in many.
     for html in [
         format!("<table><tr>{}", "<td colspan=1000>x".repeat(500)),
@@ -158,9 +158,9 @@ fn what_is_made_of_an_input_is_bounded_too() {
     // Attributes that occur once in HTML are repeated with each of their texts in the JSON.
     let address = "a".repeat(30_000);
     let html = format!("<a href={address}>{}", "x<b>y</b>".repeat(3_000));
-    let tree = Tree::from_html(&html, &Limits::default()).expect("a document");
+    let tree = Tree::from_html(&html, &ContentLimits::default()).expect("a document");
     assert_eq!(tree.to_json_within(16 * MIB), None);
-    let small = Tree::from_html("<p>x", &Limits::default()).expect("a document");
+    let small = Tree::from_html("<p>x", &ContentLimits::default()).expect("a document");
     let json = small.to_json();
     assert_eq!(small.to_json_within(json.len()).as_ref(), Some(&json));
     assert_eq!(small.to_json_within(json.len() - 1), None);
@@ -183,7 +183,7 @@ fn different_open_formatting_is_too_complex() {
 }
 
 #[test]
-fn large_attributes_opened_again_and_again_are_too_complex() {
+fn reopened_large_attributes_are_too_complex() {
     let value = "a".repeat(70_000);
     let names = numbered(900, "a", " ");
     for html in [
@@ -207,18 +207,18 @@ fn wide_tables_are_read_in_time() {
 }
 
 #[test]
-fn markdown_may_not_nest_without_end() {
+fn deeply_nested_markdown_is_parsed_in_time() {
     for piece in [">", "- ", "1. ", "*", "_a", "[", "![", "`", "<b>", "~~", "> - "] {
         let markdown = piece.repeat(20_000);
         let start = Instant::now();
-        let _ = Tree::from_markdown(&markdown, &Limits::default());
-        assert!(start.elapsed() < TIME_MAX, "{piece} took {:?}", start.elapsed());
+        let _ = Tree::from_markdown(&markdown, &ContentLimits::default());
+        assert!(start.elapsed() < TIMEOUT, "{piece} took {:?}", start.elapsed());
     }
 }
 
 #[test]
 fn limits_can_be_lowered() {
-    let limits = Limits { tree_depth: 3, ..Limits::default() };
+    let limits = ContentLimits { tree_depth: 3, ..ContentLimits::default() };
     assert!(Tree::from_html("<blockquote>x", &limits).is_ok());
     let deeper = Tree::from_html("<blockquote><blockquote>x", &limits);
     assert_eq!(deeper, Err(ContentError::TooDeep));

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each fuzz target uses its own check alone")]
 
-use galley_content::{ContentError, Limits, Tree};
+use galley_content::{ContentError, ContentLimits, Tree};
 
 /// The limit on levels below the document.
 const DEPTH_MAX: usize = 100;
@@ -10,14 +10,14 @@ const DEPTH_MAX: usize = 100;
 /// Checks that HTML of any bytes becomes a tree, or is rejected for its depth or complexity.
 pub(crate) fn html(bytes: &[u8]) {
     let html = String::from_utf8_lossy(bytes);
-    let tree = match Tree::from_html(&html, &Limits::default()) {
+    let tree = match Tree::from_html(&html, &ContentLimits::default()) {
         Ok(tree) => tree,
         Err(ContentError::TooDeep | ContentError::TooComplex) => return,
         Err(error) => panic!("{error}"),
     };
     check(&tree);
-    let (again, losses) =
-        Tree::from_html_with_losses(&html, &Limits::default()).expect("it was read before");
+    let (again, losses) = Tree::from_html_with_warnings(&html, &ContentLimits::default())
+        .expect("it was read before");
     assert!(again == tree, "asking for losses changes the tree");
     assert!(losses.len() <= 500 && losses.iter().all(|loss| loss.count > 0));
 }
@@ -25,7 +25,7 @@ pub(crate) fn html(bytes: &[u8]) {
 /// Checks that Markdown of any bytes becomes a tree, or is rejected.
 pub(crate) fn markdown(bytes: &[u8]) {
     let markdown = String::from_utf8_lossy(bytes);
-    if let Ok(tree) = Tree::from_markdown(&markdown, &Limits::default()) {
+    if let Ok(tree) = Tree::from_markdown(&markdown, &ContentLimits::default()) {
         check(&tree);
     }
 }
@@ -53,7 +53,9 @@ fn check(tree: &Tree) {
 /// Checks that rendered HTML contains only the schema: no text or value escapes into an element,
 /// attribute or URL.
 fn check_rendered(html: &str) {
-    let Ok((_, losses)) = Tree::from_html_with_losses(html, &Limits::default()) else { return };
+    let Ok((_, losses)) = Tree::from_html_with_warnings(html, &ContentLimits::default()) else {
+        return;
+    };
     assert!(losses.is_empty(), "{losses:?} in {html}");
 }
 

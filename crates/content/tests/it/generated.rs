@@ -3,7 +3,7 @@
 //! Some documents are generated as HTML and some as trees. A tree may contain texts that external
 //! HTML rarely produces, such as white space at the end of a heading.
 
-use galley_content::{Limits, Tree};
+use galley_content::{ContentLimits, Tree};
 use serde_json::{Value, json};
 
 use crate::support;
@@ -113,9 +113,9 @@ const CHARACTERS: &[&str] = &[
 const MARKS: &[&str] = &["bold", "italic", "strike", "underline", "code", "superscript"];
 
 /// A deterministic generator of numbers (an LCG with Knuth's constants).
-struct Numbers(u64);
+struct DocumentGenerator(u64);
 
-impl Numbers {
+impl DocumentGenerator {
     fn below(&mut self, end: usize) -> usize {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -208,7 +208,7 @@ impl Numbers {
 
 fn documents() -> impl Iterator<Item = String> {
     (0..DOCUMENTS).map(|seed| {
-        let mut numbers = Numbers(seed);
+        let mut numbers = DocumentGenerator(seed);
         let depth = 1 + numbers.below(5);
         numbers.html(depth)
     })
@@ -216,7 +216,7 @@ fn documents() -> impl Iterator<Item = String> {
 
 fn trees() -> impl Iterator<Item = Tree> {
     (0..DOCUMENTS).map(|seed| {
-        let mut numbers = Numbers(seed);
+        let mut numbers = DocumentGenerator(seed);
         let depth = numbers.below(3);
         let doc = json!({ "type": "doc", "content": numbers.blocks(depth) });
         Tree::from_json(&doc.to_string()).expect("a valid tree")
@@ -232,10 +232,10 @@ fn every_tree_is_valid_against_the_schema() {
 }
 
 #[test]
-fn html_gives_the_same_tree_again() {
+fn documents_survive_a_round_trip_through_html() {
     for html in documents() {
         let tree = support::from_html(&html);
-        let again = Tree::from_html(&tree.to_html(), &Limits::default());
+        let again = Tree::from_html(&tree.to_html(), &ContentLimits::default());
         assert_eq!(again.as_ref(), Ok(&tree), "{html}");
     }
 }
@@ -265,7 +265,7 @@ fn a_tree_with_white_space_anywhere_survives_markdown() {
 }
 
 #[test]
-fn markdown_gives_the_same_tree_again() {
+fn documents_survive_a_round_trip_through_markdown() {
     let mut differing = Vec::new();
     for html in documents() {
         let tree = support::from_html(&html);

@@ -5,7 +5,7 @@ use galley_content::{ContentError, Tree};
 use crate::support;
 
 #[test]
-fn keys_stand_in_order_and_defaults_are_written() {
+fn keys_are_ordered_and_defaults_are_written() {
     let tree =
         support::from_html("<ol><li><a href=x><b>a\"\\\n\u{1}</b></a></ol><img src=a.png alt=12>");
     assert_eq!(
@@ -76,7 +76,7 @@ fn a_deeper_tree_is_too_deep() {
 }
 
 #[test]
-fn trees_go_from_thread_to_thread() {
+fn trees_are_send_and_sync() {
     fn assert_send_and_sync<T: Send + Sync>() {}
     assert_send_and_sync::<Tree>();
 }

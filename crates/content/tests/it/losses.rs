@@ -1,18 +1,18 @@
 //! The conversion warnings of documents.
 
-use galley_content::{Effect, Limits, Loss, Tree};
+use galley_content::{ContentLimits, ConversionEffect, ConversionWarning, Tree};
 
 use crate::support;
 
-fn losses(html: &str) -> Vec<Loss> {
-    Tree::from_html_with_losses(html, &Limits::default()).expect("it can be read").1
+fn losses(html: &str) -> Vec<ConversionWarning> {
+    Tree::from_html_with_warnings(html, &ContentLimits::default()).expect("it can be read").1
 }
 
 /// Returns the warnings in short form: `p[class]`, `p[style=color]` and `font` if unwrapped,
 /// `-script` if dropped.
-fn told(html: &str) -> Vec<String> {
-    let written = |loss: &Loss| {
-        let dropped = loss.effect == Effect::Dropped;
+fn short_forms(html: &str) -> Vec<String> {
+    let written = |loss: &ConversionWarning| {
+        let dropped = loss.effect == ConversionEffect::Dropped;
         let mut text = match (&loss.attribute, &loss.property) {
             (Some(attribute), Some(property)) => {
                 format!("{}[{attribute}={property}]", loss.element)
@@ -30,7 +30,7 @@ fn told(html: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_the_tree_says_is_not_lost() {
+fn content_in_the_tree_has_no_warning() {
     for html in [
         "",
         "<p>a <b>b</b> <i>c</i> <s>d</s> <u>e</u> <code>f</code> <sub>g</sub> <sup>h</sup><br></p>",
@@ -54,12 +54,12 @@ fn what_the_tree_says_is_not_lost() {
         "<ol style='list-style-type:lower-roman'><li style='list-style-type:decimal'>a</ol>",
         "<!-- a comment -->",
     ] {
-        assert_eq!(told(html), [""; 0], "{html}");
+        assert_eq!(short_forms(html), [""; 0], "{html}");
     }
 }
 
 #[test]
-fn what_the_tree_lacks_is_told() {
+fn content_that_the_tree_lacks_has_a_warning() {
     for (html, expected) in [
         ("<font color=red>a</font>", &["font"][..]),
         ("<a href=x><img src=a.png></a>", &["a"]),
@@ -110,7 +110,7 @@ fn what_the_tree_lacks_is_told() {
         ("<a href=x><b><pre>a</pre></b></a>", &["a", "b"]),
         ("<svg width=1><path d=x></svg>", &["-svg", "path"]),
     ] {
-        let mut found = told(html);
+        let mut found = short_forms(html);
         let mut expected: Vec<_> = expected.iter().map(|one| (*one).to_owned()).collect();
         found.sort();
         expected.sort();
@@ -119,7 +119,7 @@ fn what_the_tree_lacks_is_told() {
 }
 
 #[test]
-fn the_first_place_is_told() {
+fn warnings_have_the_position_of_their_first_occurrence() {
     let html =
         "<p>a</p>\n<div>\n  <p>b</p>\n  <p>c <font>d</font> <font>e</font></p>\n</div>\n<font>f";
     let found = losses(html);
@@ -132,7 +132,7 @@ fn the_first_place_is_told() {
 }
 
 #[test]
-fn places_are_those_of_the_source() {
+fn positions_refer_to_the_source() {
     let path = |html: &str| losses(html).last().unwrap().first.path.clone();
     let list = "<ul><li>a</li><ul><li>b</li></ul><li id=x>c</li></ul>";
     assert_eq!(path(list), "ul:nth-child(1) > li:nth-child(3)");
@@ -142,22 +142,22 @@ fn places_are_those_of_the_source() {
 }
 
 #[test]
-fn asking_changes_nothing() {
+fn collecting_warnings_does_not_change_the_tree() {
     for file in ["cases.json", "nasty.json"] {
         for case in support::read_cases(&support::fixtures_dir().join(file)) {
-            let limits = Limits::default();
-            let (tree, _) = Tree::from_html_with_losses(&case.html, &limits).unwrap();
+            let limits = ContentLimits::default();
+            let (tree, _) = Tree::from_html_with_warnings(&case.html, &limits).unwrap();
             assert_eq!(tree, support::from_html(&case.html), "{}", case.html);
             // Rendered HTML of a tree converts without warnings.
             let html = tree.to_html();
-            let lost = told(&html);
+            let lost = short_forms(&html);
             assert!(lost.is_empty(), "{lost:?}: {html} of {}", case.html);
         }
     }
 }
 
 #[test]
-fn what_is_told_is_bounded() {
+fn the_number_and_size_of_warnings_are_limited() {
     let many: Vec<_> = (0..2_000).map(|number| format!("<x{number} a{number}>")).collect();
     let found = losses(&many.concat());
     assert_eq!(found.len(), 500);

@@ -42,7 +42,7 @@ fn without_front_matter(post: &str) -> &str {
 }
 
 #[test]
-fn posts_give_the_same_tree_again() {
+fn posts_survive_a_round_trip() {
     let posts = posts("posts_give_the_same_tree_again");
     let mut differing = Vec::new();
     for (name, post) in &posts {
@@ -125,7 +125,7 @@ fn code_keeps_its_line_ends() {
 }
 
 #[test]
-fn an_image_by_itself_is_in_no_paragraph() {
+fn an_image_alone_has_no_paragraph() {
     assert_markdown(
         "<p>a</p><img src=a.png alt='*b* [c]' title='d &quot;e&quot;'><img src=/f alt=''>",
         "a\n\n![\\*b\\* \\[c\\]](a.png \"d \\\"e\\\"\")\n\n![](/f)\n",
@@ -136,7 +136,7 @@ fn an_image_by_itself_is_in_no_paragraph() {
 }
 
 #[test]
-fn what_markdown_lacks_is_html() {
+fn unsupported_content_is_rendered_as_html() {
     assert_markdown("<p>a<u>b</u><sub>c</sub></p>", "a<u>b</u><sub>c</sub>\n");
     assert_markdown("<p>wo<b>r</b>d<i>s</i></p>", "wo**r**d<em>s</em>\n");
     assert_markdown("<p></p><p>a</p>", "<p></p>\n\na\n");
@@ -260,7 +260,7 @@ fn an_empty_document_is_empty_markdown() {
 }
 
 #[test]
-fn task_lists_are_for_the_parser_to_know() {
+fn task_lists_get_the_attributes_of_tiptap() {
     assert!(markdown_to_html("- [x] a\n- [ ] b").contains("data-type=\"taskItem\""));
     // A partial task list is an ordinary list.
     let tree = support::from_markdown("- [x] a\n- b");

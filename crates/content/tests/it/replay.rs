@@ -14,16 +14,16 @@ fn replay(target: &str, check: fn(&[u8])) {
 }
 
 #[test]
-fn html_of_the_corpus() {
+fn html_invariants_hold_for_the_fuzz_corpus() {
     replay("html", checks::html);
 }
 
 #[test]
-fn markdown_of_the_corpus() {
+fn markdown_invariants_hold_for_the_fuzz_corpus() {
     replay("markdown", checks::markdown);
 }
 
 #[test]
-fn json_of_the_corpus() {
+fn json_invariants_hold_for_the_fuzz_corpus() {
     replay("json", checks::json);
 }

@@ -90,7 +90,7 @@ fn links_with_safe_addresses_stay() {
 }
 
 #[test]
-fn markdown_gets_no_unsafe_addresses_through() {
+fn unsafe_addresses_in_markdown_are_removed() {
     for markdown in [
         "[x](javascript:alert(1))",
         "[x](<javascript:alert(1)>)",
@@ -109,7 +109,7 @@ fn markdown_gets_no_unsafe_addresses_through() {
 }
 
 #[test]
-fn nothing_outside_the_schema_comes_out() {
+fn nothing_outside_the_schema_is_rendered() {
     for html in [
         "<p onclick=alert(1) style='position:fixed' id=a class=b>x</p>",
         "<script>alert(1)</script><p>x</p>",

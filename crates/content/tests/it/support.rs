@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use galley_content::{Limits, Tree};
+use galley_content::{ContentLimits, Tree};
 use serde_json::Value;
 
 /// A document with the reference implementation's tree.
@@ -16,11 +16,11 @@ pub(crate) struct Case {
 }
 
 pub(crate) fn from_html(html: &str) -> Tree {
-    Tree::from_html(html, &Limits::default()).expect("an ordinary document")
+    Tree::from_html(html, &ContentLimits::default()).expect("an ordinary document")
 }
 
 pub(crate) fn from_markdown(markdown: &str) -> Tree {
-    Tree::from_markdown(markdown, &Limits::default()).expect("an ordinary document")
+    Tree::from_markdown(markdown, &ContentLimits::default()).expect("an ordinary document")
 }
 
 pub(crate) fn json(tree: &Tree) -> Value {

@@ -3,7 +3,7 @@
 use crate::support;
 
 #[test]
-fn blocks_are_apart_and_items_below_one_another() {
+fn blocks_are_separated_by_blank_lines_and_items_by_newlines() {
     let tree = support::from_html(
         "<h1>Title</h1><p>One <b>two</b><br>three</p><ul><li>a<li>b<ul><li>c</ul></ul>\
          <hr><img src=x alt=Picture><pre>code\n  more\n</pre>\
@@ -16,7 +16,7 @@ fn blocks_are_apart_and_items_below_one_another() {
 }
 
 #[test]
-fn nothing_is_nothing() {
+fn an_empty_document_has_no_text() {
     assert_eq!(support::from_html("").to_text(), "");
     assert_eq!(support::from_html("<hr>").to_text(), "");
 }

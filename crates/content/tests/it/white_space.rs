@@ -108,7 +108,7 @@ fn white_space_of_every_textblock_survives_markdown() {
 }
 
 #[test]
-fn a_space_apart_behind_the_last_text_is_what_parsers_cut() {
+fn a_separate_trailing_space_protects_the_text_from_trimming() {
     let heading =
         |text: &str| json!([{ "type": "heading", "content": [{ "type": "text", "text": text }] }]);
     assert_eq!(
@@ -119,19 +119,19 @@ fn a_space_apart_behind_the_last_text_is_what_parsers_cut() {
 }
 
 #[test]
-fn html_from_elsewhere_loses_a_space_at_the_end_of_a_block() {
+fn external_html_loses_a_space_at_the_end_of_a_block() {
     for html in ["<h1>a&#x2028; </h1>", "<h1 style='white-space: pre'>a&#x2028; </h1>"] {
         assert_eq!(support::from_html(html).to_html(), "<h1>a\u{2028}</h1>", "{html}");
     }
 }
 
 #[test]
-fn rendered_white_space_is_no_loss() {
+fn rendered_white_space_has_no_warning() {
     for text in TEXTS {
         for tree in trees(text) {
             let html = tree.to_html();
-            let limits = galley_content::Limits::default();
-            let (_, losses) = Tree::from_html_with_losses(&html, &limits).expect("our own HTML");
+            let limits = galley_content::ContentLimits::default();
+            let (_, losses) = Tree::from_html_with_warnings(&html, &limits).expect("our own HTML");
             assert_eq!(losses, [], "{html:?}");
         }
     }

@@ -1,10 +1,10 @@
 //! Scripts in every known hiding place. None reaches the tree, the HTML or the Markdown.
 
-use galley_content::{Limits, Tree};
+use galley_content::{ContentLimits, Tree};
 
 use crate::{checks, support};
 
-const HIDING: &[&str] = &[
+const XSS_PAYLOADS: &[&str] = &[
     "<script>alert(1)</script>",
     "<SCRIPT SRC=http://xss.example/a.js></SCRIPT>",
     "<script/xss src=//xss.example/a.js></script>",
@@ -114,27 +114,29 @@ const HIDING: &[&str] = &[
 
 #[test]
 fn no_script_gets_through_in_any_form() {
-    for hiding in HIDING {
-        checks::html(hiding.as_bytes());
-        checks::markdown(hiding.as_bytes());
-        let wrapped = format!("<ul><li>{hiding}</ul><table><tr><td>{hiding}</table><h1>{hiding}");
+    for payload in XSS_PAYLOADS {
+        checks::html(payload.as_bytes());
+        checks::markdown(payload.as_bytes());
+        let wrapped =
+            format!("<ul><li>{payload}</ul><table><tr><td>{payload}</table><h1>{payload}");
         checks::html(wrapped.as_bytes());
-        let tree = support::from_html(hiding);
+        let tree = support::from_html(payload);
         // Publishing renders the Markdown as HTML.
         let (shown, losses) =
-            Tree::from_markdown_with_losses(&tree.to_markdown(), &Limits::default()).unwrap();
+            Tree::from_markdown_with_warnings(&tree.to_markdown(), &ContentLimits::default())
+                .unwrap();
         let scripts = losses.iter().filter(|loss| {
             let handler = loss.attribute.as_deref().is_some_and(|name| name.starts_with("on"));
             handler
                 || ["script", "style", "iframe", "object", "embed", "svg"].contains(&&*loss.element)
         });
-        assert_eq!(scripts.count(), 0, "{hiding}: {losses:?} in {}", tree.to_markdown());
+        assert_eq!(scripts.count(), 0, "{payload}: {losses:?} in {}", tree.to_markdown());
         checks::html(shown.to_html().as_bytes());
     }
 }
 
 #[test]
-fn what_a_script_says_is_no_text() {
+fn the_content_of_scripts_is_not_rendered_as_text() {
     for (hiding, text) in [
         ("a<script>alert(1)</script>b", "ab\n"),
         ("a<style>b{c:d}</style>e", "ae\n"),

@@ -7,34 +7,37 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use galley_delivery::signature::is_signed;
-use galley_delivery::{Attempt, Request, Resolve, Resolving, Sender, SenderLimits, SystemResolver};
+use galley_delivery::{
+    AttemptReport, DeliveryRequest, Resolve, Resolving, SenderTimeouts, SystemResolver,
+    WebhookSender,
+};
 use galley_domain::address_policy::AddressPolicy;
-use galley_domain::delivery::Outcome;
+use galley_domain::delivery::AttemptOutcome;
 use galley_domain::webhook::WebhookSecret;
 use galley_testing::{Behaviour, Receiver};
 use tokio::time::Instant;
 
 /// Short timeouts, so that a stalled receiver delays a test little.
-const LIMITS: SenderLimits = SenderLimits {
+const LIMITS: SenderTimeouts = SenderTimeouts {
     total: Duration::from_millis(1_500),
     connect: Duration::from_millis(700),
     body: Duration::from_millis(500),
 };
 
-pub(crate) fn sender() -> Sender {
+pub(crate) fn sender() -> WebhookSender {
     sender_with(Arc::new(SystemResolver::default()), loopback())
 }
 
-fn sender_with(resolver: Arc<dyn Resolve>, policy: AddressPolicy) -> Sender {
-    Sender::new(resolver, policy, LIMITS, "1.2.3")
+fn sender_with(resolver: Arc<dyn Resolve>, policy: AddressPolicy) -> WebhookSender {
+    WebhookSender::new(resolver, policy, LIMITS, "1.2.3")
 }
 
 fn loopback() -> AddressPolicy {
     AddressPolicy { allowed: Vec::new(), allows_loopback: true }
 }
 
-pub(crate) fn request(url: &str) -> Request {
-    Request {
+pub(crate) fn request(url: &str) -> DeliveryRequest {
+    DeliveryRequest {
         url: url.to_owned(),
         id: "evt_1".to_owned(),
         timestamp: 1_763_631_000,
@@ -43,13 +46,13 @@ pub(crate) fn request(url: &str) -> Request {
     }
 }
 
-async fn attempt_at(behaviour: Behaviour) -> Attempt {
+async fn attempt_at(behaviour: Behaviour) -> AttemptReport {
     let receiver = Receiver::start(behaviour).await;
     sender().attempt(&request(&receiver.url)).await
 }
 
 /// Returns the status, or the error's code.
-fn told(attempt: &Attempt) -> String {
+fn result_code(attempt: &AttemptReport) -> String {
     match (attempt.status, &attempt.error) {
         (Some(status), None) => status.to_string(),
         (None, Some(error)) => error.code().to_owned(),
@@ -67,38 +70,42 @@ async fn a_receiver_can_do_nothing_but_fail_its_own_delivery() {
     let attempts: Vec<_> = attempts.collect();
     for ((behaviour, expected), attempt) in zoo.iter().zip(attempts) {
         let attempt = attempt.await.expect("nothing panics");
-        assert_eq!(told(&attempt), *expected, "{behaviour:?}");
+        assert_eq!(result_code(&attempt), *expected, "{behaviour:?}");
         let late = LIMITS.total + Duration::from_secs(1);
         assert!(attempt.duration <= late, "{behaviour:?} took {:?}", attempt.duration);
-        let succeeded = attempt.outcome() == Outcome::Taken;
+        let succeeded = attempt.outcome() == AttemptOutcome::Accepted;
         assert_eq!(succeeded, expected.starts_with('2'), "{behaviour:?}");
     }
 }
 
 #[tokio::test]
-async fn nobody_listens() {
+async fn connection_and_url_errors_have_codes() {
     // The listener is dropped at once, so the port is free.
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{address}/");
-    assert_eq!(told(&sender().attempt(&request(&url)).await), "connect_failed");
+    assert_eq!(result_code(&sender().attempt(&request(&url)).await), "connect_failed");
     for greeting in ["HTTP/1.1 400 x\r\n\r\n", "\u{16}\u{3}\u{1}\0\u{5}bad", ""] {
         let plain = Receiver::start(Behaviour::Greet(greeting.as_bytes().to_vec())).await;
         let https = plain.url.replace("http:", "https:");
-        assert_eq!(told(&sender().attempt(&request(&https)).await), "tls_failed", "{greeting:?}");
+        assert_eq!(
+            result_code(&sender().attempt(&request(&https)).await),
+            "tls_failed",
+            "{greeting:?}"
+        );
     }
     for odd in ["", "x", "ftp://example.org/", "http://", "http://a b/"] {
-        assert_eq!(told(&sender().attempt(&request(odd)).await), "invalid_url", "{odd:?}");
+        assert_eq!(result_code(&sender().attempt(&request(odd)).await), "invalid_url", "{odd:?}");
     }
 }
 
 #[tokio::test]
-async fn what_is_sent_follows_standard_webhooks() {
+async fn requests_follow_standard_webhooks() {
     let receiver = Receiver::start(Behaviour::Status(200)).await;
     let secret = WebhookSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
     let url = format!("{}/a?b=c%20d#e", receiver.url);
-    let signed = Request { secret: Some(secret.clone()), ..request(&url) };
-    assert_eq!(told(&sender().attempt(&signed).await), "200");
-    assert_eq!(told(&sender().attempt(&request(&receiver.url)).await), "200");
+    let signed = DeliveryRequest { secret: Some(secret.clone()), ..request(&url) };
+    assert_eq!(result_code(&sender().attempt(&signed).await), "200");
+    assert_eq!(result_code(&sender().attempt(&request(&receiver.url)).await), "200");
     let [first, second] = &receiver.received()[..] else { panic!("two requests") };
     assert_eq!(first.request_line, "POST /hook/a?b=c%20d HTTP/1.1");
     let host = receiver.url.trim_start_matches("http://").trim_end_matches("/hook");
@@ -116,47 +123,47 @@ async fn what_is_sent_follows_standard_webhooks() {
 
 /// A resolver that returns these lists of addresses in rotation, for every name.
 #[derive(Debug)]
-struct Rebinding {
+struct RebindingResolver {
     addresses: Vec<Vec<IpAddr>>,
-    asked: AtomicUsize,
+    resolutions: AtomicUsize,
 }
 
-impl Rebinding {
+impl RebindingResolver {
     fn new(addresses: &[&[&str]]) -> Arc<Self> {
         let parse =
             |list: &&[&str]| list.iter().map(|one| one.parse().expect("an address")).collect();
         Arc::new(Self {
             addresses: addresses.iter().map(parse).collect(),
-            asked: AtomicUsize::new(0),
+            resolutions: AtomicUsize::new(0),
         })
     }
 }
 
-impl Resolve for Rebinding {
+impl Resolve for RebindingResolver {
     fn resolve(&self, _: String) -> Resolving {
-        let turn = self.asked.fetch_add(1, Ordering::Relaxed);
+        let turn = self.resolutions.fetch_add(1, Ordering::Relaxed);
         let found = self.addresses[turn % self.addresses.len()].clone();
         Box::pin(async move { Ok(found) })
     }
 }
 
 #[tokio::test]
-async fn an_attempt_goes_to_the_address_that_was_looked_at() {
+async fn an_attempt_connects_only_to_checked_addresses() {
     let receiver = Receiver::start(Behaviour::Body(b"inside".to_vec())).await;
     let port = receiver.url.rsplit(':').next().unwrap();
     let url = format!("http://rebinding.example:{port}");
     // Each attempt resolves the name once, so a different second resolution has no effect.
-    let resolver = Rebinding::new(&[&["203.0.113.1"], &["127.0.0.1"]]);
+    let resolver = RebindingResolver::new(&[&["203.0.113.1"], &["127.0.0.1"]]);
     let sender = sender_with(Arc::clone(&resolver) as _, AddressPolicy::default());
     for _ in 0..4 {
-        assert_eq!(told(&sender.attempt(&request(&url)).await), "address_refused");
+        assert_eq!(result_code(&sender.attempt(&request(&url)).await), "address_refused");
     }
-    assert_eq!(resolver.asked.load(Ordering::Relaxed), 4);
+    assert_eq!(resolver.resolutions.load(Ordering::Relaxed), 4);
     // One rejected address suffices, at any position.
     for mixed in [&["8.8.8.8", "127.0.0.1"][..], &["::1", "8.8.8.8"], &["8.8.8.8", "10.0.0.1"]] {
-        let sender = sender_with(Rebinding::new(&[mixed]), AddressPolicy::default());
+        let sender = sender_with(RebindingResolver::new(&[mixed]), AddressPolicy::default());
         let attempt = sender.attempt(&request(&url)).await;
-        assert_eq!(told(&attempt), "address_refused");
+        assert_eq!(result_code(&attempt), "address_refused");
         let said = attempt.error.unwrap().to_string();
         assert!(said.contains("GALLEY_WEBHOOKS_ALLOW"), "{said}");
         assert!(!said.contains("127.0.0.1") && !said.contains("10.0.0.1"), "{said}");
@@ -165,38 +172,38 @@ async fn an_attempt_goes_to_the_address_that_was_looked_at() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_is_used_for_the_same_address_only() {
+async fn a_pooled_connection_is_reused_for_the_same_address_only() {
     let receiver = Receiver::start(Behaviour::Status(200)).await;
     let port = receiver.url.rsplit(':').next().unwrap().trim_end_matches("/hook").to_owned();
     let url = format!("http://moving.example:{port}/");
-    let resolver = Rebinding::new(&[&["127.0.0.1"], &["127.0.0.1"], &["127.0.0.2"]]);
+    let resolver = RebindingResolver::new(&[&["127.0.0.1"], &["127.0.0.1"], &["127.0.0.2"]]);
     let sender = sender_with(resolver, loopback());
-    let mut told_of = Vec::new();
+    let mut codes = Vec::new();
     for _ in 0..3 {
-        told_of.push(told(&sender.attempt(&request(&url)).await));
+        codes.push(result_code(&sender.attempt(&request(&url)).await));
     }
-    assert_eq!(told_of, ["200", "200", "connect_failed"], "nobody listens on 127.0.0.2");
+    assert_eq!(codes, ["200", "200", "connect_failed"], "nobody listens on 127.0.0.2");
     assert_eq!((receiver.connections(), receiver.count()), (1, 2));
 }
 
 #[tokio::test]
-async fn a_connection_that_was_closed_meanwhile_costs_nothing() {
+async fn a_closed_pooled_connection_is_replaced() {
     let receiver = Receiver::start(Behaviour::CloseAfterAnswer).await;
     let sender = sender();
     for _ in 0..20 {
-        assert_eq!(told(&sender.attempt(&request(&receiver.url)).await), "200");
+        assert_eq!(result_code(&sender.attempt(&request(&receiver.url)).await), "200");
     }
     assert_eq!(receiver.count(), 20, "nothing came twice");
 }
 
 #[tokio::test]
-async fn of_an_exception_no_answer_is_kept() {
+async fn no_response_body_is_stored_from_exempt_addresses() {
     let receiver = Receiver::start(Behaviour::Body(b"what the machine says".to_vec())).await;
     assert_eq!(sender().attempt(&request(&receiver.url)).await.answer, None);
 }
 
 #[tokio::test]
-async fn two_hundred_at_once_end_in_time() {
+async fn two_hundred_concurrent_attempts_end_in_time() {
     let behaviours: Vec<_> = Behaviour::zoo().into_iter().map(|(behaviour, _)| behaviour).collect();
     let sender = Arc::new(sender());
     let started = Instant::now();

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use galley_delivery::Request;
+use galley_delivery::DeliveryRequest;
 use galley_domain::webhook::WebhookSecret;
 use galley_testing::{Behaviour, Receiver};
 use http::{HeaderMap, HeaderName};
@@ -37,7 +37,7 @@ fn verified_by(command: &str, messages: &[Value]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_published_verifiers_take_it() {
+async fn published_verifiers_accept_the_signatures() {
     let receiver = Receiver::start(Behaviour::Status(200)).await;
     let bodies = ["", "{}", "{\"a\": \"\u{e4}\u{1f600}\"}", "not JSON\n", &"x".repeat(100_000)];
     let secrets = [
@@ -60,7 +60,7 @@ async fn the_published_verifiers_take_it() {
         };
         for body in bodies {
             let attempt = sender()
-                .attempt(&Request {
+                .attempt(&DeliveryRequest {
                     id: format!("evt_{sent}"),
                     timestamp,
                     body: Bytes::copy_from_slice(body.as_bytes()),

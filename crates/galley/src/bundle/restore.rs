@@ -18,7 +18,7 @@ use galley_application::{
     Scope,
     operations::{content_groups, content_pieces, restored_version},
 };
-use galley_content::{Limits, Tree};
+use galley_content::{ContentLimits, Tree};
 use galley_domain::content_piece::{ContentPiece, Description, REFERENCES_MAX};
 use galley_domain::event::EventType;
 use galley_domain::import_source::ImportSource;
@@ -26,7 +26,7 @@ use galley_domain::people::{EmailAddress, Username};
 use galley_domain::permission::{PermissionSet, Resource};
 use galley_domain::role::BaseType;
 use galley_domain::tag::Tag;
-use galley_domain::variant::{Variant, VariantName};
+use galley_domain::variant::{Variant, VariantRef};
 use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{Permission, Timestamp, UserId, WorkspaceId, role};
 use galley_storage::content_piece_variants::Override;
@@ -642,7 +642,7 @@ fn piece(path: &Path) -> Result<Read, String> {
     let sources = std::mem::take(&mut read.sources).into_iter().map(|one| {
         let format::NotedSource { variant, source_hash, imported_hash } = one;
         let source = ImportSource { source_hash, imported_hash };
-        NewSource { piece: read.id, variant: variant.map(VariantName::Id), source }
+        NewSource { piece: read.id, variant: variant.map(VariantRef::Id), source }
     });
     let sources = sources.collect();
     let piece = ContentPiece {
@@ -679,7 +679,7 @@ fn references<T: Copy + Eq + Hash>(name: &str, ids: Vec<T>) -> Result<Vec<T>, St
 fn tree(name: &str, value: &Value) -> Result<String, String> {
     let wrong = |error: &dyn std::fmt::Display| format!(": {name}: {error}");
     let given = Tree::from_json(&value.to_string()).map_err(|error| wrong(&error))?;
-    let made = Tree::from_html(&given.to_html(), &Limits::default());
+    let made = Tree::from_html(&given.to_html(), &ContentLimits::default());
     let made = made.map_err(|error| wrong(&error))?.to_json_within(TREE_MAX);
     made.ok_or_else(|| format!(": {name}: has over {TREE_MAX} bytes"))
 }

@@ -18,7 +18,7 @@ use galley_domain::content_piece::{
 use galley_domain::import_source::SourceHash;
 use galley_domain::tag::Color;
 use galley_domain::text::{ShortText, WebReference};
-use galley_domain::variant::{VariantKey, VariantLabel, VariantName};
+use galley_domain::variant::{VariantKey, VariantLabel, VariantRef};
 use galley_domain::{
     ContentGroupId, ContentPieceId, OrderKey, TagId, WorkspaceId, WorkspaceMemberId,
 };
@@ -262,7 +262,7 @@ async fn current_piece(
             is_as_piece: true,
         }));
     };
-    let name = VariantName::Key(key.clone());
+    let name = VariantRef::Key(key.clone());
     let variant = storage::variants::find_named(tx, workspace, &name).await?;
     let shown = shown(variant.map(|variant| variant.id)).await?;
     let Some((piece, content)) = shown else { return Ok(None) };
@@ -321,7 +321,7 @@ impl Batch {
                 Task::Note { id } => Kept { id: Some(*id), outcome: Outcome::Unchanged },
             };
             if let (Some(piece), true) = (kept.id, kept.outcome != Outcome::Conflict) {
-                let variant = one.variant.clone().map(VariantName::Key);
+                let variant = one.variant.clone().map(VariantRef::Key);
                 let source = NewSource { piece, variant, source: one.source.clone() };
                 import_sources::save(tx, &self.scope, &[source]).await?;
             }
@@ -368,7 +368,7 @@ impl Batch {
         let tags = self.tags(tx, one).await?;
         let update = ContentPieceUpdate {
             id,
-            variant: one.variant.clone().map(VariantName::Key),
+            variant: one.variant.clone().map(VariantRef::Key),
             change: change(&one.document, tags),
             content_group_id: group,
             reference_id: None,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use galley_content::{Effect, Loss, Part, Tree};
+use galley_content::{ConversionEffect, ConversionWarning, DocumentPart, Tree};
 use serde::Serialize;
 
 /// The group of a finding in the report.
@@ -78,12 +78,12 @@ impl Finding {
     }
 
     /// Creates the finding of a conversion warning: part of an HTML text that the tree lacks.
-    pub(super) fn lost(loss: &Loss) -> Self {
+    pub(super) fn lost(loss: &ConversionWarning) -> Self {
         let element = &loss.element;
         let what = match (&loss.attribute, &loss.property) {
             (_, Some(property)) => format!("{property} in the style of <{element}>"),
             (Some(attribute), None) => format!("{attribute} of <{element}>"),
-            (None, None) if loss.effect == Effect::Unwrapped => {
+            (None, None) if loss.effect == ConversionEffect::Unwrapped => {
                 format!("<{element}>, but for what is in it")
             }
             (None, None) => format!("<{element}>"),
@@ -105,14 +105,16 @@ pub(super) fn in_content(tree: &Tree, is_markdown: bool, findings: &mut Vec<Find
     let mut anchors = Vec::new();
     let mut headings = HashSet::new();
     tree.visit_parts(|part| match part {
-        Part::Heading(text) => {
+        DocumentPart::Heading(text) => {
             headings.insert(slug(&text));
         }
-        Part::Image(src) if is_relative(&src) => {
+        DocumentPart::Image(src) if is_relative(&src) => {
             found.entry(RELATIVE_IMAGES).or_default().push(src);
         }
-        Part::Image(src) if is_from_root(&src) => found.entry(FROM_ROOT).or_default().push(src),
-        Part::Link(href) => match href.strip_prefix('#') {
+        DocumentPart::Image(src) if is_from_root(&src) => {
+            found.entry(FROM_ROOT).or_default().push(src)
+        }
+        DocumentPart::Link(href) => match href.strip_prefix('#') {
             Some("") => {}
             Some(anchor) => anchors.push(anchor.to_owned()),
             None if is_relative(href) => {
@@ -123,11 +125,11 @@ pub(super) fn in_content(tree: &Tree, is_markdown: bool, findings: &mut Vec<Find
             }
             None => {}
         },
-        Part::Text(text) if is_markdown => {
+        DocumentPart::Text(text) if is_markdown => {
             found.entry(FOOTNOTES).or_default().extend(footnotes(text));
             found.entry(SHORTCODES).or_default().extend(shortcodes(text));
         }
-        Part::Image(_) | Part::Text(_) => {}
+        DocumentPart::Image(_) | DocumentPart::Text(_) => {}
     });
     // Sites generate anchors from headings.
     anchors.retain(|anchor| !headings.contains(anchor));
@@ -260,12 +262,12 @@ fn shortcodes(text: &str) -> impl Iterator<Item = String> {
 
 #[cfg(test)]
 mod tests {
-    use galley_content::Limits;
+    use galley_content::ContentLimits;
 
     use super::*;
 
     fn found(markdown: &str) -> Vec<(String, Vec<String>)> {
-        let tree = Tree::from_markdown(markdown, &Limits::default()).unwrap();
+        let tree = Tree::from_markdown(markdown, &ContentLimits::default()).unwrap();
         let mut findings = Vec::new();
         in_content(&tree, true, &mut findings);
         findings.into_iter().map(|finding| (finding.what, finding.details)).collect()

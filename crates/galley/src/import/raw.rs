@@ -1,7 +1,7 @@
 //! A piece's data as the source has it, for all formats, and its conversion to a document.
 
 use galley_application::sanitize;
-use galley_content::{Limits, Tree};
+use galley_content::{ContentLimits, Tree};
 use galley_domain::content_piece::{CustomData, Description, REFERENCES_MAX, Slug, Title};
 use galley_domain::tag::TagLabel;
 use galley_domain::text::{ShortText, WebReference};
@@ -138,10 +138,10 @@ impl Raw {
             return Err("the text must not contain NUL".to_owned());
         }
         let source_hash = self.hash();
-        let limits = Limits::default();
+        let limits = ContentLimits::default();
         let read = match &self.body {
-            Body::Markdown(text) => Tree::from_markdown_with_losses(text, &limits),
-            Body::Html(text) => Tree::from_html_with_losses(text, &limits),
+            Body::Markdown(text) => Tree::from_markdown_with_warnings(text, &limits),
+            Body::Html(text) => Tree::from_html_with_warnings(text, &limits),
         };
         let (tree, losses) = read.map_err(|error| error.to_string())?;
         if self.tags.len() > REFERENCES_MAX {

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use galley_content::{Limits, Tree};
+use galley_content::{ContentLimits, Tree};
 use memchr::memchr_iter;
 use quick_xml::escape::{resolve_html5_entity, resolve_xml_entity};
 use quick_xml::events::{BytesRef, BytesStart, Event};
@@ -399,7 +399,7 @@ fn plain_text(html: &str) -> String {
     if !html.contains(['&', '<']) {
         return html.trim().to_owned();
     }
-    let read = Tree::from_html(html, &Limits::default());
+    let read = Tree::from_html(html, &ContentLimits::default());
     read.map_or_else(|_| html.to_owned(), |tree| tree.to_text()).trim().to_owned()
 }
 

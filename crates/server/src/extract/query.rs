@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use galley_api_types::problem::{Issue, Step};
 use galley_application::Error;
 use galley_domain::Invalid;
-use galley_domain::variant::VariantName;
+use galley_domain::variant::VariantRef;
 use percent_encoding::percent_decode_str;
 
 use crate::app::App;
@@ -128,7 +128,7 @@ impl Query {
 
     /// Parses the `variant` in which pieces are requested. A malformed one counts as an unknown
     /// resource.
-    pub(crate) fn variant(&mut self) -> Option<RequestedId<VariantName>> {
+    pub(crate) fn variant(&mut self) -> Option<RequestedId<VariantRef>> {
         self.text("variant").map(|text| RequestedId(text.parse().ok()))
     }
 

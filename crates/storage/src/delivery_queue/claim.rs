@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::try_join;
-use galley_domain::delivery::{Health, Lane};
+use galley_domain::delivery::{CircuitBreaker, Lane};
 use galley_domain::event::EventType;
 use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 
@@ -56,7 +56,7 @@ pub struct ClaimedDelivery {
     /// The time at which the lease ends.
     pub until: Timestamp,
     /// The health of the webhook's receiver.
-    pub health: Health,
+    pub health: CircuitBreaker,
     /// The URL of the receiver.
     pub url: String,
     /// The webhook's encrypted secret, if it has one.

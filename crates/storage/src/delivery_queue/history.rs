@@ -2,7 +2,7 @@
 
 use galley_domain::content_group::GroupPath;
 use galley_domain::delivery::Status;
-use galley_domain::event::{EventType, Occurrence};
+use galley_domain::event::{EventType, ResourceChange};
 use galley_domain::{ContentGroupId, DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 
 use crate::engine::error::{Error, Result};
@@ -124,7 +124,7 @@ pub async fn list_visible_occurrences(
     workspace: WorkspaceId,
     webhook: WebhookId,
     which: DeliverySelection,
-) -> Result<Vec<(EventType, Occurrence)>> {
+) -> Result<Vec<(EventType, ResourceChange)>> {
     let of_deliveries = |condition: &str| {
         format!(
             "SELECT d.event_type, e.type, e.path_before, e.path_after FROM deliveries d
@@ -167,7 +167,7 @@ pub async fn list_visible_occurrences(
     tx.query(&sql, &params, |row| {
         let path = |column| Ok::<_, Error>(row.opt_parse_list(column)?.map(GroupPath::new));
         let happened = row.text(1)?.parse().map_err(Error::corrupt)?;
-        let occurrence = Occurrence::of(happened, path(2)?, path(3)?);
+        let occurrence = ResourceChange::from_event(happened, path(2)?, path(3)?);
         let occurrence = occurrence.ok_or_else(|| Error::corrupt("an event without its place"))?;
         Ok((row.text(0)?.parse().map_err(Error::corrupt)?, occurrence))
     })

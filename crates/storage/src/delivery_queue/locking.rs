@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::try_join;
-use galley_domain::delivery::Health;
+use galley_domain::delivery::CircuitBreaker;
 use galley_domain::{Timestamp, WebhookId, WorkspaceId};
 
 use super::pending::{pending_fan_outs, pending_recoveries};
@@ -37,7 +37,7 @@ pub async fn webhook_changed(
 ) -> Result<()> {
     if let Some(mut queue) = lock_queue(tx, workspace, webhook).await? {
         if starts_afresh {
-            queue.state.health = Health::default();
+            queue.state.health = CircuitBreaker::default();
         }
         queue.state.next_at = Some(now);
         queue.save(tx).await?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use galley_domain::delivery::{Lane, Outcome, Status, Step};
+use galley_domain::delivery::{AttemptOutcome, DeliveryStep, Lane, Status};
 use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
 
 use super::slice::until_contended;
@@ -27,9 +27,9 @@ pub struct AttemptResult {
     /// True for a sample.
     pub is_test: bool,
     /// The outcome of the attempt.
-    pub outcome: Outcome,
+    pub outcome: AttemptOutcome,
     /// The next step of the delivery.
-    pub step: Step,
+    pub step: DeliveryStep,
     /// The number of attempts so far.
     pub attempts: u32,
     /// The results of all attempts, as JSON.
@@ -132,9 +132,9 @@ async fn record_for_queue(
         }
         ended.push(one.delivery);
         let (status, due) = match one.step {
-            Step::Delivered => (Status::Delivered, now),
-            Step::Failed => (Status::Failed, now),
-            Step::Retry(due) => {
+            DeliveryStep::Delivered => (Status::Delivered, now),
+            DeliveryStep::Failed => (Status::Failed, now),
+            DeliveryStep::Retry(due) => {
                 queue.add_due_from(due);
                 (Status::Pending, due)
             }
@@ -152,13 +152,13 @@ async fn record_for_queue(
             ]
             .to_vec(),
         );
-        let is_well = one.outcome == Outcome::Taken;
+        let is_well = one.outcome == AttemptOutcome::Accepted;
         // A sample can show that a receiver has recovered, but not that it fails.
         if is_well || !one.is_test {
             queue.state.health = queue.state.health.after(one.outcome, now, random);
             has_failed |= !is_well;
             let was_gone = receiver.is_some_and(|receiver| receiver.is_gone);
-            let is_gone = was_gone || one.outcome == Outcome::Gone;
+            let is_gone = was_gone || one.outcome == AttemptOutcome::Gone;
             receiver = Some(ReceiverState { workspace, webhook, is_well, is_gone });
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use galley_domain::delivery::Health;
+use galley_domain::delivery::CircuitBreaker;
 use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
 
 use super::pending::{PendingFanOut, PendingRecovery};
@@ -28,7 +28,7 @@ pub(super) struct QueueState {
     /// The time of the next scan.
     pub(super) next_at: Option<Timestamp>,
     /// The health of the receiver.
-    pub(super) health: Health,
+    pub(super) health: CircuitBreaker,
     /// The number of pending deliveries.
     pub(super) pending: i64,
     /// A lower bound of the times at which pending deliveries are due.
@@ -43,7 +43,11 @@ pub(super) fn read(row: &Row<'_>) -> Result<WebhookQueue> {
     let count = |column| u32::try_from(row.int(column)?).map_err(Error::corrupt);
     let state = QueueState {
         next_at: row.opt_time(2)?,
-        health: Health { failures: count(3)?, slots: count(4)?, open_until: row.opt_time(5)? },
+        health: CircuitBreaker {
+            failures: count(3)?,
+            slots: count(4)?,
+            open_until: row.opt_time(5)?,
+        },
         pending: row.int(6)?,
         due_from: row.time(7)?,
         leased_from: row.opt_parse(8)?,

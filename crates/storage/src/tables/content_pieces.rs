@@ -188,7 +188,7 @@ impl View {
             return Ok((piece, tree));
         }
         let first = COLUMNS_END + usize::from(self.content);
-        Ok((piece.overridden(content_piece_variants::read(row, first)?), tree))
+        Ok((piece.with_overrides(content_piece_variants::read(row, first)?), tree))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use futures_util::future::{try_join, try_join3};
 use galley_domain::content_group::GroupPath;
-use galley_domain::event::{EventType, Occurrence, Window};
+use galley_domain::event::{EventScope, EventType, ResourceChange};
 use galley_domain::{ContentGroupId, ContentPieceId, EventId, Timestamp, WorkspaceId};
 
 use crate::engine::error::{Error, Result};
@@ -21,7 +21,7 @@ pub struct NewEvent {
     /// The id.
     pub id: EventId,
     /// The type and the groups of the event.
-    pub occurrence: Occurrence,
+    pub occurrence: ResourceChange,
     /// The resource as JSON, after the change or before its deletion.
     pub data: String,
     /// The resource before a move from one group to another.
@@ -119,7 +119,7 @@ fn last_statement() -> String {
 struct NumberedEvent<'e> {
     sequence: i64,
     event: &'e NewEvent,
-    occurrence: Occurrence,
+    occurrence: ResourceChange,
 }
 
 /// Returns the current paths of the groups of pieces. A group may have been moved after the piece's
@@ -149,13 +149,13 @@ async fn current_paths(
 }
 
 fn with_current_paths(
-    occurrence: &Occurrence,
+    occurrence: &ResourceChange,
     moved: &HashMap<ContentGroupId, GroupPath>,
-) -> Occurrence {
+) -> ResourceChange {
     if !occurrence.is_of_piece() || moved.is_empty() {
         return occurrence.clone();
     }
-    occurrence.clone().relocated(|path| {
+    occurrence.clone().map_paths(|path| {
         let now = path.groups().last().and_then(|group| moved.get(group)).cloned();
         now.unwrap_or(path)
     })
@@ -167,7 +167,7 @@ fn parameters<'e>(
     now: Timestamp,
 ) -> Vec<Value<'e>> {
     let NumberedEvent { sequence, event, occurrence } = numbered;
-    let seen = occurrence.seen_through(Window::Workspace);
+    let seen = occurrence.as_seen_in(EventScope::Workspace);
     let event_type = seen.map(EventType::as_str).expect("the workspace sees every event");
     let path = |path: Option<&GroupPath>| path.map(|path| comma_separated(path.groups()));
     params![
@@ -220,9 +220,12 @@ async fn insert_matches(
         for &event_type in occurrence.types() {
             let sees = |candidate: &&CandidateWebhook| {
                 let group = candidate.group.as_slice();
-                let window =
-                    if group.is_empty() { Window::Workspace } else { Window::Groups(group) };
-                candidate.event == event_type && occurrence.seen_through(window) == Some(event_type)
+                let window = if group.is_empty() {
+                    EventScope::Workspace
+                } else {
+                    EventScope::Groups(group)
+                };
+                candidate.event == event_type && occurrence.as_seen_in(window) == Some(event_type)
             };
             let webhook_ids: Vec<&CandidateWebhook> = watchers.iter().filter(sees).collect();
             if webhook_ids.is_empty() {
@@ -324,7 +327,7 @@ pub struct EventWithPaths {
     /// The event as seen in the scope of the workspace.
     pub event: Event,
     /// The type and the groups of the event.
-    pub occurrence: Occurrence,
+    pub occurrence: ResourceChange,
     /// The resource before a move from one group to another.
     pub data_before: Option<String>,
 }
@@ -376,7 +379,7 @@ pub async fn list_with_paths(
                 let event = read(row)?;
                 let path = |column| Ok::<_, Error>(row.opt_parse_list(column)?.map(GroupPath::new));
                 let event_type = event.event_type.parse().map_err(Error::corrupt)?;
-                let occurrence = Occurrence::of(event_type, path(6)?, path(7)?);
+                let occurrence = ResourceChange::from_event(event_type, path(6)?, path(7)?);
                 Ok(EventWithPaths {
                     event,
                     occurrence: occurrence

@@ -12,7 +12,7 @@
 //! meanwhile.
 
 use galley_domain::content_piece::ContentPiece;
-use galley_domain::order_key::{Gap, Moving};
+use galley_domain::order_key::{Gap, MovingNeighbour};
 use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, Timestamp, WorkspaceId};
 
 use crate::engine::error::{Error, Result};
@@ -166,7 +166,11 @@ async fn choose(
 ) -> Result<OrderKey> {
     // Ids order two pieces of the same millisecond.
     let placed = |place: Option<&OrderedPiece>| place.map(|place| (place.placed_at, place.id));
-    let moving = if placed(before) > placed(after) { Moving::Before } else { Moving::After };
+    let moving = if placed(before) > placed(after) {
+        MovingNeighbour::Before
+    } else {
+        MovingNeighbour::After
+    };
     let [before, after] = [before, after].map(|place| place.map(|place| &place.order));
     let order = OrderKey::between(before, after, moving, random);
     if order.as_str().len() > OrderKey::LENGTH_MAX {

@@ -123,7 +123,7 @@ fn read_authentication(row: &Row<'_>) -> Result<Authentication> {
         member: row.parse(3)?,
         base_type: row.opt_parse(4)?,
         role_permissions,
-        permissions: role_permissions.meet(row.parse(6)?),
+        permissions: role_permissions.intersection(row.parse(6)?),
         content_groups: row.opt_parse_list(7)?,
         extension: row.opt_owned(8)?,
         expires_at: row.opt_time(9)?,

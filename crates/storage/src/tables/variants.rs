@@ -1,7 +1,7 @@
 //! Variants. The overrides of pieces are in [`crate::tables::content_piece_variants`].
 
 use galley_domain::text::ShortText;
-use galley_domain::variant::{Variant, VariantKey, VariantLabel, VariantName};
+use galley_domain::variant::{Variant, VariantKey, VariantLabel, VariantRef};
 use galley_domain::{Timestamp, VariantId, WorkspaceId};
 
 use crate::engine::error::Result;
@@ -23,14 +23,14 @@ fn read(row: &Row<'_>) -> Result<Variant> {
 
 /// Finds a variant.
 pub async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: VariantId) -> Result<Option<Variant>> {
-    find_named(tx, workspace, &VariantName::Id(id)).await
+    find_named(tx, workspace, &VariantRef::Id(id)).await
 }
 
 /// Finds a variant by its id or key.
 pub async fn find_named(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
-    name: &VariantName,
+    name: &VariantRef,
 ) -> Result<Option<Variant>> {
     find_locked(tx, workspace, name, "").await
 }
@@ -41,7 +41,7 @@ pub async fn find_named(
 pub async fn find_named_for_override(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
-    name: &VariantName,
+    name: &VariantRef,
 ) -> Result<Option<Variant>> {
     find_locked(tx, workspace, name, tx.for_key_share()).await
 }
@@ -49,12 +49,12 @@ pub async fn find_named_for_override(
 async fn find_locked(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
-    name: &VariantName,
+    name: &VariantRef,
     lock: &str,
 ) -> Result<Option<Variant>> {
     let (column, value) = match name {
-        VariantName::Id(id) => ("id", Value::from(*id)),
-        VariantName::Key(key) => ("key", Value::from(key.as_str())),
+        VariantRef::Id(id) => ("id", Value::from(*id)),
+        VariantRef::Key(key) => ("key", Value::from(key.as_str())),
     };
     let sql =
         format!("SELECT {COLUMNS} FROM variants WHERE workspace_id = ?1 AND {column} = ?2{lock}");
@@ -68,7 +68,7 @@ pub async fn find_for_update(
     workspace: WorkspaceId,
     id: VariantId,
 ) -> Result<Option<Variant>> {
-    find_locked(tx, workspace, &VariantName::Id(id), tx.for_update()).await
+    find_locked(tx, workspace, &VariantRef::Id(id), tx.for_update()).await
 }
 
 /// Lists variants by creation, after `after` if given.

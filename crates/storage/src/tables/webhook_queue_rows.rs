@@ -1,6 +1,6 @@
 //! The queue of each webhook: a row that the delivery queue locks and updates.
 
-use galley_domain::delivery::Health;
+use galley_domain::delivery::CircuitBreaker;
 use galley_domain::{WebhookId, WorkspaceId};
 
 use crate::engine::error::Result;
@@ -13,7 +13,7 @@ pub(crate) async fn insert(
     workspace: WorkspaceId,
     webhook: WebhookId,
 ) -> Result<()> {
-    let health = Health::default();
+    let health = CircuitBreaker::default();
     tx.execute(
         "INSERT INTO webhook_queues (workspace_id, webhook_id, failures, slots, pending, leased_from)
          VALUES (?1, ?2, ?3, ?4, 0, NULL)",

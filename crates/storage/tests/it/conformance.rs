@@ -5,12 +5,12 @@ use std::path::Path;
 
 use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
 use galley_domain::content_piece::{ContentPiece, Slug, Title};
-use galley_domain::event::Occurrence;
+use galley_domain::event::ResourceChange;
 use galley_domain::import_source::{ImportSource, SourceHash};
 use galley_domain::tag::{Color, Tag, TagLabel};
 use galley_domain::text::ShortText;
 use galley_domain::variant::{
-    ContentPieceOverrides, Variant, VariantKey, VariantLabel, VariantName,
+    ContentPieceOverrides, Variant, VariantKey, VariantLabel, VariantRef,
 };
 use galley_domain::{ContentGroupId, EventId, TagId, VariantId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::content_piece_list::{self, ListQuery, Sort, SortKey};
@@ -187,7 +187,7 @@ async fn in_variant(
     assert_eq!(variants::find(tx, WorkspaceId::new(1), german.id).await?, None);
     let found = variants::find_for_update(tx, workspace, german.id).await?;
     assert_eq!(found, Some(german.clone()));
-    let by_key = VariantName::Key(VariantKey::parse("fr").unwrap());
+    let by_key = VariantRef::Key(VariantKey::parse("fr").unwrap());
     let found = variants::find_named(tx, workspace, &by_key).await?;
     assert_eq!(found, Some(french.clone()));
     let found = variants::find_named_for_override(tx, workspace, &by_key).await?;
@@ -214,7 +214,7 @@ async fn in_variant(
     }
     let view = View { variant: Some(german.id), content: true };
     let seen = content_pieces::find_visible(tx, workspace, piece.id, None, view).await?;
-    let german_piece = piece.clone().overridden(listed.clone());
+    let german_piece = piece.clone().with_overrides(listed.clone());
     assert_eq!(seen, Some((german_piece.clone(), Some("{}".to_owned()))));
     let set = async |tree| {
         content_piece_variants::update_content(tx, workspace, piece.id, german.id, tree).await
@@ -391,7 +391,8 @@ async fn told(
         data_before: None,
         custom_data_of: None,
     };
-    let two = [new(Occurrence::PieceAdded(path.clone())), new(Occurrence::PieceRemoved(path))];
+    let two =
+        [new(ResourceChange::PieceAdded(path.clone())), new(ResourceChange::PieceRemoved(path))];
     events::append(tx, workspace, &two, NOW).await?;
     events::append(tx, workspace, &[], NOW).await?;
     let listed = events::list(tx, workspace, 0, 10).await?;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use galley_domain::delivery::{HELD_MAX, Health, Outcome, Status, Step};
-use galley_domain::event::{EventType, Occurrence};
+use galley_domain::delivery::{AttemptOutcome, CircuitBreaker, DeliveryStep, HELD_MAX, Status};
+use galley_domain::event::{EventType, ResourceChange};
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
 use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 use galley_storage::delivery_queue::{
@@ -20,7 +20,7 @@ use tokio_postgres::NoTls;
 use crate::plans;
 use crate::store::{NOW, Open, id};
 
-const FAILED: Outcome = Outcome::Failed { retry_after: None };
+const FAILED: AttemptOutcome = AttemptOutcome::Failed { retry_after: None };
 
 fn later(ms: i64) -> Timestamp {
     Timestamp::from_ms(NOW.ms() + ms)
@@ -93,7 +93,7 @@ async fn happen_as(open: &Open, ids: &[EventId], now: Timestamp) {
     let workspace = open.workspace;
     let new = |&id: &EventId| NewEvent {
         id,
-        occurrence: Occurrence::MemberAdded,
+        occurrence: ResourceChange::MemberAdded,
         data: DATA.to_owned(),
         data_before: None,
         custom_data_of: None,
@@ -137,7 +137,11 @@ async fn lease(open: &Open, session: &str, now: Timestamp) -> Vec<ClaimedDeliver
     write(&open.database, lease).await.0
 }
 
-fn settlement(leased: &ClaimedDelivery, outcome: Outcome, step: Step) -> AttemptResult {
+fn settlement(
+    leased: &ClaimedDelivery,
+    outcome: AttemptOutcome,
+    step: DeliveryStep,
+) -> AttemptResult {
     AttemptResult {
         workspace: leased.workspace,
         webhook: leased.webhook,
@@ -155,8 +159,8 @@ fn settlement(leased: &ClaimedDelivery, outcome: Outcome, step: Step) -> Attempt
 async fn settle(
     open: &Open,
     leased: &[ClaimedDelivery],
-    outcome: Outcome,
-    step: Step,
+    outcome: AttemptOutcome,
+    step: DeliveryStep,
     now: Timestamp,
 ) -> usize {
     let settlements: Vec<_> = leased.iter().map(|one| settlement(one, outcome, step)).collect();
@@ -178,7 +182,9 @@ async fn exchange(
     max: usize,
     now: Timestamp,
 ) -> Vec<ClaimedDelivery> {
-    let outcome = |leased: &ClaimedDelivery| settlement(leased, Outcome::Taken, Step::Delivered);
+    let outcome = |leased: &ClaimedDelivery| {
+        settlement(leased, AttemptOutcome::Accepted, DeliveryStep::Delivered)
+    };
     let settlements: Vec<_> = done.iter().map(outcome).collect();
     let (front, request) = (Arc::clone(front), ClaimRequest { max, ..lease_request("a", now) });
     let exchange = async move |tx: &WriteTx<'_>| {
@@ -274,7 +280,7 @@ on_both_engines! {
             while expand(&open, 100).await {}
             while gauges(&open).await.pending > 0 {
                 let leased = lease(&open, "a", NOW).await;
-                settle(&open, &leased, Outcome::Taken, Step::Delivered, NOW).await;
+                settle(&open, &leased, AttemptOutcome::Accepted, DeliveryStep::Delivered, NOW).await;
             }
         }
         assert_eq!(open.count("deliveries").await, ROUNDS * WEBHOOKS);
@@ -328,9 +334,9 @@ on_both_engines! {
         expand(&open, 100).await;
         let leased = lease(&open, "a", NOW).await;
         assert_eq!(leased.len(), 2);
-        settle(&open, &leased, FAILED, Step::Retry(later(7_200_000)), NOW).await;
+        settle(&open, &leased, FAILED, DeliveryStep::Retry(later(7_200_000)), NOW).await;
         let first = lease(&open, "a", NOW).await;
-        settle(&open, &first, Outcome::Taken, Step::Delivered, NOW).await;
+        settle(&open, &first, AttemptOutcome::Accepted, DeliveryStep::Delivered, NOW).await;
         assert_eq!(lease(&open, "a", later(60_000)).await, [], "those that wait are due later");
         // An operator could change the due time by hand like this.
         let hurry = async |tx: &WriteTx<'_>| {
@@ -419,7 +425,7 @@ on_both_engines! {
         happen(&open, 2).await;
         expand(&open, 100).await;
         assert_eq!(gauges(&open).await.held, HELD_MAX, "the two new ones went");
-        settle(&open, &leased, Outcome::Taken, Step::Delivered, NOW).await;
+        settle(&open, &leased, AttemptOutcome::Accepted, DeliveryStep::Delivered, NOW).await;
         assert_eq!(statuses(&open).await, [Status::Delivered; 2]);
         assert_eq!(gauges(&open).await.held, HELD_MAX - 2);
     }
@@ -464,10 +470,10 @@ on_both_engines! {
         assert_eq!(lease(&open, "b", later(59_000)).await, []);
         let theirs = lease(&open, "b", later(60_000)).await;
         assert_eq!(theirs.iter().map(|one| one.id).collect::<Vec<_>>(), mine.iter().map(|one| one.id).collect::<Vec<_>>());
-        assert_eq!(settle(&open, &mine, Outcome::Taken, Step::Delivered, later(61_000)).await, 0);
+        assert_eq!(settle(&open, &mine, AttemptOutcome::Accepted, DeliveryStep::Delivered, later(61_000)).await, 0);
         assert_eq!(statuses(&open).await, [Status::Pending; 5]);
-        assert_eq!(settle(&open, &theirs, Outcome::Taken, Step::Delivered, later(61_000)).await, 2);
-        assert_eq!(settle(&open, &theirs, FAILED, Step::Failed, later(61_000)).await, 0, "once");
+        assert_eq!(settle(&open, &theirs, AttemptOutcome::Accepted, DeliveryStep::Delivered, later(61_000)).await, 2);
+        assert_eq!(settle(&open, &theirs, FAILED, DeliveryStep::Failed, later(61_000)).await, 0, "once");
         let found = statuses(&open).await;
         assert_eq!(found.iter().filter(|&&status| status == Status::Delivered).count(), 2);
         assert_eq!(gauges(&open).await.pending, 3);
@@ -528,15 +534,15 @@ on_both_engines! {
         for _ in 0..8 {
             let leased = lease(&open, "a", now).await;
             tried.push(leased.len());
-            settle(&open, &leased, FAILED, Step::Retry(later(10_000_000)), now).await;
+            settle(&open, &leased, FAILED, DeliveryStep::Retry(later(10_000_000)), now).await;
             now = Timestamp::from_ms(now.ms() + 1_000);
         }
         assert_eq!(tried, [2, 1, 1, 1, 0, 0, 0, 0], "after five failures it rests");
         let probe = lease(&open, "a", later(60_000)).await;
         assert_eq!(probe.len(), 1);
-        settle(&open, &probe, Outcome::Taken, Step::Delivered, later(60_000)).await;
+        settle(&open, &probe, AttemptOutcome::Accepted, DeliveryStep::Delivered, later(60_000)).await;
         assert_eq!(lease(&open, "a", later(60_001)).await.len(), 2);
-        assert_eq!(Health::default().slots, 2);
+        assert_eq!(CircuitBreaker::default().slots, 2);
         check_plans(&open).await;
     }
 
@@ -582,7 +588,7 @@ on_both_engines! {
         happen(&open, 2).await;
         expand(&open, 100).await;
         let leased = lease(&open, "a", NOW).await;
-        settle(&open, &leased, FAILED, Step::Failed, NOW).await;
+        settle(&open, &leased, FAILED, DeliveryStep::Failed, NOW).await;
         assert_eq!(statuses(&open).await, [Status::Failed; 2]);
         let delivery = leased[0].id;
         let again = async move |tx: &WriteTx<'_>| {
@@ -684,20 +690,20 @@ on_both_engines! {
             };
             write(&open.database, list).await
         };
-        let all = [(EventType::MemberAdded, Occurrence::MemberAdded)];
+        let all = [(EventType::MemberAdded, ResourceChange::MemberAdded)];
         assert_eq!(shown(DeliverySelection::Pending).await, all, "no delivery is made yet");
         expand(&open, 100).await;
         assert_eq!(shown(DeliverySelection::Pending).await, all);
         assert_eq!(shown(DeliverySelection::RecoverableSince(NOW)).await, []);
         let leased = lease(&open, "a", NOW).await;
-        settle(&open, &leased, FAILED, Step::Failed, NOW).await;
+        settle(&open, &leased, FAILED, DeliveryStep::Failed, NOW).await;
         assert_eq!(shown(DeliverySelection::RecoverableSince(NOW)).await, all);
         assert_eq!(shown(DeliverySelection::RecoverableSince(later(1))).await, []);
         assert_eq!(shown(DeliverySelection::One(leased[0].id)).await, all);
         assert_eq!(shown(DeliverySelection::One(DeliveryId::new(id()))).await, []);
         let mut left = lease(&open, "a", later(60_000)).await;
         while !left.is_empty() {
-            settle(&open, &left, Outcome::Taken, Step::Delivered, later(60_000)).await;
+            settle(&open, &left, AttemptOutcome::Accepted, DeliveryStep::Delivered, later(60_000)).await;
             left = lease(&open, "a", later(60_000)).await;
         }
         assert_eq!(shown(DeliverySelection::Pending).await, []);

@@ -9,8 +9,10 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::env;
 use std::time::Duration;
 
-use galley_delivery::{Action, Ask, Dispatcher, Job, Limits};
-use galley_domain::delivery::{ATTEMPTS_MAX, Health, Outcome, Step, next_step};
+use galley_delivery::{Action, DeliveryJob, Dispatcher, DispatcherLimits, StoreRequest};
+use galley_domain::delivery::{
+    ATTEMPTS_MAX, AttemptOutcome, CircuitBreaker, DeliveryStep, next_step,
+};
 use galley_domain::{DeliveryId, Timestamp, WebhookId};
 use galley_storage::delivery_queue::{
     self, AttemptResult, ClaimRequest, ClaimedDelivery, LockedQueues, ScanPosition,
@@ -57,7 +59,7 @@ impl Receiver {
         }
     }
 
-    fn outcome(self, now: Timestamp, random: &mut StdRng) -> Outcome {
+    fn outcome(self, now: Timestamp, random: &mut StdRng) -> AttemptOutcome {
         let hour = (now.ms() - NOW.ms()) / HOUR;
         let fails = match self {
             Self::Well => random.random_range(0..1_000) == 0,
@@ -65,11 +67,11 @@ impl Receiver {
             Self::Down(from, to) => (from..to).contains(&hour),
             Self::Busy if random.random_range(0..10) < 3 => {
                 let asked = [0, 3, 60, 4_000, 1_000_000][random.random_range(0..5)];
-                return Outcome::Failed { retry_after: Some(Duration::from_secs(asked)) };
+                return AttemptOutcome::Failed { retry_after: Some(Duration::from_secs(asked)) };
             }
             Self::Busy => false,
         };
-        if fails { Outcome::Failed { retry_after: None } } else { Outcome::Taken }
+        if fails { AttemptOutcome::Failed { retry_after: None } } else { AttemptOutcome::Accepted }
     }
 }
 
@@ -80,7 +82,7 @@ struct Line {
     /// The time at which the receiver was last at its concurrency limit, or its program was killed.
     full_at: i64,
     /// The receiver's health in the worst case, with the longest possible back-off.
-    health: Health,
+    health: CircuitBreaker,
     rests_until: i64,
 }
 
@@ -148,7 +150,7 @@ impl Simulation {
             open,
             random,
             now: NOW,
-            dispatcher: Dispatcher::new(Limits::default(), NOW),
+            dispatcher: Dispatcher::new(DispatcherLimits::default(), NOW),
             ends: BinaryHeap::new(),
             attempts: HashMap::new(),
             receivers,
@@ -163,20 +165,20 @@ impl Simulation {
 
     async fn happen(&mut self, count: usize) {
         happen_at(&self.open, count, self.now).await;
-        self.dispatcher.news();
+        self.dispatcher.commit_signalled();
     }
 
     /// Executes the dispatcher's actions until `end`.
     async fn run_until(&mut self, end: i64) {
         loop {
-            for action in self.dispatcher.next(self.now) {
+            for action in self.dispatcher.next_actions(self.now) {
                 match action {
                     Action::Attempt(job) => self.begin(job),
-                    Action::Ask(ask) => self.ask(ask).await,
-                    Action::GiveBack(_) => panic!("a lease is longer than anything waits"),
+                    Action::StoreRequest(ask) => self.ask(ask).await,
+                    Action::Release(_) => panic!("a lease is longer than anything waits"),
                 }
             }
-            if self.dispatcher.has_more_to_begin() {
+            if self.dispatcher.can_begin_more() {
                 continue;
             }
             let wakes_at = self.dispatcher.wake_at().expect("it asks nobody who has not answered");
@@ -206,7 +208,7 @@ impl Simulation {
         }
     }
 
-    fn begin(&mut self, job: Job<ClaimedDelivery>) {
+    fn begin(&mut self, job: DeliveryJob<ClaimedDelivery>) {
         let (now, leased) = (self.now, job.payload);
         let line = self.lines.get_mut(&job.webhook).unwrap();
         let due = self.due.get(&leased.id).copied().unwrap_or(leased.happened_at.ms());
@@ -247,11 +249,11 @@ impl Simulation {
     fn end(&mut self, number: u64) {
         // The attempt's result is lost if its program was killed.
         let Some((webhook, is_failing, settlement)) = self.attempts.remove(&number) else { return };
-        self.dispatcher.attempted(webhook, is_failing, settlement, self.now);
+        self.dispatcher.attempt_ended(webhook, is_failing, settlement, self.now);
     }
 
-    async fn ask(&mut self, ask: Ask<AttemptResult>) {
-        for one in &ask.settle {
+    async fn ask(&mut self, ask: StoreRequest<AttemptResult>) {
+        for one in &ask.attempt_results {
             let line = self.lines.get_mut(&one.webhook).unwrap();
             line.full_at = self.now.ms();
             line.under_way -= 1;
@@ -259,8 +261,8 @@ impl Simulation {
             line.rests_until =
                 line.health.open_until.map_or(0, Timestamp::ms).max(line.rests_until);
             match one.step {
-                Step::Retry(due) => self.due.insert(one.delivery, due.ms()),
-                Step::Delivered | Step::Failed => self.due.remove(&one.delivery),
+                DeliveryStep::Retry(due) => self.due.insert(one.delivery, due.ms()),
+                DeliveryStep::Delivered | DeliveryStep::Failed => self.due.remove(&one.delivery),
             };
         }
         let (now, random) = (self.now, self.random.random::<f64>());
@@ -269,15 +271,18 @@ impl Simulation {
             until: Timestamp::from_ms(now.ms() + 60_000),
             lease: id().to_string(),
             session: "a".to_owned(),
-            max: ask.max,
-            failing_max: ask.failing_max,
+            max: ask.claim_max,
+            failing_max: ask.failing_claim_max,
         };
         let front = ScanPosition::default();
         let exchange = async move |tx: &WriteTx<'_>| {
             let mut lines = LockedQueues::default();
             let settled =
-                delivery_queue::record_results(tx, &mut lines, &ask.settle, now, || random).await?;
-            assert_eq!((settled.recorded, settled.deferred.len()), (ask.settle.len(), 0));
+                delivery_queue::record_results(tx, &mut lines, &ask.attempt_results, now, || {
+                    random
+                })
+                .await?;
+            assert_eq!((settled.recorded, settled.deferred.len()), (ask.attempt_results.len(), 0));
             let new_id = || DeliveryId::new(id());
             let more = delivery_queue::fan_out(tx, &mut lines, &front, new_id, 256, now).await?;
             let (leased, more_due) =
@@ -287,14 +292,14 @@ impl Simulation {
         };
         let exchange = self.open.database.write::<_, Error, _>("exchange", exchange);
         let (leased, more) = exchange.await.unwrap();
-        let jobs = leased.into_iter().map(|leased| Job {
+        let jobs = leased.into_iter().map(|leased| DeliveryJob {
             webhook: leased.webhook,
             slots: leased.health.slots as usize,
             is_failing: leased.health.is_failing(),
             until: leased.until,
             payload: leased,
         });
-        self.dispatcher.answered(jobs.collect(), Vec::new(), more, self.now);
+        self.dispatcher.store_responded(jobs.collect(), Vec::new(), more, self.now);
     }
 
     /// Restarts the program on the existing store.
@@ -313,7 +318,7 @@ impl Simulation {
             delivery_queue::open_session(tx, "a", "a", now).await
         };
         self.open.database.write::<_, Error, _>("recover", recover).await.unwrap();
-        self.dispatcher = Dispatcher::new(Limits::default(), now);
+        self.dispatcher = Dispatcher::new(DispatcherLimits::default(), now);
     }
 
     async fn read(&self, sql: &'static str, time: i64) -> Option<i64> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
 use galley_domain::content_piece::{ContentPiece, ContentPieceFields, Slug, Title};
 use galley_domain::id::IdSequence;
-use galley_domain::order_key::Moving;
+use galley_domain::order_key::MovingNeighbour;
 use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, Timestamp, WorkspaceId};
 use galley_storage::{
     Database, DatabaseUrl, Error, Options, Role, StatementLog, WriteTx, content_groups, workspaces,
@@ -71,7 +71,7 @@ impl Open {
         ContentPiece {
             id: ContentPieceId::new(id()),
             content_group_id: self.group,
-            order: OrderKey::between(after, None, Moving::Before, 5),
+            order: OrderKey::between(after, None, MovingNeighbour::Before, 5),
             placed_at: NOW,
             fields: ContentPieceFields {
                 date: Some(NOW),

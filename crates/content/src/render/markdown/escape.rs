@@ -2,7 +2,7 @@
 
 /// The surroundings of a text that affect escaping.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Around {
+pub(crate) struct Surroundings {
     /// True if the text begins a line of a paragraph.
     pub(crate) starts_line: bool,
     /// The character after it on its line, if any.
@@ -12,7 +12,7 @@ pub(crate) struct Around {
 }
 
 /// Escapes a text.
-pub(crate) fn text(text: &str, around: Around) -> String {
+pub(crate) fn text(text: &str, around: Surroundings) -> String {
     let mut escaped = String::with_capacity(text.len() + 8);
     let done = match line_start(text, around.next) {
         Some(done) if around.starts_line => {

@@ -4,15 +4,15 @@
 //! depends on the characters on both sides of a delimiter, and so on the neighbouring output. First
 //! all marks get delimiters. Then unrecognised ones are replaced, until nothing changes any more.
 
-use super::escape::{self, Around};
+use super::escape::{self, Surroundings};
 use crate::marks::{Flag, Mark, Marks};
-use crate::node::{ImageAttrs, Kind};
+use crate::node::{ImageAttrs, NodeKind};
 use crate::render::html;
 use crate::tree::Tree;
 
 /// The block that contains the inline content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum SourcePosition {
     Paragraph,
     /// Single-line.
     Heading,
@@ -21,17 +21,17 @@ pub(crate) enum Place {
 }
 
 /// Renders the inline content of a textblock. Only paragraphs may have several lines.
-pub(crate) fn text(tree: &Tree, textblock: usize, place: Place) -> String {
-    let mut pieces = Builder { tree, place, pieces: Vec::new(), open: Vec::new() };
+pub(crate) fn text(tree: &Tree, textblock: usize, place: SourcePosition) -> String {
+    let mut pieces = PieceBuilder { tree, place, pieces: Vec::new(), open: Vec::new() };
     pieces.read(textblock);
     let mut pieces = pieces.pieces;
-    replace_void_delimiters(&mut pieces);
+    replace_unrecognised_delimiters(&mut pieces);
     let mut text = write(&pieces, place);
-    if place == Place::Heading && text.ends_with('#') {
+    if place == SourcePosition::Heading && text.ends_with('#') {
         // A trailing `#` would be parsed as the end of the heading.
         text.insert(text.len() - 1, '\\');
     }
-    if place == Place::Heading
+    if place == SourcePosition::Heading
         && text.ends_with('}')
         && let Some(start) = text.rfind("{#")
     {
@@ -52,7 +52,7 @@ pub(crate) fn image(image: &ImageAttrs) -> Option<String> {
         return None;
     }
     let around =
-        Around { starts_line: false, next: Some(']'), previous: Some('['), in_table: false };
+        Surroundings { starts_line: false, next: Some(']'), previous: Some('['), in_table: false };
     let alt = escape::text(&alt, around);
     match &image.title {
         None => Some(format!("![{alt}]({source})")),
@@ -63,7 +63,7 @@ pub(crate) fn image(image: &ImageAttrs) -> Option<String> {
 }
 
 /// A part of a line.
-enum Piece {
+enum InlinePiece {
     Text(String),
     /// Output without further escaping: code, a line break.
     Verbatim(String),
@@ -81,22 +81,22 @@ struct End {
     html: String,
 }
 
-struct Builder<'a> {
+struct PieceBuilder<'a> {
     tree: &'a Tree,
-    place: Place,
-    pieces: Vec<Piece>,
+    place: SourcePosition,
+    pieces: Vec<InlinePiece>,
     /// The open marks, with the indexes of the pieces that opened them.
     open: Vec<(Mark, usize)>,
 }
 
-impl Builder<'_> {
+impl PieceBuilder<'_> {
     fn read(&mut self, textblock: usize) {
         for child in self.tree.children(textblock) {
             match self.tree.kind(child) {
-                Kind::Text { start, end, marks } => {
+                NodeKind::Text { start, end, marks } => {
                     self.text(self.tree.text(start, end), self.tree.marks(marks));
                 }
-                Kind::HardBreak { marks } => {
+                NodeKind::HardBreak { marks } => {
                     let marks = self.tree.marks(marks);
                     let next = (self.tree.end(child) < self.tree.end(textblock))
                         .then(|| self.tree.kind(self.tree.end(child)));
@@ -110,7 +110,7 @@ impl Builder<'_> {
 
     fn text(&mut self, text: &str, marks: Marks) {
         let mut wanted: Vec<Mark> = marks.iter().collect();
-        let in_cell = self.place == Place::Cell;
+        let in_cell = self.place == SourcePosition::Cell;
         let is_innermost_code = wanted.last() == Some(&Mark::Flag(Flag::Code));
         let code = if is_innermost_code { escape::code_span(text, in_cell) } else { None };
         if code.is_some() {
@@ -118,23 +118,23 @@ impl Builder<'_> {
         }
         self.change_marks(&wanted);
         self.pieces.push(match code {
-            Some(code) => Piece::Verbatim(code),
-            None => Piece::Text(text.to_owned()),
+            Some(code) => InlinePiece::Verbatim(code),
+            None => InlinePiece::Text(text.to_owned()),
         });
     }
 
     /// Adds a line break. It is a backslash at the end of a line if a text with the same marks
     /// follows, or else a `<br>`.
-    fn hard_break(&mut self, marks: Marks, next: Option<Kind>) {
+    fn hard_break(&mut self, marks: Marks, next: Option<NodeKind>) {
         let wanted: Vec<Mark> = marks.iter().collect();
         self.change_marks(&wanted);
         let next_marks = match next {
-            Some(Kind::Text { marks, .. }) => Some(self.tree.marks(marks)),
+            Some(NodeKind::Text { marks, .. }) => Some(self.tree.marks(marks)),
             _ => None,
         };
-        let as_line = self.place == Place::Paragraph && next_marks == Some(marks);
+        let as_line = self.place == SourcePosition::Paragraph && next_marks == Some(marks);
         let written = if as_line { "\\\n" } else { "<br>" };
-        self.pieces.push(Piece::Verbatim(written.to_owned()));
+        self.pieces.push(InlinePiece::Verbatim(written.to_owned()));
     }
 
     /// Closes the marks that end here, and opens the ones that begin.
@@ -144,15 +144,15 @@ impl Builder<'_> {
             let Some((mark, opened_at)) = self.open.pop() else { return };
             let closed_at = self.pieces.len();
             let end = self.end(mark, false);
-            self.pieces.push(Piece::Mark { mark: end, is_open: false, other: opened_at });
-            if let Piece::Mark { other, .. } = &mut self.pieces[opened_at] {
+            self.pieces.push(InlinePiece::Mark { mark: end, is_open: false, other: opened_at });
+            if let InlinePiece::Mark { other, .. } = &mut self.pieces[opened_at] {
                 *other = closed_at;
             }
         }
         for &mark in &wanted[same..] {
             let opened_at = self.pieces.len();
             let start = self.end(mark, true);
-            self.pieces.push(Piece::Mark { mark: start, is_open: true, other: opened_at });
+            self.pieces.push(InlinePiece::Mark { mark: start, is_open: true, other: opened_at });
             self.open.push((mark, opened_at));
         }
     }
@@ -191,7 +191,8 @@ impl Builder<'_> {
             }
         };
         let html = html.replace('\r', "&#13;").replace('\n', "&#10;");
-        let html = if self.place == Place::Cell { html.replace('|', "&#124;") } else { html };
+        let html =
+            if self.place == SourcePosition::Cell { html.replace('|', "&#124;") } else { html };
         End { delimiter, html }
     }
 
@@ -205,14 +206,14 @@ impl Builder<'_> {
         match title {
             (_, None) => Some(format!("]({destination})")),
             (_, Some(title)) => {
-                let title = escape::title(&title.to_string(), self.place == Place::Cell)?;
+                let title = escape::title(&title.to_string(), self.place == SourcePosition::Cell)?;
                 Some(format!("]({destination} {title})"))
             }
         }
     }
 }
 
-impl Piece {
+impl InlinePiece {
     /// Returns the first character of this piece in the Markdown.
     fn first(&self) -> Option<char> {
         self.shown().chars().next()
@@ -236,18 +237,18 @@ impl Piece {
 }
 
 /// Replaces the delimiters that Markdown wouldn't recognise by HTML.
-fn replace_void_delimiters(pieces: &mut [Piece]) {
+fn replace_unrecognised_delimiters(pieces: &mut [InlinePiece]) {
     loop {
         let void: Vec<usize> = (0..pieces.len())
-            .filter(|&at| pieces[at].needs_flanks() && !is_sound(pieces, at))
+            .filter(|&at| pieces[at].needs_flanks() && !is_recognised(pieces, at))
             .collect();
         if void.is_empty() {
             return;
         }
         for at in void {
-            let Piece::Mark { other, .. } = pieces[at] else { continue };
+            let InlinePiece::Mark { other, .. } = pieces[at] else { continue };
             for end in [at, other] {
-                if let Piece::Mark { mark, .. } = &mut pieces[end] {
+                if let InlinePiece::Mark { mark, .. } = &mut pieces[end] {
                     mark.delimiter = None;
                 }
             }
@@ -256,10 +257,10 @@ fn replace_void_delimiters(pieces: &mut [Piece]) {
 }
 
 /// Returns true if a delimiter is flanked as required (CommonMark, section 6.2).
-fn is_sound(pieces: &[Piece], at: usize) -> bool {
-    let Piece::Mark { is_open, .. } = pieces[at] else { return true };
+fn is_recognised(pieces: &[InlinePiece], at: usize) -> bool {
+    let InlinePiece::Mark { is_open, .. } = pieces[at] else { return true };
     let before = at.checked_sub(1).and_then(|before| pieces[before].last());
-    let behind = pieces.get(at + 1).and_then(Piece::first);
+    let behind = pieces.get(at + 1).and_then(InlinePiece::first);
     let (inside, outside) = if is_open { (behind, before) } else { (before, behind) };
     let Some(inside) = inside else { return false };
     let outside_ends_word =
@@ -298,18 +299,19 @@ fn is_punctuation(c: char) -> bool {
             )
 }
 
-fn write(pieces: &[Piece], place: Place) -> String {
+fn write(pieces: &[InlinePiece], place: SourcePosition) -> String {
     let mut text = String::new();
     for (at, piece) in pieces.iter().enumerate() {
-        let Piece::Text(plain) = piece else {
+        let InlinePiece::Text(plain) = piece else {
             text.push_str(piece.shown());
             continue;
         };
-        let around = Around {
-            starts_line: place == Place::Paragraph && (text.is_empty() || text.ends_with('\n')),
-            next: pieces.get(at + 1).and_then(Piece::first),
+        let around = Surroundings {
+            starts_line: place == SourcePosition::Paragraph
+                && (text.is_empty() || text.ends_with('\n')),
+            next: pieces.get(at + 1).and_then(InlinePiece::first),
             previous: text.chars().next_back(),
-            in_table: place == Place::Cell,
+            in_table: place == SourcePosition::Cell,
         };
         text.push_str(&escape::text(plain, around));
     }

@@ -1,7 +1,7 @@
 //! Lines of Markdown, each with the prefixes of its enclosing containers.
 
 /// The Markdown so far.
-pub(crate) struct Lines {
+pub(crate) struct MarkdownLines {
     markdown: String,
     /// The limit on bytes, as each line within nested quotes repeats all prefixes.
     max: usize,
@@ -15,7 +15,7 @@ struct Prefix {
     used: bool,
 }
 
-impl Lines {
+impl MarkdownLines {
     pub(crate) fn new(max: usize) -> Self {
         Self { markdown: String::new(), max, prefixes: Vec::new() }
     }

@@ -11,27 +11,27 @@ mod lines;
 mod table;
 
 use super::html;
-use super::space::{self, Space};
-use crate::node::{Kind, Node};
+use super::space::{self, SpaceMarkup};
+use crate::node::{Node, NodeKind};
 use crate::schema::NodeType;
 use crate::tree::Tree;
-use lines::Lines;
+use lines::MarkdownLines;
 
 pub(crate) fn markdown(tree: &Tree, max: usize) -> Option<String> {
-    let mut writer = Writer { tree, lines: Lines::new(max), open: Vec::new() };
+    let mut writer = MarkdownWriter { tree, lines: MarkdownLines::new(max), open: Vec::new() };
     writer.document();
     writer.lines.finish()
 }
 
-struct Writer<'a> {
+struct MarkdownWriter<'a> {
     tree: &'a Tree,
-    lines: Lines,
+    lines: MarkdownLines,
     /// The open containers, outermost first.
-    open: Vec<Open>,
+    open: Vec<OpenContainer>,
 }
 
 /// A quote, list or list item whose children are being rendered.
-struct Open {
+struct OpenContainer {
     kind: Container,
     next: usize,
     end: usize,
@@ -63,10 +63,10 @@ enum Marker {
     Parenthesis,
 }
 
-impl Writer<'_> {
+impl MarkdownWriter<'_> {
     /// Renders block after block. Containers are on a stack, as the author controls their depth.
     fn document(&mut self) {
-        if matches!(self.tree.nodes(), [_, Node { kind: Kind::Paragraph, .. }]) {
+        if matches!(self.tree.nodes(), [_, Node { kind: NodeKind::Paragraph, .. }]) {
             // Empty Markdown is parsed as a document with one empty paragraph.
             return;
         }
@@ -91,7 +91,7 @@ impl Writer<'_> {
     }
 
     fn enter(&mut self, node: usize, kind: Container) {
-        self.open.push(Open {
+        self.open.push(OpenContainer {
             kind,
             next: node + 1,
             end: self.tree.end(node),
@@ -106,22 +106,22 @@ impl Writer<'_> {
         }
         let marker = self.marker(node);
         match self.tree.kind(node) {
-            Kind::Paragraph => self.paragraph(node, before),
-            Kind::Heading { level } => self.heading(node, level),
-            Kind::Blockquote => {
+            NodeKind::Paragraph => self.paragraph(node, before),
+            NodeKind::Heading { level } => self.heading(node, level),
+            NodeKind::Blockquote => {
                 self.lines.push_prefix("> ", "> ");
                 self.enter(node, Container::Quote);
             }
-            Kind::BulletList | Kind::TaskList | Kind::OrderedList(_) => {
+            NodeKind::BulletList | NodeKind::TaskList | NodeKind::OrderedList(_) => {
                 self.list(node, marker);
             }
-            Kind::CodeBlock(_) => self.code_block(node),
-            Kind::HorizontalRule => self.lines.line("---"),
-            Kind::Image(image) => match inline::image(self.tree.image(image)) {
+            NodeKind::CodeBlock(_) => self.code_block(node),
+            NodeKind::HorizontalRule => self.lines.line("---"),
+            NodeKind::Image(image) => match inline::image(self.tree.image(image)) {
                 Some(image) => self.lines.line(&image),
                 None => self.html(node),
             },
-            Kind::Table => match table::table(self.tree, node) {
+            NodeKind::Table => match table::table(self.tree, node) {
                 Some(rows) => rows.iter().for_each(|row| self.lines.line(row)),
                 None => self.html(node),
             },
@@ -146,8 +146,11 @@ impl Writer<'_> {
 
     fn is_in_tight_list(&self) -> bool {
         let mut around = self.open.iter().rev();
-        matches!(around.next(), Some(Open { kind: Container::Item, .. }))
-            && matches!(around.next(), Some(Open { kind: Container::List { tight: true, .. }, .. }))
+        matches!(around.next(), Some(OpenContainer { kind: Container::Item, .. }))
+            && matches!(
+                around.next(),
+                Some(OpenContainer { kind: Container::List { tight: true, .. }, .. })
+            )
     }
 
     fn paragraph(&mut self, node: usize, before: Option<usize>) {
@@ -161,16 +164,16 @@ impl Writer<'_> {
         } else if !self.is_plain(node) {
             self.html(node);
         } else {
-            let text = inline::text(self.tree, node, inline::Place::Paragraph);
+            let text = inline::text(self.tree, node, inline::SourcePosition::Paragraph);
             self.lines.lines(&text);
         }
     }
 
     fn heading(&mut self, node: usize, level: u8) {
-        if space::of(self.tree, node) != Space::Plain {
+        if space::of(self.tree, node) != SpaceMarkup::Plain {
             return self.html(node);
         }
-        let text = inline::text(self.tree, node, inline::Place::Heading);
+        let text = inline::text(self.tree, node, inline::SourcePosition::Heading);
         let marker = "#".repeat(level.into());
         self.lines.line(format!("{marker} {text}").trim_end_matches(' '));
     }
@@ -180,12 +183,12 @@ impl Writer<'_> {
             .tree
             .children(node)
             .filter_map(|child| match self.tree.kind(child) {
-                Kind::Text { start, end, .. } => Some(self.tree.text(start, end)),
+                NodeKind::Text { start, end, .. } => Some(self.tree.text(start, end)),
                 _ => None,
             })
             .collect();
         let language = match self.tree.kind(node) {
-            Kind::CodeBlock(Some(language)) => self.tree.language(language),
+            NodeKind::CodeBlock(Some(language)) => self.tree.language(language),
             _ => "",
         };
         let fence = "`".repeat(escape::longest_run(&code, '`').max(2) + 1);
@@ -198,14 +201,14 @@ impl Writer<'_> {
 
     fn list(&mut self, node: usize, marker: Marker) {
         let number = match self.tree.kind(node) {
-            Kind::OrderedList(list) => {
+            NodeKind::OrderedList(list) => {
                 let list = self.tree.list(list);
                 if list.list_type.is_some() || !(0..=NUMBER_MAX).contains(&list.start) {
                     return self.html(node);
                 }
                 list.start
             }
-            Kind::TaskList if !self.is_plain_task_list(node) => return self.html(node),
+            NodeKind::TaskList if !self.is_plain_task_list(node) => return self.html(node),
             _ => 1,
         };
         self.enter(node, Container::List { tight: self.is_tight(node), marker, number });
@@ -221,8 +224,8 @@ impl Writer<'_> {
     /// break at the beginning would start a block of HTML.
     fn is_plain(&self, paragraph: usize) -> bool {
         let first = self.tree.children(paragraph).next();
-        first.is_some_and(|first| matches!(self.tree.kind(first), Kind::Text { .. }))
-            && space::of(self.tree, paragraph) == Space::Plain
+        first.is_some_and(|first| matches!(self.tree.kind(first), NodeKind::Text { .. }))
+            && space::of(self.tree, paragraph) == SpaceMarkup::Plain
     }
 
     /// Returns true if every item has at most a paragraph and a list, so that no blank lines are
@@ -250,7 +253,7 @@ impl Writer<'_> {
     /// 5.2).
     fn interrupts_paragraph(&self, list: usize) -> bool {
         let counts_from_one = match self.tree.kind(list) {
-            Kind::OrderedList(list) => {
+            NodeKind::OrderedList(list) => {
                 let list = self.tree.list(list);
                 list.start == 1 && list.list_type.is_none()
             }
@@ -264,7 +267,8 @@ impl Writer<'_> {
         if before.is_some() && !tight {
             self.lines.blank();
         }
-        let Some(Open { kind: Container::List { marker, number, .. }, .. }) = self.open.last_mut()
+        let Some(OpenContainer { kind: Container::List { marker, number, .. }, .. }) =
+            self.open.last_mut()
         else {
             return;
         };
@@ -277,8 +281,8 @@ impl Writer<'_> {
         *number += 1;
         let indent = " ".repeat(bullet.len());
         match self.tree.kind(node) {
-            Kind::TaskItem { checked: true } => bullet.push_str("[x] "),
-            Kind::TaskItem { checked: false } => bullet.push_str("[ ] "),
+            NodeKind::TaskItem { checked: true } => bullet.push_str("[x] "),
+            NodeKind::TaskItem { checked: false } => bullet.push_str("[ ] "),
             _ => {}
         }
         self.lines.push_prefix(&bullet, &indent);
@@ -289,7 +293,7 @@ impl Writer<'_> {
     /// may have them.
     fn html(&mut self, node: usize) {
         let html = html::html_of(self.tree, node);
-        if matches!(self.tree.kind(node), Kind::CodeBlock(_)) {
+        if matches!(self.tree.kind(node), NodeKind::CodeBlock(_)) {
             self.lines.lines(&html);
         } else {
             self.lines.line(&html.replace('\r', "&#13;").replace('\n', "&#10;"));

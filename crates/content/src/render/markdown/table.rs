@@ -1,9 +1,9 @@
 //! Tables of GitHub-flavoured Markdown: a header row, then rows of as many cells, each with a
 //! single line.
 
-use super::super::space::{self, Space};
-use super::inline::{self, Place};
-use crate::node::{Align, CellAttrs, Kind};
+use super::super::space::{self, SpaceMarkup};
+use super::inline::{self, SourcePosition};
+use crate::node::{Align, CellAttrs, NodeKind};
 use crate::render::html;
 use crate::tree::Tree;
 
@@ -44,7 +44,9 @@ fn row(tree: &Tree, row: usize, is_header: bool) -> Option<(Vec<String>, Vec<Opt
     let mut aligns = Vec::new();
     for cell in tree.children(row) {
         let attrs = match (tree.kind(cell), is_header) {
-            (Kind::TableHeader(attrs), true) | (Kind::TableCell(attrs), false) => tree.cell(attrs),
+            (NodeKind::TableHeader(attrs), true) | (NodeKind::TableCell(attrs), false) => {
+                tree.cell(attrs)
+            }
             _ => return None,
         };
         if *attrs != (CellAttrs { align: attrs.align, ..CellAttrs::default() }) {
@@ -63,10 +65,10 @@ fn content(tree: &Tree, cell: usize) -> Option<String> {
         return None;
     }
     match tree.kind(block) {
-        Kind::Paragraph if space::of(tree, block) == Space::Plain => {
-            Some(inline::text(tree, block, Place::Cell))
+        NodeKind::Paragraph if space::of(tree, block) == SpaceMarkup::Plain => {
+            Some(inline::text(tree, block, SourcePosition::Cell))
         }
-        Kind::Image(image) => {
+        NodeKind::Image(image) => {
             let mut written = String::new();
             html::image(&mut written, tree.image(image));
             let one_line = !written.contains(['\n', '\r', '|']);

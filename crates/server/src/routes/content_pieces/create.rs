@@ -7,7 +7,7 @@ use galley_api_types::dry_run::DryRunBody;
 use galley_application::dry_run::dry_run;
 use galley_application::operations::content_pieces::{self, NewContentPiece, References};
 use galley_application::sanitize;
-use galley_content::{Loss, Tree};
+use galley_content::{ConversionWarning, Tree};
 use galley_domain::content_piece::{ContentPieceFields, Slug, Title};
 use galley_domain::text::{ShortText, WebReference};
 use galley_storage::WriteTx;
@@ -80,7 +80,7 @@ pub(super) struct Draft {
     pub(super) fields: Fields,
     pub(super) references: References,
     /// The conversion warnings of the content. They are collected for dry runs only.
-    losses: Vec<Loss>,
+    losses: Vec<ConversionWarning>,
 }
 
 pub(super) fn read(app: &App, body: JsonBody, reports: bool) -> Draft {

@@ -2,7 +2,7 @@
 
 use galley_api_types::content_piece::{ContentPieceBody, Referenced};
 use galley_application::{Error, Rejection};
-use galley_content::{ContentError, Limits, Tree};
+use galley_content::{ContentError, ContentLimits, Tree};
 use galley_domain::content_piece::{ContentPiece, Description};
 use galley_storage::Error as StorageError;
 use serde_json::value::RawValue;
@@ -140,7 +140,7 @@ impl Format {
             return Some(html.to_owned());
         }
         // HTML that exceeds the parser's limits is returned unchanged.
-        let text = Tree::from_html(html, &Limits::default());
+        let text = Tree::from_html(html, &ContentLimits::default());
         Some(text.map_or_else(|_| html.to_owned(), |tree| tree.to_text().trim_end().to_owned()))
     }
 }

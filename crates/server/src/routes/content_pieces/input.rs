@@ -2,7 +2,7 @@
 
 use galley_application::operations::content_pieces::References;
 use galley_application::{Error, Scope};
-use galley_content::Loss;
+use galley_content::ConversionWarning;
 use galley_domain::content_piece::{CustomData, REFERENCES_MAX};
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid, TagId, WorkspaceMemberId};
 use galley_storage::Tx;
@@ -82,7 +82,7 @@ pub(super) fn content(
     app: &App,
     fields: &mut Fields,
     html: Option<String>,
-    losses: Option<&mut Vec<Loss>>,
+    losses: Option<&mut Vec<ConversionWarning>>,
 ) -> Option<String> {
     match app.content_from_html(&html?, losses.is_some()) {
         Ok((tree, lost)) => {

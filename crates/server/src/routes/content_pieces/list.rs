@@ -6,7 +6,7 @@ use galley_api_types::content_piece::{ContentPieceBody, Referenced};
 use galley_api_types::problem::{Issue, Step};
 use galley_application::operations::variants;
 use galley_application::{Error, Rejection, Scope, references};
-use galley_domain::variant::VariantName;
+use galley_domain::variant::VariantRef;
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId};
 use galley_storage::Tx;
 use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
@@ -105,7 +105,7 @@ struct Asked {
     tag: Option<TagId>,
     sort: Sort,
     start: Start,
-    variant: Option<RequestedId<VariantName>>,
+    variant: Option<RequestedId<VariantRef>>,
     /// True if a filter can match no piece.
     names_nothing: bool,
 }

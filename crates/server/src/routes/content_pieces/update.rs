@@ -7,11 +7,11 @@ use galley_api_types::dry_run::DryRunBody;
 use galley_application::dry_run::dry_run;
 use galley_application::operations::content_pieces::{self, ContentPieceUpdate, References};
 use galley_application::{Expected, sanitize};
-use galley_content::Loss;
+use galley_content::ConversionWarning;
 use galley_domain::ContentPieceId;
 use galley_domain::content_piece::{ContentPieceChange, Slug, Title};
 use galley_domain::text::{ShortText, WebReference};
-use galley_domain::variant::VariantName;
+use galley_domain::variant::VariantRef;
 use galley_storage::WriteTx;
 use serde_json::value::RawValue;
 
@@ -75,13 +75,13 @@ pub(crate) async fn handle(
 /// The parsed request body.
 struct Draft {
     id: RequestedId<ContentPieceId>,
-    variant: Option<RequestedId<VariantName>>,
+    variant: Option<RequestedId<VariantRef>>,
     /// The update. Its piece and variant are placeholders until `id` and `variant` are validated.
     update: ContentPieceUpdate,
     fields: Fields,
     references: References,
     /// The conversion warnings of the content. They are collected for dry runs only.
-    losses: Vec<Loss>,
+    losses: Vec<ConversionWarning>,
 }
 
 fn read(app: &App, body: JsonBody, reports: bool) -> Draft {

@@ -4,7 +4,7 @@ use galley_api_types::event_envelope::Envelope;
 use galley_application::operations::webhook_access::sees_all;
 use galley_application::{Error, Reason, Rejection};
 use galley_domain::ContentGroupId;
-use galley_domain::event::{EventType, Window};
+use galley_domain::event::{EventScope, EventType};
 use galley_domain::permission::Resource;
 use galley_storage::Tx;
 use galley_storage::events::{self, EventWithPaths};
@@ -103,8 +103,8 @@ pub(super) async fn read(
 /// Returns the event as the reader sees it, or `None` if the reader may not see it.
 fn see(reader: &Authentication, placed: &EventWithPaths) -> Option<Seen> {
     let groups = reader.content_groups.as_deref();
-    let window = groups.map_or(Window::Workspace, Window::Groups);
-    let event_type = placed.occurrence.seen_through(window)?;
+    let window = groups.map_or(EventScope::Workspace, EventScope::Groups);
+    let event_type = placed.occurrence.as_seen_in(window)?;
     let is_of_members = event_type.resource() == Resource::WorkspaceMemberships;
     if !reader.permissions.allows(event_type.permission()) || (groups.is_some() && is_of_members) {
         return None;

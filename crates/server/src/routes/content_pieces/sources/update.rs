@@ -5,7 +5,7 @@ use axum::response::Response;
 use galley_api_types::problem::{Issue, Step};
 use galley_application::operations::import_sources::{self, NewSource};
 use galley_domain::import_source::{ImportSource, SourceHash};
-use galley_domain::variant::VariantName;
+use galley_domain::variant::VariantRef;
 use galley_domain::{ContentPieceId, Invalid};
 use galley_storage::WriteTx;
 use serde_json::{Map, Value};
@@ -59,7 +59,7 @@ fn read(object: Map<String, Value>) -> Result<NewSource, Vec<Issue>> {
     let mut fields = Fields::new(object);
     let piece =
         fields.required("contentPieceId", known_reference::<ContentPieceId>("content piece"));
-    let variant = fields.optional("variant", known_reference::<VariantName>("variant"));
+    let variant = fields.optional("variant", known_reference::<VariantRef>("variant"));
     let source_hash = fields.required("sourceHash", text(hash));
     let imported_hash = fields.required("importedHash", text(hash));
     match (piece, source_hash, imported_hash) {
