@@ -1,6 +1,6 @@
 //! The JSON representation of a delivery.
 
-use galley_domain::delivery::Status;
+use galley_domain::delivery::DeliveryStatus;
 use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId};
 use galley_storage::delivery_queue::Delivery;
 use serde::Serialize;
@@ -52,7 +52,7 @@ impl<'a> From<&'a Delivery> for DeliveryBody<'a> {
             event: &delivery.event_type,
             sequence: delivery.sequence,
             test: delivery.sequence.is_none(),
-            status: Status::as_str(delivery.status),
+            status: DeliveryStatus::as_str(delivery.status),
             created_at: delivery.created_at,
             next_attempt_at: delivery.next_attempt_at,
             attempts: serde_json::from_str(log).unwrap_or(RawValue::NULL),

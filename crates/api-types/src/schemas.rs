@@ -208,7 +208,7 @@ words! {
     DisabledReason = "Why a webhook sends nothing.", "requested",
         galley_domain::webhook::DisabledReason::ALL.iter().map(|reason| reason.as_str());
     DeliveryStatus = "How far a delivery has come.", "delivered",
-        galley_domain::delivery::Status::ALL.iter().map(|status| status.as_str());
+        galley_domain::delivery::DeliveryStatus::ALL.iter().map(|status| status.as_str());
 }
 
 fn permissions() -> Vec<String> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use galley_domain::Timestamp;
-use galley_domain::delivery::KEPT;
+use galley_domain::delivery::RETENTION;
 use galley_storage::idempotency::RETENTION_MS;
 use galley_storage::{
     Database, Error as StorageError, Tx, WriteTx, delivery_queue, events, idempotency, mails,
@@ -48,7 +48,7 @@ async fn tidy(service: &Service) {
 
 /// Mails that were given up, once nobody will wonder any more.
 async fn forget_mails(database: &Database, environment: &Environment) -> Result<(), StorageError> {
-    let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
+    let kept = i64::try_from(RETENTION.as_millis()).unwrap_or(i64::MAX);
     let before = Timestamp::from_ms(environment.now().ms() - kept);
     let forget = async move |tx: &WriteTx<'_>| mails::delete_abandoned(tx, before, BATCH).await;
     while database.write("mails.forget", forget).await? > 0 {}
@@ -71,7 +71,7 @@ async fn forget_deliveries(
     while database.write("deliveries.forget_orphans", orphans).await? > 0 {
         tokio::time::sleep(SLICE_PAUSE).await;
     }
-    let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
+    let kept = i64::try_from(RETENTION.as_millis()).unwrap_or(i64::MAX);
     let before = Timestamp::from_ms(environment.now().ms() - kept);
     let list = async |tx: &Tx<'_>| workspaces::list(tx).await;
     for (workspace, _) in database.read_long("workspaces.list", list).await? {

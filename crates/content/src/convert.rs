@@ -4,9 +4,9 @@ use std::fmt;
 
 use crate::error::ContentError;
 use crate::limits::ContentLimits;
-use crate::loss::ConversionWarning;
 use crate::markdown::markdown_to_html;
 use crate::tree::Tree;
+use crate::warning::ConversionWarning;
 use crate::{json, parse, render};
 
 impl Tree {

@@ -32,7 +32,7 @@ pub struct AttemptReport {
     pub error: Option<AttemptError>,
     /// The beginning of the response body, with the secret masked. No body is stored from an
     /// address that is allowed by exception.
-    pub answer: Option<String>,
+    pub response_body: Option<String>,
     /// The delay that the receiver requested by `Retry-After`.
     pub retry_after: Option<Duration>,
 }
@@ -48,7 +48,7 @@ impl AttemptReport {
 
     /// Creates the result of an attempt that got no response.
     pub fn failed(error: AttemptError, duration: Duration) -> Self {
-        Self { duration, status: None, error: Some(error), answer: None, retry_after: None }
+        Self { duration, status: None, error: Some(error), response_body: None, retry_after: None }
     }
 }
 

@@ -65,7 +65,7 @@ pub struct DeliveryJob<T> {
     /// True if its receiver was failing when it was claimed.
     pub is_failing: bool,
     /// The end of its lease.
-    pub until: Timestamp,
+    pub lease_until: Timestamp,
     /// The delivery's data for the attempt.
     pub payload: T,
 }
@@ -320,7 +320,7 @@ impl<T, R> Dispatcher<T, R> {
                 continue;
             }
             let Some(job) = line.queued.pop_front() else { continue };
-            if after(now, self.limits.lease_margin) > job.until {
+            if after(now, self.limits.lease_margin) > job.lease_until {
                 // Its lease might end before the attempt does, and another node could begin a
                 // second attempt.
                 self.claimed.remove(job.is_failing);
@@ -408,7 +408,7 @@ mod tests {
             webhook: WebhookId::new(webhook),
             slots: 2,
             is_failing: false,
-            until,
+            lease_until: until,
             payload,
         }
     }
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn stopping_keeps_what_was_begun() {
+    fn stopping_records_attempts_under_way_and_releases_the_rest() {
         let mut dispatcher: Dispatcher<u32, u32> =
             Dispatcher::new(DispatcherLimits::default(), NOW);
         dispatcher.next_actions(NOW);

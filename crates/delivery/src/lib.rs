@@ -9,12 +9,12 @@
 //! delay others. It is a plain state machine without a clock, a network or a store.
 //! `galley-storage` stores deliveries, and `galley-server` connects the three.
 
-mod answer;
 mod attempt;
 mod connect;
 mod dispatcher;
 mod pool;
 mod resolve;
+mod response_body;
 mod sender;
 pub mod signature;
 

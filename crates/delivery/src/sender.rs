@@ -13,11 +13,11 @@ use rustls::ClientConfig;
 use tokio::time::{Instant, timeout, timeout_at};
 use url::{Position, Url};
 
-use crate::answer;
 use crate::attempt::{AttemptError, AttemptReport, DeliveryRequest};
 use crate::connect::{CheckedAddresses, ReceiverConnection, ReceiverEndpoint, tls};
 use crate::pool::Pool;
 use crate::resolve::Resolve;
+use crate::response_body;
 use crate::signature::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign};
 
 /// The timeouts of an attempt.
@@ -95,22 +95,22 @@ impl WebhookSender {
             Err(_) => return AttemptReport::failed(AttemptError::TimedOut, started.elapsed()),
         };
         let (parts, body) = head.response.into_parts();
-        let retry_after = answer::retry_after(&parts.headers, request.timestamp);
+        let retry_after = response_body::retry_after(&parts.headers, request.timestamp);
         let mut read = Vec::new();
         let until = deadline.min(Instant::now() + self.limits.body);
         // The status decides the outcome of the attempt, so an error in the body is ignored.
         let is_complete =
-            timeout_at(until, answer::read_into(body, &mut read)).await.unwrap_or(false);
+            timeout_at(until, response_body::read_into(body, &mut read)).await.unwrap_or(false);
         if is_complete {
             self.pool.put(&head.target, head.connection);
         }
-        let answer =
-            (!head.is_exception).then(|| answer::masked_text(&read, request.secret.as_ref()));
+        let answer = (!head.is_exception)
+            .then(|| response_body::masked_text(&read, request.secret.as_ref()));
         AttemptReport {
             duration: started.elapsed(),
             status: Some(parts.status.as_u16()),
             error: None,
-            answer,
+            response_body: answer,
             retry_after,
         }
     }

@@ -35,13 +35,13 @@ const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
 const JITTER: f64 = 0.1;
 
 /// The time for which all attempts of a webhook may fail before it is disabled.
-pub const FAILING_MAX: Duration = Duration::from_hours(5 * 24);
+pub const FAILING_TIMEOUT: Duration = Duration::from_hours(5 * 24);
 
 /// The retention of deliveries and events.
-pub const KEPT: Duration = Duration::from_hours(30 * 24);
+pub const RETENTION: Duration = Duration::from_hours(30 * 24);
 
 /// The limit on deliveries that a disabled webhook keeps.
-pub const HELD_MAX: i64 = 100_000;
+pub const DISABLED_BACKLOG_MAX: i64 = 100_000;
 
 /// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,9 +177,9 @@ macro_rules! statuses {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
         /// The status of a delivery.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum Status {$($(#[$doc])* $name,)*}
+        pub enum DeliveryStatus {$($(#[$doc])* $name,)*}
 
-        impl Status {
+        impl DeliveryStatus {
             /// Every status.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
@@ -189,7 +189,7 @@ macro_rules! statuses {
             }
         }
 
-        impl std::str::FromStr for Status {
+        impl std::str::FromStr for DeliveryStatus {
             type Err = Invalid;
 
             fn from_str(text: &str) -> Result<Self, Invalid> {
@@ -214,7 +214,7 @@ statuses! {
     /// Its last permitted attempt failed.
     Failed = "failed",
     /// It is paused until its webhook is enabled.
-    Held = "held",
+    Paused = "held",
 }
 
 /// The lane of a delivery in its webhook's queue. With lanes, retries don't delay new events.

@@ -64,7 +64,7 @@ async fn measure(store: &TestStore, posts: usize) {
         println!(
             "  beside a plain loop of {posts} POSTs by {CLIENTS} clients, {loop_rate:.0}/s: {beside}"
         );
-        for how in [How::ByUrl, How::Directly] {
+        for how in [ImportPath::ByUrl, ImportPath::Directly] {
             let group = format!("{round} {how:?}");
             let made =
                 program.request(Method::POST, "/content-groups").json(&json!({"name": group}));
@@ -82,7 +82,7 @@ async fn measure(store: &TestStore, posts: usize) {
     for number in 0..posts / 10 {
         write(&few.join(format!("{number:05}.md")), post_as_markdown(number));
     }
-    for how in [How::ByUrl, How::Directly] {
+    for how in [ImportPath::ByUrl, ImportPath::Directly] {
         let (_, kib) = import(store, &program, &few, "Posts", how).await;
         println!("memory of an import of {}, {how:?}: {kib} KiB", posts / 10);
     }
@@ -90,7 +90,7 @@ async fn measure(store: &TestStore, posts: usize) {
 
 /// The path of an import: through the server, or directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
+enum ImportPath {
     ByUrl,
     Directly,
 }
@@ -152,12 +152,12 @@ async fn import(
     program: &Program,
     folder: &Path,
     group: &str,
-    how: How,
+    how: ImportPath,
 ) -> (f64, u64) {
     let started = Instant::now();
     let mut command = galley(store);
     command.args(["import", "--group", group]);
-    if how == How::ByUrl {
+    if how == ImportPath::ByUrl {
         command.args(["--url", &program.url, "--token", &init_token()]);
     }
     let mut child = command.arg(folder).stdout(Stdio::piped()).spawn().unwrap();

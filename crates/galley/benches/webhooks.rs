@@ -304,7 +304,7 @@ async fn dead(store: &TestStore) {
 }
 
 /// Lowers the thread's priority to idle CPU time: a real receiver runs on another machine.
-fn step_back() {
+fn lower_priority() {
     let Ok(thread) = std::fs::read_link("/proc/thread-self") else { return };
     let Some(id) = thread.file_name() else { return };
     let _ = std::process::Command::new("chrt").args(["--idle", "--pid", "0"]).arg(id).output();
@@ -316,7 +316,7 @@ async fn many(store: &TestStore) {
     let program = serve(store);
     let (tell, told) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
-        step_back();
+        lower_priority();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let receiver = Receiver::start(Behaviour::Status(200)).await;

@@ -14,10 +14,10 @@ use crate::settings::Settings;
 use crate::{key, store};
 
 /// The result of one check: a description, or a problem with its remedy.
-pub(crate) type Finding = Result<String, String>;
+pub(crate) type CheckResult = Result<String, String>;
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
-    let Found { database, key, webhooks } = database(settings).await;
+    let DatabaseFindings { database, key, webhooks } = database(settings).await;
     let findings = [
         ("settings", read(settings)),
         ("data directory", data_dir(&settings.data_dir.value)),
@@ -41,7 +41,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
 }
 
 /// Checks that the data directory, if it exists, is a directory that only its owner can access.
-pub(crate) fn data_dir(path: &Path) -> Finding {
+pub(crate) fn data_dir(path: &Path) -> CheckResult {
     let shown = path.display();
     match std::fs::metadata(path) {
         Err(_) => Ok(format!("{shown} is not there yet; the first start makes it")),
@@ -55,7 +55,7 @@ pub(crate) fn data_dir(path: &Path) -> Finding {
 }
 
 /// Validates the settings that are parsed only when they are used.
-fn read(settings: &Settings) -> Finding {
+fn read(settings: &Settings) -> CheckResult {
     let told = |error: anyhow::Error| format!("{error:#}");
     settings.cors_origins().map_err(told)?;
     settings.webhook_addresses(settings.listen.value).map_err(told)?;
@@ -63,18 +63,18 @@ fn read(settings: &Settings) -> Finding {
 }
 
 /// The findings about the database, the key of its secrets, and the webhooks.
-struct Found {
-    database: Finding,
-    key: Finding,
-    webhooks: Finding,
+struct DatabaseFindings {
+    database: CheckResult,
+    key: CheckResult,
+    webhooks: CheckResult,
 }
 
-async fn database(settings: &Settings) -> Found {
+async fn database(settings: &Settings) -> DatabaseFindings {
     if let Ok(DatabaseUrl::Sqlite(path)) = settings.database()
         && !path.exists()
     {
         let later = |what: &str| Ok(format!("{what}made at the first start"));
-        return Found {
+        return DatabaseFindings {
             database: later("SQLite, "),
             key: later(""),
             webhooks: Ok("none yet".to_owned()),
@@ -85,7 +85,7 @@ async fn database(settings: &Settings) -> Found {
         Ok(database) => database,
         Err(error) => {
             let unknown = || Err("unknown without the database".to_owned());
-            return Found {
+            return DatabaseFindings {
                 database: Err(format!("{error:#}")),
                 key: unknown(),
                 webhooks: unknown(),
@@ -104,11 +104,11 @@ async fn database(settings: &Settings) -> Found {
         Ok(several) => Ok(format!("{engine}, with {} workspaces", several.len())),
         Err(error) => Err(format!("{engine}: {error}")),
     };
-    Found { database: found, key, webhooks }
+    DatabaseFindings { database: found, key, webhooks }
 }
 
 /// Checks that mails can be written to the outbox, or that the mail server accepts the login.
-async fn mail(settings: &Settings) -> Finding {
+async fn mail(settings: &Settings) -> CheckResult {
     let told = |error: anyhow::Error| format!("{error:#}");
     match settings.mailer().map_err(told)? {
         Mailer::Outbox(_) => {
@@ -133,13 +133,13 @@ async fn mail(settings: &Settings) -> Finding {
 }
 
 /// The maximum number of failing webhooks to name.
-const TROUBLES_MAX: i64 = 10;
+const FAILING_WEBHOOKS_LIMIT: i64 = 10;
 
 /// Checks for webhooks that fail, or that were disabled because of failures.
-async fn webhooks(database: &Database) -> Finding {
-    let read = async |tx: &Tx<'_>| webhooks::list_failing(tx, TROUBLES_MAX).await;
-    let troubled = database.read::<_, StorageError, _>("webhooks.list_troubled", read).await;
-    let troubled = troubled.map_err(|error| error.to_string())?;
+async fn webhooks(database: &Database) -> CheckResult {
+    let read = async |tx: &Tx<'_>| webhooks::list_failing(tx, FAILING_WEBHOOKS_LIMIT).await;
+    let failing = database.read::<_, StorageError, _>("webhooks.list_troubled", read).await;
+    let troubled = failing.map_err(|error| error.to_string())?;
     if troubled.is_empty() {
         return Ok("none fails".to_owned());
     }
@@ -158,7 +158,7 @@ async fn webhooks(database: &Database) -> Finding {
     ))
 }
 
-async fn address(settings: &Settings) -> Finding {
+async fn address(settings: &Settings) -> CheckResult {
     let address = settings.listen.value;
     match tokio::net::TcpListener::bind(address).await {
         Ok(_) => Ok(format!("{address} is free")),

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use galley_domain::{Permission, PermissionSet};
 
-use crate::settings::{self, Given};
+use crate::settings::{self, SettingsArguments};
 
 /// The default content group of imports and exports: the first group of a new workspace.
-pub(crate) const GROUP: &str = "Posts";
+pub(crate) const DEFAULT_GROUP: &str = "Posts";
 
 /// A self-hosted service for content-management and publishing workspaces.
 ///
@@ -18,7 +18,7 @@ pub(crate) const GROUP: &str = "Posts";
 #[command(name = "galley", version, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) settings: Given,
+    pub(crate) settings: SettingsArguments,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }

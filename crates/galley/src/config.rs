@@ -5,7 +5,7 @@ use std::fmt::Display;
 use galley_storage::DatabaseUrl;
 
 use crate::out::say;
-use crate::settings::{Setting, Settings, Source};
+use crate::settings::{Setting, SettingSource, Settings};
 
 pub(crate) fn run(settings: &Settings) -> anyhow::Result<()> {
     let database = format!("{:?}", settings.database()?);
@@ -62,9 +62,9 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<()> {
 
 fn print<T>(name: &str, setting: &Setting<T>, shown: impl Display) {
     let source = match setting.source {
-        Source::Default => "default",
-        Source::File => "file",
-        Source::Command => "variable or flag",
+        SettingSource::Default => "default",
+        SettingSource::File => "file",
+        SettingSource::Command => "variable or flag",
     };
     say!("{name:<22}{:<44}# {source}", shown.to_string());
 }

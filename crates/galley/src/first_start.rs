@@ -15,7 +15,7 @@ use galley_storage::{Database, Error as StorageError, Failure, Tx, WriteTx, work
 use crate::settings::Settings;
 
 /// The first content group's name.
-pub(crate) const GROUP: &str = "Posts";
+pub(crate) const FIRST_GROUP: &str = "Posts";
 
 /// Returns true if the database has no workspace yet.
 pub(crate) async fn is_empty(database: &Database) -> anyhow::Result<bool> {
@@ -34,7 +34,7 @@ pub(crate) fn token(settings: &Settings, environment: &Environment) -> anyhow::R
 }
 
 /// Creates the first workspace. Returns `None` if there is one already.
-pub(crate) async fn make(
+pub(crate) async fn create(
     database: &Database,
     environment: &Environment,
     name: &str,
@@ -44,7 +44,7 @@ pub(crate) async fn make(
     let new = NewWorkspace {
         name: name.to_owned(),
         email: EmailAddress::parse(email).context("the owner's e-mail address")?,
-        group: ContentGroupName::parse(GROUP).context("the group's name")?,
+        group: ContentGroupName::parse(FIRST_GROUP).context("the group's name")?,
         token: token.clone(),
     };
     let environment = environment.clone();
@@ -60,7 +60,7 @@ pub(crate) async fn make(
 
 /// Writes the token to a file that only its owner can read, for unattended starts. An existing file
 /// belongs to an earlier database, and is replaced.
-pub(crate) fn keep_token(settings: &Settings, token: &AccessToken) -> anyhow::Result<PathBuf> {
+pub(crate) fn write_token(settings: &Settings, token: &AccessToken) -> anyhow::Result<PathBuf> {
     let path = settings.data_dir.value.join("first-token.txt");
     let failed = || format!("the first token can't be kept in {}", path.display());
     if path.exists() {
@@ -77,7 +77,7 @@ pub(crate) fn keep_token(settings: &Settings, token: &AccessToken) -> anyhow::Re
 }
 
 /// Returns shell commands for a first request.
-pub(crate) fn request_to_try(url: &str, token: &str, first: &MadeWorkspace) -> String {
+pub(crate) fn first_request(url: &str, token: &str, first: &MadeWorkspace) -> String {
     let group = first.content_group;
     format!(
         "curl -s {url}/content-pieces \\

@@ -9,7 +9,7 @@ use galley_domain::{ContentGroupId, WorkspaceId};
 use galley_storage::{Database, Tx, WriteTx, content_groups as groups};
 
 use crate::cli::GroupCommand;
-use crate::out::{plain, say};
+use crate::out::{escape_for_terminal, say};
 use crate::settings::Settings;
 use crate::{group_path, store};
 
@@ -68,7 +68,7 @@ async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()>
     let mut paths: Vec<_> = all.iter().map(|(group, _)| (path(group.id), group.id)).collect();
     paths.sort();
     for (path, id) in paths {
-        say!("{id}  {}", plain(&path));
+        say!("{id}  {}", escape_for_terminal(&path));
     }
     Ok(())
 }
@@ -107,7 +107,7 @@ async fn create(
     if !is_new {
         bail!("the content group {path} is there already: {group}");
     }
-    eprintln!("Created the content group {}.", plain(path));
+    eprintln!("Created the content group {}.", escape_for_terminal(path));
     say!("{group}");
     Ok(())
 }
@@ -120,10 +120,10 @@ async fn move_to(
     group: &str,
     to: &str,
 ) -> anyhow::Result<()> {
-    let id = group_path::in_database(database, workspace, group).await?;
+    let id = group_path::find_in_database(database, workspace, group).await?;
     let parent = match to {
         "/" => None,
-        to => Some(group_path::in_database(database, workspace, to).await?),
+        to => Some(group_path::find_in_database(database, workspace, to).await?),
     };
     let scope = Scope::whole(workspace);
     let update = ContentGroupUpdate { id, name: None, ancestor: Some(parent) };
@@ -131,7 +131,11 @@ async fn move_to(
         content_groups::update(tx, &environment, &scope, &update, &Expected::Any).await
     };
     database.write("content_groups.update", write).await?;
-    eprintln!("Moved the content group {} to {}.", plain(group), plain(to));
+    eprintln!(
+        "Moved the content group {} to {}.",
+        escape_for_terminal(group),
+        escape_for_terminal(to)
+    );
     Ok(())
 }
 
@@ -143,7 +147,7 @@ async fn delete(
     group: &str,
     recursive: bool,
 ) -> anyhow::Result<()> {
-    let id = group_path::in_database(database, workspace, group).await?;
+    let id = group_path::find_in_database(database, workspace, group).await?;
     let scope = Scope::whole(workspace);
     let write = async move |tx: &WriteTx<'_>| {
         content_groups::delete(tx, &environment, &scope, id, recursive, &Expected::Any).await
@@ -153,6 +157,6 @@ async fn delete(
         let hint = if recursive { "" } else { " (--recursive deletes what it holds, too)" };
         format!("the content group {group}{hint}")
     })?;
-    eprintln!("Deleted the content group {}.", plain(group));
+    eprintln!("Deleted the content group {}.", escape_for_terminal(group));
     Ok(())
 }

@@ -6,7 +6,7 @@ use galley_domain::{ContentGroupId, WorkspaceId};
 use galley_storage::{Database, Tx, content_groups};
 
 /// More than the number of groups in a workspace.
-const ALL: i64 = 100_000;
+const GROUP_LIST_LIMIT: i64 = 100_000;
 
 /// The children of a group, or the top-level groups, each with its name.
 pub(crate) type Children = Vec<(ContentGroupId, String)>;
@@ -57,7 +57,7 @@ pub(crate) async fn existing(
 }
 
 /// Finds a group in a database by its id or path.
-pub(crate) async fn in_database(
+pub(crate) async fn find_in_database(
     database: &Database,
     workspace: WorkspaceId,
     wanted: &str,
@@ -79,7 +79,8 @@ pub(crate) fn children_in(
 ) -> impl AsyncFn(Option<ContentGroupId>) -> anyhow::Result<Children> {
     async move |parent| {
         let read = async move |tx: &Tx<'_>| {
-            let children = content_groups::list_children(tx, workspace, parent, None, ALL, 0);
+            let children =
+                content_groups::list_children(tx, workspace, parent, None, GROUP_LIST_LIMIT, 0);
             Ok::<_, Error>(children.await?)
         };
         let found = database.read("content_groups.list_children", read).await?;

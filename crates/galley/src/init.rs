@@ -15,25 +15,25 @@ use crate::settings::Settings;
 use crate::{first_start, key, store};
 
 /// The default name of the first workspace.
-pub(crate) const WORKSPACE_DEFAULT: &str = "My workspace";
+pub(crate) const DEFAULT_WORKSPACE_NAME: &str = "My workspace";
 
 /// The default address of the first owner.
-pub(crate) const EMAIL_DEFAULT: &str = "owner@localhost";
+pub(crate) const DEFAULT_OWNER_EMAIL: &str = "owner@localhost";
 
 /// The output of `--json`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Made<'a> {
+struct InitOutput<'a> {
     workspace_id: String,
     user_id: String,
     member_id: String,
     content_group_id: String,
-    roles: Roles,
+    roles: RoleIds,
     token: &'a str,
 }
 
 #[derive(Serialize)]
-struct Roles {
+struct RoleIds {
     admin: String,
     editor: String,
     viewer: String,
@@ -53,7 +53,7 @@ pub(crate) async fn run(settings: &Settings, arguments: &InitArguments) -> anyho
     key::check_given(settings)?;
     let database = store::open(settings, &environment, Role::Command).await?;
     key::load(settings, &database).await?;
-    let made = first_start::make(&database, &environment, name, email, &token).await?;
+    let made = first_start::create(&database, &environment, name, email, &token).await?;
     database.close().await;
     let Some(made) = made else {
         bail!("the database has a workspace already: `galley token create` makes another token");
@@ -74,12 +74,12 @@ pub(crate) fn print(
         return Ok(());
     }
     let [admin, editor, viewer] = made.roles.map(|role| role.to_string());
-    let made = Made {
+    let made = InitOutput {
         workspace_id: made.workspace.to_string(),
         user_id: made.user.to_string(),
         member_id: made.member.to_string(),
         content_group_id: made.content_group.to_string(),
-        roles: Roles { admin, editor, viewer },
+        roles: RoleIds { admin, editor, viewer },
         token,
     };
     say!("{}", serde_json::to_string(&made)?);

@@ -11,7 +11,7 @@ use galley_storage::{Database, DatabaseUrl, Error as StorageError, Tx, installat
 use crate::settings::Settings;
 
 /// The key's file in the data directory, used if the settings have no key.
-const FILE: &str = "galley.key";
+const KEY_FILE: &str = "galley.key";
 
 /// Rejects an invalid key, and PostgreSQL without a key, before the database is opened.
 pub(crate) fn check_given(settings: &Settings) -> anyhow::Result<()> {
@@ -34,14 +34,14 @@ pub(crate) async fn load(settings: &Settings, database: &Database) -> anyhow::Re
     // The database is read before the file. A concurrent start creates the file before it registers
     // the key, so the other order could report a missing file.
     let known = has_key(database).await?;
-    let (key, from) = find_or_make(settings, known)?;
-    key.take(database).await.map_err(|refused| explained(refused, &from))?;
+    let (key, from) = find_or_create(settings, known)?;
+    key.take(database).await.map_err(|refused| explain(refused, &from))?;
     Ok(key)
 }
 
 /// Returns the key and its origin. Creates a file only if the database has no registered key.
-fn find_or_make(settings: &Settings, known: bool) -> anyhow::Result<(SecretKey, String)> {
-    let path = settings.data_dir.value.join(FILE);
+fn find_or_create(settings: &Settings, known: bool) -> anyhow::Result<(SecretKey, String)> {
+    let path = settings.data_dir.value.join(KEY_FILE);
     let shown = path.display();
     check_given(settings)?;
     Ok(if let Some(text) = settings.key.value.as_deref() {
@@ -59,11 +59,11 @@ fn find_or_make(settings: &Settings, known: bool) -> anyhow::Result<(SecretKey, 
              GALLEY_KEY to what it held; the database's secrets can't be read without"
         );
     } else {
-        (make(&path)?, shown.to_string())
+        (create_file(&path)?, shown.to_string())
     })
 }
 
-fn explained(refused: KeyRefused, from: &str) -> anyhow::Error {
+fn explain(refused: KeyRefused, from: &str) -> anyhow::Error {
     match refused {
         KeyRefused::Other => anyhow!(
             "the key of {from} is not the one that the database was encrypted with: start with \
@@ -80,7 +80,7 @@ async fn has_key(database: &Database) -> anyhow::Result<bool> {
 
 /// Creates the file of a new key, with access only for its owner. The file is complete before
 /// anything is encrypted.
-fn make(path: &Path) -> anyhow::Result<SecretKey> {
+fn create_file(path: &Path) -> anyhow::Result<SecretKey> {
     let failed = || format!("the key file {} can't be made", path.display());
     let text = SecretKey::generate();
     let unfinished = path.with_extension(format!("key.{}", std::process::id()));
@@ -132,7 +132,7 @@ fn is_open_to_others(_: &Path) -> bool {
 /// Returns a hint about the key for a copied store, whose secrets stay encrypted with it.
 pub(crate) fn hint_for_copy(from: &DatabaseUrl, to: &DatabaseUrl) -> String {
     let beside = |url: &DatabaseUrl| match url {
-        DatabaseUrl::Sqlite(path) => Some(path.with_file_name(FILE)),
+        DatabaseUrl::Sqlite(path) => Some(path.with_file_name(KEY_FILE)),
         DatabaseUrl::Postgres(_) => None,
     };
     match (beside(from).filter(|file| file.exists()), beside(to)) {
@@ -148,7 +148,7 @@ pub(crate) fn hint_for_copy(from: &DatabaseUrl, to: &DatabaseUrl) -> String {
 
 /// Returns a hint about the key for a new backup.
 pub(crate) fn hint_for_backup(settings: &Settings) -> anyhow::Result<String> {
-    let path = settings.data_dir.value.join(FILE);
+    let path = settings.data_dir.value.join(KEY_FILE);
     let sqlite = matches!(settings.database()?, DatabaseUrl::Sqlite(_));
     Ok(if sqlite && settings.key.value.is_none() {
         format!(
@@ -163,14 +163,14 @@ pub(crate) fn hint_for_backup(settings: &Settings) -> anyhow::Result<String> {
 
 /// Returns the finding of `galley check` about the key. Creates no key.
 pub(crate) async fn check(settings: &Settings, database: &Database) -> Result<String, String> {
-    let path = settings.data_dir.value.join(FILE);
+    let path = settings.data_dir.value.join(KEY_FILE);
     let sqlite = matches!(settings.database(), Ok(DatabaseUrl::Sqlite(_)));
     let stored = has_key(database).await.map_err(|error| error.to_string())?;
     if sqlite && settings.key.value.is_none() && !path.exists() && !stored {
         return Ok("made at the first start".to_owned());
     }
-    let (key, from) = find_or_make(settings, stored).map_err(|error| format!("{error:#}"))?;
-    key.check(database).await.map_err(|refused| format!("{:#}", explained(refused, &from)))?;
+    let (key, from) = find_or_create(settings, stored).map_err(|error| format!("{error:#}"))?;
+    key.check(database).await.map_err(|refused| format!("{:#}", explain(refused, &from)))?;
     if settings.key.value.is_none() && is_open_to_others(&path) {
         let shown = path.display();
         return Err(format!("{shown} can be read by other users: chmod 600 {shown}"));

@@ -47,15 +47,15 @@ fn show(callback: &Callback, secret: Option<&WebhookSecret>) {
     };
     let body: Option<Value> = serde_json::from_slice(&callback.body).ok();
     let field = |name: &str| match body.as_ref().map(|body| &body[name]) {
-        Some(Value::String(text)) => out::plain(text),
+        Some(Value::String(text)) => out::escape_for_terminal(text),
         Some(Value::Null) | None => "-".to_owned(),
-        Some(value) => out::plain(&value.to_string()),
+        Some(value) => out::escape_for_terminal(&value.to_string()),
     };
     say!(
         "{now}  {}  #{}  {}  {verdict}",
         field("type"),
         field("sequence"),
-        out::plain(callback.id())
+        out::escape_for_terminal(callback.id())
     );
     let shown = match &body {
         Some(body) => format!("{body:#}"),
@@ -63,7 +63,7 @@ fn show(callback: &Callback, secret: Option<&WebhookSecret>) {
     };
     // The sender may try to manipulate the terminal.
     for line in shown.lines() {
-        say!("{}", out::plain(line));
+        say!("{}", out::escape_for_terminal(line));
     }
     say!("");
 }

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use anyhow::Context;
 use tracing_subscriber::EnvFilter;
 
-use crate::out::misleads;
+use crate::out::is_misleading;
 
 /// Starts logging of the events that match `filter`.
 pub(crate) fn start(filter: &str) -> anyhow::Result<()> {
@@ -16,7 +16,7 @@ pub(crate) fn start(filter: &str) -> anyhow::Result<()> {
     let builder = tracing_subscriber::fmt()
         .log_internal_errors(false)
         .with_env_filter(filter)
-        .with_writer(|| Plain);
+        .with_writer(|| EscapingStderr);
     if std::io::stderr().is_terminal() {
         builder.with_target(false).init();
     } else {
@@ -29,15 +29,15 @@ pub(crate) fn start(filter: &str) -> anyhow::Result<()> {
 ///
 /// The formatter escapes ASCII characters itself. This writer escapes other misleading characters
 /// as JSON does.
-struct Plain;
+struct EscapingStderr;
 
-impl Write for Plain {
+impl Write for EscapingStderr {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut stderr = io::stderr().lock();
         if line.is_ascii() {
             stderr.write_all(line)?;
         } else {
-            stderr.write_all(plain(&String::from_utf8_lossy(line)).as_bytes())?;
+            stderr.write_all(escape_misleading(&String::from_utf8_lossy(line)).as_bytes())?;
         }
         Ok(line.len())
     }
@@ -47,10 +47,10 @@ impl Write for Plain {
     }
 }
 
-fn plain(line: &str) -> String {
+fn escape_misleading(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     for c in line.chars() {
-        if misleads(c) {
+        if is_misleading(c) {
             plain.push_str(&format!("\\u{:04x}", u32::from(c)));
         } else {
             plain.push(c);

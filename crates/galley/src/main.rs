@@ -1,5 +1,6 @@
 //! The program `galley`, with one file for each subcommand.
 
+mod backups;
 mod bundle;
 mod check;
 mod cli;
@@ -23,7 +24,6 @@ mod settings;
 mod store;
 mod token;
 mod version;
-mod whole;
 mod workspace;
 
 use std::process::ExitCode;
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("galley: {}", out::plain(&format!("{error:#}")));
+            eprintln!("galley: {}", out::escape_for_terminal(&format!("{error:#}")));
             ExitCode::FAILURE
         }
     }
@@ -79,10 +79,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Group(command) => done(group::run(&settings, &command).await),
             Command::Member(command) => done(member::run(&settings, &command).await),
             Command::Import(arguments) => import::run(&settings, &arguments).await,
-            Command::Copy(arguments) => done(whole::copy(&settings, &arguments).await),
-            Command::Backup(arguments) => done(whole::backup(&settings, &arguments).await),
-            Command::Restore(arguments) => done(whole::restore(&settings, &arguments).await),
-            Command::Verify(arguments) => done(whole::verify(&arguments).await),
+            Command::Copy(arguments) => done(backups::copy(&settings, &arguments).await),
+            Command::Backup(arguments) => done(backups::backup(&settings, &arguments).await),
+            Command::Restore(arguments) => done(backups::restore(&settings, &arguments).await),
+            Command::Verify(arguments) => done(backups::verify(&arguments).await),
             Command::Export(arguments) => export::run(&settings, &arguments).await,
             Command::Config => done(config::run(&settings)),
             Command::Check => check::run(&settings).await,

@@ -15,12 +15,12 @@ pub(crate) use say;
 
 /// Makes text from files safe to print. Escapes characters that would move the cursor or colour the
 /// terminal, and replaces line ends by spaces.
-pub(crate) fn plain(text: &str) -> String {
+pub(crate) fn escape_for_terminal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\n' => out.push(' '),
-            c if c.is_control() || misleads(c) => {
+            c if c.is_control() || is_misleading(c) => {
                 out.extend(c.escape_default());
             }
             c => out.push(c),
@@ -36,7 +36,7 @@ pub(crate) fn counted(count: u64, what: &str) -> String {
 
 /// Returns true if a character from U+007F up controls a terminal, is invisible, or changes the
 /// direction of the following text.
-pub(crate) fn misleads(c: char) -> bool {
+pub(crate) fn is_misleading(c: char) -> bool {
     matches!(
         c,
         '\u{7f}'..='\u{9f}'

@@ -26,7 +26,7 @@ impl OwnFiles {
     }
 
     /// Returns true if a path leads to one of the files, without opening it.
-    pub(crate) fn hold(&self, path: &Path) -> bool {
+    pub(crate) fn includes(&self, path: &Path) -> bool {
         id(path).is_some_and(|id| self.0.contains(&id))
     }
 }

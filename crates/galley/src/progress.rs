@@ -16,7 +16,7 @@ pub(crate) fn bar(what: &str, all: u64) -> ProgressBar {
 }
 
 /// Creates a bar for an operation on a whole store, and the callback that updates it.
-pub(crate) fn of_store(
+pub(crate) fn for_store(
     what: &str,
 ) -> (ProgressBar, impl FnMut(galley_storage::Progress) + Send + use<>) {
     let bar = bar(what, 0);

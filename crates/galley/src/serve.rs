@@ -20,11 +20,11 @@ use crate::{check, first_start, init, key, logging, store};
 
 /// The interval at which recorded measurements are aggregated, so that they don't accumulate
 /// between two scrapes.
-const METRICS_UPKEEP_PAUSE: Duration = Duration::from_secs(5);
+const METRICS_UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The buckets of histograms in seconds: from an idle receiver's lag to a deadline, and up to a day
 /// in the queue.
-const SECONDS: [f64; 14] =
+const SECONDS_BUCKETS: [f64; 14] =
     [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0, 3_600.0, 86_400.0];
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
@@ -77,7 +77,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
 
 /// The maximum number of files, pipes, and outgoing connections (to the database and to webhooks'
 /// receivers) that a server has open.
-const OWN_FILES: usize = 512;
+const RESERVED_FILES: usize = 512;
 
 /// Raises the limit of open files to the system's maximum. Returns the number of client connections
 /// that the remaining files allow.
@@ -89,7 +89,7 @@ fn connections_max() -> usize {
     }
     let files = if raised.is_ok() { maximum } else { current };
     let files = files.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
-    let own = OWN_FILES.min(files / 2);
+    let own = RESERVED_FILES.min(files / 2);
     tracing::debug!(files, "files may be open");
     files - own
 }
@@ -128,9 +128,9 @@ async fn first_start(
     let kept = settings.init_token.is_none() && !shown;
     // The token's file is written before the workspace exists. Otherwise, a failure to write it
     // would lock out all clients.
-    let file = if kept { Some(first_start::keep_token(settings, &token)?) } else { None };
-    let (name, email) = (init::WORKSPACE_DEFAULT, init::EMAIL_DEFAULT);
-    let Some(made) = first_start::make(database, environment, name, email, &token).await? else {
+    let file = if kept { Some(first_start::write_token(settings, &token)?) } else { None };
+    let (name, email) = (init::DEFAULT_WORKSPACE_NAME, init::DEFAULT_OWNER_EMAIL);
+    let Some(made) = first_start::create(database, environment, name, email, &token).await? else {
         // Another node created the workspace first, and only that node's token is valid.
         return file.map_or(Ok(()), |file| Ok(std::fs::remove_file(file)?));
     };
@@ -141,13 +141,13 @@ async fn first_start(
         tracing::info!(file = %path, "its access token is in the file");
         println!("Made a first workspace. Its access token is in {path}. Try:\n");
         let token = format!("'\"$(cat {path})\"'");
-        println!("{}", first_start::request_to_try(&url, &token, &made));
+        println!("{}", first_start::first_request(&url, &token, &made));
         println!("\nThe API's reference: {url}/docs");
     } else if shown {
         let token = token.reveal();
         println!("\nWelcome to Galley. Your workspace is ready. Its access token, shown once:\n");
         println!("  {token}\n\nTry it from another terminal:\n");
-        println!("{}\n", first_start::request_to_try(&url, token, &made));
+        println!("{}\n", first_start::first_request(&url, token, &made));
         println!("The API's reference: {url}/docs\n");
     }
     Ok(())
@@ -158,13 +158,13 @@ async fn start_metrics(address: SocketAddr) -> anyhow::Result<()> {
         format!("can't serve metrics on {address}: choose another by --metrics-addr")
     })?;
     let handle = PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS_BUCKETS)
         .and_then(PrometheusBuilder::install_recorder)
         .context("metrics can't be kept")?;
     let upkeep = handle.clone();
     tokio::spawn(async move {
         loop {
-            tokio::time::sleep(METRICS_UPKEEP_PAUSE).await;
+            tokio::time::sleep(METRICS_UPKEEP_INTERVAL).await;
             upkeep.run_upkeep();
         }
     });

@@ -18,7 +18,7 @@ pub(crate) const HEADING: &str = "Settings";
 #[derive(Default, Args, Deserialize)]
 #[command(next_help_heading = HEADING)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Given {
+pub(crate) struct SettingsArguments {
     /// Read settings from this file
     #[arg(long, global = true, env = "GALLEY_CONFIG", value_name = "FILE")]
     #[serde(skip)]
@@ -123,12 +123,12 @@ fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
 #[derive(Debug, Clone)]
 pub(crate) struct Setting<T> {
     pub(crate) value: T,
-    pub(crate) source: Source,
+    pub(crate) source: SettingSource,
 }
 
 /// The source of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum SettingSource {
     Default,
     File,
     /// A variable or a flag.
@@ -168,7 +168,7 @@ const DEFAULT_FILE: &str = "galley.toml";
 
 /// Merges the settings. An empty text counts as unset, because some tools pass unset variables on
 /// as empty ones.
-pub(crate) fn load(mut given: Given) -> anyhow::Result<Settings> {
+pub(crate) fn load(mut given: SettingsArguments) -> anyhow::Result<Settings> {
     let texts = [
         &mut given.database_url,
         &mut given.database_read_url,
@@ -190,7 +190,7 @@ pub(crate) fn load(mut given: Given) -> anyhow::Result<Settings> {
     };
     let in_file = match &file {
         Some(path) => read_file(path)?,
-        None => Given::default(),
+        None => SettingsArguments::default(),
     };
     let limits = galley_server::ServerLimits::default();
     let receive_time_max = limits.receive_timeout.as_secs();
@@ -228,7 +228,7 @@ pub(crate) fn load(mut given: Given) -> anyhow::Result<Settings> {
     Ok(settings)
 }
 
-fn read_file(path: &Path) -> anyhow::Result<Given> {
+fn read_file(path: &Path) -> anyhow::Result<SettingsArguments> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("the settings file {} can't be read", path.display()))?;
     toml::from_str(&text).map_err(|error| {
@@ -239,9 +239,9 @@ fn read_file(path: &Path) -> anyhow::Result<Given> {
 
 fn pick<T>(given: Option<T>, in_file: Option<T>, default: T) -> Setting<T> {
     match (given, in_file) {
-        (Some(value), _) => Setting { value, source: Source::Command },
-        (None, Some(value)) => Setting { value, source: Source::File },
-        (None, None) => Setting { value: default, source: Source::Default },
+        (Some(value), _) => Setting { value, source: SettingSource::Command },
+        (None, Some(value)) => Setting { value, source: SettingSource::File },
+        (None, None) => Setting { value: default, source: SettingSource::Default },
     }
 }
 

@@ -12,7 +12,7 @@ use crate::settings::Settings;
 use crate::version::VERSION;
 
 /// The time that a server's write waits for its turn before it fails and its client must retry.
-const WRITE_WAIT_MAX: Duration = Duration::from_secs(10);
+const WRITE_WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Opens the database of the settings for a command. Fails if it doesn't exist.
 pub(crate) async fn open_existing(
@@ -55,7 +55,7 @@ pub(crate) fn options(
         program_version: VERSION,
         now: environment.now(),
         connections: settings.database_connections.value,
-        write_timeout: WRITE_WAIT_MAX,
+        write_timeout: WRITE_WAIT_TIMEOUT,
         statement_log: None,
     }
 }

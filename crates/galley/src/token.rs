@@ -81,7 +81,7 @@ async fn read_groups(
     }
     let mut ids = Vec::with_capacity(texts.len());
     for text in texts {
-        ids.push(group_path::in_database(database, workspace, text).await?);
+        ids.push(group_path::find_in_database(database, workspace, text).await?);
     }
     let ids = without_repeats(ids);
     if ids.len() > GROUPS_MAX {

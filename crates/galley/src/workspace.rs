@@ -43,7 +43,7 @@ async fn create(
     let new = NewWorkspace {
         name: WorkspaceName::parse(name).with_context(|| format!("--name {name:?}"))?.into(),
         email: EmailAddress::parse(email).with_context(|| format!("--email {email:?}"))?,
-        group: ContentGroupName::parse(first_start::GROUP).context("the group's name")?,
+        group: ContentGroupName::parse(first_start::FIRST_GROUP).context("the group's name")?,
         token: token.clone(),
     };
     let environment = environment.clone();

@@ -1,7 +1,7 @@
 //! What attempts mean for a webhook, and what its people may do about its deliveries.
 
 use galley_api_types::sample_events::sample_data;
-use galley_domain::delivery::FAILING_MAX;
+use galley_domain::delivery::FAILING_TIMEOUT;
 use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{DeliveryId, EventId, MailId, Timestamp, WebhookId, WorkspaceId};
 use galley_storage::delivery_queue::{self, DeliverySelection, ReceiverState};
@@ -47,7 +47,7 @@ pub async fn judge(
     }
     let now = environment.now();
     let since = webhooks::record_failure(tx, workspace, webhook, now).await?;
-    let limit = i64::try_from(FAILING_MAX.as_millis()).unwrap_or(i64::MAX);
+    let limit = i64::try_from(FAILING_TIMEOUT.as_millis()).unwrap_or(i64::MAX);
     let reason = if is_gone {
         DisabledReason::Gone
     } else if since.is_some_and(|since| now.ms() - since.ms() >= limit) {

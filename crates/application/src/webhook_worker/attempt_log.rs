@@ -16,7 +16,7 @@ pub(super) fn with(log: Option<&str>, started_at: Timestamp, attempt: &AttemptRe
         status: attempt.status,
         error: attempt.error.as_ref().map(AttemptError::code),
         detail: attempt.error.as_ref().map(ToString::to_string),
-        answer: attempt.answer.as_deref(),
+        answer: attempt.response_body.as_deref(),
     };
     let entry = serde_json::value::to_raw_value(&entry).expect("an attempt is JSON");
     let Some(log) = log else { return format!("[{entry}]") };

@@ -190,7 +190,7 @@ impl Engine {
                     webhook: leased.webhook,
                     slots: leased.health.slots as usize,
                     is_failing: leased.health.is_failing(),
-                    until: leased.until,
+                    lease_until: leased.until,
                     payload: leased,
                 });
                 self.dispatcher.store_responded(jobs.collect(), left, more, now);

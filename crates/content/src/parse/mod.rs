@@ -4,10 +4,9 @@
 //! elements to nodes and marks, and `context` inserts them into the tree. `flood` and the counters
 //! in `sink` limit the cost of an input to a multiple of its length.
 
+mod attribute_flood;
 mod context;
 mod dom;
-mod flood;
-mod losses;
 mod number;
 mod rules;
 mod sink;
@@ -15,6 +14,7 @@ mod style;
 mod table;
 mod tag;
 mod walk;
+mod warnings;
 mod whitespace;
 
 use html5ever::tendril::{StrTendril, TendrilSink};
@@ -24,11 +24,11 @@ use html5ever::{ParseOpts, Parser, parse_document};
 
 use crate::error::ContentError;
 use crate::limits::ContentLimits;
-use crate::loss::ConversionWarning;
 use crate::tree::Tree;
+use crate::warning::ConversionWarning;
 use dom::Dom;
-use losses::WarningCollector;
 use sink::Sink;
+use warnings::WarningCollector;
 
 /// The size of the pieces that are fed to the parser, in bytes. It can be stopped only between two
 /// of them.
@@ -61,7 +61,7 @@ pub(crate) fn tree_and_warnings(
 }
 
 fn dom_from_html(html: &str, dom: Dom, limits: &ContentLimits) -> Result<Dom, ContentError> {
-    if flood::has_attribute_flood(html, limits.attributes_per_element) {
+    if attribute_flood::has_attribute_flood(html, limits.attributes_per_element) {
         return Err(ContentError::TooComplex);
     }
     let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };

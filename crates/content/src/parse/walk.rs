@@ -5,16 +5,16 @@
 
 use super::context::{Context, OpenNode};
 use super::dom::{Attribute, Dom, NodeId};
-use super::losses::WarningCollector;
 use super::rules::{self, Rule};
 use super::table::{self, Columns};
 use super::tag::ElementKind;
+use super::warnings::WarningCollector;
 use crate::error::ContentError;
 use crate::limits::ContentLimits;
-use crate::loss::ConversionEffect;
 use crate::marks::Marks;
 use crate::node::NodeKind;
 use crate::tree::Tree;
+use crate::warning::ConversionEffect;
 
 /// Converts the document's body to a tree, and adds conversion warnings to `losses`.
 pub(crate) fn tree_of(

@@ -61,7 +61,7 @@ fn result_code(attempt: &AttemptReport) -> String {
 }
 
 #[tokio::test]
-async fn a_receiver_can_do_nothing_but_fail_its_own_delivery() {
+async fn a_misbehaving_receiver_fails_only_its_own_delivery() {
     let zoo = Behaviour::zoo();
     let attempts = zoo.iter().map(|(behaviour, _)| {
         let behaviour = behaviour.clone();
@@ -199,7 +199,7 @@ async fn a_closed_pooled_connection_is_replaced() {
 #[tokio::test]
 async fn no_response_body_is_stored_from_exempt_addresses() {
     let receiver = Receiver::start(Behaviour::Body(b"what the machine says".to_vec())).await;
-    assert_eq!(sender().attempt(&request(&receiver.url)).await.answer, None);
+    assert_eq!(sender().attempt(&request(&receiver.url)).await.response_body, None);
 }
 
 #[tokio::test]

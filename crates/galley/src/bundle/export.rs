@@ -19,11 +19,11 @@ use galley_storage::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::format::{self, VERSION};
+use super::format::{self, FORMAT_VERSION};
 use super::manifest::MANIFEST;
 use crate::cli::ExportArguments;
-use crate::export::folder::{Folder, Kind};
-use crate::out::{counted, plain, say};
+use crate::export::folder::{ExportFolder, ExportKind};
+use crate::out::{counted, escape_for_terminal, say};
 use crate::own_files::OwnFiles;
 use crate::settings::Settings;
 use crate::{progress, store};
@@ -42,10 +42,10 @@ pub(crate) async fn export(
     let database = store::open_existing(settings, &environment).await?;
     let workspace = store::workspace(&database, arguments.workspace.as_deref()).await?;
     let own = OwnFiles::of(Some(&settings.database()?));
-    let mut folder = Folder::open(&arguments.folder, Kind::Bundle, own)?;
+    let mut folder = ExportFolder::open(&arguments.folder, ExportKind::Bundle, own)?;
     // One snapshot for the whole export, unaffected by concurrent writes.
     let snapshot = database.snapshot().await?;
-    write_frame(&snapshot, workspace, &mut folder).await?;
+    write_manifest(&snapshot, workspace, &mut folder).await?;
     let bar = progress::bar("pieces", 0);
     let (mut count, mut after) = (0_u64, None);
     loop {
@@ -93,7 +93,7 @@ pub(crate) async fn export(
     say!("{pieces}: {files} written, {removed} removed");
     say!("To restore them in another store: galley import {}", arguments.folder.display());
     for problem in &problems {
-        eprintln!("{}", plain(problem));
+        eprintln!("{}", escape_for_terminal(problem));
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -104,10 +104,10 @@ fn text(value: &impl Serialize) -> anyhow::Result<String> {
 }
 
 /// Writes the manifest and all resources except the pieces.
-async fn write_frame(
+async fn write_manifest(
     snapshot: &Snapshot,
     workspace: WorkspaceId,
-    folder: &mut Folder,
+    folder: &mut ExportFolder,
 ) -> anyhow::Result<()> {
     const ALL: i64 = i64::MAX;
     let read = async move |tx: &Tx<'_>| {
@@ -133,8 +133,8 @@ async fn write_frame(
         snapshot.read("export.frame", read).await?;
     let found = found.context("the workspace is gone")?;
     let manifest = format::Manifest {
-        galley_bundle: VERSION,
-        workspace: format::Workspace {
+        galley_bundle: FORMAT_VERSION,
+        workspace: format::BundleWorkspace {
             id: found.id,
             name: found.name,
             description: found.description,
@@ -142,7 +142,7 @@ async fn write_frame(
         },
     };
     folder.write(MANIFEST, &text(&manifest)?);
-    let roles = roles.into_iter().map(|role| format::Role {
+    let roles = roles.into_iter().map(|role| format::BundleRole {
         id: role.id,
         name: role.name,
         description: role.description,
@@ -150,12 +150,12 @@ async fn write_frame(
         base_type: role.base_type.map(|base| base.as_str().to_owned()),
     });
     folder.write("roles.json", &text(&roles.collect::<Vec<_>>())?);
-    let members = members.into_iter().map(|member| format::Member {
+    let members = members.into_iter().map(|member| format::BundleMember {
         id: member.id,
         role_id: member.role,
         invited_email: member.invited_email.map(EmailAddress::from_stored),
         invited_name: member.invited_name.map(FullName::from_stored),
-        user: member.user.map(|user| format::User {
+        user: member.user.map(|user| format::BundleUser {
             id: user.id,
             email: EmailAddress::from_stored(user.email),
             username: Username::from_stored(user.username),
@@ -164,26 +164,26 @@ async fn write_frame(
         }),
     });
     folder.write("members.json", &text(&members.collect::<Vec<_>>())?);
-    let tags = tags.into_iter().map(|tag| format::Tag {
+    let tags = tags.into_iter().map(|tag| format::BundleTag {
         id: tag.id,
         label: tag.label,
         color: tag.color.as_str().to_owned(),
     });
     folder.write("tags.json", &text(&tags.collect::<Vec<_>>())?);
-    let variants = variants.into_iter().map(|variant| format::Variant {
+    let variants = variants.into_iter().map(|variant| format::BundleVariant {
         id: variant.id,
         key: variant.key,
         label: variant.label,
         description: variant.description,
     });
     folder.write("variants.json", &text(&variants.collect::<Vec<_>>())?);
-    let groups = groups.into_iter().map(|(group, ancestor)| format::Group {
+    let groups = groups.into_iter().map(|(group, ancestor)| format::BundleGroup {
         id: group.id,
         name: group.name,
         ancestor,
     });
     folder.write("groups.json", &text(&parents_first(groups.collect()))?);
-    let webhooks = webhooks.into_iter().map(|webhook| format::Webhook {
+    let webhooks = webhooks.into_iter().map(|webhook| format::BundleWebhook {
         id: webhook.id,
         name: webhook.name,
         description: webhook.description,
@@ -198,10 +198,10 @@ async fn write_frame(
 }
 
 /// Sorts groups by their depth, and then by their ids.
-fn parents_first(groups: Vec<format::Group>) -> Vec<format::Group> {
+fn parents_first(groups: Vec<format::BundleGroup>) -> Vec<format::BundleGroup> {
     let parents: BTreeMap<ContentGroupId, Option<ContentGroupId>> =
         groups.iter().map(|group| (group.id, group.ancestor)).collect();
-    let depth = |group: &format::Group| {
+    let depth = |group: &format::BundleGroup| {
         let up = |id: &ContentGroupId| parents.get(id).copied().flatten();
         std::iter::successors(group.ancestor, up).count()
     };
@@ -214,7 +214,7 @@ fn piece(
     (piece, content): PieceInView,
     overrides: Vec<Override>,
     sources: Vec<PieceSource>,
-) -> anyhow::Result<format::Piece> {
+) -> anyhow::Result<format::BundlePiece> {
     let tree = |json: &str| -> anyhow::Result<Value> {
         let tree = format::from_json(json.as_bytes());
         tree.with_context(|| format!("the content of {}", piece.id))
@@ -222,10 +222,10 @@ fn piece(
     let mut variants = BTreeMap::new();
     for (variant, overrides, content) in overrides {
         let content = content.as_deref().map(tree).transpose()?;
-        variants.insert(variant, format::Override::new(overrides, content));
+        variants.insert(variant, format::BundleOverride::new(overrides, content));
     }
     let content = tree(content.as_deref().context("content was asked for")?)?;
-    Ok(format::with_fields_of!(piece.fields => format::Piece {
+    Ok(format::with_fields_of!(piece.fields => format::BundlePiece {
         id: piece.id,
         content_group_id: piece.content_group_id,
         order: piece.order,

@@ -22,15 +22,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The format version that this program writes, and the latest that it reads.
-pub(super) const VERSION: u32 = 1;
+pub(super) const FORMAT_VERSION: u32 = 1;
 
 /// The depth limit of nested arrays and objects: a tree of 100 levels is some 200 of JSON.
-const DEPTH_MAX: usize = 300;
+const NESTING_LIMIT: usize = 300;
 
 /// Parses one JSON text. It may nest deeper than serde_json's default limit.
 pub(super) fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<T> {
-    if depth(text) > DEPTH_MAX {
-        return Err(serde_json::Error::custom(format!("nested over {DEPTH_MAX} levels")));
+    if depth(text) > NESTING_LIMIT {
+        return Err(serde_json::Error::custom(format!("nested over {NESTING_LIMIT} levels")));
     }
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     deserializer.disable_recursion_limit();
@@ -67,12 +67,12 @@ fn depth(text: &[u8]) -> usize {
 pub(super) struct Manifest {
     /// The format version, [`VERSION`].
     pub(super) galley_bundle: u32,
-    pub(super) workspace: Workspace,
+    pub(super) workspace: BundleWorkspace,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Workspace {
+pub(super) struct BundleWorkspace {
     pub(super) id: WorkspaceId,
     pub(super) name: WorkspaceName,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +83,7 @@ pub(super) struct Workspace {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Role {
+pub(super) struct BundleRole {
     pub(super) id: RoleId,
     pub(super) name: RoleName,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +95,7 @@ pub(super) struct Role {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Member {
+pub(super) struct BundleMember {
     pub(super) id: WorkspaceMemberId,
     pub(super) role_id: RoleId,
     /// The address of an invited member.
@@ -104,12 +104,12 @@ pub(super) struct Member {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) invited_name: Option<FullName>,
     /// Null while the invite is pending.
-    pub(super) user: Option<User>,
+    pub(super) user: Option<BundleUser>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct User {
+pub(super) struct BundleUser {
     pub(super) id: UserId,
     pub(super) email: EmailAddress,
     pub(super) username: Username,
@@ -120,7 +120,7 @@ pub(super) struct User {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Tag {
+pub(super) struct BundleTag {
     pub(super) id: TagId,
     pub(super) label: TagLabel,
     pub(super) color: String,
@@ -128,7 +128,7 @@ pub(super) struct Tag {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Variant {
+pub(super) struct BundleVariant {
     pub(super) id: VariantId,
     pub(super) key: VariantKey,
     pub(super) label: VariantLabel,
@@ -139,7 +139,7 @@ pub(super) struct Variant {
 /// A group. Its parent precedes it in the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Group {
+pub(super) struct BundleGroup {
     pub(super) id: ContentGroupId,
     pub(super) name: ContentGroupName,
     pub(super) ancestor: Option<ContentGroupId>,
@@ -148,7 +148,7 @@ pub(super) struct Group {
 /// A webhook, without its secret.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Webhook {
+pub(super) struct BundleWebhook {
     pub(super) id: WebhookId,
     pub(super) name: WebhookName,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,7 +164,7 @@ pub(super) struct Webhook {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Piece {
+pub(super) struct BundlePiece {
     pub(super) id: ContentPieceId,
     pub(super) content_group_id: ContentGroupId,
     pub(super) order: OrderKey,
@@ -193,7 +193,7 @@ pub(super) struct Piece {
     pub(super) content: Value,
     /// Its overrides in variants.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) variants: BTreeMap<VariantId, Override>,
+    pub(super) variants: BTreeMap<VariantId, BundleOverride>,
     /// The sources that it was imported from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) sources: Vec<NotedSource>,
@@ -211,7 +211,7 @@ pub(super) struct NotedSource {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Override {
+pub(super) struct BundleOverride {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) title: Option<Title>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -263,15 +263,15 @@ macro_rules! with_fields_of {
 }
 pub(super) use with_fields_of;
 
-impl Piece {
+impl BundlePiece {
     pub(super) fn into_fields(self) -> ContentPieceFields {
         with_fields_of!(self => ContentPieceFields {})
     }
 }
 
-impl Override {
+impl BundleOverride {
     pub(super) fn new(overrides: ContentPieceOverrides, content: Option<Value>) -> Self {
-        with_fields_of!(overrides => Override { content })
+        with_fields_of!(overrides => BundleOverride { content })
     }
 
     pub(super) fn into_overrides(self) -> ContentPieceOverrides {

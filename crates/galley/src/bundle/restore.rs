@@ -40,11 +40,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use walkdir::WalkDir;
 
-use super::format::{self, VERSION};
+use super::format::{self, FORMAT_VERSION};
 use super::manifest::MANIFEST;
 use crate::cli::ImportArguments;
 use crate::export::folder;
-use crate::out::{counted, plain, say};
+use crate::out::{counted, escape_for_terminal, say};
 use crate::own_files::OwnFiles;
 use crate::settings::Settings;
 use crate::{progress, store};
@@ -53,10 +53,10 @@ use crate::{progress, store};
 const BATCH: usize = 16;
 
 /// The size limit of a tree in bytes, as for one in a request.
-const TREE_MAX: usize = 16 * 1024 * 1024;
+const TREE_SIZE_LIMIT: usize = 16 * 1024 * 1024;
 
 /// The size limit of a file.
-const FILE_MAX: u64 = 64 * 1024 * 1024;
+const FILE_SIZE_LIMIT: u64 = 64 * 1024 * 1024;
 
 pub(crate) async fn restore(
     settings: &Settings,
@@ -81,14 +81,14 @@ pub(crate) async fn restore(
         bail!("a bundle is a whole workspace: name its folder alone, without other flags");
     }
     let environment = Environment::default();
-    let frame = Arc::new(Frame::read(folder, restored_version(&environment))?);
+    let frame = Arc::new(WorkspaceManifest::read(folder, restored_version(&environment))?);
     let (files, missing) = pieces(folder)?;
     let own = OwnFiles::of(Some(&settings.database()?));
-    if let Some(file) = files.iter().find(|file| own.hold(file)) {
+    if let Some(file) = files.iter().find(|file| own.includes(file)) {
         bail!("{} belongs to the database that is restored into", file.display());
     }
     if arguments.dry_run {
-        return try_out(settings, &environment, frame, files.len(), &missing).await;
+        return check_manifest(settings, &environment, frame, files.len(), &missing).await;
     }
     let database = store::open(settings, &environment, Role::Command).await?;
     let workspace = frame.workspace.id;
@@ -96,7 +96,7 @@ pub(crate) async fn restore(
     let keep = async move |tx: &WriteTx<'_>| own.keep(tx, &of_frame).await;
     database.write("bundle.frame", keep).await.context("nothing was restored")?;
     let bar = progress::bar("pieces", files.len() as u64);
-    let mut report = Report { problems: missing, ..Report::default() };
+    let mut report = RestoreReport { problems: missing, ..RestoreReport::default() };
     for some in files.chunks(BATCH) {
         let (mut read, mut names) = (Vec::new(), Vec::new());
         for path in some {
@@ -115,10 +115,10 @@ pub(crate) async fn restore(
     bar.finish_and_clear();
     // The webhooks are written last, so that restored pieces don't trigger them.
     let (now, own) = (environment.now(), frame);
-    let keep = async move |tx: &WriteTx<'_>| own.keep_webhooks(tx, now).await;
-    let webhooks = database.write("bundle.webhooks", keep).await.map_err(stopped)?;
+    let keep = async move |tx: &WriteTx<'_>| own.insert_missing_webhooks(tx, now).await;
+    let webhooks = database.write("bundle.webhooks", keep).await.map_err(interrupted)?;
     database.close().await;
-    let Report { restored, there, problems } = report;
+    let RestoreReport { restored, there, problems } = report;
     say!(
         "Restored {workspace}: {}, {there} there already, {} with problems",
         counted(restored as u64, "piece"),
@@ -138,16 +138,16 @@ pub(crate) async fn restore(
 /// Prints the problems and returns the exit code.
 fn exit_code(problems: &[String]) -> ExitCode {
     for problem in problems {
-        eprintln!("{}", plain(problem));
+        eprintln!("{}", escape_for_terminal(problem));
     }
     if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Checks if everything except the pieces can be written, and rolls back.
-async fn try_out(
+async fn check_manifest(
     settings: &Settings,
     environment: &Environment,
-    frame: Arc<Frame>,
+    frame: Arc<WorkspaceManifest>,
     pieces: usize,
     missing: &[String],
 ) -> anyhow::Result<ExitCode> {
@@ -158,12 +158,12 @@ async fn try_out(
         let of_frame = environment.clone();
         let keep = async move |tx: &WriteTx<'_>| {
             frame.keep(tx, &of_frame).await?;
-            Err::<(), _>(Refused::TriedOut)
+            Err::<(), _>(RestoreError::TriedOut)
         };
         let tried = database.write("bundle.frame", keep).await;
         database.close().await;
         if let Err(error) = tried
-            && !matches!(error, Refused::TriedOut)
+            && !matches!(error, RestoreError::TriedOut)
         {
             return Err(error).context("nothing would be restored");
         }
@@ -175,7 +175,7 @@ async fn try_out(
 
 /// The reason why the workspace's data was not written.
 #[derive(Debug, thiserror::Error)]
-enum Refused {
+enum RestoreError {
     /// An error about a file and item.
     #[error("{0}: {1}")]
     Of(String, Error),
@@ -190,13 +190,13 @@ enum Refused {
     TriedOut,
 }
 
-impl From<storage::Error> for Refused {
+impl From<storage::Error> for RestoreError {
     fn from(error: storage::Error) -> Self {
         Self::Other(error.into())
     }
 }
 
-impl Failure for Refused {
+impl Failure for RestoreError {
     fn storage_error(&self) -> Option<&storage::Error> {
         match self {
             Self::Of(_, error) | Self::Other(error) => error.storage_error(),
@@ -206,29 +206,29 @@ impl Failure for Refused {
 }
 
 /// Adds the file and item to an error.
-fn of<E: Into<Error>>(file: &str, id: impl std::fmt::Display) -> impl FnOnce(E) -> Refused {
-    move |error| Refused::Of(format!("{file}: {id}"), error.into())
+fn of<E: Into<Error>>(file: &str, id: impl std::fmt::Display) -> impl FnOnce(E) -> RestoreError {
+    move |error| RestoreError::Of(format!("{file}: {id}"), error.into())
 }
 
 /// A workspace's data except the pieces.
-struct Frame {
-    workspace: format::Workspace,
+struct WorkspaceManifest {
+    workspace: format::BundleWorkspace,
     roles: Vec<role::Role>,
-    members: Vec<format::Member>,
+    members: Vec<format::BundleMember>,
     tags: Vec<Tag>,
     variants: Vec<Variant>,
-    groups: Vec<format::Group>,
+    groups: Vec<format::BundleGroup>,
     webhooks: Vec<Webhook>,
 }
 
-impl Frame {
+impl WorkspaceManifest {
     fn read(folder: &Path, version: i64) -> anyhow::Result<Self> {
         let manifest: format::Manifest = file(&folder.join(MANIFEST))?;
-        if manifest.galley_bundle > VERSION {
+        if manifest.galley_bundle > FORMAT_VERSION {
             bail!("{} is of a newer galley than this one", folder.display());
         }
         let mut read_roles = Vec::new();
-        for one in file::<Vec<format::Role>>(&folder.join("roles.json"))? {
+        for one in file::<Vec<format::BundleRole>>(&folder.join("roles.json"))? {
             let place = || format!("{}: {}", folder.join("roles.json").display(), one.id);
             let permissions: Result<PermissionSet, _> =
                 one.permissions.iter().map(|name| name.parse::<Permission>()).collect();
@@ -245,11 +245,11 @@ impl Frame {
             });
         }
         let roles_place = folder.join("roles.json");
-        once(&roles_place, read_roles.iter().map(|role| role.id))?;
+        check_unique(&roles_place, read_roles.iter().map(|role| role.id))?;
         check_base_types(&roles_place, &read_roles)?;
         let members_place = folder.join("members.json");
-        let read_members: Vec<format::Member> = file(&members_place)?;
-        once(&members_place, read_members.iter().map(|one| one.id))?;
+        let read_members: Vec<format::BundleMember> = file(&members_place)?;
+        check_unique(&members_place, read_members.iter().map(|one| one.id))?;
         for one in &read_members {
             if one.user.is_none() && one.invited_email.is_none() {
                 bail!("{}: {}: has neither user nor invitedEmail", members_place.display(), one.id);
@@ -266,10 +266,10 @@ impl Frame {
                 bail!("{}: {}: there is no role {}", place.display(), one.id, one.role_id);
             }
         }
-        let groups: Vec<format::Group> = file(&folder.join("groups.json"))?;
-        once(&folder.join("groups.json"), groups.iter().map(|group| group.id))?;
+        let groups: Vec<format::BundleGroup> = file(&folder.join("groups.json"))?;
+        check_unique(&folder.join("groups.json"), groups.iter().map(|group| group.id))?;
         let mut read_tags = Vec::new();
-        for one in file::<Vec<format::Tag>>(&folder.join("tags.json"))? {
+        for one in file::<Vec<format::BundleTag>>(&folder.join("tags.json"))? {
             let color = one.color.parse().map_err(|invalid| {
                 anyhow::anyhow!(
                     "{}: {}: color {invalid}",
@@ -279,11 +279,17 @@ impl Frame {
             })?;
             read_tags.push(Tag { id: one.id, label: one.label, color, version });
         }
-        once(&folder.join("tags.json"), read_tags.iter().map(|tag| tag.id))?;
-        let read_variants = file::<Vec<format::Variant>>(&folder.join("variants.json"))?;
-        once(&folder.join("variants.json"), read_variants.iter().map(|variant| variant.id))?;
+        check_unique(&folder.join("tags.json"), read_tags.iter().map(|tag| tag.id))?;
+        let read_variants = file::<Vec<format::BundleVariant>>(&folder.join("variants.json"))?;
+        check_unique(
+            &folder.join("variants.json"),
+            read_variants.iter().map(|variant| variant.id),
+        )?;
         let read_webhooks = read_webhooks(&folder.join("webhooks.json"), &groups, version)?;
-        once(&folder.join("webhooks.json"), read_webhooks.iter().map(|webhook| webhook.id))?;
+        check_unique(
+            &folder.join("webhooks.json"),
+            read_webhooks.iter().map(|webhook| webhook.id),
+        )?;
         Ok(Self {
             workspace: manifest.workspace,
             roles: read_roles,
@@ -305,7 +311,7 @@ impl Frame {
     }
 
     /// Inserts the resources that don't exist yet, except the webhooks.
-    async fn keep(&self, tx: &WriteTx<'_>, environment: &Environment) -> Result<(), Refused> {
+    async fn keep(&self, tx: &WriteTx<'_>, environment: &Environment) -> Result<(), RestoreError> {
         let (id, now) = (self.workspace.id, environment.now());
         let scope = Scope::whole(id);
         if workspaces::find(tx, id).await?.is_none() {
@@ -328,16 +334,16 @@ impl Frame {
                 continue;
             }
             let user = match &member.user {
-                Some(user) => Some(find_or_make_user(tx, environment, user, &mut made).await?),
+                Some(user) => Some(find_or_create_user(tx, environment, user, &mut made).await?),
                 None => None,
             };
             let address = member.user.as_ref().map(|user| &user.email);
             let twice = match address.or(member.invited_email.as_ref()) {
-                Some(email) => already(tx, id, email).await?,
+                Some(email) => find_member_by_email(tx, id, email).await?,
                 None => None,
             };
             if let Some(other) = twice {
-                return Err(Refused::Because(format!(
+                return Err(RestoreError::Because(format!(
                     "members.json: {}: the same person is a member, or invited, as {}: leave one of them out",
                     member.id, other.id
                 )));
@@ -375,7 +381,11 @@ impl Frame {
     }
 
     /// Inserts the webhooks that don't exist yet. Returns their number.
-    async fn keep_webhooks(&self, tx: &WriteTx<'_>, now: Timestamp) -> Result<usize, Error> {
+    async fn insert_missing_webhooks(
+        &self,
+        tx: &WriteTx<'_>,
+        now: Timestamp,
+    ) -> Result<usize, Error> {
         let id = self.workspace.id;
         let mut kept = 0;
         for webhook in &self.webhooks {
@@ -389,7 +399,7 @@ impl Frame {
 }
 
 /// Returns the member with this address, or the invite for it.
-async fn already(
+async fn find_member_by_email(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     email: &EmailAddress,
@@ -405,10 +415,10 @@ async fn already(
 
 /// Returns the user with this address or creates one. The new user keeps its id and username unless
 /// they are in use.
-async fn find_or_make_user(
+async fn find_or_create_user(
     tx: &WriteTx<'_>,
     environment: &Environment,
-    wanted: &format::User,
+    wanted: &format::BundleUser,
     made: &mut HashMap<UserId, User>,
 ) -> Result<User, Error> {
     if let Some(user) = made.get(&wanted.id) {
@@ -440,23 +450,23 @@ async fn find_or_make_user(
 }
 
 /// A valid piece with its content, its overrides in variants, and its sources.
-type Read = (ContentPiece, String, Vec<Override>, Vec<NewSource>);
+type ParsedPiece = (ContentPiece, String, Vec<Override>, Vec<NewSource>);
 
 #[derive(Debug, Default)]
-struct Report {
+struct RestoreReport {
     restored: usize,
     there: usize,
     problems: Vec<String>,
 }
 
-impl Report {
+impl RestoreReport {
     /// Writes pieces in one transaction, or each in its own if one of them is rejected.
     async fn keep(
         &mut self,
         database: &Database,
         environment: &Environment,
         scope: &Scope,
-        read: Vec<Read>,
+        read: Vec<ParsedPiece>,
         names: &[&PathBuf],
     ) -> anyhow::Result<()> {
         let read = Arc::new(read);
@@ -490,7 +500,7 @@ impl Report {
                 self.there += read.len() - restored;
                 return Ok(());
             }
-            Err(error) if error.storage_error().is_some() => return Err(stopped(error)),
+            Err(error) if error.storage_error().is_some() => return Err(interrupted(error)),
             Err(_) => {}
         }
         for (index, name) in names.iter().enumerate() {
@@ -499,7 +509,7 @@ impl Report {
                     self.restored += restored;
                     self.there += 1 - restored;
                 }
-                Err(error) if error.storage_error().is_some() => return Err(stopped(error)),
+                Err(error) if error.storage_error().is_some() => return Err(interrupted(error)),
                 Err(error) => self.problems.push(format!("{}: {error}", name.display())),
             }
         }
@@ -507,18 +517,18 @@ impl Report {
     }
 }
 
-fn stopped(error: Error) -> anyhow::Error {
+fn interrupted(error: Error) -> anyhow::Error {
     anyhow::Error::new(error).context("the import stopped, and goes on where it is started again")
 }
 
 /// Reads the webhooks without their secrets. All of them are disabled.
 fn read_webhooks(
     place: &Path,
-    groups: &[format::Group],
+    groups: &[format::BundleGroup],
     version: i64,
 ) -> anyhow::Result<Vec<Webhook>> {
     let mut read_webhooks = Vec::new();
-    for one in file::<Vec<format::Webhook>>(place)? {
+    for one in file::<Vec<format::BundleWebhook>>(place)? {
         let event: EventType = one.event.parse().map_err(|_| {
             anyhow::anyhow!("{}: {}: there is no event {:?}", place.display(), one.id, one.event)
         })?;
@@ -552,7 +562,7 @@ fn read_webhooks(
 }
 
 /// Checks that each id occurs once.
-fn once<T: Copy + Eq + Hash + Display>(
+fn check_unique<T: Copy + Eq + Hash + Display>(
     place: &Path,
     ids: impl Iterator<Item = T>,
 ) -> anyhow::Result<()> {
@@ -568,7 +578,7 @@ fn once<T: Copy + Eq + Hash + Display>(
 /// Checks the roles with a base type. Such roles can't be edited, so they must be as Galley creates
 /// them.
 fn check_base_types(place: &Path, roles: &[role::Role]) -> anyhow::Result<()> {
-    once(place, roles.iter().filter_map(|role| role.base_type.map(BaseType::as_str)))
+    check_unique(place, roles.iter().filter_map(|role| role.base_type.map(BaseType::as_str)))
         .context("of each baseType there is one role at the most")?;
     for role in roles.iter().filter(|role| role.is_admin()) {
         if role.permissions != PermissionSet::ALL {
@@ -581,7 +591,7 @@ fn check_base_types(place: &Path, roles: &[role::Role]) -> anyhow::Result<()> {
 /// Returns the files of the pieces in a fixed order, and messages about missing ones.
 fn pieces(folder: &Path) -> anyhow::Result<(Vec<PathBuf>, Vec<String>)> {
     let mut missing = Vec::new();
-    for name in folder::listed(folder).unwrap_or_default() {
+    for name in folder::exported_files(folder).unwrap_or_default() {
         if !folder.join(&name).exists() {
             missing.push(format!("{}: is missing", folder.join(&name).display()));
         }
@@ -605,18 +615,18 @@ fn pieces(folder: &Path) -> anyhow::Result<(Vec<PathBuf>, Vec<String>)> {
 
 /// Reads a file. Error messages begin with its path.
 fn file<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
-    parsed(path).map_err(|problem| anyhow::anyhow!("{}{problem}", path.display()))
+    parse_file(path).map_err(|problem| anyhow::anyhow!("{}{problem}", path.display()))
 }
 
 /// Parses a file. Error messages begin with a colon, and with the line if it is known.
-fn parsed<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
+fn parse_file<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
     let metadata = fs::symlink_metadata(path).map_err(|error| format!(": {error}"))?;
     if !metadata.is_file() {
         return Err(": is no plain file, and is not read".to_owned());
     }
     let size = metadata.len();
-    if size > FILE_MAX {
-        return Err(format!(": has {size} bytes, and at most {FILE_MAX} are read"));
+    if size > FILE_SIZE_LIMIT {
+        return Err(format!(": has {size} bytes, and at most {FILE_SIZE_LIMIT} are read"));
     }
     let text = fs::read(path).map_err(|error| format!(": {error}"))?;
     format::from_json(&text).map_err(|error| match error.line() {
@@ -625,8 +635,8 @@ fn parsed<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
     })
 }
 
-fn piece(path: &Path) -> Result<Read, String> {
-    let mut read: format::Piece = parsed(path)?;
+fn piece(path: &Path) -> Result<ParsedPiece, String> {
+    let mut read: format::BundlePiece = parse_file(path)?;
     read.description = description(read.description.take())?;
     read.tags = references("tags", read.tags)?;
     read.members = references("members", read.members)?;
@@ -680,6 +690,6 @@ fn tree(name: &str, value: &Value) -> Result<String, String> {
     let wrong = |error: &dyn std::fmt::Display| format!(": {name}: {error}");
     let given = Tree::from_json(&value.to_string()).map_err(|error| wrong(&error))?;
     let made = Tree::from_html(&given.to_html(), &ContentLimits::default());
-    let made = made.map_err(|error| wrong(&error))?.to_json_within(TREE_MAX);
-    made.ok_or_else(|| format!(": {name}: has over {TREE_MAX} bytes"))
+    let made = made.map_err(|error| wrong(&error))?.to_json_within(TREE_SIZE_LIMIT);
+    made.ok_or_else(|| format!(": {name}: has over {TREE_SIZE_LIMIT} bytes"))
 }

@@ -6,17 +6,17 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::text::{ShortText, WebReference};
 use serde_json::{Map, Value};
 
-use super::source::Source;
-use crate::import::markdown::TAKEN;
+use super::source::ExportSource;
+use crate::import::markdown::RESERVED_FIELDS;
 
 /// Returns the front matter and the Markdown.
 pub(super) fn text(
     piece: &ContentPiece,
     content: Option<&str>,
-    source: &Source,
+    source: &ExportSource,
 ) -> anyhow::Result<String> {
     let fields = &piece.fields;
-    let mut front = Front(String::from("---\n"));
+    let mut front = FrontMatterWriter(String::from("---\n"));
     front.add("id", &Value::from(piece.id.to_string()));
     front.add("title", &Value::from(fields.title.as_str()));
     front.add("slug", &Value::from(fields.slug.as_str()));
@@ -59,9 +59,9 @@ pub(super) fn text(
 }
 
 /// Lines of YAML front matter. Each value is JSON, which is valid YAML as well.
-struct Front(String);
+struct FrontMatterWriter(String);
 
-impl Front {
+impl FrontMatterWriter {
     fn add(&mut self, name: &str, value: &Value) {
         // A key may contain characters or words that YAML would interpret.
         let is_plain = name.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
@@ -85,7 +85,7 @@ impl Front {
         match read.filter(|value| value.to_string().as_str() == text) {
             Some(Value::Object(fields))
                 if !fields.is_empty()
-                    && !fields.keys().any(|name| TAKEN.contains(&name.as_str())) =>
+                    && !fields.keys().any(|name| RESERVED_FIELDS.contains(&name.as_str())) =>
             {
                 for (name, value) in &fields {
                     self.add(name, value);

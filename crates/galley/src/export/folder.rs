@@ -13,11 +13,11 @@ use crate::bundle::manifest::is_bundle;
 use crate::own_files::OwnFiles;
 
 /// The file with the list of exported files.
-const LIST: &str = ".galley-export";
+const LIST_FILE: &str = ".galley-export";
 
 /// The kind of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ExportKind {
     /// A group as Markdown.
     Markdown,
     /// A workspace as a bundle.
@@ -26,9 +26,9 @@ pub(crate) enum Kind {
 
 /// An export folder that is being written.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct ExportFolder {
     path: PathBuf,
-    kind: Kind,
+    kind: ExportKind,
     /// The files of the exported database. Closing one of them would drop locks.
     own: OwnFiles,
     /// The files of an earlier export.
@@ -38,22 +38,22 @@ pub(crate) struct Folder {
     problems: Vec<String>,
 }
 
-impl Folder {
+impl ExportFolder {
     /// Opens a folder that is new, empty, or from an earlier export. It may have hidden files, such
     /// as a repository's.
-    pub(crate) fn open(path: &Path, kind: Kind, own: OwnFiles) -> anyhow::Result<Self> {
+    pub(crate) fn open(path: &Path, kind: ExportKind, own: OwnFiles) -> anyhow::Result<Self> {
         make(path, kind).with_context(|| format!("{} can't be made", path.display()))?;
-        if own.hold(&path.join(LIST)) {
-            bail!("{} belongs to the database that is exported", path.join(LIST).display());
+        if own.includes(&path.join(LIST_FILE)) {
+            bail!("{} belongs to the database that is exported", path.join(LIST_FILE).display());
         }
-        let before = match listed(path) {
+        let before = match exported_files(path) {
             Ok(before) => {
-                let was = if is_bundle(path) { Kind::Bundle } else { Kind::Markdown };
+                let was = if is_bundle(path) { ExportKind::Bundle } else { ExportKind::Markdown };
                 if was != kind && !before.is_empty() {
                     bail!(
                         "{} holds {}, which would be removed: name another folder",
                         path.display(),
-                        if was == Kind::Bundle { "a bundle" } else { "Markdown files" },
+                        if was == ExportKind::Bundle { "a bundle" } else { "Markdown files" },
                     );
                 }
                 before
@@ -69,7 +69,7 @@ impl Folder {
                 BTreeSet::new()
             }
             Err(error) => {
-                return Err(error).with_context(|| format!("{}", path.join(LIST).display()));
+                return Err(error).with_context(|| format!("{}", path.join(LIST_FILE).display()));
             }
         };
         // From here on, the folder counts as an export, even if this run is interrupted.
@@ -92,11 +92,11 @@ impl Folder {
     }
 
     fn try_write(&self, name: &str, text: &str) -> anyhow::Result<bool> {
-        let path = self.place(name)?;
+        let path = self.path_of(name)?;
         let there = fs::symlink_metadata(&path);
         let is_as_long = there.is_ok_and(|file| file.is_file() && file.len() == text.len() as u64);
         if is_as_long
-            && !self.own.hold(&path)
+            && !self.own.includes(&path)
             && fs::read(&path).is_ok_and(|there| there == text.as_bytes())
         {
             return Ok(false);
@@ -107,7 +107,7 @@ impl Folder {
     }
 
     /// Returns the path of a file in the folder.
-    fn place(&self, name: &str) -> anyhow::Result<PathBuf> {
+    fn path_of(&self, name: &str) -> anyhow::Result<PathBuf> {
         let mut parent = self.path.clone();
         for part in Path::new(name).parent().into_iter().flat_map(Path::components) {
             parent.push(part);
@@ -124,7 +124,7 @@ impl Folder {
     pub(crate) fn finish(mut self) -> anyhow::Result<(usize, usize, Vec<String>)> {
         let mut removed = 0;
         for name in self.before.difference(&self.now) {
-            let Ok(path) = self.place(name) else { continue };
+            let Ok(path) = self.path_of(name) else { continue };
             match fs::remove_file(&path) {
                 Ok(()) => removed += 1,
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -144,40 +144,40 @@ impl Folder {
 }
 
 /// Creates the folder. A bundle contains e-mail addresses, so only its owner gets access.
-fn make(path: &Path, kind: Kind) -> std::io::Result<()> {
+fn make(path: &Path, kind: ExportKind) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
-    if kind == Kind::Bundle {
+    if kind == ExportKind::Bundle {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     }
     builder.create(path)
 }
 
 /// Returns the files of the export in a folder.
-pub(crate) fn listed(folder: &Path) -> std::io::Result<BTreeSet<String>> {
-    let path = folder.join(LIST);
+pub(crate) fn exported_files(folder: &Path) -> std::io::Result<BTreeSet<String>> {
+    let path = folder.join(LIST_FILE);
     if !fs::symlink_metadata(&path)?.is_file() {
         return Err(std::io::Error::other("is no file"));
     }
     let text = fs::read_to_string(path)?;
-    Ok(text.lines().filter(|line| names::is_own(line)).map(ToOwned::to_owned).collect())
+    Ok(text.lines().filter(|line| names::is_exported_path(line)).map(ToOwned::to_owned).collect())
 }
 
-fn write_list(folder: &Path, names: &BTreeSet<String>, kind: Kind) -> anyhow::Result<()> {
+fn write_list(folder: &Path, names: &BTreeSet<String>, kind: ExportKind) -> anyhow::Result<()> {
     let mut list =
         String::from("# Files of `galley export`: the next one removes those that are no more.\n");
     for name in names {
         list.push_str(name);
         list.push('\n');
     }
-    replace(&folder.join(LIST), &list, kind)
+    replace(&folder.join(LIST_FILE), &list, kind)
 }
 
 /// Replaces a file atomically. Files of a bundle are readable by their owner only, even in an
 /// existing folder. A leftover unfinished file is removed first, as it may be a link to another
 /// file.
-fn replace(path: &Path, text: &str, kind: Kind) -> anyhow::Result<()> {
+fn replace(path: &Path, text: &str, kind: ExportKind) -> anyhow::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".unfinished");
     let unfinished = path.with_file_name(name);
@@ -188,7 +188,7 @@ fn replace(path: &Path, text: &str, kind: Kind) -> anyhow::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
-    if kind == Kind::Bundle {
+    if kind == ExportKind::Bundle {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     }
     let written = options

@@ -15,15 +15,15 @@ use galley_application::Environment;
 use galley_storage::content_piece_list::{Sort, SortKey};
 
 use crate::bundle;
-use crate::cli::{ExportArguments, ExportFormat, GROUP};
+use crate::cli::{DEFAULT_GROUP, ExportArguments, ExportFormat};
 use crate::group_path;
-use crate::out::{counted, plain, say};
+use crate::out::{counted, escape_for_terminal, say};
 use crate::own_files::OwnFiles;
 use crate::settings::Settings;
 use crate::{progress, store};
-use folder::{Folder, Kind};
-use names::Names;
-use source::Source;
+use folder::{ExportFolder, ExportKind};
+use names::FileNames;
+use source::ExportSource;
 
 pub(crate) async fn run(
     settings: &Settings,
@@ -35,16 +35,16 @@ pub(crate) async fn run(
     let environment = Environment::default();
     let database = store::open_existing(settings, &environment).await?;
     let workspace = store::workspace(&database, arguments.workspace.as_deref()).await?;
-    let group = arguments.group.as_deref().unwrap_or(GROUP);
-    let group = group_path::in_database(&database, workspace, group).await?;
+    let group = arguments.group.as_deref().unwrap_or(DEFAULT_GROUP);
+    let group = group_path::find_in_database(&database, workspace, group).await?;
     let own = OwnFiles::of(Some(&settings.database()?));
-    let mut folder = Folder::open(&arguments.folder, Kind::Markdown, own)?;
+    let mut folder = ExportFolder::open(&arguments.folder, ExportKind::Markdown, own)?;
     // One snapshot for the whole export, unaffected by concurrent writes.
     let snapshot = database.snapshot().await?;
-    let source = Source::read(&snapshot, workspace, group).await?;
+    let source = ExportSource::read(&snapshot, workspace, group).await?;
     let bar = progress::bar("files", 0);
     let keys: Vec<_> = source.variants.iter().map(|one| one.key.as_str().to_owned()).collect();
-    let mut names = Names::new(keys.clone());
+    let mut names = FileNames::new(keys.clone());
     let (mut pieces, mut in_variants) = (0_u64, 0_u64);
     let mut after = None;
     loop {
@@ -91,7 +91,7 @@ pub(crate) async fn run(
         );
     }
     for problem in &problems {
-        eprintln!("{}", plain(problem));
+        eprintln!("{}", escape_for_terminal(problem));
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -7,17 +7,17 @@ use galley_domain::content_piece::ContentPiece;
 use galley_domain::text::ShortText;
 
 /// The length limit of a path segment in bytes. It leaves room for an extension.
-const PART_MAX: usize = 120;
+const PATH_SEGMENT_LIMIT: usize = 120;
 
 /// The names in use, in lower case, as some file systems ignore case.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct FileNames {
     taken: HashSet<String>,
     /// The keys of variants. A file named after one would be imported as that variant.
     variants: Vec<String>,
 }
 
-impl Names {
+impl FileNames {
     pub(super) fn new(variants: Vec<String>) -> Self {
         Self { taken: HashSet::new(), variants }
     }
@@ -44,7 +44,7 @@ impl Names {
         // No folder may have a name that a file could have.
         let folders = parts.len() - 1;
         for folder in &mut parts[..folders] {
-            if has_ending(folder) {
+            if has_markdown_extension(folder) {
                 folder.push('_');
             }
         }
@@ -87,24 +87,24 @@ fn split(name: &str) -> (&str, &str) {
 }
 
 /// Returns true if a text has the extension of a Markdown file.
-fn has_ending(text: &str) -> bool {
+fn has_markdown_extension(text: &str) -> bool {
     let extension = text.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     matches!(extension.as_deref(), Some("md" | "markdown" | "mdx"))
 }
 
 /// Returns true if a text can be the path of a file that an export wrote.
-pub(super) fn is_own(text: &str) -> bool {
+pub(super) fn is_exported_path(text: &str) -> bool {
     let is_of_bundle = text.rsplit_once('.').is_some_and(|(_, extension)| extension == "json");
-    is_below(text) && (has_ending(text) || is_of_bundle)
+    stays_in_folder(text) && (has_markdown_extension(text) || is_of_bundle)
 }
 
 /// Returns true if a text is a Markdown path that can be used unchanged.
 pub(super) fn is_path(text: &str) -> bool {
-    has_ending(text) && is_below(text)
+    has_markdown_extension(text) && stays_in_folder(text)
 }
 
 /// Returns true if a path stays within the folder.
-fn is_below(text: &str) -> bool {
+fn stays_in_folder(text: &str) -> bool {
     text.len() < 1_000 && text.split('/').all(|one| part(one) == one)
 }
 
@@ -114,7 +114,7 @@ fn part(text: &str) -> String {
     for c in text.chars() {
         let is_odd =
             c.is_control() || matches!(c, '/' | '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|');
-        if out.len() + c.len_utf8() > PART_MAX {
+        if out.len() + c.len_utf8() > PATH_SEGMENT_LIMIT {
             break;
         }
         out.push(if is_odd { '-' } else { c });
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_leads_out() {
+    fn no_file_name_leaves_the_folder() {
         for bad in [
             "../a.md",
             "/a.md",

@@ -15,7 +15,7 @@ use galley_storage::{Snapshot, Tx, content_groups, members, tags, variants};
 const PAGE: i64 = 32;
 
 /// The data that pieces refer to.
-pub(super) struct Source {
+pub(super) struct ExportSource {
     workspace: WorkspaceId,
     group: ContentGroupId,
     /// The groups below the exported one, each with its parent.
@@ -26,7 +26,7 @@ pub(super) struct Source {
     pub(super) variants: Vec<Variant>,
 }
 
-impl Source {
+impl ExportSource {
     pub(super) async fn read(
         snapshot: &Snapshot,
         workspace: WorkspaceId,

@@ -96,14 +96,14 @@ fn flush(out: &mut String, paragraph: &mut String) {
     paragraph.clear();
 }
 
-struct Tag {
+struct HtmlTag {
     name: String,
     is_end: bool,
     len: usize,
 }
 
 /// Parses the tag that a text begins with.
-fn tag(text: &str) -> Option<Tag> {
+fn tag(text: &str) -> Option<HtmlTag> {
     let inner = text.strip_prefix('<')?;
     let (is_end, inner) = inner.strip_prefix('/').map_or((false, inner), |inner| (true, inner));
     let len = inner.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(inner.len());
@@ -115,7 +115,7 @@ fn tag(text: &str) -> Option<Tag> {
     for (place, c) in text.char_indices() {
         match (quote, c) {
             (None, '>') => {
-                return Some(Tag {
+                return Some(HtmlTag {
                     name: inner[..len].to_ascii_lowercase(),
                     is_end,
                     len: place + 1,
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paragraphs_are_what_a_theme_shows() {
+    fn paragraphs_match_those_of_a_theme() {
         for (text, expected) in [
             ("", ""),
             ("One\ntwo\n\nThree", "<p>One<br>two</p><p>Three</p>"),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn shortcodes_are_told_from_words_in_brackets() {
+    fn shortcodes_are_distinguished_from_words_in_brackets() {
         let with = "[caption id=\"a\" width=\"3\"]<img src=\"a.png\"> Words[/caption] after";
         assert_eq!(without_captions(with), "<img src=\"a.png\"> Words after");
         assert_eq!(without_captions("[/caption] a [caption"), " a [caption");

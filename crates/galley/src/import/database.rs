@@ -26,21 +26,24 @@ use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKe
 use galley_storage::content_pieces::View;
 use galley_storage::{self as storage, Database, Failure as _, Tx, WriteTx, members};
 
-use super::fingerprint::{self, Written};
-use super::place::{CurrentPiece, Failure, Kept, KnownPiece, Outcome, Place, Prepared, Task};
-use super::raw::{Document, Form};
+use super::fingerprint::{self, WrittenFields};
+use super::place::{
+    CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
+    WriteResult,
+};
+use super::raw::{ContentForm, Document};
 use crate::settings::Settings;
 use crate::{group_path, store};
 
 /// The number of known pieces in one read.
-const PAGE: i64 = 1_000;
+const PAGE_SIZE: i64 = 1_000;
 
 /// More than a workspace has of any resource except content pieces.
-const ALL: i64 = 10_000;
+const RESOURCE_LIST_LIMIT: i64 = 10_000;
 
 /// A workspace in a database.
 #[derive(Debug)]
-pub(super) struct InDatabase {
+pub(super) struct DatabaseDestination {
     database: Database,
     environment: Environment,
     scope: Scope,
@@ -48,7 +51,7 @@ pub(super) struct InDatabase {
     is_served: bool,
 }
 
-impl InDatabase {
+impl DatabaseDestination {
     pub(super) async fn open(settings: &Settings, workspace: Option<&str>) -> anyhow::Result<Self> {
         let environment = Environment::default();
         let database = store::open_existing(settings, &environment).await?;
@@ -57,7 +60,7 @@ impl InDatabase {
         Ok(Self { database, environment, scope: Scope::whole(workspace), is_served })
     }
 
-    async fn write(&self, documents: Vec<Prepared>) -> Result<Vec<Kept>, Error> {
+    async fn write(&self, documents: Vec<PreparedDocument>) -> Result<Vec<WriteResult>, Error> {
         let batch = Batch {
             environment: self.environment.clone(),
             scope: self.scope.clone(),
@@ -69,20 +72,20 @@ impl InDatabase {
 }
 
 /// Maps a storage error to a broken import, and any other error to a rejected document.
-fn failure(error: Error) -> Failure {
+fn failure(error: Error) -> WriteFailure {
     match error.storage_error() {
-        Some(_) => Failure::Broken(anyhow::Error::new(error)),
-        None => Failure::Refused(error.to_string()),
+        Some(_) => WriteFailure::Broken(anyhow::Error::new(error)),
+        None => WriteFailure::Refused(error.to_string()),
     }
 }
 
-impl Place for InDatabase {
+impl Destination for DatabaseDestination {
     /// Small enough that other writes run between batches.
     const BATCH: usize = 16;
-    const FORM: Form = Form::Json;
+    const FORM: ContentForm = ContentForm::Json;
 
     async fn find_group(&self, wanted: &str) -> anyhow::Result<ContentGroupId> {
-        group_path::in_database(&self.database, self.scope.workspace, wanted).await
+        group_path::find_in_database(&self.database, self.scope.workspace, wanted).await
     }
 
     async fn find_path(&self, path: &str) -> anyhow::Result<Option<ContentGroupId>> {
@@ -106,7 +109,7 @@ impl Place for InDatabase {
                 tag: None,
                 sort: Sort { key: SortKey::Order, descending: false },
                 after: after.take().map(|order| Position::Order(order.as_str().to_owned())),
-                limit: PAGE,
+                limit: PAGE_SIZE,
                 offset: 0,
                 view: View::default(),
             };
@@ -132,7 +135,7 @@ impl Place for InDatabase {
     async fn people(&self) -> anyhow::Result<Vec<(String, WorkspaceMemberId)>> {
         let workspace = self.scope.workspace;
         let read = async move |tx: &Tx<'_>| {
-            Ok::<_, Error>(members::list(tx, workspace, None, ALL, 0).await?)
+            Ok::<_, Error>(members::list(tx, workspace, None, RESOURCE_LIST_LIMIT, 0).await?)
         };
         let mut people = Vec::new();
         for member in self.database.read_long("import.people", read).await? {
@@ -147,7 +150,9 @@ impl Place for InDatabase {
     async fn variants(&self) -> anyhow::Result<Vec<VariantKey>> {
         let workspace = self.scope.workspace;
         let read = async move |tx: &Tx<'_>| {
-            Ok::<_, Error>(storage::variants::list(tx, workspace, None, ALL, 0).await?)
+            Ok::<_, Error>(
+                storage::variants::list(tx, workspace, None, RESOURCE_LIST_LIMIT, 0).await?,
+            )
         };
         let variants = self.database.read_long("import.variants", read).await?;
         Ok(variants.into_iter().map(|variant| variant.key).collect())
@@ -175,13 +180,19 @@ impl Place for InDatabase {
         &self,
         parent: Option<ContentGroupId>,
         name: &ContentGroupName,
-    ) -> Result<ContentGroupId, Failure> {
+    ) -> Result<ContentGroupId, WriteFailure> {
         let (scope, environment) = (self.scope.clone(), self.environment.clone());
         let name = name.clone();
         let find_or_make = async move |tx: &WriteTx<'_>| {
             let workspace = scope.workspace;
-            let children =
-                storage::content_groups::list_children(tx, workspace, parent, None, ALL, 0);
+            let children = storage::content_groups::list_children(
+                tx,
+                workspace,
+                parent,
+                None,
+                RESOURCE_LIST_LIMIT,
+                0,
+            );
             if let Some(found) = children.await?.into_iter().find(|child| child.name == name) {
                 return Ok(found.id);
             }
@@ -190,11 +201,12 @@ impl Place for InDatabase {
         self.database.write("import.group", find_or_make).await.map_err(failure)
     }
 
-    async fn variant(&self, key: &VariantKey, label: &VariantLabel) -> Result<(), Failure> {
+    async fn variant(&self, key: &VariantKey, label: &VariantLabel) -> Result<(), WriteFailure> {
         let (scope, environment) = (self.scope.clone(), self.environment.clone());
         let (key, label) = (key.clone(), label.clone());
         let find_or_make = async move |tx: &WriteTx<'_>| {
-            let there = storage::variants::list(tx, scope.workspace, None, ALL, 0).await?;
+            let there =
+                storage::variants::list(tx, scope.workspace, None, RESOURCE_LIST_LIMIT, 0).await?;
             if !there.iter().any(|variant| variant.key == key) {
                 variants::create(tx, &environment, &scope, &key, &label, None).await?;
             }
@@ -203,9 +215,9 @@ impl Place for InDatabase {
         self.database.write("import.variant", find_or_make).await.map_err(failure)
     }
 
-    async fn keep(&mut self, documents: Vec<Prepared>) -> anyhow::Result<Vec<Kept>> {
+    async fn keep(&mut self, documents: Vec<PreparedDocument>) -> anyhow::Result<Vec<WriteResult>> {
         let started = Instant::now();
-        let kept = self.keep_together(documents).await?;
+        let kept = self.write_batch(documents).await?;
         if self.is_served {
             // The import pauses for the time that its batch blocked other writers.
             tokio::time::sleep(started.elapsed()).await;
@@ -218,21 +230,26 @@ impl Place for InDatabase {
     }
 }
 
-impl InDatabase {
+impl DatabaseDestination {
     /// Writes documents in one transaction, or each in its own if one of them is rejected.
-    async fn keep_together(&self, documents: Vec<Prepared>) -> anyhow::Result<Vec<Kept>> {
+    async fn write_batch(
+        &self,
+        documents: Vec<PreparedDocument>,
+    ) -> anyhow::Result<Vec<WriteResult>> {
         match self.write(documents.clone()).await.map_err(failure) {
             Ok(kept) => return Ok(kept),
-            Err(Failure::Broken(error)) => return Err(error),
-            Err(Failure::Refused(_) | Failure::Stale) => {}
+            Err(WriteFailure::Broken(error)) => return Err(error),
+            Err(WriteFailure::Refused(_) | WriteFailure::Stale) => {}
         }
         let mut kept = Vec::with_capacity(documents.len());
         for document in documents {
             match self.write(vec![document.clone()]).await.map_err(failure) {
                 Ok(one) => kept.extend(one),
-                Err(Failure::Refused(problem)) => kept.push(document.refused(&problem)),
-                Err(Failure::Stale) => kept.push(Kept { id: None, outcome: Outcome::Conflict }),
-                Err(Failure::Broken(error)) => return Err(error),
+                Err(WriteFailure::Refused(problem)) => kept.push(document.rejected(&problem)),
+                Err(WriteFailure::Stale) => {
+                    kept.push(WriteResult { id: None, outcome: ImportOutcome::Conflict })
+                }
+                Err(WriteFailure::Broken(error)) => return Err(error),
             }
         }
         Ok(kept)
@@ -259,7 +276,7 @@ async fn current_piece(
             hash,
             cover_width: width(piece),
             version,
-            is_as_piece: true,
+            equals_piece: true,
         }));
     };
     let name = VariantRef::Key(key.clone());
@@ -268,7 +285,12 @@ async fn current_piece(
     let Some((piece, content)) = shown else { return Ok(None) };
     let in_variant = self::hash(tx, workspace, &piece, content.as_deref()).await?;
     let is_as_piece = in_variant == hash;
-    Ok(Some(CurrentPiece { hash: in_variant, cover_width: width(piece), version, is_as_piece }))
+    Ok(Some(CurrentPiece {
+        hash: in_variant,
+        cover_width: width(piece),
+        version,
+        equals_piece: is_as_piece,
+    }))
 }
 
 /// Returns the hash of the fields that an import writes.
@@ -282,7 +304,7 @@ async fn hash(
     let tags = storage::tags::find_all(tx, workspace, &fields.tags).await?;
     let label = |id: &TagId| tags.iter().find(|tag| tag.id == *id).map(|tag| tag.label.as_str());
     let empty = Tree::empty().to_json();
-    let written = Written {
+    let written = WrittenFields {
         title: fields.title.as_str(),
         slug: fields.slug.as_str(),
         date: fields.date.map(|date| date.to_string()),
@@ -302,25 +324,27 @@ async fn hash(
 struct Batch {
     environment: Environment,
     scope: Scope,
-    documents: Arc<Vec<Prepared>>,
+    documents: Arc<Vec<PreparedDocument>>,
 }
 
 impl Batch {
-    async fn write(&self, tx: &WriteTx<'_>) -> Result<Vec<Kept>, Error> {
+    async fn write(&self, tx: &WriteTx<'_>) -> Result<Vec<WriteResult>, Error> {
         let mut done = Vec::with_capacity(self.documents.len());
         for one in self.documents.iter() {
             let kept = match &one.task {
                 Task::Create { group, members } => {
                     let new = new_piece(one, *group, members, self.tags(tx, one).await?);
                     let made = content_pieces::create(tx, &self.environment, &self.scope, &new);
-                    Kept { id: Some(made.await?.piece.id), outcome: Outcome::Created }
+                    WriteResult { id: Some(made.await?.piece.id), outcome: ImportOutcome::Created }
                 }
                 Task::Update { id, version, group } => {
                     self.update(tx, one, *id, version.as_deref(), *group).await?
                 }
-                Task::Note { id } => Kept { id: Some(*id), outcome: Outcome::Unchanged },
+                Task::Note { id } => {
+                    WriteResult { id: Some(*id), outcome: ImportOutcome::Unchanged }
+                }
             };
-            if let (Some(piece), true) = (kept.id, kept.outcome != Outcome::Conflict) {
+            if let (Some(piece), true) = (kept.id, kept.outcome != ImportOutcome::Conflict) {
                 let variant = one.variant.clone().map(VariantRef::Key);
                 let source = NewSource { piece, variant, source: one.source.clone() };
                 import_sources::save(tx, &self.scope, &[source]).await?;
@@ -331,7 +355,7 @@ impl Batch {
     }
 
     /// Returns the ids of the document's tags. Creates missing ones.
-    async fn tags(&self, tx: &WriteTx<'_>, one: &Prepared) -> Result<Vec<TagId>, Error> {
+    async fn tags(&self, tx: &WriteTx<'_>, one: &PreparedDocument) -> Result<Vec<TagId>, Error> {
         let mut ids = Vec::new();
         for label in &one.labels {
             let found = storage::tags::find_by_label(tx, self.scope.workspace, label).await?;
@@ -352,17 +376,17 @@ impl Batch {
     async fn update(
         &self,
         tx: &WriteTx<'_>,
-        one: &Prepared,
+        one: &PreparedDocument,
         id: ContentPieceId,
         version: Option<&str>,
         group: Option<ContentGroupId>,
-    ) -> Result<Kept, Error> {
+    ) -> Result<WriteResult, Error> {
         let before = storage::content_pieces::find(tx, self.scope.workspace, id).await?;
         let expected = version.and_then(|version| version.parse::<i64>().ok());
         if let (Some(before), Some(expected)) = (&before, expected)
             && before.version != expected
         {
-            return Ok(Kept { id: Some(id), outcome: Outcome::Conflict });
+            return Ok(WriteResult { id: Some(id), outcome: ImportOutcome::Conflict });
         }
         let expected = expected.map_or(Expected::Any, |version| Expected::OneOf(vec![version]));
         let tags = self.tags(tx, one).await?;
@@ -378,13 +402,13 @@ impl Batch {
         let after = content_pieces::update(tx, environment, scope, &update, &expected).await?;
         let version = |piece: &ContentPiece| piece.version;
         let unchanged = before.as_ref().map(version) == Some(after.piece.version);
-        let outcome = if unchanged { Outcome::Unchanged } else { Outcome::Updated };
-        Ok(Kept { id: Some(id), outcome })
+        let outcome = if unchanged { ImportOutcome::Unchanged } else { ImportOutcome::Updated };
+        Ok(WriteResult { id: Some(id), outcome })
     }
 }
 
 fn new_piece(
-    one: &Prepared,
+    one: &PreparedDocument,
     group: ContentGroupId,
     members: &[WorkspaceMemberId],
     tags: Vec<TagId>,

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// The group of a finding in the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Group {
+pub(super) enum FindingGroup {
     /// Sources, or parts of them, that were not imported.
     LeftOut,
     /// Sources that were imported into a group of their own.
@@ -23,7 +23,7 @@ pub(super) enum Group {
     Dangling,
 }
 
-impl Group {
+impl FindingGroup {
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::LeftOut => "Left out",
@@ -39,7 +39,7 @@ impl Group {
 /// A finding in one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finding {
-    pub(super) group: Group,
+    pub(super) group: FindingGroup,
     /// The kind, as a plural that follows a count.
     pub(super) what: String,
     pub(super) count: u64,
@@ -48,28 +48,28 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    fn new(group: Group, what: impl Into<String>) -> Self {
+    fn new(group: FindingGroup, what: impl Into<String>) -> Self {
         Self { group, what: what.into(), count: 1, details: Vec::new() }
     }
 
     pub(super) fn assumed(what: &str) -> Self {
-        Self::new(Group::Assumed, what)
+        Self::new(FindingGroup::Assumed, what)
     }
 
     pub(super) fn missing(what: &str) -> Self {
-        Self::new(Group::Missing, what)
+        Self::new(FindingGroup::Missing, what)
     }
 
     pub(super) fn left_out(what: impl Into<String>) -> Self {
-        Self::new(Group::LeftOut, what)
+        Self::new(FindingGroup::LeftOut, what)
     }
 
     pub(super) fn set_apart(what: impl Into<String>) -> Self {
-        Self::new(Group::SetApart, what)
+        Self::new(FindingGroup::SetApart, what)
     }
 
     pub(super) fn dangling(what: &str) -> Self {
-        Self::new(Group::Dangling, what)
+        Self::new(FindingGroup::Dangling, what)
     }
 
     /// Sets the number of occurrences.
@@ -88,7 +88,7 @@ impl Finding {
             }
             (None, None) => format!("<{element}>"),
         };
-        Self { count: loss.count, ..Self::new(Group::Lost, what) }
+        Self { count: loss.count, ..Self::new(FindingGroup::Lost, what) }
     }
 }
 
@@ -177,17 +177,17 @@ pub(super) fn in_markdown(text: &str, findings: &mut Vec<Finding>) -> String {
         kept.push_str(line);
     }
     if !ids.is_empty() {
-        let finding = Finding::new(Group::Lost, "{#id} of headings").times(ids.len());
+        let finding = Finding::new(FindingGroup::Lost, "{#id} of headings").times(ids.len());
         findings.push(Finding { details: ids, ..finding });
     }
     let (used, unused): (Vec<_>, Vec<_>) =
         notes.into_iter().partition(|note| references.contains(note));
     if !used.is_empty() {
         let what = "links of footnotes, which become numbers and a list";
-        findings.push(Finding::new(Group::Lost, what).times(used.len()));
+        findings.push(Finding::new(FindingGroup::Lost, what).times(used.len()));
     }
     if !unused.is_empty() {
-        let finding = Finding::new(Group::Lost, "footnotes without a reference");
+        let finding = Finding::new(FindingGroup::Lost, "footnotes without a reference");
         findings.push(Finding { details: unused.clone(), ..finding.times(unused.len()) });
     }
     kept
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_headings_are_no_part_of_their_text() {
+    fn heading_ids_are_removed_from_the_text() {
         let text = "# One {#one}\n## Two \\{#two}\n```\n# Three {#three}\n```\n### Four{#four}\n# Five {# five}\n";
         let mut findings = Vec::new();
         let kept = in_markdown(text, &mut findings);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_name_what_is_lost_without_their_source() {
+    fn content_that_depends_on_its_source_is_reported() {
         let images =
             "![a](img/a.png)\n\n![b](/b.png)\n\n![c](https://x.org/c.png)\n\n![d](./d.png)\n";
         let mut expected = one(RELATIVE_IMAGES, &["img/a.png", "./d.png"]);

@@ -13,7 +13,7 @@ use super::raw::Document;
 /// The fields of a piece that an import writes, except the width of its cover. That is written only
 /// if the source has one.
 #[derive(Debug)]
-pub(super) struct Written<'a> {
+pub(super) struct WrittenFields<'a> {
     pub(super) title: &'a str,
     pub(super) slug: &'a str,
     pub(super) date: Option<String>,
@@ -27,7 +27,7 @@ pub(super) struct Written<'a> {
     pub(super) content_hash: &'a str,
 }
 
-impl<'a> Written<'a> {
+impl<'a> WrittenFields<'a> {
     /// Returns the fields of the piece that a document is imported as.
     pub(super) fn of(document: &'a Document, labels: Vec<&'a str>) -> Self {
         Self {

@@ -7,61 +7,61 @@ use serde_json::{Map, Value};
 
 /// A file's parts.
 #[derive(Debug, PartialEq)]
-pub(super) struct Parts<'t> {
+pub(super) struct SplitText<'t> {
     pub(super) fields: Map<String, Value>,
     pub(super) body: &'t str,
 }
 
 /// The reason why a file's front matter can't be parsed, and its line in the file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Malformed {
+pub(super) struct FrontMatterError {
     pub(super) line: usize,
     pub(super) message: String,
 }
 
 /// Splits a file's text.
-pub(super) fn split(text: &str) -> Result<Parts<'_>, Malformed> {
+pub(super) fn split(text: &str) -> Result<SplitText<'_>, FrontMatterError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (fence, parse) in [("+++", toml as Parser), ("---", yaml as Parser)] {
         let Some(rest) = after_fence(text, fence) else { continue };
         let Some((front, body)) = until_fence(rest, fence) else {
             let message = format!("the front matter has no {fence} at its end");
-            return Err(Malformed { line: 1, message });
+            return Err(FrontMatterError { line: 1, message });
         };
-        let fields = parse(front).map_err(|malformed| Malformed {
+        let fields = parse(front).map_err(|malformed| FrontMatterError {
             // The fence is the first line.
             line: malformed.line + 1,
             ..malformed
         })?;
-        return Ok(Parts { fields, body });
+        return Ok(SplitText { fields, body });
     }
     if text.starts_with('{')
         && let Some(parts) = json(text)?
     {
         return Ok(parts);
     }
-    Ok(Parts { fields: Map::new(), body: text })
+    Ok(SplitText { fields: Map::new(), body: text })
 }
 
 /// Parses an object at the file's beginning that ends at a line's end. Anything else is text.
-fn json(text: &str) -> Result<Option<Parts<'_>>, Malformed> {
+fn json(text: &str) -> Result<Option<SplitText<'_>>, FrontMatterError> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter();
     match values.next() {
         Some(Ok(Value::Object(fields))) => {
             let behind = &text[values.byte_offset()..];
             let (line, body) = behind.split_once('\n').unwrap_or((behind, ""));
-            Ok(line.trim().is_empty().then_some(Parts { fields, body }))
+            Ok(line.trim().is_empty().then_some(SplitText { fields, body }))
         }
         // `{{< shortcode >}}`, or `{word}`.
         Some(Err(error)) if text[1..].trim_start().starts_with('"') => {
             let (line, message) = (error.line(), format!("the front matter is not JSON: {error}"));
-            Err(Malformed { line, message })
+            Err(FrontMatterError { line, message })
         }
         _ => Ok(None),
     }
 }
 
-type Parser = fn(&str) -> Result<Map<String, Value>, Malformed>;
+type Parser = fn(&str) -> Result<Map<String, Value>, FrontMatterError>;
 
 /// Returns the text after a first line that consists of the fence.
 fn after_fence<'t>(text: &'t str, fence: &str) -> Option<&'t str> {
@@ -82,8 +82,8 @@ fn until_fence<'t>(text: &'t str, fence: &str) -> Option<(&'t str, &'t str)> {
     None
 }
 
-fn toml(front: &str) -> Result<Map<String, Value>, Malformed> {
-    let table: toml::Table = front.parse().map_err(|error: toml::de::Error| Malformed {
+fn toml(front: &str) -> Result<Map<String, Value>, FrontMatterError> {
+    let table: toml::Table = front.parse().map_err(|error: toml::de::Error| FrontMatterError {
         line: error.span().map_or(1, |span| front[..span.start].matches('\n').count() + 1),
         message: error.message().to_owned(),
     })?;
@@ -104,7 +104,7 @@ fn toml_to_json(value: toml::Value) -> Value {
     }
 }
 
-fn yaml(front: &str) -> Result<Map<String, Value>, Malformed> {
+fn yaml(front: &str) -> Result<Map<String, Value>, FrontMatterError> {
     if front.trim().is_empty() {
         return Ok(Map::new());
     }
@@ -112,10 +112,11 @@ fn yaml(front: &str) -> Result<Map<String, Value>, Malformed> {
     match read {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(Value::Null) => Ok(Map::new()),
-        Ok(_) => {
-            Err(Malformed { line: 1, message: "the front matter is not a mapping".to_owned() })
-        }
-        Err(error) => Err(Malformed {
+        Ok(_) => Err(FrontMatterError {
+            line: 1,
+            message: "the front matter is not a mapping".to_owned(),
+        }),
+        Err(error) => Err(FrontMatterError {
             line: error
                 .location()
                 .map_or(1, |at| line_of(front, usize::try_from(at.line()).unwrap_or(1))),
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn toml_and_yaml_say_the_same() {
+    fn equivalent_toml_and_yaml_give_equal_fields() {
         let toml =
             "+++\ntitle = \"A\"\ndate = 2024-05-06\ntags = [\"x\"]\n[extra]\nn = 1\n+++\nBody\n";
         let yaml =
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_those_of_the_file() {
+    fn error_lines_count_from_the_start_of_the_file() {
         for (text, line) in
             [("---\na: b\r\nc: [\r\n---\n", 3), ("---\r\r\na: b\r\r\rc: \u{0}\n---\n", 2)]
         {
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_that_multiply_are_refused() {
+    fn exponential_yaml_aliases_are_rejected() {
         // Expanded, this would be a gigabyte.
         let mut front = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..9 {

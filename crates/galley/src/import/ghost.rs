@@ -10,28 +10,28 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::findings::Finding;
-use super::raw::{Body, Raw, State};
+use super::raw::{PublishingState, RawPiece, SourceBody};
 
 /// The placeholder that Ghost exports in place of its own address.
-const SITE: &str = "__GHOST_URL__";
+const SITE_PLACEHOLDER: &str = "__GHOST_URL__";
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 #[derive(Deserialize)]
-struct Export {
-    db: Vec<Database>,
+struct GhostExport {
+    db: Vec<GhostDatabase>,
 }
 
 #[derive(Deserialize)]
-struct Database {
-    data: Data,
+struct GhostDatabase {
+    data: GhostTables,
 }
 
 /// The rows of the tables. They are parsed one by one, so that one malformed row doesn't exclude
 /// the others.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Data {
+struct GhostTables {
     posts: Vec<Value>,
     posts_meta: Vec<Value>,
     tags: Vec<Value>,
@@ -41,7 +41,7 @@ struct Data {
 }
 
 #[derive(Deserialize)]
-struct Post {
+struct GhostPost {
     #[serde(deserialize_with = "id")]
     id: String,
     uuid: Option<String>,
@@ -64,14 +64,14 @@ struct Post {
 }
 
 #[derive(Deserialize)]
-struct Meta {
+struct GhostPostMeta {
     #[serde(deserialize_with = "id")]
     post_id: String,
     feature_image_alt: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Tag {
+struct GhostTag {
     #[serde(deserialize_with = "id")]
     id: String,
     name: String,
@@ -89,7 +89,7 @@ struct PostTag {
 }
 
 #[derive(Deserialize)]
-struct User {
+struct GhostUser {
     #[serde(deserialize_with = "id")]
     id: String,
     name: String,
@@ -115,19 +115,19 @@ fn id<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Er
 }
 
 /// Reads the posts of an export, or returns the line of the syntax error.
-pub(super) fn read(path: &Path) -> Result<Vec<Result<Raw, String>>, (usize, String)> {
+pub(super) fn read(path: &Path) -> Result<Vec<Result<RawPiece, String>>, (usize, String)> {
     let file = File::open(path).map_err(|error| (1, error.to_string()))?;
     let mut file = BufReader::new(file);
     if file.fill_buf().is_ok_and(|start| start.starts_with(BYTE_ORDER_MARK)) {
         file.consume(BYTE_ORDER_MARK.len());
     }
-    let export: Export = serde_json::from_reader(file)
+    let export: GhostExport = serde_json::from_reader(file)
         .map_err(|error| (error.line().max(1), format!("is not a Ghost export: {error}")))?;
     let mut raws = Vec::new();
-    for Database { data } in export.db {
-        let metas: Vec<Meta> = rows("posts_meta", data.posts_meta, &mut raws);
-        let all_tags: Vec<Tag> = rows("tags", data.tags, &mut raws);
-        let all_users: Vec<User> = rows("users", data.users, &mut raws);
+    for GhostDatabase { data } in export.db {
+        let metas: Vec<GhostPostMeta> = rows("posts_meta", data.posts_meta, &mut raws);
+        let all_tags: Vec<GhostTag> = rows("tags", data.tags, &mut raws);
+        let all_users: Vec<GhostUser> = rows("users", data.users, &mut raws);
         let mut posts_tags: Vec<PostTag> = rows("posts_tags", data.posts_tags, &mut raws);
         let mut posts_authors: Vec<PostAuthor> =
             rows("posts_authors", data.posts_authors, &mut raws);
@@ -137,7 +137,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Result<Raw, String>>, (usize, Stri
         let users: HashMap<_, _> =
             all_users.iter().map(|user| (user.id.as_str(), user.name.as_str())).collect();
         let alts: HashMap<_, _> = metas.iter().map(|meta| (meta.post_id.as_str(), meta)).collect();
-        let mut of_post: HashMap<&str, (Vec<&Tag>, Vec<&str>)> = HashMap::new();
+        let mut of_post: HashMap<&str, (Vec<&GhostTag>, Vec<&str>)> = HashMap::new();
         for link in &posts_tags {
             let tag = tags.get(link.tag_id.as_str()).copied();
             of_post.entry(&link.post_id).or_default().0.extend(tag);
@@ -146,7 +146,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Result<Raw, String>>, (usize, Stri
             let name = users.get(link.author_id.as_str()).copied();
             of_post.entry(&link.post_id).or_default().1.extend(name);
         }
-        for post in rows::<Post>("posts", data.posts, &mut raws) {
+        for post in rows::<GhostPost>("posts", data.posts, &mut raws) {
             let (tags, mut authors) = of_post.remove(post.id.as_str()).unwrap_or_default();
             if authors.is_empty() {
                 authors.extend(users.get(post.author_id.as_str()));
@@ -162,7 +162,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Result<Raw, String>>, (usize, Stri
 fn rows<T: DeserializeOwned>(
     table: &str,
     values: Vec<Value>,
-    raws: &mut Vec<Result<Raw, String>>,
+    raws: &mut Vec<Result<RawPiece, String>>,
 ) -> Vec<T> {
     let mut read = Vec::with_capacity(values.len());
     for row in values {
@@ -176,11 +176,16 @@ fn rows<T: DeserializeOwned>(
     read
 }
 
-fn raw(post: &Post, tags: &[&Tag], authors: &[&str], alt: Option<String>) -> Result<Raw, String> {
+fn raw(
+    post: &GhostPost,
+    tags: &[&GhostTag],
+    authors: &[&str],
+    alt: Option<String>,
+) -> Result<RawPiece, String> {
     let mut findings = Vec::new();
     let slug = post.slug.clone().unwrap_or_else(|| post.id.clone());
     let html = match &post.html {
-        Some(html) => html.replace(SITE, ""),
+        Some(html) => html.replace(SITE_PLACEHOLDER, ""),
         None if post.lexical.is_some() || post.mobiledoc.is_some() => {
             return Err(format!(
                 "{slug}: its text is there in Ghost's own form only (lexical or mobiledoc), not in HTML"
@@ -188,16 +193,16 @@ fn raw(post: &Post, tags: &[&Tag], authors: &[&str], alt: Option<String>) -> Res
         }
         None => String::new(),
     };
-    if post.html.as_deref().is_some_and(|html| html.contains(SITE)) {
+    if post.html.as_deref().is_some_and(|html| html.contains(SITE_PLACEHOLDER)) {
         findings.push(Finding::assumed("addresses of the site itself, as from its root"));
     }
     let status = post.status.as_deref().unwrap_or_default();
     let state = match status {
-        "published" => State::Published,
-        "scheduled" => State::Scheduled,
+        "published" => PublishingState::Published,
+        "scheduled" => PublishingState::Scheduled,
         // A post that was only sent as a newsletter.
-        "sent" => State::Private,
-        _ => State::Draft,
+        "sent" => PublishingState::Private,
+        _ => PublishingState::Draft,
     };
     let kind = post.kind.as_deref().filter(|kind| *kind != "post");
     let visibility = post.visibility.as_deref().filter(|visibility| *visibility != "public");
@@ -210,14 +215,15 @@ fn raw(post: &Post, tags: &[&Tag], authors: &[&str], alt: Option<String>) -> Res
     keep("type", kind);
     keep(
         "status",
-        (state != State::Published).then_some(status).filter(|status| !status.is_empty()),
+        (state != PublishingState::Published).then_some(status).filter(|status| !status.is_empty()),
     );
     keep("visibility", visibility);
     if !authors.is_empty() {
         rest.insert("authors".to_owned(), Value::from(authors.to_vec()));
     }
-    let is_internal =
-        |tag: &&&Tag| tag.visibility.as_deref() == Some("internal") || tag.name.starts_with('#');
+    let is_internal = |tag: &&&GhostTag| {
+        tag.visibility.as_deref() == Some("internal") || tag.name.starts_with('#')
+    };
     let internal: Vec<_> = tags.iter().filter(is_internal).map(|tag| tag.name.clone()).collect();
     if !internal.is_empty() {
         rest.insert("internalTags".to_owned(), Value::from(internal));
@@ -227,21 +233,21 @@ fn raw(post: &Post, tags: &[&Tag], authors: &[&str], alt: Option<String>) -> Res
         findings.push(Finding::assumed("a date from when a draft was made"));
         post.created_at.clone()
     });
-    Ok(Raw {
+    Ok(RawPiece {
         name: format!("ghost/{}", post.uuid.as_deref().unwrap_or(&post.id)),
         title: post.title.clone().filter(|title| !title.is_empty()),
         slug,
         date,
         description: post.custom_excerpt.clone().filter(|excerpt| !excerpt.is_empty()),
-        cover_url: post.feature_image.as_ref().map(|url| url.replace(SITE, "")),
+        cover_url: post.feature_image.as_ref().map(|url| url.replace(SITE_PLACEHOLDER, "")),
         cover_alt: alt,
-        canonical: post.canonical_url.as_ref().map(|url| url.replace(SITE, "")),
+        canonical: post.canonical_url.as_ref().map(|url| url.replace(SITE_PLACEHOLDER, "")),
         tags: tags.iter().filter(|tag| !is_internal(tag)).map(|tag| tag.name.clone()).collect(),
         authors: authors.iter().map(|name| (*name).to_owned()).collect(),
         state,
         rest,
-        body: Body::Html(html),
+        body: SourceBody::Html(html),
         findings,
-        ..Raw::default()
+        ..RawPiece::default()
     })
 }

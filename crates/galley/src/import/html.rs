@@ -11,26 +11,26 @@ use serde_json::{Map, Value};
 
 use super::findings::Finding;
 use super::markdown::parts;
-use super::raw::{Body, Raw};
+use super::raw::{RawPiece, SourceBody};
 
 /// The metadata and candidate texts of a page.
 #[derive(Debug, Default)]
-struct Page {
+struct PageContent {
     title: String,
     /// The `<meta>`s with `name`, `property` or `itemprop`; the first of each.
     metas: Map<String, Value>,
     canonical: Option<String>,
     language: Option<String>,
     /// The candidates for the text, from the narrowest element to the whole page.
-    article: Part,
-    main: Part,
-    body: Part,
+    article: PagePart,
+    main: PagePart,
+    body: PagePart,
     whole: String,
 }
 
 /// The first element of a kind with its content, serialized again.
 #[derive(Debug, Default)]
-struct Part {
+struct PagePart {
     html: String,
     depth: usize,
     /// True if the first such element has ended. Later ones belong to another text.
@@ -38,7 +38,7 @@ struct Part {
 }
 
 /// Parses a file into its piece's fields.
-pub(super) fn raw(name: &str, html: &str) -> Raw {
+pub(super) fn raw(name: &str, html: &str) -> RawPiece {
     let mut page = read(html);
     let (folders, stem) = parts(name);
     let mut findings = Vec::new();
@@ -81,7 +81,7 @@ pub(super) fn raw(name: &str, html: &str) -> Raw {
     if let Some(language) = page.language {
         rest.insert("lang".to_owned(), Value::from(language));
     }
-    Raw {
+    RawPiece {
         name: name.to_owned(),
         folders,
         title: Some(title),
@@ -94,14 +94,14 @@ pub(super) fn raw(name: &str, html: &str) -> Raw {
         tags,
         authors,
         rest,
-        body: Body::Html(body),
+        body: SourceBody::Html(body),
         findings,
-        ..Raw::default()
+        ..RawPiece::default()
     }
 }
 
-fn read(html: &str) -> Page {
-    let reader = Reader::default();
+fn read(html: &str) -> PageContent {
+    let reader = PageReader::default();
     let tokenizer = Tokenizer::new(reader, TokenizerOpts::default());
     let input = BufferQueue::default();
     input.push_back(StrTendril::from_slice(html));
@@ -112,12 +112,12 @@ fn read(html: &str) -> Page {
 }
 
 #[derive(Default)]
-struct Reader {
-    page: RefCell<Page>,
+struct PageReader {
+    page: RefCell<PageContent>,
     in_title: Cell<bool>,
 }
 
-impl TokenSink for Reader {
+impl TokenSink for PageReader {
     type Handle = ();
 
     fn process_token(&self, token: Token, _: u64) -> TokenSinkResult<()> {
@@ -150,7 +150,7 @@ impl TokenSink for Reader {
     }
 }
 
-impl Page {
+impl PageContent {
     fn tag(&mut self, tag: &Tag) {
         let attribute = |name: &str| {
             let found = tag.attrs.iter().find(|attribute| &*attribute.name.local == name)?;
@@ -201,7 +201,7 @@ impl Page {
     }
 }
 
-impl Part {
+impl PagePart {
     fn tag(&mut self, own: Option<TagKind>, text: &str) {
         match own {
             Some(TagKind::StartTag) if !self.is_done => {
@@ -235,11 +235,11 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::findings::Group;
+    use crate::import::findings::FindingGroup;
     use crate::import::raw::Document;
 
     #[test]
-    fn a_page_says_what_it_is() {
+    fn html_metadata_becomes_piece_fields() {
         let html = "<!doctype html><html lang=de><head><title>A &amp; B | Site</title>\
             <meta name=description content='Short &lt;b&gt;'><meta property=og:title content='A &amp; B'>\
             <meta property=og:image content=/a.png><meta property=article:published_time content=2024-05-06T10:00:00Z>\
@@ -252,23 +252,23 @@ mod tests {
         assert_eq!(page.description.as_deref(), Some("Short <b>"));
         assert_eq!(page.tags, ["x", "y z"]);
         assert_eq!(page.canonical.as_deref(), Some("https://example.org/a"));
-        let document = page.into_document(crate::import::raw::Form::Json).unwrap();
+        let document = page.into_document(crate::import::raw::ContentForm::Json).unwrap();
         assert_eq!(document.date.unwrap().to_string(), "2024-05-06T10:00:00.000Z");
         assert!(document.content.contains("\"Text <i> \""), "{}", document.content);
         assert!(!document.content.contains("Menu") && !document.content.contains("Other"));
         let assumed = |document: &Document| {
-            let assumed = document.findings.iter().filter(|one| one.group == Group::Assumed);
+            let assumed = document.findings.iter().filter(|one| one.group == FindingGroup::Assumed);
             assumed.map(|one| one.what.clone()).collect::<Vec<_>>()
         };
         assert_eq!(assumed(&document), ["the <article> as the text"]);
         let fragment = raw("b.htm", "<p>Just <i>this</i>")
-            .into_document(crate::import::raw::Form::Json)
+            .into_document(crate::import::raw::ContentForm::Json)
             .unwrap();
         assert!(
             fragment.content.contains("Just ") && assumed(&fragment) == ["a title from the name"]
         );
         let whole = raw("c.html", "<body><div>One<script>x</script></div></body>")
-            .into_document(crate::import::raw::Form::Json)
+            .into_document(crate::import::raw::ContentForm::Json)
             .unwrap();
         assert!(
             whole.content.contains("One") && !whole.content.contains("\"x\""),

@@ -9,13 +9,15 @@ use galley_domain::text::ShortText;
 use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_domain::{ContentGroupId, ContentPieceId, WorkspaceMemberId};
 
-use super::fingerprint::{self, Written};
-use super::place::{CurrentPiece, Failure, KnownPiece, Outcome, Place, Prepared, Task};
-use super::raw::{Document, State};
+use super::fingerprint::{self, WrittenFields};
+use super::place::{
+    CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
+};
+use super::raw::{Document, PublishingState};
 
 /// The destination of the pieces.
 #[derive(Debug, Clone)]
-pub(super) struct Target {
+pub(super) struct ImportTarget {
     pub(super) group: ContentGroupId,
     /// The path of the group for unpublished sources.
     pub(super) drafts: String,
@@ -33,9 +35,9 @@ pub(super) struct Target {
 #[derive(Debug)]
 pub(super) struct Loader<P> {
     place: P,
-    target: Target,
+    target: ImportTarget,
     /// The pieces of earlier imports.
-    known: Known,
+    known: KnownPieces,
     /// The sources seen in this import. Two sources with one name would overwrite each other in
     /// every import.
     seen: HashSet<(String, Option<String>)>,
@@ -48,7 +50,7 @@ pub(super) struct Loader<P> {
 
 /// The existing pieces.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownPieces {
     by_name: HashMap<String, ContentPieceId>,
     by_id: HashMap<ContentPieceId, KnownPiece>,
     /// The pieces in the groups for unpublished sources.
@@ -57,7 +59,7 @@ struct Known {
     has_all: bool,
 }
 
-impl Known {
+impl KnownPieces {
     fn add(&mut self, piece: KnownPiece) {
         if let Some(name) = &piece.source {
             self.by_name.entry(name.clone()).or_insert(piece.id);
@@ -109,12 +111,12 @@ enum Decision {
     Create,
     Update { version: Option<String> },
     Note,
-    Done(Outcome),
+    Done(ImportOutcome),
 }
 
-impl<P: Place> Loader<P> {
-    pub(super) async fn new(mut place: P, target: Target) -> anyhow::Result<Self> {
-        let mut known = Known::default();
+impl<P: Destination> Loader<P> {
+    pub(super) async fn new(mut place: P, target: ImportTarget) -> anyhow::Result<Self> {
+        let mut known = KnownPieces::default();
         for piece in place.pieces(Some(target.group), target.groups).await? {
             known.add(piece);
         }
@@ -145,7 +147,7 @@ impl<P: Place> Loader<P> {
     pub(super) async fn compare(
         &mut self,
         documents: Vec<Document>,
-    ) -> anyhow::Result<Vec<(String, Outcome)>> {
+    ) -> anyhow::Result<Vec<(String, ImportOutcome)>> {
         self.find_exported(&documents).await?;
         let mut outcomes = Vec::with_capacity(documents.len());
         let mut candidates = Vec::with_capacity(documents.len());
@@ -156,9 +158,9 @@ impl<P: Place> Loader<P> {
                 Ok(candidate) if candidate.variant.is_some() && candidate.known.is_none() => {
                     // An import would have created the piece by then.
                     let outcome = if self.seen.contains(&own) {
-                        Outcome::Updated
+                        ImportOutcome::Updated
                     } else {
-                        Outcome::Refused(format!("{place}: {}", self.orphan()))
+                        ImportOutcome::Refused(format!("{place}: {}", self.missing_piece_message()))
                     };
                     outcomes.push((place, outcome));
                 }
@@ -169,9 +171,9 @@ impl<P: Place> Loader<P> {
         let decisions = self.decide(&candidates).await?;
         let decided = candidates.into_iter().zip(decisions).map(|(candidate, decision)| {
             let outcome = match decision {
-                Decision::Create => Outcome::Created,
-                Decision::Update { .. } => Outcome::Updated,
-                Decision::Note => Outcome::Unchanged,
+                Decision::Create => ImportOutcome::Created,
+                Decision::Update { .. } => ImportOutcome::Updated,
+                Decision::Note => ImportOutcome::Unchanged,
                 Decision::Done(outcome) => outcome,
             };
             (candidate.document.place, outcome)
@@ -184,20 +186,20 @@ impl<P: Place> Loader<P> {
     pub(super) async fn load(
         &mut self,
         documents: Vec<Document>,
-    ) -> anyhow::Result<Vec<(String, Outcome)>> {
+    ) -> anyhow::Result<Vec<(String, ImportOutcome)>> {
         let own = self.target.language.clone();
         let (pieces, variants): (Vec<_>, Vec<_>) = documents
             .into_iter()
             .partition(|document| document.language.is_none() || document.language == own);
-        let mut outcomes = self.load_together(pieces).await?;
-        outcomes.extend(self.load_together(variants).await?);
+        let mut outcomes = self.load_batch(pieces).await?;
+        outcomes.extend(self.load_batch(variants).await?);
         Ok(outcomes)
     }
 
-    async fn load_together(
+    async fn load_batch(
         &mut self,
         documents: Vec<Document>,
-    ) -> anyhow::Result<Vec<(String, Outcome)>> {
+    ) -> anyhow::Result<Vec<(String, ImportOutcome)>> {
         self.find_exported(&documents).await?;
         let mut outcomes = Vec::with_capacity(documents.len());
         let mut candidates = Vec::with_capacity(documents.len());
@@ -205,7 +207,10 @@ impl<P: Place> Loader<P> {
             let place = document.place.clone();
             match self.candidate(document) {
                 Ok(candidate) if candidate.variant.is_some() && candidate.known.is_none() => {
-                    let refused = Outcome::Refused(format!("{place}: {}", self.orphan()));
+                    let refused = ImportOutcome::Refused(format!(
+                        "{place}: {}",
+                        self.missing_piece_message()
+                    ));
                     outcomes.push((place, refused));
                 }
                 Ok(candidate) => candidates.push(candidate),
@@ -222,19 +227,20 @@ impl<P: Place> Loader<P> {
             }
             match self.prepare(candidate, decision).await {
                 Ok(document) => prepared.push(document),
-                Err(Failure::Refused(problem)) => {
-                    let refused = Outcome::Refused(format!("{place}: {problem}"));
+                Err(WriteFailure::Refused(problem)) => {
+                    let refused = ImportOutcome::Refused(format!("{place}: {problem}"));
                     outcomes.push((place, refused));
                 }
-                Err(Failure::Stale) => outcomes.push((place, Outcome::Conflict)),
-                Err(Failure::Broken(error)) => return Err(error),
+                Err(WriteFailure::Stale) => outcomes.push((place, ImportOutcome::Conflict)),
+                Err(WriteFailure::Broken(error)) => return Err(error),
             }
         }
         if prepared.is_empty() {
             return Ok(outcomes);
         }
-        let name =
-            |one: &Prepared| (one.document.name.as_str().to_owned(), one.document.place.clone());
+        let name = |one: &PreparedDocument| {
+            (one.document.name.as_str().to_owned(), one.document.place.clone())
+        };
         let names: Vec<_> = prepared.iter().map(name).collect();
         let kept = self.place.keep(prepared).await?;
         for ((name, place), one) in names.into_iter().zip(kept) {
@@ -267,7 +273,7 @@ impl<P: Place> Loader<P> {
         known.is_some_and(|id| !self.known.unpublished.contains(&id))
     }
 
-    fn repeats(&mut self, document: &Document) -> Option<Outcome> {
+    fn reject_duplicate(&mut self, document: &Document) -> Option<ImportOutcome> {
         let name = document.name.as_str().to_owned();
         let is_new = self.seen.insert((name, document.language.clone()));
         let of_id = document.id.is_none_or(|id| {
@@ -276,26 +282,26 @@ impl<P: Place> Loader<P> {
         });
         (!is_new || !of_id).then(|| {
             let place = &document.place;
-            Outcome::Refused(format!("{place}: another one with its id came before"))
+            ImportOutcome::Refused(format!("{place}: another one with its id came before"))
         })
     }
 
-    fn orphan(&self) -> String {
+    fn missing_piece_message(&self) -> String {
         let own = self.target.language.as_deref().unwrap_or_default();
         format!("there is nothing of this name in {own}, of which it would be a variant")
     }
 
     /// Looks up the piece of a document, and computes the hashes of the source and of the fields to
     /// write.
-    fn candidate(&mut self, document: Document) -> Result<Candidate, Outcome> {
-        if let Some(refused) = self.repeats(&document) {
+    fn candidate(&mut self, document: Document) -> Result<Candidate, ImportOutcome> {
+        if let Some(refused) = self.reject_duplicate(&document) {
             return Err(refused);
         }
         let language = document.language.as_deref();
         let variant = language.filter(|it| Some(*it) != self.target.language.as_deref());
         let variant = variant.map(variant_key).transpose().map_err(|problem| {
             let place = &document.place;
-            Outcome::Refused(format!("{place}: {problem}"))
+            ImportOutcome::Refused(format!("{place}: {problem}"))
         })?;
         let known = self.known.find(&document);
         let mut labels: Vec<TagLabel> = Vec::new();
@@ -306,7 +312,7 @@ impl<P: Place> Loader<P> {
         }
         let texts = || labels.iter().map(TagLabel::as_str);
         let source_hash = fingerprint::of_source(&document, texts(), self.target.group);
-        let imported_hash = Written::of(&document, texts().collect()).hash();
+        let imported_hash = WrittenFields::of(&document, texts().collect()).hash();
         // An exported file doesn't replace the piece's own source: that source stays noted.
         let noted = known.filter(|_| document.id.is_some());
         let noted = noted.and_then(|id| self.known.source(id, variant.as_ref()));
@@ -327,7 +333,7 @@ impl<P: Place> Loader<P> {
             let noted = self.known.source(id, candidate.variant.as_ref());
             let is_same = noted.is_some_and(|it| it.source_hash == candidate.source_hash);
             if is_same && !self.target.overwrite {
-                decisions.push(Decision::Done(Outcome::Unchanged));
+                decisions.push(Decision::Done(ImportOutcome::Unchanged));
                 continue;
             }
             decisions.push(Decision::Update { version: None });
@@ -349,7 +355,7 @@ impl<P: Place> Loader<P> {
         let Some(current) = current else {
             let place = &document.place;
             let problem = format!("{place}: its piece was deleted meanwhile; import it again");
-            return Decision::Done(Outcome::Refused(problem));
+            return Decision::Done(ImportOutcome::Refused(problem));
         };
         let width = document.cover_width.as_ref().map(ShortText::as_str);
         let has_width = width.is_none_or(|width| current.cover_width.as_deref() == Some(width));
@@ -360,10 +366,10 @@ impl<P: Place> Loader<P> {
         let was_edited = match noted {
             Some(noted) => noted.imported_hash != current.hash,
             // A variant that doesn't override anything yet.
-            None => variant.is_none() || !current.is_as_piece,
+            None => variant.is_none() || !current.equals_piece,
         };
         if was_edited && !self.target.overwrite {
-            return Decision::Done(Outcome::Conflict);
+            return Decision::Done(ImportOutcome::Conflict);
         }
         let version = (!self.target.overwrite).then_some(current.version);
         Decision::Update { version }
@@ -374,16 +380,17 @@ impl<P: Place> Loader<P> {
         &mut self,
         candidate: Candidate,
         decision: Decision,
-    ) -> Result<Prepared, Failure> {
+    ) -> Result<PreparedDocument, WriteFailure> {
         let Candidate { document, known, variant, labels, source, .. } = candidate;
         if let (Some(key), Some(language)) = (&variant, &document.language) {
-            self.make_variant(key, language).await?;
+            self.create_missing_variant(key, language).await?;
         }
         let task = match (decision, known) {
             (Decision::Note, Some(id)) => Task::Note { id },
             (Decision::Update { version }, Some(id)) => {
                 // The source was a draft and is published now.
-                let is_published = document.state == State::Published && variant.is_none();
+                let is_published =
+                    document.state == PublishingState::Published && variant.is_none();
                 let moves = is_published && self.known.unpublished.contains(&id);
                 let group = if moves { Some(self.group_of(&document).await?) } else { None };
                 Task::Update { id, version, group }
@@ -399,13 +406,13 @@ impl<P: Place> Loader<P> {
                 Task::Create { group: self.group_of(&document).await?, members }
             }
         };
-        Ok(Prepared { document, task, variant, labels, source })
+        Ok(PreparedDocument { document, task, variant, labels, source })
     }
 
     /// Returns the group of a new piece, by its state and folders.
-    async fn group_of(&mut self, document: &Document) -> Result<ContentGroupId, Failure> {
+    async fn group_of(&mut self, document: &Document) -> Result<ContentGroupId, WriteFailure> {
         let mut group = match document.state {
-            State::Published => self.target.group,
+            PublishingState::Published => self.target.group,
             state => {
                 let drafts = self.target.drafts.clone();
                 let mut group = None;
@@ -429,35 +436,40 @@ impl<P: Place> Loader<P> {
         &mut self,
         parent: Option<ContentGroupId>,
         name: &str,
-    ) -> Result<ContentGroupId, Failure> {
+    ) -> Result<ContentGroupId, WriteFailure> {
         let key = (parent, name.to_owned());
         if let Some(known) = self.groups.get(&key) {
             return Ok(*known);
         }
         let parsed = ContentGroupName::parse(name)
-            .map_err(|invalid| Failure::Refused(format!("the group {name:?} {invalid}")))?;
+            .map_err(|invalid| WriteFailure::Refused(format!("the group {name:?} {invalid}")))?;
         let made = self.place.group(parent, &parsed).await;
-        let group = made.map_err(|failure| about(&format!("the group {name:?}"), failure))?;
+        let group =
+            made.map_err(|failure| with_subject(&format!("the group {name:?}"), failure))?;
         self.groups.insert(key, group);
         Ok(group)
     }
 
-    async fn make_variant(&mut self, key: &VariantKey, language: &str) -> Result<(), Failure> {
+    async fn create_missing_variant(
+        &mut self,
+        key: &VariantKey,
+        language: &str,
+    ) -> Result<(), WriteFailure> {
         if self.variants.contains(key) {
             return Ok(());
         }
         let label = VariantLabel::parse(language)
-            .map_err(|invalid| Failure::Refused(format!("the language {invalid}")))?;
+            .map_err(|invalid| WriteFailure::Refused(format!("the language {invalid}")))?;
         let made = self.place.variant(key, &label).await;
-        made.map_err(|failure| about(&format!("the variant {language:?}"), failure))?;
+        made.map_err(|failure| with_subject(&format!("the variant {language:?}"), failure))?;
         self.variants.push(key.clone());
         Ok(())
     }
 }
 
-fn about(what: &str, failure: Failure) -> Failure {
+fn with_subject(what: &str, failure: WriteFailure) -> WriteFailure {
     match failure {
-        Failure::Refused(problem) => Failure::Refused(format!("{what}: {problem}")),
+        WriteFailure::Refused(problem) => WriteFailure::Refused(format!("{what}: {problem}")),
         other => other,
     }
 }

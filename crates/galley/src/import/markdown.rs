@@ -6,11 +6,11 @@ use galley_domain::{ContentPieceId, Timestamp};
 use serde_json::{Map, Value};
 
 use super::findings::{self, Finding};
-use super::raw::{Body, Raw, State};
+use super::raw::{PublishingState, RawPiece, SourceBody};
 
 /// Parses a file into its piece's fields.
-pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> Raw {
-    let mut front = Front(fields);
+pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> RawPiece {
+    let mut front = FrontMatterFields(fields);
     let mut findings = Vec::new();
     let (folders, stem) = parts(name);
     let (stem_date, stem_slug) = date_in_name(stem);
@@ -50,7 +50,7 @@ pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> Raw {
         members if members.is_empty() => front.authors(),
         members => members,
     };
-    Raw {
+    RawPiece {
         name: name.to_owned(),
         id: front.id(),
         folders,
@@ -69,18 +69,18 @@ pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> Raw {
         ]),
         tags: front.tags(is_jekyll),
         authors,
-        state: if front.is_draft() { State::Draft } else { State::Published },
+        state: if front.is_draft() { PublishingState::Draft } else { PublishingState::Published },
         custom_data: front.text(&["customData"]),
         rest: front.0,
-        body: Body::Markdown(findings::in_markdown(body, &mut findings)),
+        body: SourceBody::Markdown(findings::in_markdown(body, &mut findings)),
         findings,
-        ..Raw::default()
+        ..RawPiece::default()
     }
 }
 
 /// The fields with a meaning of their own. Custom data can't have a top-level field with one of
 /// these names.
-pub(crate) const TAKEN: [&str; 36] = [
+pub(crate) const RESERVED_FIELDS: [&str; 36] = [
     "id",
     "title",
     "slug",
@@ -128,9 +128,9 @@ struct Cover {
 }
 
 /// The front matter's remaining fields.
-struct Front(Map<String, Value>);
+struct FrontMatterFields(Map<String, Value>);
 
-impl Front {
+impl FrontMatterFields {
     /// Takes the first of `names` whose value is a text or a number.
     fn text(&mut self, names: &[&str]) -> Option<String> {
         take_text(&mut self.0, names)
@@ -323,7 +323,7 @@ mod tests {
 
     fn try_read(name: &str, text: &str) -> Result<Document, String> {
         let parts = front_matter::split(text).unwrap();
-        raw(name, parts.fields, parts.body).into_document(crate::import::raw::Form::Json)
+        raw(name, parts.fields, parts.body).into_document(crate::import::raw::ContentForm::Json)
     }
 
     fn read(name: &str, text: &str) -> Document {
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_is_named_by_its_folder() {
+    fn an_index_file_is_named_by_its_folder() {
         let post =
             read("trip/index.md", "---\ntitle: Trip\ndate: 2024-05-06 10:00:00 +0200\n---\n");
         assert_eq!(post.slug.as_str(), "trip");
@@ -363,13 +363,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_date_is_named() {
+    fn an_invalid_date_is_reported() {
         let problem = try_read("a.md", "---\ntitle: A\ndate: soon\n---\n").unwrap_err();
         assert!(problem.contains("date \"soon\""), "{problem}");
     }
 
     #[test]
-    fn other_habits_are_known() {
+    fn conventions_of_other_generators_are_supported() {
         let labels = |post: &Document| {
             post.tags.iter().map(|tag| tag.as_str().to_owned()).collect::<Vec<_>>()
         };
@@ -388,7 +388,7 @@ mod tests {
             "posts/trip/index.md",
             "{\"title\": \"T\", \"draft\": true, \"url\": \"/x/y/\", \"aliases\": [\"/old\"], \"tags\": [2024]}\n\nText\n",
         );
-        assert_eq!((hugo.slug.as_str(), hugo.state), ("x/y", State::Draft));
+        assert_eq!((hugo.slug.as_str(), hugo.state), ("x/y", PublishingState::Draft));
         assert_eq!(hugo.folders, ["posts"]);
         assert_eq!(labels(&hugo), ["2024"]);
         assert_eq!(hugo.custom_data.unwrap().as_str(), "{\"draft\":true,\"aliases\":[\"/old\"]}");

@@ -29,21 +29,21 @@ use galley_domain::tag::TagLabel;
 use indicatif::ProgressBar;
 
 use crate::bundle;
-use crate::cli::{GROUP, ImportArguments};
+use crate::cli::{DEFAULT_GROUP, ImportArguments};
 use crate::own_files::OwnFiles;
 use crate::progress;
 use crate::settings::Settings;
-use database::InDatabase;
+use database::DatabaseDestination;
 use findings::Finding;
-use load::{Loader, Target};
-use place::Place;
-use raw::{Document, State};
+use load::{ImportTarget, Loader};
+use place::Destination;
+use raw::{Document, PublishingState};
 use report::Report;
-use server::OnServer;
+use server::ServerDestination;
 use sources::SourceFile;
 
 /// The limit of content that is read but not yet written, in bytes.
-const WAITING_MAX: usize = 16 * 1024 * 1024;
+const PENDING_CONTENT_LIMIT: usize = 16 * 1024 * 1024;
 
 pub(crate) async fn run(
     settings: &Settings,
@@ -63,7 +63,7 @@ pub(crate) async fn run(
     if let Some(path) = &arguments.report {
         // The check comes before anything is imported. Another process may have the database open,
         // so this process must keep its locks on it.
-        anyhow::ensure!(!own.hold(path), "--report {} belongs to the database", path.display());
+        anyhow::ensure!(!own.includes(path), "--report {} belongs to the database", path.display());
         let opened = std::fs::File::options().create(true).append(true).open(path);
         opened.with_context(|| format!("--report {}", path.display()))?;
     }
@@ -75,24 +75,24 @@ pub(crate) async fn run(
     match &arguments.url {
         Some(url) => {
             let token = arguments.token.as_deref().context("--token is needed with --url")?;
-            let place = OnServer::new(url, token)?;
+            let place = ServerDestination::new(url, token)?;
             load(place, arguments, labels, found).await
         }
         None => {
-            let place = InDatabase::open(settings, arguments.workspace.as_deref()).await?;
+            let place = DatabaseDestination::open(settings, arguments.workspace.as_deref()).await?;
             load(place, arguments, labels, found).await
         }
     }
 }
 
-async fn load<P: Place>(
+async fn load<P: Destination>(
     place: P,
     arguments: &ImportArguments,
     labels: Vec<TagLabel>,
-    found: sources::Found,
+    found: sources::FoundSources,
 ) -> anyhow::Result<ExitCode> {
-    let target = Target {
-        group: place.find_group(arguments.group.as_deref().unwrap_or(GROUP)).await?,
+    let target = ImportTarget {
+        group: place.find_group(arguments.group.as_deref().unwrap_or(DEFAULT_GROUP)).await?,
         drafts: arguments.drafts_group.clone(),
         labels,
         groups: arguments.groups,
@@ -100,7 +100,7 @@ async fn load<P: Place>(
         overwrite: arguments.overwrite,
     };
     let mut report = Report::new(found.problems);
-    for (path, what) in found.left_behind {
+    for (path, what) in found.skipped {
         report.add(&path, Finding::left_out(what));
     }
     let mut import = Import {
@@ -108,7 +108,7 @@ async fn load<P: Place>(
         arguments,
         report,
         bar: progress::bar("pieces", found.files.len() as u64),
-        waiting: Vec::new(),
+        pending: Vec::new(),
         size: 0,
     };
     let done = import.run(found.files).await;
@@ -129,29 +129,29 @@ struct Import<'a, P> {
     report: Report,
     bar: ProgressBar,
     /// The documents that are read but not yet written.
-    waiting: Vec<Document>,
+    pending: Vec<Document>,
     /// The total content size of `waiting`, in bytes.
     size: usize,
 }
 
-impl<P: Place> Import<'_, P> {
+impl<P: Destination> Import<'_, P> {
     async fn run(&mut self, files: Vec<SourceFile>) -> anyhow::Result<()> {
         let mut outcomes = read::outcomes(files, P::FORM);
         while let Some(outcome) = outcomes.recv().await {
             self.take(outcome);
-            if self.waiting.len() >= P::BATCH || self.size >= WAITING_MAX {
-                self.keep().await?;
+            if self.pending.len() >= P::BATCH || self.size >= PENDING_CONTENT_LIMIT {
+                self.write_pending().await?;
             }
         }
-        self.keep().await
+        self.write_pending().await
     }
 
-    fn take(&mut self, outcome: read::Outcome) {
+    fn take(&mut self, outcome: read::ParsedSource) {
         match outcome {
-            read::Outcome::Document(mut document, _) => {
+            read::ParsedSource::Document(mut document, _) => {
                 let (source, state) = (document.name.as_str().to_owned(), document.state);
-                if state == State::Published || !self.arguments.no_drafts {
-                    if state != State::Published {
+                if state == PublishingState::Published || !self.arguments.no_drafts {
+                    if state != PublishingState::Published {
                         let is_left = self.loader.has_published_piece(&document);
                         let left = if is_left { ", left among the published ones" } else { "" };
                         let what = format!("{}{left}", state.plural());
@@ -161,23 +161,23 @@ impl<P: Place> Import<'_, P> {
                         self.report.add(&source, finding);
                     }
                     self.size += document.content.len();
-                    self.waiting.push(*document);
+                    self.pending.push(*document);
                     return;
                 }
                 self.report.add(&source, Finding::left_out(state.plural()));
             }
-            read::Outcome::More(more) => {
+            read::ParsedSource::More(more) => {
                 self.bar.inc_length(more);
                 return;
             }
-            read::Outcome::LeftOut(source, finding) => self.report.add(&source, finding),
-            read::Outcome::Problem(problem) => self.report.add_problem(problem),
+            read::ParsedSource::LeftOut(source, finding) => self.report.add(&source, finding),
+            read::ParsedSource::Problem(problem) => self.report.add_problem(problem),
         }
         self.bar.inc(1);
     }
 
-    async fn keep(&mut self) -> anyhow::Result<()> {
-        let documents = std::mem::take(&mut self.waiting);
+    async fn write_pending(&mut self) -> anyhow::Result<()> {
+        let documents = std::mem::take(&mut self.pending);
         self.size = 0;
         let count = documents.len() as u64;
         let outcomes = if self.arguments.dry_run {

@@ -6,11 +6,11 @@ use galley_domain::tag::TagLabel;
 use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_domain::{ContentGroupId, ContentPieceId, WorkspaceMemberId};
 
-use super::raw::{Document, Form};
+use super::raw::{ContentForm, Document};
 
 /// The reason why a document was not written.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum WriteFailure {
     /// The document itself is invalid. Other documents can still be written.
     Refused(String),
     /// The piece changed after it was read.
@@ -21,7 +21,7 @@ pub(super) enum Failure {
 
 /// The result of importing one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum ImportOutcome {
     Created,
     Updated,
     Unchanged,
@@ -49,7 +49,7 @@ pub(super) struct CurrentPiece {
     /// An opaque version that differs after each change.
     pub(super) version: String,
     /// In a variant: true if all fields that an import writes equal those of the piece itself.
-    pub(super) is_as_piece: bool,
+    pub(super) equals_piece: bool,
 }
 
 /// The action for a document.
@@ -65,7 +65,7 @@ pub(super) enum Task {
 
 /// A document with its resolved references.
 #[derive(Debug, Clone)]
-pub(super) struct Prepared {
+pub(super) struct PreparedDocument {
     pub(super) document: Document,
     pub(super) task: Task,
     pub(super) variant: Option<VariantKey>,
@@ -74,28 +74,28 @@ pub(super) struct Prepared {
     pub(super) source: ImportSource,
 }
 
-impl Prepared {
-    pub(super) fn refused(&self, problem: &str) -> Kept {
+impl PreparedDocument {
+    pub(super) fn rejected(&self, problem: &str) -> WriteResult {
         let place = &self.document.place;
-        Kept { id: None, outcome: Outcome::Refused(format!("{place}: {problem}")) }
+        WriteResult { id: None, outcome: ImportOutcome::Refused(format!("{place}: {problem}")) }
     }
 }
 
 /// The result of writing a document.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct WriteResult {
     /// The piece that was created or updated.
     pub(super) id: Option<ContentPieceId>,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: ImportOutcome,
 }
 
 /// The operations of an import on its destination.
-pub(super) trait Place {
+pub(super) trait Destination {
     /// The best number of documents in a batch.
     const BATCH: usize;
 
     /// The form in which the destination accepts content.
-    const FORM: Form;
+    const FORM: ContentForm;
 
     /// Finds a content group by its id or path.
     async fn find_group(&self, wanted: &str) -> anyhow::Result<ContentGroupId>;
@@ -127,13 +127,13 @@ pub(super) trait Place {
         &self,
         parent: Option<ContentGroupId>,
         name: &ContentGroupName,
-    ) -> Result<ContentGroupId, Failure>;
+    ) -> Result<ContentGroupId, WriteFailure>;
 
     /// Creates a variant, unless it exists.
-    async fn variant(&self, key: &VariantKey, label: &VariantLabel) -> Result<(), Failure>;
+    async fn variant(&self, key: &VariantKey, label: &VariantLabel) -> Result<(), WriteFailure>;
 
     /// Writes documents. Returns their results in the same order.
-    async fn keep(&mut self, documents: Vec<Prepared>) -> anyhow::Result<Vec<Kept>>;
+    async fn keep(&mut self, documents: Vec<PreparedDocument>) -> anyhow::Result<Vec<WriteResult>>;
 
     /// Closes the destination.
     async fn close(self);

@@ -14,7 +14,7 @@ use super::hash::hash;
 
 /// A piece as its source has it, before validation.
 #[derive(Debug, Default)]
-pub(super) struct Raw {
+pub(super) struct RawPiece {
     /// The name that identifies the piece in later imports.
     pub(super) name: String,
     /// The piece that it was exported from, perhaps in another store.
@@ -34,19 +34,19 @@ pub(super) struct Raw {
     pub(super) tags: Vec<String>,
     /// The names of its authors in the source.
     pub(super) authors: Vec<String>,
-    pub(super) state: State,
+    pub(super) state: PublishingState,
     /// All other fields, which become custom data.
     pub(super) rest: Map<String, Value>,
     /// Custom data as a text that is stored unchanged.
     pub(super) custom_data: Option<String>,
-    pub(super) body: Body,
+    pub(super) body: SourceBody,
     /// The findings for the report.
     pub(super) findings: Vec<Finding>,
 }
 
 /// The publishing state of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum State {
+pub(super) enum PublishingState {
     #[default]
     Published,
     Draft,
@@ -55,7 +55,7 @@ pub(super) enum State {
     PasswordProtected,
 }
 
-impl State {
+impl PublishingState {
     /// The name of the state's group below the group of drafts. Drafts are directly in that group.
     pub(super) fn group(self) -> Option<&'static str> {
         match self {
@@ -80,12 +80,12 @@ impl State {
 
 /// A piece's text.
 #[derive(Debug)]
-pub(super) enum Body {
+pub(super) enum SourceBody {
     Markdown(String),
     Html(String),
 }
 
-impl Default for Body {
+impl Default for SourceBody {
     fn default() -> Self {
         Self::Html(String::new())
     }
@@ -93,7 +93,7 @@ impl Default for Body {
 
 /// The form in which a destination accepts content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ContentForm {
     /// The tree as the database stores it.
     Json,
     /// HTML, which the server parses into the same tree.
@@ -119,7 +119,7 @@ pub(super) struct Document {
     pub(super) canonical_link: Option<WebReference>,
     pub(super) tags: Vec<TagLabel>,
     pub(super) authors: Vec<String>,
-    pub(super) state: State,
+    pub(super) state: PublishingState,
     pub(super) custom_data: Option<CustomData>,
     /// The content in the form that the destination accepts.
     pub(super) content: String,
@@ -130,18 +130,18 @@ pub(super) struct Document {
     pub(super) findings: Vec<Finding>,
 }
 
-impl Raw {
+impl RawPiece {
     /// Returns the document, or a message with the first invalid value.
-    pub(super) fn into_document(mut self, form: Form) -> Result<Document, String> {
-        let (Body::Markdown(body) | Body::Html(body)) = &self.body;
+    pub(super) fn into_document(mut self, form: ContentForm) -> Result<Document, String> {
+        let (SourceBody::Markdown(body) | SourceBody::Html(body)) = &self.body;
         if body.contains('\0') {
             return Err("the text must not contain NUL".to_owned());
         }
         let source_hash = self.hash();
         let limits = ContentLimits::default();
         let read = match &self.body {
-            Body::Markdown(text) => Tree::from_markdown_with_warnings(text, &limits),
-            Body::Html(text) => Tree::from_html_with_warnings(text, &limits),
+            SourceBody::Markdown(text) => Tree::from_markdown_with_warnings(text, &limits),
+            SourceBody::Html(text) => Tree::from_html_with_warnings(text, &limits),
         };
         let (tree, losses) = read.map_err(|error| error.to_string())?;
         if self.tags.len() > REFERENCES_MAX {
@@ -151,8 +151,8 @@ impl Raw {
         let json = tree.to_json();
         let content_hash = hash([json.as_str()]);
         let content = match form {
-            Form::Json => json,
-            Form::Html => tree.to_html(),
+            ContentForm::Json => json,
+            ContentForm::Html => tree.to_html(),
         };
         let max = ServerLimits::default().content_size_limit;
         // JSON is usually longer than the HTML of the same text, but escaped characters are longer
@@ -167,7 +167,7 @@ impl Raw {
         }
         let date = match &self.date {
             Some(text) => Some(
-                Timestamp::parse_iso8601(&iso(text))
+                Timestamp::parse_iso8601(&to_iso8601(text))
                     .map_err(|_| format!("date {text:?} is not an ISO 8601 date or date-time"))?,
             ),
             None => None,
@@ -183,7 +183,11 @@ impl Raw {
             findings::in_cover(cover, &mut self.findings);
         }
         self.findings.extend(losses.iter().map(Finding::lost));
-        findings::in_content(&tree, matches!(self.body, Body::Markdown(_)), &mut self.findings);
+        findings::in_content(
+            &tree,
+            matches!(self.body, SourceBody::Markdown(_)),
+            &mut self.findings,
+        );
         let rest = Some(self.rest).filter(|rest| !rest.is_empty());
         let rest = rest.map(|rest| Value::Object(rest).to_string());
         Ok(Document {
@@ -218,8 +222,8 @@ impl Raw {
     /// Returns the hash of all the source's fields, before any conversion.
     fn hash(&self) -> String {
         let (kind, text) = match &self.body {
-            Body::Markdown(text) => ("markdown", text),
-            Body::Html(text) => ("html", text),
+            SourceBody::Markdown(text) => ("markdown", text),
+            SourceBody::Html(text) => ("html", text),
         };
         let said = json!([
             self.title,
@@ -252,7 +256,7 @@ fn valid<T>(what: &str, value: Result<T, Invalid>) -> Result<T, String> {
 }
 
 /// Replaces the space between date and time by `T`, and removes one before an offset.
-fn iso(text: &str) -> String {
+fn to_iso8601(text: &str) -> String {
     match text.trim().split_once(' ') {
         Some((date, time)) => format!("{date}T{}", time.replace(' ', "")),
         None => text.trim().to_owned(),

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde::Serialize;
 
-use super::findings::{Finding, Group};
-use super::place::Outcome;
-use crate::out::{plain, say};
+use super::findings::{Finding, FindingGroup};
+use super::place::ImportOutcome;
+use crate::out::{escape_for_terminal, say};
 
 /// The results of an import so far.
 #[derive(Debug, Default)]
@@ -20,24 +20,24 @@ pub(super) struct Report {
     conflicts: Vec<String>,
     problems: Vec<String>,
     /// The kinds of findings, in the order of their first occurrence.
-    kinds: Vec<Kind>,
-    by_name: HashMap<(Group, String), usize>,
+    kinds: Vec<FindingKind>,
+    by_name: HashMap<(FindingGroup, String), usize>,
 }
 
 /// A kind of findings.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Kind {
-    group: Group,
+struct FindingKind {
+    group: FindingGroup,
     what: String,
     count: u64,
-    places: Vec<Occurrence>,
+    places: Vec<FindingOccurrence>,
 }
 
 /// The findings of a kind in one source.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Occurrence {
+struct FindingOccurrence {
     source: String,
     count: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -47,14 +47,14 @@ struct Occurrence {
 /// The report as JSON.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Whole<'a> {
+struct JsonReport<'a> {
     dry_run: bool,
     created: usize,
     updated: usize,
     unchanged: usize,
     conflicts: &'a [String],
     problems: &'a [String],
-    findings: &'a [Kind],
+    findings: &'a [FindingKind],
 }
 
 impl Report {
@@ -72,7 +72,7 @@ impl Report {
         let place = match self.by_name.get(&key) {
             Some(&place) => place,
             None => {
-                let kind = Kind { group, what: key.1.clone(), count: 0, places: Vec::new() };
+                let kind = FindingKind { group, what: key.1.clone(), count: 0, places: Vec::new() };
                 self.kinds.push(kind);
                 self.by_name.insert(key, self.kinds.len() - 1);
                 self.kinds.len() - 1
@@ -85,18 +85,20 @@ impl Report {
                 last.count += count;
                 last.details.extend(details);
             }
-            None => kind.places.push(Occurrence { source: source.to_owned(), count, details }),
+            None => {
+                kind.places.push(FindingOccurrence { source: source.to_owned(), count, details })
+            }
         }
     }
 
     /// Counts the outcome of a document.
-    pub(super) fn count(&mut self, place: &str, outcome: Outcome) {
+    pub(super) fn count(&mut self, place: &str, outcome: ImportOutcome) {
         match outcome {
-            Outcome::Created => self.created += 1,
-            Outcome::Updated => self.updated += 1,
-            Outcome::Unchanged => self.unchanged += 1,
-            Outcome::Conflict => self.conflicts.push(place.to_owned()),
-            Outcome::Refused(problem) => self.problems.push(problem),
+            ImportOutcome::Created => self.created += 1,
+            ImportOutcome::Updated => self.updated += 1,
+            ImportOutcome::Unchanged => self.unchanged += 1,
+            ImportOutcome::Conflict => self.conflicts.push(place.to_owned()),
+            ImportOutcome::Refused(problem) => self.problems.push(problem),
         }
     }
 
@@ -117,25 +119,30 @@ impl Report {
                 say!("{}:", kind.group.title());
             }
             let first = kind.places.first().map_or("", |place| place.source.as_str());
-            say!("{:>7} x {:<48} {}", kind.count, plain(&kind.what), plain(first));
+            say!(
+                "{:>7} x {:<48} {}",
+                kind.count,
+                escape_for_terminal(&kind.what),
+                escape_for_terminal(first)
+            );
         }
         if !self.conflicts.is_empty() {
             say!(
                 "Edited in Galley and changed at the source, left as they are (--overwrite imports them):"
             );
             for conflict in &self.conflicts {
-                say!("          {}", plain(conflict));
+                say!("          {}", escape_for_terminal(conflict));
             }
         }
         for problem in &self.problems {
-            eprintln!("{}", plain(problem));
+            eprintln!("{}", escape_for_terminal(problem));
         }
         if self.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 
     /// Writes the whole report as JSON.
     pub(super) fn write(&self, path: &Path, dry_run: bool) -> anyhow::Result<()> {
-        let whole = Whole {
+        let whole = JsonReport {
             dry_run,
             created: self.created,
             updated: self.updated,

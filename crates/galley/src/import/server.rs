@@ -31,38 +31,41 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::fingerprint::{self, Written};
-use super::place::{CurrentPiece, Failure, Kept, KnownPiece, Outcome, Place, Prepared, Task};
-use super::raw::Form;
+use super::fingerprint::{self, WrittenFields};
+use super::place::{
+    CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
+    WriteResult,
+};
+use super::raw::ContentForm;
 use crate::group_path;
 
 /// The number of concurrent updates.
-const IN_FLIGHT: usize = 4;
+const UPDATE_CONCURRENCY: usize = 4;
 
 /// The number of items in a page of a list.
-const PAGE: usize = 1_000;
+const PAGE_SIZE: usize = 1_000;
 
 /// The timeout of a response.
-const ANSWER_MAX: Duration = Duration::from_mins(1);
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The size limit of a response body. A page of a list has at most this size by the server's
 /// default; all other responses are far smaller.
-const ANSWER_BYTES_MAX: usize = 64 << 20;
+const RESPONSE_SIZE_LIMIT: usize = 64 << 20;
 
 /// The maximum length of a list: ten times the size that a workspace is designed for.
-const LISTED_MAX: usize = 10_000_000;
+const LIST_LENGTH_LIMIT: usize = 10_000_000;
 
 /// The longest `Retry-After` that a request honours. A limit of requests per minute resets within
 /// this time.
-const WAIT_MAX: Duration = Duration::from_mins(1);
+const RETRY_AFTER_LIMIT: Duration = Duration::from_mins(1);
 
 /// The maximum number of retries after a lost or retryable response: about a minute and a half in
 /// total.
-const TRIES_MAX: usize = 12;
+const RETRY_LIMIT: usize = 12;
 
 /// A workspace behind a server, as the token's owner sees it.
 #[derive(Debug)]
-pub(super) struct OnServer {
+pub(super) struct ServerDestination {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     token: HeaderValue,
     /// The server's address without a trailing slash.
@@ -74,38 +77,38 @@ pub(super) struct OnServer {
 
 /// The error of one attempt of a request.
 #[derive(Debug)]
-enum Trouble {
+enum RequestFailure {
     /// A retry may succeed, after the server's `Retry-After` if it sent one.
     Again(anyhow::Error, Option<Duration>),
-    Final(Failure),
+    Final(WriteFailure),
 }
 
 #[derive(Debug, Deserialize)]
-struct Problem {
+struct RemoteProblem {
     detail: String,
     #[serde(default)]
-    issues: Vec<Issue>,
+    issues: Vec<RemoteIssue>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Issue {
+struct RemoteIssue {
     #[serde(default)]
     path: Vec<Value>,
     message: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct Made<Id> {
+struct CreatedResource<Id> {
     id: Id,
 }
 
 #[derive(Debug, Deserialize)]
-struct MadeTogether {
-    pieces: Vec<Made<ContentPieceId>>,
+struct CreatedBatch {
+    pieces: Vec<CreatedResource<ContentPieceId>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Group {
+struct RemoteGroup {
     id: ContentGroupId,
     name: String,
 }
@@ -113,15 +116,15 @@ struct Group {
 /// A piece with its sources.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct KnownBody {
+struct RemoteKnownPiece {
     id: ContentPieceId,
     filename: Option<String>,
-    sources: Vec<NotedBody>,
+    sources: Vec<RemoteSource>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct NotedBody {
+struct RemoteSource {
     variant: Option<VariantKey>,
     source_hash: SourceHash,
     imported_hash: SourceHash,
@@ -130,7 +133,7 @@ struct NotedBody {
 /// A piece as an import compares it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Piece {
+struct RemotePiece {
     title: String,
     slug: String,
     date: Option<String>,
@@ -140,13 +143,13 @@ struct Piece {
     cover_width: Option<String>,
     canonical_link: Option<String>,
     custom_data: Option<String>,
-    tags: Vec<Tag>,
+    tags: Vec<RemoteTag>,
     content: Box<RawValue>,
 }
 
-impl Piece {
+impl RemotePiece {
     fn hash(&self) -> SourceHash {
-        let written = Written {
+        let written = WrittenFields {
             title: &self.title,
             slug: &self.slug,
             date: self.date.clone(),
@@ -163,33 +166,33 @@ impl Piece {
 }
 
 #[derive(Debug, Deserialize)]
-struct Member {
+struct RemoteMember {
     id: WorkspaceMemberId,
     email: String,
     name: String,
-    profile: Option<Profile>,
+    profile: Option<RemoteProfile>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Profile {
+struct RemoteProfile {
     full_name: String,
     username: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct Tag {
+struct RemoteTag {
     id: TagId,
     label: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct Variant {
+struct RemoteVariant {
     id: String,
     key: VariantKey,
 }
 
-impl OnServer {
+impl ServerDestination {
     pub(super) fn new(url: &str, token: &str) -> anyhow::Result<Self> {
         let base = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let base = base.with_context(|| {
@@ -208,7 +211,7 @@ impl OnServer {
             .build();
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_max_idle_per_host(IN_FLIGHT)
+            .pool_max_idle_per_host(UPDATE_CONCURRENCY)
             .build(connector);
         Ok(Self {
             client,
@@ -226,7 +229,7 @@ impl OnServer {
         path: &str,
         body: Option<&Value>,
         key: Option<&str>,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, RequestFailure> {
         self.request_if(method, path, body, key, None).await.map(|(answer, _)| answer)
     }
 
@@ -239,7 +242,7 @@ impl OnServer {
         body: Option<&Value>,
         key: Option<&str>,
         version: Option<&str>,
-    ) -> Result<(T, String), Trouble> {
+    ) -> Result<(T, String), RequestFailure> {
         let base = &self.base;
         let mut request = Request::builder()
             .method(method)
@@ -258,20 +261,22 @@ impl OnServer {
             None => request.header("prefer", "return=representation"),
         };
         let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
-        let broken = |error: http::Error| Trouble::Final(Failure::Broken(error.into()));
+        let broken = |error: http::Error| RequestFailure::Final(WriteFailure::Broken(error.into()));
         let request = request.body(Full::new(body)).map_err(broken)?;
-        let lost =
-            |why: String| Trouble::Again(anyhow::anyhow!("{base} can't be reached: {why}"), None);
+        let lost = |why: String| {
+            RequestFailure::Again(anyhow::anyhow!("{base} can't be reached: {why}"), None)
+        };
         let exchange = async {
-            let answer = self.client.request(request).await.map_err(|error| lost(chain(&error)))?;
-            let (head, body) = answer.into_parts();
-            match Limited::new(body, ANSWER_BYTES_MAX).collect().await {
+            let response =
+                self.client.request(request).await.map_err(|error| lost(root_cause(&error)))?;
+            let (head, body) = response.into_parts();
+            match Limited::new(body, RESPONSE_SIZE_LIMIT).collect().await {
                 Ok(body) => Ok((head, body.to_bytes())),
-                Err(error) if error.is::<LengthLimitError>() => Err(self.no_galley()),
-                Err(error) => Err(lost(chain(&*error))),
+                Err(error) if error.is::<LengthLimitError>() => Err(self.not_a_galley_server()),
+                Err(error) => Err(lost(root_cause(&*error))),
             }
         };
-        let answered = tokio::time::timeout(ANSWER_MAX, exchange).await;
+        let answered = tokio::time::timeout(RESPONSE_TIMEOUT, exchange).await;
         let (head, bytes) = answered.map_err(|_| lost("it gives no answer".to_owned()))??;
         let status = head.status;
         let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
@@ -280,12 +285,12 @@ impl OnServer {
             let version = head.headers.get(ETAG).and_then(|tag| tag.to_str().ok());
             // Changes are answered without a body.
             let text = if bytes.is_empty() { b"null" } else { &bytes[..] };
-            let answer = serde_json::from_slice(text).map_err(|_| self.no_galley())?;
+            let answer = serde_json::from_slice(text).map_err(|_| self.not_a_galley_server())?;
             return Ok((answer, version.unwrap_or_default().to_owned()));
         }
-        let said = serde_json::from_slice::<Problem>(&bytes).map_or_else(
+        let said = serde_json::from_slice::<RemoteProblem>(&bytes).map_or_else(
             |_| format!("it answered {status}: is that the address of a Galley server?"),
-            |problem| problem.in_words(),
+            |problem| problem.to_message(),
         );
         let broken = || anyhow::anyhow!("{base}: {said}");
         Err(match status {
@@ -293,41 +298,43 @@ impl OnServer {
             | StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT => Trouble::Again(broken(), after),
+            | StatusCode::GATEWAY_TIMEOUT => RequestFailure::Again(broken(), after),
             StatusCode::BAD_REQUEST
             | StatusCode::NOT_FOUND
             | StatusCode::CONFLICT
             | StatusCode::PAYLOAD_TOO_LARGE
-            | StatusCode::UNPROCESSABLE_ENTITY => Trouble::Final(Failure::Refused(said)),
-            StatusCode::PRECONDITION_FAILED => Trouble::Final(Failure::Stale),
-            _ => Trouble::Final(Failure::Broken(broken())),
+            | StatusCode::UNPROCESSABLE_ENTITY => {
+                RequestFailure::Final(WriteFailure::Refused(said))
+            }
+            StatusCode::PRECONDITION_FAILED => RequestFailure::Final(WriteFailure::Stale),
+            _ => RequestFailure::Final(WriteFailure::Broken(broken())),
         })
     }
 
-    fn no_galley(&self) -> Trouble {
+    fn not_a_galley_server(&self) -> RequestFailure {
         let base = &self.base;
-        Trouble::Final(Failure::Broken(anyhow::anyhow!(
+        RequestFailure::Final(WriteFailure::Broken(anyhow::anyhow!(
             "{base} does not answer as a Galley server does: is that its address?"
         )))
     }
 
     /// Retries a request with exponential back-off until it succeeds, fails for good, or has used
     /// all its attempts.
-    async fn patiently<T, F: Future<Output = Result<T, Trouble>>>(
+    async fn with_retries<T, F: Future<Output = Result<T, RequestFailure>>>(
         &self,
         one_try: impl FnMut() -> F,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, WriteFailure> {
         let waits = ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(100))
             .with_max_delay(Duration::from_secs(15))
-            .with_max_times(TRIES_MAX)
+            .with_max_times(RETRY_LIMIT)
             .with_jitter();
         one_try
             .retry(waits)
-            .when(|trouble| matches!(trouble, Trouble::Again(..)))
+            .when(|trouble| matches!(trouble, RequestFailure::Again(..)))
             .adjust(|trouble, wait| match trouble {
-                Trouble::Again(_, Some(after)) => {
-                    wait.filter(|_| *after <= WAIT_MAX).map(|wait| wait.max(*after))
+                RequestFailure::Again(_, Some(after)) => {
+                    wait.filter(|_| *after <= RETRY_AFTER_LIMIT).map(|wait| wait.max(*after))
                 }
                 _ => wait,
             })
@@ -335,18 +342,18 @@ impl OnServer {
             .map_err(failure)
     }
 
-    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
-        self.patiently(|| self.request(Method::GET, path, None, None)).await
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, WriteFailure> {
+        self.with_retries(|| self.request(Method::GET, path, None, None)).await
     }
 
     /// Creates a resource. The idempotency key prevents a duplicate if the first response is lost.
-    async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Failure> {
+    async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, WriteFailure> {
         let key = format!("import-{:032x}", self.environment.new_id());
-        self.patiently(|| self.request(Method::POST, path, Some(body), Some(&key))).await
+        self.with_retries(|| self.request(Method::POST, path, Some(body), Some(&key))).await
     }
 
-    async fn put<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Failure> {
-        self.patiently(|| self.request(Method::PUT, path, Some(body), None)).await
+    async fn put<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, WriteFailure> {
+        self.with_retries(|| self.request(Method::PUT, path, Some(body), None)).await
     }
 
     /// Reads all pages of a list.
@@ -355,7 +362,7 @@ impl OnServer {
         path: &str,
         page_size: usize,
         cursor: impl Fn(&T) -> String,
-    ) -> Result<Vec<T>, Failure> {
+    ) -> Result<Vec<T>, WriteFailure> {
         let mut all: Vec<T> = Vec::new();
         let mut seen = HashSet::new();
         loop {
@@ -364,8 +371,8 @@ impl OnServer {
             let is_last = page.len() < page_size;
             // A cursor that repeats would make the loop endless.
             let is_news = page.last().is_none_or(|last| seen.insert(cursor(last)));
-            if !is_last && (!is_news || all.len() > LISTED_MAX) {
-                return Err(failure(self.no_galley()));
+            if !is_last && (!is_news || all.len() > LIST_LENGTH_LIMIT) {
+                return Err(failure(self.not_a_galley_server()));
             }
             all.extend(page);
             if is_last {
@@ -375,12 +382,15 @@ impl OnServer {
     }
 
     /// Creates the missing tags of the labels.
-    async fn make_tags(&mut self, labels: impl Iterator<Item = &TagLabel>) -> Result<(), Failure> {
+    async fn create_missing_tags(
+        &mut self,
+        labels: impl Iterator<Item = &TagLabel>,
+    ) -> Result<(), WriteFailure> {
         let mut tags = match self.tags.take() {
             Some(tags) => tags,
             None => {
                 let all = self
-                    .list("/tags/list?", PAGE, |tag: &Tag| format!("&lastId={}", tag.id))
+                    .list("/tags/list?", PAGE_SIZE, |tag: &RemoteTag| format!("&lastId={}", tag.id))
                     .await?;
                 let mut tags = HashMap::new();
                 for tag in all {
@@ -392,7 +402,8 @@ impl OnServer {
         for label in labels {
             let label = label.as_str();
             if !tags.contains_key(label) {
-                let made: Made<TagId> = self.post("/tags", &json!({"label": label})).await?;
+                let made: CreatedResource<TagId> =
+                    self.post("/tags", &json!({"label": label})).await?;
                 tags.insert(label.to_owned(), made.id);
             }
         }
@@ -402,23 +413,28 @@ impl OnServer {
 
     /// Creates pieces in their order: in one request, or one by one if the server rejects the
     /// batch.
-    async fn create(&self, pieces: &[(&Prepared, Value)]) -> anyhow::Result<Vec<Kept>> {
+    async fn create(
+        &self,
+        pieces: &[(&PreparedDocument, Value)],
+    ) -> anyhow::Result<Vec<WriteResult>> {
         let bodies: Vec<_> = pieces.iter().map(|(_, body)| body).collect();
-        let created =
-            |made: Made<ContentPieceId>| Kept { id: Some(made.id), outcome: Outcome::Created };
+        let created = |made: CreatedResource<ContentPieceId>| WriteResult {
+            id: Some(made.id),
+            outcome: ImportOutcome::Created,
+        };
         match self.post("/content-pieces/batch", &json!({"pieces": bodies})).await {
-            Ok(MadeTogether { pieces: made }) if made.len() == pieces.len() => {
+            Ok(CreatedBatch { pieces: made }) if made.len() == pieces.len() => {
                 return Ok(made.into_iter().map(created).collect());
             }
-            Ok(_) => return Err(broken(failure(self.no_galley()))),
-            Err(Failure::Broken(error)) => return Err(error),
-            Err(Failure::Refused(_) | Failure::Stale) => {}
+            Ok(_) => return Err(fatal_error(failure(self.not_a_galley_server()))),
+            Err(WriteFailure::Broken(error)) => return Err(error),
+            Err(WriteFailure::Refused(_) | WriteFailure::Stale) => {}
         }
         let mut kept = Vec::with_capacity(pieces.len());
         for (one, body) in pieces {
             kept.push(match self.post("/content-pieces", body).await {
                 Ok(made) => created(made),
-                Err(failure) => not_kept(one, failure)?,
+                Err(failure) => write_result_of(one, failure)?,
             });
         }
         Ok(kept)
@@ -426,7 +442,7 @@ impl OnServer {
 
     fn new_piece(
         &self,
-        one: &Prepared,
+        one: &PreparedDocument,
         group: ContentGroupId,
         members: &[WorkspaceMemberId],
     ) -> Value {
@@ -439,11 +455,11 @@ impl OnServer {
 
     async fn update(
         &self,
-        one: &Prepared,
+        one: &PreparedDocument,
         id: ContentPieceId,
         version: Option<&str>,
         group: Option<ContentGroupId>,
-    ) -> anyhow::Result<Kept> {
+    ) -> anyhow::Result<WriteResult> {
         let mut body = self.fields(one);
         body["id"] = id.to_string().into();
         if let Some(variant) = &one.variant {
@@ -453,16 +469,22 @@ impl OnServer {
             body["contentGroupId"] = group.to_string().into();
         }
         let put = || self.request_if(Method::PUT, "/content-pieces", Some(&body), None, version);
-        match self.patiently(put).await {
-            Ok::<(IgnoredAny, _), _>(_) => Ok(Kept { id: Some(id), outcome: Outcome::Updated }),
-            Err(failure) => not_kept(one, failure),
+        match self.with_retries(put).await {
+            Ok::<(IgnoredAny, _), _>(_) => {
+                Ok(WriteResult { id: Some(id), outcome: ImportOutcome::Updated })
+            }
+            Err(failure) => write_result_of(one, failure),
         }
     }
 
     /// Notes the sources of the written documents.
-    async fn note(&self, documents: &[Prepared], kept: &[Kept]) -> anyhow::Result<()> {
-        let source = |(one, kept): (&Prepared, &Kept)| {
-            let id = kept.id.filter(|_| kept.outcome != Outcome::Conflict)?;
+    async fn note(
+        &self,
+        documents: &[PreparedDocument],
+        kept: &[WriteResult],
+    ) -> anyhow::Result<()> {
+        let source = |(one, kept): (&PreparedDocument, &WriteResult)| {
+            let id = kept.id.filter(|_| kept.outcome != ImportOutcome::Conflict)?;
             Some(json!({
                 "contentPieceId": id.to_string(),
                 "variant": one.variant.as_ref().map(VariantKey::as_str),
@@ -478,8 +500,8 @@ impl OnServer {
         match self.put::<IgnoredAny>("/content-pieces/sources", &body).await {
             // A piece was deleted meanwhile. The next import notes the sources that this request
             // didn't.
-            Ok(_) | Err(Failure::Refused(_) | Failure::Stale) => Ok(()),
-            Err(Failure::Broken(error)) => Err(error),
+            Ok(_) | Err(WriteFailure::Refused(_) | WriteFailure::Stale) => Ok(()),
+            Err(WriteFailure::Broken(error)) => Err(error),
         }
     }
 
@@ -493,7 +515,7 @@ impl OnServer {
         let hash = piece.hash();
         let Some(variant) = variant else {
             let cover_width = piece.cover_width;
-            return Ok(Some(CurrentPiece { hash, cover_width, version, is_as_piece: true }));
+            return Ok(Some(CurrentPiece { hash, cover_width, version, equals_piece: true }));
         };
         let Some((piece, version)) = self.read_piece(id, Some(variant)).await? else {
             return Ok(None);
@@ -501,26 +523,26 @@ impl OnServer {
         let in_variant = piece.hash();
         let is_as_piece = in_variant == hash;
         let cover_width = piece.cover_width;
-        Ok(Some(CurrentPiece { hash: in_variant, cover_width, version, is_as_piece }))
+        Ok(Some(CurrentPiece { hash: in_variant, cover_width, version, equals_piece: is_as_piece }))
     }
 
     async fn read_piece(
         &self,
         id: ContentPieceId,
         variant: Option<&VariantKey>,
-    ) -> anyhow::Result<Option<(Piece, String)>> {
+    ) -> anyhow::Result<Option<(RemotePiece, String)>> {
         let variant = variant.map(|key| format!("&variant={}", key.as_str())).unwrap_or_default();
         let path = format!("/content-pieces?id={id}&content=true&contentFormat=json{variant}");
         let get = || self.request_if(Method::GET, &path, None, None, None);
-        match self.patiently(get).await {
+        match self.with_retries(get).await {
             Ok(found) => Ok(Some(found)),
-            Err(Failure::Broken(error)) => Err(error),
-            Err(Failure::Refused(_) | Failure::Stale) => Ok(None),
+            Err(WriteFailure::Broken(error)) => Err(error),
+            Err(WriteFailure::Refused(_) | WriteFailure::Stale) => Ok(None),
         }
     }
 
     /// Returns the request fields that come from the source.
-    fn fields(&self, one: &Prepared) -> Value {
+    fn fields(&self, one: &PreparedDocument) -> Value {
         let document = &one.document;
         let tags = self.tags.iter().flat_map(|tags| {
             one.labels.iter().filter_map(|label| tags.get(label.as_str())).map(ToString::to_string)
@@ -545,43 +567,43 @@ impl OnServer {
 }
 
 /// Returns the message of an error's root cause.
-fn chain(error: &dyn std::error::Error) -> String {
+fn root_cause(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes.last().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-fn failure(trouble: Trouble) -> Failure {
+fn failure(trouble: RequestFailure) -> WriteFailure {
     match trouble {
-        Trouble::Again(error, _) => Failure::Broken(error),
-        Trouble::Final(failure) => failure,
+        RequestFailure::Again(error, _) => WriteFailure::Broken(error),
+        RequestFailure::Final(failure) => failure,
     }
 }
 
 /// Returns the result of a document that was not written. Fails if no further document could be
 /// written either.
-fn not_kept(one: &Prepared, failure: Failure) -> anyhow::Result<Kept> {
+fn write_result_of(one: &PreparedDocument, failure: WriteFailure) -> anyhow::Result<WriteResult> {
     match failure {
-        Failure::Refused(problem) => Ok(one.refused(&problem)),
-        Failure::Stale => Ok(Kept { id: None, outcome: Outcome::Conflict }),
-        Failure::Broken(error) => Err(error),
+        WriteFailure::Refused(problem) => Ok(one.rejected(&problem)),
+        WriteFailure::Stale => Ok(WriteResult { id: None, outcome: ImportOutcome::Conflict }),
+        WriteFailure::Broken(error) => Err(error),
     }
 }
 
-fn broken(failure: Failure) -> anyhow::Error {
+fn fatal_error(failure: WriteFailure) -> anyhow::Error {
     match failure {
-        Failure::Refused(problem) => anyhow::anyhow!(problem),
-        Failure::Stale => anyhow::anyhow!("it was changed meanwhile"),
-        Failure::Broken(error) => error,
+        WriteFailure::Refused(problem) => anyhow::anyhow!(problem),
+        WriteFailure::Stale => anyhow::anyhow!("it was changed meanwhile"),
+        WriteFailure::Broken(error) => error,
     }
 }
 
-impl Problem {
+impl RemoteProblem {
     /// Formats a problem, such as `slug is required`. Several issues are joined by semicolons.
-    fn in_words(&self) -> String {
+    fn to_message(&self) -> String {
         if self.issues.is_empty() {
             return self.detail.clone();
         }
-        let issue = |issue: &Issue| {
+        let issue = |issue: &RemoteIssue| {
             let path = issue.path.iter().map(|part| match part {
                 Value::String(name) => name.clone(),
                 other => other.to_string(),
@@ -597,36 +619,43 @@ impl Problem {
     }
 }
 
-impl OnServer {
-    async fn list_children(&self, parent: Option<ContentGroupId>) -> Result<Vec<Group>, Failure> {
+impl ServerDestination {
+    async fn list_children(
+        &self,
+        parent: Option<ContentGroupId>,
+    ) -> Result<Vec<RemoteGroup>, WriteFailure> {
         let ancestor = parent.map(|parent| format!("ancestor={parent}&")).unwrap_or_default();
         let path = format!("/content-groups/list?{ancestor}");
-        self.list(&path, PAGE, |group: &Group| format!("&lastId={}", group.id)).await
+        self.list(&path, PAGE_SIZE, |group: &RemoteGroup| format!("&lastId={}", group.id)).await
     }
 
     async fn children(
         &self,
         parent: Option<ContentGroupId>,
     ) -> anyhow::Result<group_path::Children> {
-        let groups = self.list_children(parent).await.map_err(broken)?;
+        let groups = self.list_children(parent).await.map_err(fatal_error)?;
         Ok(groups.into_iter().map(|group| (group.id, group.name)).collect())
     }
 }
 
-impl Place for OnServer {
+impl Destination for ServerDestination {
     /// Small enough that other clients' requests run between batches.
     const BATCH: usize = 8;
-    const FORM: Form = Form::Html;
+    const FORM: ContentForm = ContentForm::Html;
 
     /// Sends the first request without retries: a wrong address is reported at once.
     async fn find_group(&self, wanted: &str) -> anyhow::Result<ContentGroupId> {
-        let first = format!("/content-groups/list?perPage={PAGE}");
-        let first = self.request::<Vec<Group>>(Method::GET, &first, None, None);
+        let first = format!("/content-groups/list?perPage={PAGE_SIZE}");
+        let first = self.request::<Vec<RemoteGroup>>(Method::GET, &first, None, None);
         let base = &self.base;
-        first.await.map_err(failure).map_err(broken).with_context(|| format!("--url {base}"))?;
+        first
+            .await
+            .map_err(failure)
+            .map_err(fatal_error)
+            .with_context(|| format!("--url {base}"))?;
         if let Ok(id) = wanted.parse::<ContentGroupId>() {
             let path = format!("/content-groups?id={id}");
-            let found = self.get::<Group>(&path).await.map_err(broken);
+            let found = self.get::<RemoteGroup>(&path).await.map_err(fatal_error);
             return Ok(found.with_context(|| format!("the content group {id}"))?.id);
         }
         group_path::existing(async |parent| self.children(parent).await, wanted).await
@@ -643,11 +672,11 @@ impl Place for OnServer {
     ) -> anyhow::Result<Vec<KnownPiece>> {
         let group = group.map(|group| format!("contentGroupId={group}&")).unwrap_or_default();
         let path = format!("/content-pieces/sources?{group}subtree={subtree}&");
-        let cursor = |piece: &KnownBody| format!("&lastId={}", piece.id);
-        let pieces = self.list(&path, PAGE, cursor).await.map_err(broken)?;
-        let known = |KnownBody { id, filename, sources }: KnownBody| {
+        let cursor = |piece: &RemoteKnownPiece| format!("&lastId={}", piece.id);
+        let pieces = self.list(&path, PAGE_SIZE, cursor).await.map_err(fatal_error)?;
+        let known = |RemoteKnownPiece { id, filename, sources }: RemoteKnownPiece| {
             let sources = sources.into_iter().map(|source| {
-                let NotedBody { variant, source_hash, imported_hash } = source;
+                let RemoteSource { variant, source_hash, imported_hash } = source;
                 (variant, ImportSource { source_hash, imported_hash })
             });
             KnownPiece { id, source: filename, sources: sources.collect() }
@@ -657,9 +686,9 @@ impl Place for OnServer {
 
     async fn people(&self) -> anyhow::Result<Vec<(String, WorkspaceMemberId)>> {
         let path = "/workspace-memberships/list-members?";
-        let cursor = |member: &Member| format!("&lastId={}", member.id);
+        let cursor = |member: &RemoteMember| format!("&lastId={}", member.id);
         let mut people = Vec::new();
-        for member in self.list(path, PAGE, cursor).await.map_err(broken)? {
+        for member in self.list(path, PAGE_SIZE, cursor).await.map_err(fatal_error)? {
             let profile = member.profile.into_iter();
             let of_user = profile.flat_map(|profile| [profile.full_name, profile.username]);
             let names = of_user.chain([member.name, member.email]);
@@ -669,8 +698,8 @@ impl Place for OnServer {
     }
 
     async fn variants(&self) -> anyhow::Result<Vec<VariantKey>> {
-        let cursor = |variant: &Variant| format!("&lastId={}", variant.id);
-        let there = self.list("/variants/list?", PAGE, cursor).await.map_err(broken)?;
+        let cursor = |variant: &RemoteVariant| format!("&lastId={}", variant.id);
+        let there = self.list("/variants/list?", PAGE_SIZE, cursor).await.map_err(fatal_error)?;
         Ok(there.into_iter().map(|variant| variant.key).collect())
     }
 
@@ -679,34 +708,34 @@ impl Place for OnServer {
         wanted: &[(ContentPieceId, Option<VariantKey>)],
     ) -> anyhow::Result<Vec<Option<CurrentPiece>>> {
         let reads = wanted.iter().map(|(id, variant)| self.current_piece(*id, variant.as_ref()));
-        stream::iter(reads).buffered(IN_FLIGHT).try_collect().await
+        stream::iter(reads).buffered(UPDATE_CONCURRENCY).try_collect().await
     }
 
     async fn group(
         &self,
         parent: Option<ContentGroupId>,
         name: &ContentGroupName,
-    ) -> Result<ContentGroupId, Failure> {
+    ) -> Result<ContentGroupId, WriteFailure> {
         let children = self.list_children(parent).await?;
         if let Some(found) = children.into_iter().find(|child| child.name == name.as_str()) {
             return Ok(found.id);
         }
         let parent = parent.map(|parent| parent.to_string());
         let body = json!({"name": name.as_str(), "ancestor": parent});
-        Ok(self.post::<Made<ContentGroupId>>("/content-groups", &body).await?.id)
+        Ok(self.post::<CreatedResource<ContentGroupId>>("/content-groups", &body).await?.id)
     }
 
-    async fn variant(&self, key: &VariantKey, label: &VariantLabel) -> Result<(), Failure> {
+    async fn variant(&self, key: &VariantKey, label: &VariantLabel) -> Result<(), WriteFailure> {
         let body = json!({"key": key.as_str(), "label": label.as_str()});
         self.post::<Value>("/variants", &body).await.map(drop)
     }
 
-    async fn keep(&mut self, documents: Vec<Prepared>) -> anyhow::Result<Vec<Kept>> {
+    async fn keep(&mut self, documents: Vec<PreparedDocument>) -> anyhow::Result<Vec<WriteResult>> {
         let changes = documents.iter().filter(|one| !matches!(one.task, Task::Note { .. }));
-        self.make_tags(changes.flat_map(|one| &one.labels)).await.map_err(broken)?;
+        self.create_missing_tags(changes.flat_map(|one| &one.labels)).await.map_err(fatal_error)?;
         let this = &*self;
         let (mut places, mut new, mut updates) = (Vec::new(), Vec::new(), Vec::new());
-        let mut done: Vec<(usize, Kept)> = Vec::with_capacity(documents.len());
+        let mut done: Vec<(usize, WriteResult)> = Vec::with_capacity(documents.len());
         for (place, one) in documents.iter().enumerate() {
             match &one.task {
                 Task::Create { group, members } => {
@@ -717,7 +746,10 @@ impl Place for OnServer {
                     updates.push((place, one, id, version, group));
                 }
                 Task::Note { id } => {
-                    done.push((place, Kept { id: Some(*id), outcome: Outcome::Unchanged }));
+                    done.push((
+                        place,
+                        WriteResult { id: Some(*id), outcome: ImportOutcome::Unchanged },
+                    ));
                 }
             }
         }
@@ -725,7 +757,7 @@ impl Place for OnServer {
             let kept = this.update(one, *id, version.as_deref(), *group).await?;
             Ok::<_, anyhow::Error>((place, kept))
         });
-        let updates = stream::iter(updates).buffer_unordered(IN_FLIGHT);
+        let updates = stream::iter(updates).buffer_unordered(UPDATE_CONCURRENCY);
         done.extend(updates.try_collect::<Vec<_>>().await?);
         if !new.is_empty() {
             done.extend(places.into_iter().zip(this.create(&new).await?));

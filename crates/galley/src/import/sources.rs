@@ -12,7 +12,7 @@ use crate::own_files::OwnFiles;
 
 /// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SourceFormat {
     Markdown,
     Html,
     /// A WordPress export with many posts.
@@ -26,19 +26,19 @@ pub(super) struct SourceFile {
     pub(super) path: PathBuf,
     /// Its path below the named folder, with `/` between the parts, without its language.
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: SourceFormat,
     /// The language of this version, if a piece has several.
     pub(super) language: Option<String>,
 }
 
 /// The result of the search.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundSources {
     /// The files, sorted by name within each source. Files in the first language precede all
     /// others.
     pub(super) files: Vec<SourceFile>,
     /// Files in folders that are not documents, each with a name of its kind.
-    pub(super) left_behind: Vec<(String, String)>,
+    pub(super) skipped: Vec<(String, String)>,
     /// Messages about folders and entries that can't be read.
     pub(super) problems: Vec<String>,
 }
@@ -48,10 +48,10 @@ pub(super) fn find(
     sources: &[PathBuf],
     languages: &[String],
     own: &OwnFiles,
-) -> anyhow::Result<Found> {
-    let mut found = Found::default();
+) -> anyhow::Result<FoundSources> {
+    let mut found = FoundSources::default();
     for source in sources {
-        if own.hold(source) {
+        if own.includes(source) {
             bail!("{} belongs to the database that is imported into", source.display());
         }
         let metadata = std::fs::metadata(source)
@@ -63,10 +63,10 @@ pub(super) fn find(
         } else {
             let name = source.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let kind = match extension(source).as_str() {
-                "html" | "htm" | "xhtml" => Kind::Html,
-                "xml" => Kind::WordPress,
-                "json" => Kind::Ghost,
-                "md" | "markdown" | "mdx" | "txt" | "" => Kind::Markdown,
+                "html" | "htm" | "xhtml" => SourceFormat::Html,
+                "xml" => SourceFormat::WordPress,
+                "json" => SourceFormat::Ghost,
+                "md" | "markdown" | "mdx" | "txt" | "" => SourceFormat::Markdown,
                 _ => bail!(
                     "{} has the name of no document: *.md, *.html, *.xml of WordPress or *.json of Ghost",
                     source.display()
@@ -76,7 +76,7 @@ pub(super) fn find(
         }
     }
     for file in &mut found.files {
-        if matches!(file.kind, Kind::Markdown | Kind::Html) {
+        if matches!(file.kind, SourceFormat::Markdown | SourceFormat::Html) {
             (file.name, file.language) = split_language(&file.name, languages);
         }
     }
@@ -84,7 +84,7 @@ pub(super) fn find(
     found
         .files
         .sort_by_key(|file| file.language.is_some() && file.language.as_ref() != languages.first());
-    refuse_repeats(&mut found);
+    reject_duplicates(&mut found);
     if found.files.is_empty() && found.problems.is_empty() {
         bail!(
             "there is nothing to import there: no Markdown (*.md), no HTML (*.html), and no export of WordPress (*.xml) \
@@ -96,7 +96,7 @@ pub(super) fn find(
 
 /// Searches a folder. Skips hidden files and folders. Doesn't follow links, as they may lead out of
 /// the folder.
-fn find_below(folder: &Path, own: &OwnFiles, found: &mut Found) {
+fn find_below(folder: &Path, own: &OwnFiles, found: &mut FoundSources) {
     let visible = |entry: &walkdir::DirEntry| {
         entry.depth() == 0 || !entry.file_name().to_string_lossy().starts_with('.')
     };
@@ -106,8 +106,8 @@ fn find_below(folder: &Path, own: &OwnFiles, found: &mut Found) {
             // A file of the database is skipped like any other file, unless its extension is that
             // of a document. It may be a hard link, and reading it would drop the locks of this
             // process.
-            Ok(entry) if entry.file_type().is_file() && own.hold(entry.path()) => {
-                if is_document_by_name(entry.path()) {
+            Ok(entry) if entry.file_type().is_file() && own.includes(entry.path()) => {
+                if has_source_extension(entry.path()) {
                     let path = entry.path().display();
                     found.problems.push(format!("{path}: belongs to the database"));
                 }
@@ -117,12 +117,12 @@ fn find_below(folder: &Path, own: &OwnFiles, found: &mut Found) {
                 let parts: Vec<_> =
                     below.components().map(|part| part.as_os_str().to_string_lossy()).collect();
                 let name = parts.join("/");
-                let Some(kind) = kind_by_itself(entry.path()) else {
+                let Some(kind) = detect_format(entry.path()) else {
                     let what = match extension(entry.path()).as_str() {
                         "" => "files without an extension".to_owned(),
                         extension => format!("*.{extension} files"),
                     };
-                    found.left_behind.push((name, what));
+                    found.skipped.push((name, what));
                     continue;
                 };
                 found.files.push(SourceFile {
@@ -136,7 +136,7 @@ fn find_below(folder: &Path, own: &OwnFiles, found: &mut Found) {
                 let path = entry.path().display();
                 found.problems.push(format!("{path}: is a link, and is not followed"));
             }
-            Ok(entry) if !entry.file_type().is_dir() && is_by_name(entry.path()) => {
+            Ok(entry) if !entry.file_type().is_dir() && has_document_extension(entry.path()) => {
                 found.problems.push(format!("{}: is no file", entry.path().display()));
             }
             Ok(_) => {}
@@ -146,28 +146,28 @@ fn find_below(folder: &Path, own: &OwnFiles, found: &mut Found) {
 }
 
 /// Returns true if a file's extension alone makes it a document.
-fn is_by_name(path: &Path) -> bool {
+fn has_document_extension(path: &Path) -> bool {
     matches!(extension(path).as_str(), "md" | "markdown" | "mdx" | "html" | "htm" | "xhtml")
 }
 
 /// Returns true if a file's extension is that of a document or an export.
-fn is_document_by_name(path: &Path) -> bool {
-    is_by_name(path) || matches!(extension(path).as_str(), "xml" | "json")
+fn has_source_extension(path: &Path) -> bool {
+    has_document_extension(path) || matches!(extension(path).as_str(), "xml" | "json")
 }
 
 /// Returns the format of a file in a folder, by its extension and, for exports, its beginning.
 /// Returns `None` for other files.
-fn kind_by_itself(path: &Path) -> Option<Kind> {
+fn detect_format(path: &Path) -> Option<SourceFormat> {
     let begins_with = |words: &str| {
         let mut start = Vec::new();
         let read = File::open(path).and_then(|file| file.take(64 * 1024).read_to_end(&mut start));
         read.is_ok() && String::from_utf8_lossy(&start).contains(words)
     };
     match extension(path).as_str() {
-        "md" | "markdown" | "mdx" => Some(Kind::Markdown),
-        "html" | "htm" | "xhtml" => Some(Kind::Html),
-        "xml" if begins_with("wordpress.org/export/") => Some(Kind::WordPress),
-        "json" if begins_with("\"exported_on\"") => Some(Kind::Ghost),
+        "md" | "markdown" | "mdx" => Some(SourceFormat::Markdown),
+        "html" | "htm" | "xhtml" => Some(SourceFormat::Html),
+        "xml" if begins_with("wordpress.org/export/") => Some(SourceFormat::WordPress),
+        "json" if begins_with("\"exported_on\"") => Some(SourceFormat::Ghost),
         _ => None,
     }
 }
@@ -196,9 +196,9 @@ fn split_language(name: &str, languages: &[String]) -> (String, Option<String>) 
 }
 
 /// Removes the second of two files with the same name, as both would be one piece.
-fn refuse_repeats(found: &mut Found) {
+fn reject_duplicates(found: &mut FoundSources) {
     let mut names = HashSet::new();
-    let Found { files, problems, .. } = found;
+    let FoundSources { files, problems, .. } = found;
     files.retain(|file| {
         let first = names.insert((file.name.clone(), file.language.clone()));
         if !first {

@@ -16,14 +16,14 @@ use serde_json::{Map, Value};
 
 use super::autop;
 use super::findings::Finding;
-use super::raw::{Body, Raw, State};
+use super::raw::{PublishingState, RawPiece, SourceBody};
 
 /// The limit of text in one element, in bytes.
-const POST_MAX: usize = 32 * 1024 * 1024;
+const TEXT_SIZE_LIMIT: usize = 32 * 1024 * 1024;
 
 /// The data of a file outside its posts, and the data that posts refer to.
 #[derive(Debug, Default)]
-struct Site {
+struct ExportContext {
     host: String,
     language: String,
     /// Full names, by login.
@@ -42,7 +42,7 @@ struct Attachment {
 
 /// An `<item>`.
 #[derive(Debug, Default)]
-struct Item {
+struct ExportedItem {
     /// The texts of its elements, by prefixed name.
     texts: HashMap<String, String>,
     categories: Vec<Term>,
@@ -61,10 +61,10 @@ struct Term {
 }
 
 /// An item of a file: a post, or the reason why it isn't one.
-pub(super) enum Found {
+pub(super) enum ItemOutcome {
     /// The number of items, sent before the first post.
     Count(u64),
-    Post(Box<Raw>),
+    Post(Box<RawPiece>),
     /// An item that is left out, with the reason. Left-out items are counted, as leaving them out
     /// may be intended.
     LeftOut(Finding),
@@ -75,21 +75,21 @@ pub(super) enum Found {
 /// Reads a file to its end, or until `tell` breaks.
 pub(super) fn read(
     path: &Path,
-    mut tell: impl FnMut(Found) -> ControlFlow<()>,
+    mut tell: impl FnMut(ItemOutcome) -> ControlFlow<()>,
 ) -> Result<(), (usize, String)> {
-    let site = survey(path)?;
-    if tell(Found::Count(site.posts)).is_break() {
+    let site = collect_context(path)?;
+    if tell(ItemOutcome::Count(site.posts)).is_break() {
         return Ok(());
     }
-    let result = walk(path, |piece| match piece {
-        Piece::Item(item) => tell(post(&site, item)),
-        Piece::Author(..) | Piece::Channel(..) => ControlFlow::Continue(()),
+    let result = parse_export(path, |piece| match piece {
+        ExportPart::Item(item) => tell(convert_item(&site, item)),
+        ExportPart::Author(..) | ExportPart::Channel(..) => ControlFlow::Continue(()),
     });
     match result {
         // The posts before the error are imported all the same.
         Err((line, message)) => {
             let message = format!("{message}; what follows was not read");
-            let _ = tell(Found::Problem(line, message));
+            let _ = tell(ItemOutcome::Problem(line, message));
             Ok(())
         }
         done => done,
@@ -97,12 +97,12 @@ pub(super) fn read(
 }
 
 /// Collects the data that posts refer to: authors, attachments, and the number of items.
-fn survey(path: &Path) -> Result<Site, (usize, String)> {
-    let mut site = Site::default();
+fn collect_context(path: &Path) -> Result<ExportContext, (usize, String)> {
+    let mut site = ExportContext::default();
     let mut is_export = false;
-    let result = walk(path, |piece| {
+    let result = parse_export(path, |piece| {
         match piece {
-            Piece::Channel(name, text) => match name {
+            ExportPart::Channel(name, text) => match name {
                 "wp:wxr_version" => is_export = true,
                 "language" => site.language = text,
                 "wp:base_blog_url" | "link" if site.host.is_empty() => {
@@ -112,10 +112,10 @@ fn survey(path: &Path) -> Result<Site, (usize, String)> {
                 }
                 _ => {}
             },
-            Piece::Author(login, name) => {
+            ExportPart::Author(login, name) => {
                 site.authors.insert(login, name);
             }
-            Piece::Item(item) => {
+            ExportPart::Item(item) => {
                 site.posts += 1;
                 if item.text("wp:post_type") == "attachment" {
                     let address = item.text("wp:attachment_url").to_owned();
@@ -135,25 +135,25 @@ fn survey(path: &Path) -> Result<Site, (usize, String)> {
     }
 }
 
-enum Piece<'a> {
+enum ExportPart<'a> {
     /// An element of the channel.
     Channel(&'a str, String),
     /// An author's login and name.
     Author(String, String),
-    Item(Item),
+    Item(ExportedItem),
 }
 
 /// Reads the file event by event. An error names the line of the invalid XML.
-fn walk(
+fn parse_export(
     path: &Path,
-    mut tell: impl FnMut(Piece<'_>) -> ControlFlow<()>,
+    mut tell: impl FnMut(ExportPart<'_>) -> ControlFlow<()>,
 ) -> Result<(), (usize, String)> {
     let file = File::open(path).map_err(|error| (1, error.to_string()))?;
-    let lines = Lines::new(BufReader::with_capacity(256 * 1024, file));
+    let lines = LineCountingReader::new(BufReader::with_capacity(256 * 1024, file));
     let mut reader = Reader::from_reader(lines);
     reader.config_mut().check_end_names = true;
     let mut buffer = Vec::new();
-    let mut walker = Walker::default();
+    let mut walker = ExportParser::default();
     loop {
         buffer.clear();
         let event = reader.read_event_into(&mut buffer);
@@ -170,7 +170,7 @@ fn walk(
             Ok(Event::End(_)) if walker.end(&mut tell).is_break() => return Ok(()),
             Ok(Event::Text(part)) => walker.add(&part.xml_content(XmlVersion::Implicit1_0)),
             Ok(Event::CData(part)) => walker.add(&part.xml_content(XmlVersion::Implicit1_0)),
-            Ok(Event::GeneralRef(name)) => match resolved(&name) {
+            Ok(Event::GeneralRef(name)) => match resolve_entity(&name) {
                 Some(text) => walker.add(&text),
                 // No entity is expanded: the file could define one that grows without bound.
                 None => {
@@ -185,26 +185,26 @@ fn walk(
             },
             Ok(_) => {}
         }
-        if walker.text.len() > POST_MAX {
-            return Err((line, format!("has a text of more than {POST_MAX} bytes")));
+        if walker.text.len() > TEXT_SIZE_LIMIT {
+            return Err((line, format!("has a text of more than {TEXT_SIZE_LIMIT} bytes")));
         }
     }
 }
 
 /// The state of the parser.
 #[derive(Default)]
-struct Walker {
+struct ExportParser {
     /// The names of the open elements, from the root.
     open: Vec<String>,
     /// The text of the innermost element so far.
     text: String,
-    item: Option<Item>,
+    item: Option<ExportedItem>,
     /// The elements of the current author.
     author: HashMap<String, String>,
     meta_key: String,
 }
 
-impl Walker {
+impl ExportParser {
     fn add(&mut self, text: &str) {
         self.text.push_str(text);
     }
@@ -212,7 +212,7 @@ impl Walker {
     fn start(&mut self, start: &BytesStart<'_>, line: usize) {
         let name = start.name().as_ref().to_owned();
         match (name.as_str(), &mut self.item) {
-            ("item", _) => self.item = Some(Item { line, ..Item::default() }),
+            ("item", _) => self.item = Some(ExportedItem { line, ..ExportedItem::default() }),
             ("wp:author", _) => self.author.clear(),
             ("category", Some(item)) => {
                 let domain = start.try_get_attribute("domain").ok().flatten();
@@ -226,14 +226,14 @@ impl Walker {
         self.text.clear();
     }
 
-    fn end(&mut self, tell: &mut impl FnMut(Piece<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn end(&mut self, tell: &mut impl FnMut(ExportPart<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
         let name = self.open.pop().unwrap_or_default();
         let parent = self.open.last().map_or("", String::as_str);
         let value = std::mem::take(&mut self.text);
         match (name.as_str(), parent, &mut self.item) {
             ("item", ..) => {
                 if let Some(item) = self.item.take() {
-                    return tell(Piece::Item(item));
+                    return tell(ExportPart::Item(item));
                 }
             }
             ("category", "item", Some(item)) => {
@@ -252,12 +252,12 @@ impl Walker {
                 let mut part = |name| self.author.remove(name).unwrap_or_default();
                 let (login, name) = (part("wp:author_login"), part("wp:author_display_name"));
                 let name = if name.is_empty() { login.clone() } else { name };
-                return tell(Piece::Author(login, name));
+                return tell(ExportPart::Author(login, name));
             }
             (_, "wp:author", _) => {
                 self.author.insert(name, value);
             }
-            (_, "channel", None) => return tell(Piece::Channel(&name, value)),
+            (_, "channel", None) => return tell(ExportPart::Channel(&name, value)),
             _ => {}
         }
         ControlFlow::Continue(())
@@ -266,7 +266,7 @@ impl Walker {
 
 /// Resolves a character reference by number, or a named entity of HTML. XML doesn't define those
 /// names, but exports use them.
-fn resolved(name: &BytesRef<'_>) -> Option<String> {
+fn resolve_entity(name: &BytesRef<'_>) -> Option<String> {
     if let Ok(Some(c)) = name.resolve_char_ref() {
         return Some(c.into());
     }
@@ -274,7 +274,7 @@ fn resolved(name: &BytesRef<'_>) -> Option<String> {
     resolve_xml_entity(name.as_ref()).or_else(html).map(ToOwned::to_owned)
 }
 
-impl Item {
+impl ExportedItem {
     fn text(&self, name: &str) -> &str {
         self.texts.get(name).map_or("", |text| text.trim())
     }
@@ -285,13 +285,13 @@ impl Item {
     }
 }
 
-fn left_out(what: &str) -> Found {
-    Found::LeftOut(Finding::left_out(what))
+fn left_out(what: &str) -> ItemOutcome {
+    ItemOutcome::LeftOut(Finding::left_out(what))
 }
 
-fn post(site: &Site, item: Item) -> Found {
+fn convert_item(site: &ExportContext, item: ExportedItem) -> ItemOutcome {
     if let Some((line, problem)) = item.problem {
-        return Found::Problem(line, problem);
+        return ItemOutcome::Problem(line, problem);
     }
     let kind = item.text("wp:post_type").to_owned();
     match (kind.as_str(), item.text("wp:status")) {
@@ -306,7 +306,7 @@ fn post(site: &Site, item: Item) -> Found {
     }
     let id = item.text("wp:post_id");
     if id.is_empty() {
-        return Found::Problem(item.line, "an item has no wp:post_id".to_owned());
+        return ItemOutcome::Problem(item.line, "an item has no wp:post_id".to_owned());
     }
     let mut findings = Vec::new();
     let (mut rest, mut tags) = (Map::new(), Vec::new());
@@ -328,11 +328,11 @@ fn post(site: &Site, item: Item) -> Found {
     let status = item.text("wp:status");
     let is_protected = !item.text("wp:post_password").is_empty();
     let state = match status {
-        "publish" if is_protected => State::PasswordProtected,
-        "publish" => State::Published,
-        "future" => State::Scheduled,
-        "private" => State::Private,
-        _ => State::Draft,
+        "publish" if is_protected => PublishingState::PasswordProtected,
+        "publish" => PublishingState::Published,
+        "future" => PublishingState::Scheduled,
+        "private" => PublishingState::Private,
+        _ => PublishingState::Draft,
     };
     let mut keep = |name: &str, value: &str| {
         if !value.is_empty() {
@@ -375,7 +375,7 @@ fn post(site: &Site, item: Item) -> Found {
         findings.push(Finding::dangling("texts with shortcodes ([like this])"));
     }
     let excerpt = item.text("excerpt:encoded").to_owned();
-    Found::Post(Box::new(Raw {
+    ItemOutcome::Post(Box::new(RawPiece {
         name: format!("{}/?p={id}", site.host),
         title,
         slug,
@@ -388,9 +388,9 @@ fn post(site: &Site, item: Item) -> Found {
         authors,
         state,
         rest,
-        body: Body::Html(html),
+        body: SourceBody::Html(html),
         findings,
-        ..Raw::default()
+        ..RawPiece::default()
     }))
 }
 
@@ -405,7 +405,7 @@ fn plain_text(html: &str) -> String {
 
 /// Adds the custom fields of an item. Names with a leading `_` belong to a plugin or to WordPress
 /// itself: these fields are left out and reported.
-fn add_fields(item: &Item, rest: &mut Map<String, Value>, findings: &mut Vec<Finding>) {
+fn add_fields(item: &ExportedItem, rest: &mut Map<String, Value>, findings: &mut Vec<Finding>) {
     const KNOWN: [&str; 5] =
         ["_thumbnail_id", "_yoast_wpseo_canonical", "_edit_last", "_edit_lock", "_wp_old_slug"];
     let mut fields = Map::new();
@@ -471,18 +471,18 @@ fn percent_decoded(text: &str) -> String {
 }
 
 /// A reader that counts lines.
-struct Lines<R> {
+struct LineCountingReader<R> {
     inner: R,
     line: usize,
 }
 
-impl<R> Lines<R> {
+impl<R> LineCountingReader<R> {
     fn new(inner: R) -> Self {
         Self { inner, line: 1 }
     }
 }
 
-impl<R: BufRead> std::io::Read for Lines<R> {
+impl<R: BufRead> std::io::Read for LineCountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.line += memchr_iter(b'\n', &buffer[..count]).count();
@@ -490,7 +490,7 @@ impl<R: BufRead> std::io::Read for Lines<R> {
     }
 }
 
-impl<R: BufRead> BufRead for Lines<R> {
+impl<R: BufRead> BufRead for LineCountingReader<R> {
     fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
         self.inner.fill_buf()
     }

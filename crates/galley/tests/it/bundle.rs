@@ -165,7 +165,7 @@ async fn seen(program: &Program) -> Vec<String> {
 }
 
 on_both_engines! {
-    async fn a_workspace_is_the_same_in_another_store(store: TestStore) {
+    async fn an_imported_bundle_restores_the_same_workspace(store: TestStore) {
         let program = serve(&store);
         fill(&program, &store, 20).await;
         let folder = store.directory().join("bundle");
@@ -243,7 +243,7 @@ on_both_engines! {
         assert_eq!(put(&new, "New").await, 204);
     }
 
-    async fn a_restore_that_was_killed_goes_on(store: TestStore) {
+    async fn an_interrupted_restore_continues(store: TestStore) {
         let program = serve(&store);
         fill(&program, &store, 60).await;
         let folder = store.directory().join("bundle");
@@ -270,7 +270,7 @@ on_both_engines! {
         assert_eq!(pieces(&second), pieces(&folder));
     }
 
-    async fn what_is_wrong_in_a_bundle_is_named(store: TestStore) {
+    async fn invalid_bundle_files_are_reported_by_name(store: TestStore) {
         let program = serve(&store);
         fill(&program, &store, 4).await;
         let folder = store.directory().join("bundle");
@@ -338,7 +338,7 @@ on_both_engines! {
         }
     }
 
-    async fn what_was_changed_since_is_told_by_its_file(store: TestStore) {
+    async fn conflicting_resources_are_reported_by_file(store: TestStore) {
         let program = serve(&store);
         fill(&program, &store, 2).await;
         let folder = store.directory().join("bundle");
@@ -354,7 +354,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_piece_is_read_as_a_request_is(store: TestStore) {
+    async fn bundle_pieces_are_validated_like_requests(store: TestStore) {
         let program = serve(&store);
         fill(&program, &store, 4).await;
         let folder = store.directory().join("bundle");
@@ -384,7 +384,7 @@ on_both_engines! {
         }
     }
 
-    async fn one_export_does_not_take_anothers_place(store: TestStore) {
+    async fn an_export_does_not_replace_one_of_another_format(store: TestStore) {
         let program = serve(&store);
         create(&program, "/content-pieces", json!({"title": "T", "slug": "t", "tags": [], "members": [], "contentGroupId": program.group().await})).await;
         let bundle = store.directory().join("bundle");

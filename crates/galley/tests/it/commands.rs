@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::program::{Program, data_dir, free_port, galley, run, stderr, stdout, write};
 
 #[test]
-fn helps_show_a_commands_own_options_first() {
+fn help_lists_command_options_before_settings() {
     let store = TestStore::sqlite();
     for command in [
         &["import"][..],
@@ -53,7 +53,7 @@ on_both_engines! {
         assert_eq!(groups[0]["id"], made["contentGroupId"]);
     }
 
-    async fn tokens_are_made_listed_and_revoked_beside_a_running_server(store: TestStore) {
+    async fn tokens_are_created_listed_and_revoked_while_a_server_runs(store: TestStore) {
         let program = Program::serve(&store, free_port());
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let status = async |token: &str, path: &str| {
@@ -89,7 +89,7 @@ on_both_engines! {
         }
     }
 
-    async fn check_tells_what_is_there(store: TestStore) {
+    async fn check_reports_the_workspace(store: TestStore) {
         let before = run(galley(&store).arg("check"));
         assert!(before.status.success(), "{before:?}");
         run(galley(&store).arg("init"));
@@ -100,7 +100,7 @@ on_both_engines! {
 }
 
 #[test]
-fn settings_come_from_file_variable_and_flag_each_over_the_one_before() {
+fn flags_override_variables_and_variables_override_the_file() {
     let store = TestStore::sqlite();
     write(&store.directory().join("galley.toml"), "listen = \"127.0.0.1:1001\"\nlog = \"warn\"\n");
     let config = |command: &mut std::process::Command| stdout(&run(command));
@@ -120,7 +120,7 @@ fn settings_come_from_file_variable_and_flag_each_over_the_one_before() {
 }
 
 #[test]
-fn the_description_needs_neither_settings_nor_a_database() {
+fn the_openapi_document_needs_neither_settings_nor_a_database() {
     let store = TestStore::sqlite();
     let mut command = galley(&store);
     command.env("GALLEY_DATABASE_URL", "mysql://x");
@@ -146,7 +146,7 @@ fn the_database_password_is_not_printed() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_one_line_with_the_right_status() {
+fn errors_are_one_line_with_the_right_exit_status() {
     let store = TestStore::sqlite();
     write(&store.directory().join("bad.toml"), "listen = \"127.0.0.1:1\"\n\nlisten-on = 3\n");
     write(&store.directory().join("not-a-directory"), "");
@@ -181,7 +181,7 @@ fn what_is_wrong_is_said_in_one_line_with_the_right_status() {
 }
 
 #[test]
-fn a_second_server_on_one_file_is_refused() {
+fn a_second_server_on_one_file_is_rejected() {
     let store = TestStore::sqlite();
     let _first = Program::serve(&store, free_port());
     let second = run(galley(&store).args(["serve", "--listen", "127.0.0.1:0"]));

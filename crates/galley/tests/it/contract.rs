@@ -15,14 +15,14 @@ use crate::program::{Program, data_dir, galley, init_token};
 
 /// One run of the generator: its phases, the number of requests for each operation, and the seconds
 /// for which it repeats.
-struct Go {
+struct GeneratorRun {
     phases: &'static str,
     examples: u32,
     seconds: Option<u32>,
 }
 
-const fn go(phases: &'static str, examples: u32, seconds: Option<u32>) -> Go {
-    Go { phases, examples, seconds }
+const fn go(phases: &'static str, examples: u32, seconds: Option<u32>) -> GeneratorRun {
+    GeneratorRun { phases, examples, seconds }
 }
 
 const ALONE: &str = "examples,coverage,fuzzing";
@@ -31,7 +31,7 @@ const ALONE: &str = "examples,coverage,fuzzing";
 const LINKED: &str = "stateful";
 
 on_both_engines! {
-    async fn whatever_is_asked_is_answered_as_described(store: TestStore) {
+    async fn generated_requests_get_responses_that_match_the_openapi_document(store: TestStore) {
         let Some(schemathesis) = std::env::var_os("GALLEY_TEST_SCHEMATHESIS").map(PathBuf::from) else {
             return skipped("Schemathesis: GALLEY_TEST_SCHEMATHESIS is not set (cargo xtask test sets it)");
         };
@@ -70,7 +70,7 @@ fn seed() -> u32 {
 }
 
 /// Returns the number of requests. Panics with the report of failures.
-fn run(schemathesis: &Path, program: &Program, data: &Path, go: &Go, seed: u32) -> u64 {
+fn run(schemathesis: &Path, program: &Program, data: &Path, go: &GeneratorRun, seed: u32) -> u64 {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/contract");
     let mut command = Command::new(schemathesis);
     command.arg("--config-file").arg(folder.join("schemathesis.toml")).arg("run");

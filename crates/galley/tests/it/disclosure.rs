@@ -41,7 +41,7 @@ fn serve(store: &TestStore) -> Program {
 }
 
 /// Creates a resource, and returns the response.
-async fn make(program: &Program, path: &str, body: &Value) -> Value {
+async fn create(program: &Program, path: &str, body: &Value) -> Value {
     let key = format!("once for {path}");
     let request = program.request(Method::POST, path).header("idempotency-key", key);
     let answer = request.json(body).send().await.unwrap();
@@ -76,7 +76,7 @@ async fn dump(store: &TestStore) -> Vec<(String, Vec<u8>)> {
     }
 }
 
-fn holds(all: &[u8], part: &[u8]) -> bool {
+fn contains_bytes(all: &[u8], part: &[u8]) -> bool {
     all.windows(part.len()).any(|window| window == part)
 }
 
@@ -89,21 +89,21 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 on_both_engines! {
-    async fn a_copy_of_the_database_holds_no_secret(store: TestStore) {
+    async fn database_copies_contain_no_plaintext_secret(store: TestStore) {
         let mut program = serve(&store);
         let group = program.group().await;
         let content = piece(&group, "found-slug", "<p>found</p>");
-        make(&program, "/content-pieces", &content).await;
-        let token = make(&program, "/tokens", &json!({"name": "t", "permissions": []})).await;
+        create(&program, "/content-pieces", &content).await;
+        let token = create(&program, "/tokens", &json!({"name": "t", "permissions": []})).await;
         let webhook = json!({"url": "https://hooks.invalid/", "name": "w", "event": "memberInvited",
             "secret": WEBHOOK_SECRET});
-        make(&program, "/webhooks", &webhook).await;
+        create(&program, "/webhooks", &webhook).await;
         let role = role(&program).await;
         let invite = json!({"email": "ann@example.org", "name": "Ann", "roleId": role});
-        make(&program, "/workspace-memberships", &invite).await;
+        create(&program, "/workspace-memberships", &invite).await;
         let code = code(&in_outbox(&store, 1).await[0]);
         let acceptance = json!({"code": code, "username": "ann", "fullName": "Ann"});
-        let member = make(&program, "/invites/accept", &acceptance).await;
+        let member = create(&program, "/invites/accept", &acceptance).await;
         let text = |value: &Value| value["token"].as_str().unwrap().as_bytes().to_vec();
         let secrets = [
             init_token().into_bytes(),
@@ -138,21 +138,21 @@ on_both_engines! {
         // Known texts must be found, as otherwise the absence of secrets proves nothing.
         let whole: Vec<u8> = all.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
         for found in ["found-slug", "hooks.invalid", "ann@example.org"] {
-            assert!(holds(&whole, found.as_bytes()), "{found} is not seen");
-            assert!(holds(&exported, found.as_bytes()), "{found} is not exported");
+            assert!(contains_bytes(&whole, found.as_bytes()), "{found} is not seen");
+            assert!(contains_bytes(&exported, found.as_bytes()), "{found} is not exported");
         }
         for (name, bytes) in &all {
             for secret in &secrets {
-                let is_there = holds(bytes, secret) || holds(bytes, hex(secret).as_bytes());
+                let is_there = contains_bytes(bytes, secret) || contains_bytes(bytes, hex(secret).as_bytes());
                 assert!(!is_there, "{:?} is in {name}", String::from_utf8_lossy(secret));
             }
         }
     }
 
-    async fn a_failure_tells_nothing(store: TestStore) {
+    async fn internal_errors_disclose_no_details(store: TestStore) {
         let mut program = serve(&store);
         let group = program.group().await;
-        let made = make(&program, "/content-pieces", &piece(&group, "one", "<p>one</p>")).await;
+        let made = create(&program, "/content-pieces", &piece(&group, "one", "<p>one</p>")).await;
         let id = made["id"].as_str().unwrap();
         // Damage that no request can cause.
         execute(&store, "UPDATE content_piece_contents SET tree = '{\"broken-tree'").await;
@@ -191,7 +191,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_webhook_goes_to_its_receiver_and_nowhere_else(store: TestStore) {
+    async fn webhooks_follow_neither_redirects_nor_proxies(store: TestStore) {
         // This receiver must not get any request.
         let canary = Receiver::start(Behaviour::Status(200)).await;
         let address = canary.url.trim_end_matches("/hook");
@@ -225,7 +225,7 @@ on_both_engines! {
             let answer = program.request(Method::POST, "/webhooks").json(&webhook).send().await.unwrap();
             assert_eq!(answer.status(), StatusCode::CREATED);
         }
-        make(&program, "/content-pieces", &piece(&group, "one", "<p>one</p>")).await;
+        create(&program, "/content-pieces", &piece(&group, "one", "<p>one</p>")).await;
         for receiver in &receivers {
             receiver.wait_for(1).await;
         }

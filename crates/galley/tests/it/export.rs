@@ -112,7 +112,7 @@ async fn another(store: &TestStore) -> TestStore {
 }
 
 on_both_engines! {
-    async fn a_real_blog_goes_out_and_in_again(store: TestStore) {
+    async fn a_real_blog_survives_export_and_import(store: TestStore) {
         let Some(posts) = corpus() else { return };
         let program = Program::serve(&store, free_port());
         assert!(command(&store, &["import", posts.to_str().unwrap()]).status.success());
@@ -136,7 +136,7 @@ on_both_engines! {
         assert_eq!(files(&second), files(Path::new(out)));
     }
 
-    async fn whatever_a_piece_says_comes_back(store: TestStore) {
+    async fn all_piece_fields_survive_export_and_import(store: TestStore) {
         let program = Program::serve(&store, free_port());
         let group = program.group().await;
         let post = async |path: &str, body: Value| {
@@ -195,7 +195,7 @@ on_both_engines! {
         assert!(!Path::new(out).join("plain.md").exists());
     }
 
-    async fn documents_and_pieces_that_are_hard_change_nothing_on_their_way(store: TestStore) {
+    async fn difficult_content_survives_export_and_import(store: TestStore) {
         let program = Program::serve(&store, free_port());
         let group = program.group().await;
         let mut pieces = hard_pieces();
@@ -236,7 +236,7 @@ on_both_engines! {
         assert!(differing.is_empty() && found.len() == expected.len(), "{differing:#?}");
     }
 
-    async fn a_group_and_a_piece_of_one_name_both_come_out(store: TestStore) {
+    async fn a_group_and_a_piece_with_one_name_are_both_exported(store: TestStore) {
         let program = Program::serve(&store, free_port());
         let parent = program.group().await;
         let group = program.request(Method::POST, "/content-groups").json(&json!({"name": "One.md", "ancestor": parent}));
@@ -252,7 +252,7 @@ on_both_engines! {
         assert_eq!(names, [".galley-export", "One.md_/two.md", "One.md_/x.markdown_/y.md", "one.md"]);
     }
 
-    async fn a_folder_of_somebody_elses_is_left_alone(store: TestStore) {
+    async fn exports_do_not_change_foreign_folders(store: TestStore) {
         let program = Program::serve(&store, free_port());
         let group = program.group().await;
         let piece = json!({"contentGroupId": group, "title": "T", "slug": "t", "filename": "sub/t.md", "tags": [], "members": [], "content": "<p>x</p>"});

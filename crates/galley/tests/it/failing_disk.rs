@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::program::{Program, data_dir, piece};
 
 /// The time limit for the server to accept writes again.
-const HEALED_MAX: Duration = Duration::from_secs(30);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An injected fault, until this is dropped.
 struct Fault(Child);
@@ -34,7 +34,7 @@ impl Fault {
         };
         let started = Instant::now();
         while !std::fs::read_dir(&tasks).unwrap().all(|task| is_traced(task.unwrap())) {
-            assert!(started.elapsed() < HEALED_MAX, "strace does not come to the program");
+            assert!(started.elapsed() < RECOVERY_TIMEOUT, "strace does not come to the program");
             std::thread::sleep(Duration::from_millis(10));
         }
         fault
@@ -52,14 +52,14 @@ impl Drop for Fault {
 
 /// The responses so far.
 #[derive(Default)]
-struct Told {
+struct WriteResponses {
     made: Vec<String>,
     refused: usize,
     /// The reasons of the rejections.
     reasons: Vec<String>,
 }
 
-impl Told {
+impl WriteResponses {
     async fn write(&mut self, program: &Program, group: &str, slug: &str) -> StatusCode {
         let body = piece(group, slug, &"<p>text</p>".repeat(200));
         let request = program.request(Method::POST, "/content-pieces").json(&body);
@@ -80,7 +80,7 @@ impl Told {
 
     /// Checks that all acknowledged writes are stored. Rejected ones may be stored as well, if only
     /// their sync failed.
-    async fn assert_kept(&self, program: &Program) {
+    async fn assert_acknowledged_is_stored(&self, program: &Program) {
         let pieces = program.pieces("").await;
         let kept: Vec<&str> = pieces.iter().map(|piece| piece["slug"].as_str().unwrap()).collect();
         for slug in &self.made {
@@ -91,14 +91,14 @@ impl Told {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_that_fails_and_heals_loses_nothing_that_was_answered() {
+async fn a_failing_disk_loses_no_acknowledged_write() {
     let Some(strace) = std::env::var_os("GALLEY_TEST_STRACE").map(PathBuf::from) else {
         return skipped("strace: GALLEY_TEST_STRACE is not set (cargo xtask test sets it)");
     };
     let store = TestStore::sqlite();
     let program = Program::serve(&store, 0);
     let group = program.group().await;
-    let mut told = Told::default();
+    let mut told = WriteResponses::default();
     for (round, inject) in [
         "pwrite64:error=EIO",
         "fsync,fdatasync:error=EIO",
@@ -118,7 +118,7 @@ async fn a_disk_that_fails_and_heals_loses_nothing_that_was_answered() {
         for number in 0..8 {
             told.write(&program, &group, &format!("during-{round}-{number}")).await;
             // Reads keep working.
-            told.assert_kept(&program).await;
+            told.assert_acknowledged_is_stored(&program).await;
         }
         assert!(told.refused > refused, "{inject}: no write was refused");
         drop(fault);
@@ -127,16 +127,16 @@ async fn a_disk_that_fails_and_heals_loses_nothing_that_was_answered() {
         while told.write(&program, &group, &format!("after-{round}-{number}")).await
             != StatusCode::CREATED
         {
-            assert!(healed.elapsed() < HEALED_MAX, "{inject}: it does not heal");
+            assert!(healed.elapsed() < RECOVERY_TIMEOUT, "{inject}: it does not heal");
             number += 1;
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        told.assert_kept(&program).await;
+        told.assert_acknowledged_is_stored(&program).await;
     }
     // After a kill and a restart, the data is the same.
     drop(program);
     let program = Program::serve(&store, 0);
-    told.assert_kept(&program).await;
+    told.assert_acknowledged_is_stored(&program).await;
     drop(program);
     let connection = rusqlite::Connection::open(data_dir(&store).join("galley.db")).unwrap();
     let check: String =
@@ -155,7 +155,7 @@ async fn a_disk_that_fails_and_heals_loses_nothing_that_was_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_disk_slows_writes_and_no_reads() {
+async fn a_slow_disk_delays_writes_but_not_reads() {
     let Some(strace) = std::env::var_os("GALLEY_TEST_STRACE").map(PathBuf::from) else {
         return skipped("strace: GALLEY_TEST_STRACE is not set (cargo xtask test sets it)");
     };
@@ -163,7 +163,7 @@ async fn a_slow_disk_slows_writes_and_no_reads() {
     let store = TestStore::sqlite();
     let program = Program::serve(&store, 0);
     let group = program.group().await;
-    let mut told = Told::default();
+    let mut told = WriteResponses::default();
     told.write(&program, &group, "before").await;
     let fault = Fault::begin(&strace, &program, "fsync,fdatasync:delay_enter=300000");
     let read = async {
@@ -190,7 +190,7 @@ async fn a_slow_disk_slows_writes_and_no_reads() {
     assert!(written >= 3 * DELAY, "the disk was not slow: {written:?}");
     // A read that waited for a sync would take longer.
     assert!(quick > 50, "of 100 reads only {quick} were quick");
-    told.assert_kept(&program).await;
+    told.assert_acknowledged_is_stored(&program).await;
     let found =
         format!("3 writes in {written:?}, 100 reads beside them, the slowest {slowest_read:?}");
     eprintln!("{found}");

@@ -11,7 +11,7 @@ use crate::program::{
 };
 
 on_both_engines! {
-    async fn a_first_start_makes_all_that_is_needed(store: TestStore) {
+    async fn the_first_start_creates_a_usable_workspace(store: TestStore) {
         let mut command = galley(&store);
         command.args(["--listen", "127.0.0.1:0"]);
         let mut program = Program::start(command);
@@ -56,7 +56,7 @@ on_both_engines! {
         assert!(again.terminate().success());
     }
 
-    async fn a_first_start_welcomes_and_says_no_more(store: TestStore) {
+    async fn the_first_start_prints_only_a_welcome(store: TestStore) {
         let mut command = galley(&store);
         command.args(["--listen", "127.0.0.1:0"]);
         let mut timeout = Command::new("timeout");
@@ -68,7 +68,7 @@ on_both_engines! {
         assert!(!stderr(&output).contains("schema changed"), "{output:?}");
     }
 
-    async fn several_first_starts_at_once_make_one_workspace(store: TestStore) {
+    async fn concurrent_first_starts_create_one_workspace(store: TestStore) {
         // On SQLite only one server can use the file, but several commands can run at once.
         let starts: Vec<_> = (0..4)
             .map(|_| {
@@ -84,7 +84,7 @@ on_both_engines! {
         }
     }
 
-    async fn what_is_written_is_its_owners_alone(store: TestStore) {
+    async fn files_of_the_first_start_are_private(store: TestStore) {
         use std::os::unix::fs::PermissionsExt;
         let data = data_dir(&store);
         std::fs::create_dir(&data).unwrap();
@@ -104,7 +104,7 @@ on_both_engines! {
         }
     }
 
-    async fn whatever_is_written_later_is_its_owners_alone(store: TestStore) {
+    async fn later_files_are_private(store: TestStore) {
         use std::os::unix::fs::PermissionsExt;
         // Runs a command with a umask that removes no permissions.
         let freely = |command: &Command| {
@@ -160,7 +160,7 @@ on_both_engines! {
         program.terminate();
     }
 
-    async fn a_given_token_is_taken_and_never_shown(store: TestStore) {
+    async fn a_given_first_token_is_used_and_never_logged(store: TestStore) {
         let mut program = Program::serve(&store, free_port());
         program.group().await;
         assert!(!data_dir(&store).join("first-token.txt").exists());
@@ -168,7 +168,7 @@ on_both_engines! {
         assert!(!program.rest_of_log().contains(&init_token()));
     }
 
-    async fn a_server_that_is_about_to_stop_says_so_and_serves_on(store: TestStore) {
+    async fn a_draining_server_reports_not_ready_and_keeps_serving(store: TestStore) {
         let mut command = galley(&store);
         command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_STOP_DELAY", "5");
         command.args(["serve", "--listen", "127.0.0.1:0"]);
@@ -176,7 +176,7 @@ on_both_engines! {
         let ask = async |path: &str| program.request(Method::GET, path).send().await;
         let before = ask("/readyz").await.unwrap();
         assert_eq!((before.status().as_u16(), before.headers().get("connection")), (200, None));
-        program.tell_to_stop();
+        program.send_stop_signal();
         let leaving = loop {
             let answer = ask("/readyz").await.unwrap();
             if answer.status() != 200 {

@@ -73,7 +73,7 @@ async fn fill(program: &Arc<Program>, group: &str, round: usize) -> (Vec<String>
     (answered, refused)
 }
 
-async fn assert_kept(program: &Program, answered: &[String]) {
+async fn assert_acknowledged_is_stored(program: &Program, answered: &[String]) {
     let pieces = program.pieces("").await;
     let kept: HashSet<&str> = pieces.iter().map(|piece| piece["slug"].as_str().unwrap()).collect();
     let answered: HashSet<&str> = answered.iter().map(String::as_str).collect();
@@ -81,7 +81,7 @@ async fn assert_kept(program: &Program, answered: &[String]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_refuses_writes_and_heals_when_there_is_room() {
+async fn a_full_disk_rejects_writes_and_recovers_once_space_is_free() {
     if !may_mount() {
         return;
     }
@@ -93,7 +93,7 @@ async fn a_full_disk_refuses_writes_and_heals_when_there_is_room() {
         let (more, not) = fill(&program, &group, round).await;
         answered.extend(more);
         refused += not;
-        assert_kept(&program, &answered).await;
+        assert_acknowledged_is_stored(&program, &answered).await;
     }
     assert!(!answered.is_empty() && refused > 0, "{} answered, {refused} refused", answered.len());
     // The server's own mount is reached through the root directory of its process.
@@ -104,6 +104,6 @@ async fn a_full_disk_refuses_writes_and_heals_when_there_is_room() {
     let (more, _) = fill(&program, &group, 99).await;
     assert!(!more.is_empty(), "it heals when there is room");
     answered.extend(more);
-    assert_kept(&program, &answered).await;
+    assert_acknowledged_is_stored(&program, &answered).await;
     eprintln!("full disk: {} answered, {refused} refused, all as in the database", answered.len());
 }

@@ -103,7 +103,7 @@ pub(crate) async fn last_event(program: &Program) -> Value {
 }
 
 on_both_engines! {
-    async fn wordpress_comes_with_everything_or_it_is_named(store: TestStore) {
+    async fn wordpress_exports_are_imported_and_losses_reported(store: TestStore) {
         let file = store.directory().join("diary.xml");
         write(&file, WORDPRESS);
         let program = Program::serve(&store, free_port());
@@ -148,7 +148,7 @@ on_both_engines! {
         assert_eq!(summary(&changed), "0 imported, 1 updated, 1 unchanged, 0 with conflicts, 0 with problems");
     }
 
-    async fn ghost_comes_with_everything_or_it_is_named(store: TestStore) {
+    async fn ghost_exports_are_imported_and_losses_reported(store: TestStore) {
         let file = store.directory().join("ghost.json");
         write(&file, GHOST);
         let program = Program::serve(&store, free_port());
@@ -171,7 +171,7 @@ on_both_engines! {
         assert_eq!(last_event(&program).await, before);
     }
 
-    async fn one_odd_row_leaves_out_nothing_else(store: TestStore) {
+    async fn a_malformed_row_excludes_only_itself(store: TestStore) {
         let ghost = store.directory().join("ghost.json");
         let odd = GHOST.replace("\"title\":\"Draft\"", "\"title\":null").replace("{\"id\":\"t3\",\"name\":\"First\"", "{\"id\":\"t3\",\"name\":7");
         write(&ghost, format!("\u{feff}{odd}"));
@@ -203,7 +203,7 @@ on_both_engines! {
         assert_eq!(by_number["date"], "2024-05-06T00:00:00.000Z");
     }
 
-    async fn exports_that_are_broken_are_named_with_their_line(store: TestStore) {
+    async fn broken_exports_are_reported_with_their_line(store: TestStore) {
         let directory = store.directory();
         let bomb = "<?xml version=\"1.0\"?>\n<!DOCTYPE rss [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;\">]>\n\
             <rss><channel><wp:wxr_version>1.2</wp:wxr_version>\n<title>&b;</title></channel></rss>";
@@ -234,7 +234,7 @@ on_both_engines! {
         }
     }
 
-    async fn killed_in_its_midst_an_import_goes_on(store: TestStore) {
+    async fn an_interrupted_import_continues(store: TestStore) {
         const PIECES: usize = 2_000;
         let folder = store.directory().join("blog");
         for number in 0..PIECES {
@@ -332,7 +332,7 @@ on_both_engines! {
         assert_eq!(program.get("/tags/list").await.as_array().unwrap().len(), 3, "made once");
     }
 
-    async fn what_cannot_be_read_is_named_and_the_rest_imported(store: TestStore) {
+    async fn unreadable_files_are_reported_and_all_others_imported(store: TestStore) {
         let folder = store.directory().join("blog");
         write(&folder.join("good.md"), "---\ntitle: Good\n---\nText\n");
         write(&folder.join("bad-toml.md"), "+++\ntitle = \"A\"\nslug = \n+++\nText\n");
@@ -387,7 +387,7 @@ on_both_engines! {
         assert_eq!(program.pieces("").await, Vec::<Value>::new());
     }
 
-    async fn what_could_not_be_kept_is_summed_up(store: TestStore) {
+    async fn lost_content_is_summarized_in_the_report(store: TestStore) {
         let folder = store.directory().join("blog");
         write(&folder.join("a.md"), "# A\n\n<p class=x>a <font>b</font></p>\n");
         write(&folder.join("b.md"), "# B\n\n<font color=red>c</font> <font>d</font>\n\n<script>e</script>\n");
@@ -404,7 +404,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_blog_goes_in_and_comes_out(store: TestStore) {
+    async fn a_real_blog_is_imported_completely(store: TestStore) {
         let Some(posts) = corpus() else { return };
         let program = Program::serve(&store, free_port());
         let output = run(galley(&store).arg("import").arg(&posts).args(["--tag", "Rust"]));

@@ -34,7 +34,7 @@ fn answer(status: u16, body: &str) -> Behaviour {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_answers_does_no_harm() {
+async fn hostile_responses_do_no_harm() {
     let store = TestStore::sqlite();
     let folder = store.directory().join("blog");
     write(&folder.join("a.md"), "Text\n");
@@ -115,7 +115,7 @@ async fn answering_writes_by(head: &'static str, body: &'static str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_answers_so_to_a_write_is_no_galley_or_too_busy() {
+async fn hostile_responses_to_writes_end_the_import() {
     let store = TestStore::sqlite();
     let folder = store.directory().join("blog");
     write(&folder.join("a.md"), "Text\n");
@@ -158,7 +158,7 @@ fn write_posts(folder: &Path, count: usize) {
 }
 
 on_both_engines! {
-    async fn what_comes_by_url_is_what_comes_directly(store: TestStore) {
+    async fn imports_by_url_and_directly_have_the_same_result(store: TestStore) {
         let folder = store.directory().join("blog");
         write_posts(&folder, 600);
         write(&folder.join("2000/bad.md"), "---\ntitle: [\n---\n");
@@ -189,7 +189,7 @@ on_both_engines! {
         assert_eq!(program.get("/tags/list").await.as_array().unwrap().len(), 9, "each made once");
     }
 
-    async fn a_blog_comes_by_url_too(store: TestStore) {
+    async fn a_real_blog_is_imported_by_url(store: TestStore) {
         let Some(posts) = corpus() else { return };
         let program = Program::serve(&store, free_port());
         let first = run(&mut import(&program, &posts));
@@ -200,7 +200,7 @@ on_both_engines! {
         assert_eq!(last_event(&program).await, event, "the same trees, tags, dates and slugs");
     }
 
-    async fn a_server_that_dies_meanwhile_is_waited_for(store: TestStore) {
+    async fn an_import_retries_while_the_server_restarts(store: TestStore) {
         const PIECES: usize = 1_500;
         let folder = store.directory().join("blog");
         for number in 0..PIECES {
@@ -224,7 +224,7 @@ on_both_engines! {
         assert!(names.is_sorted(), "in order");
     }
 
-    async fn what_no_piece_is_at_fault_for_is_said_once(store: TestStore) {
+    async fn errors_of_no_single_piece_are_reported_once(store: TestStore) {
         let folder = store.directory().join("blog");
         for number in 0..40 {
             write(&folder.join(format!("{number}.md")), "Text\n");

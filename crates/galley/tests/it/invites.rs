@@ -11,13 +11,13 @@ use crate::mails::{in_outbox, invite, link};
 use crate::program::Program;
 
 /// The fields of a form.
-type Form = Vec<(String, String)>;
+type FormFields = Vec<(String, String)>;
 
-const PEOPLE: usize = 80;
+const INVITES: usize = 80;
 
 /// Returns the codes in the outbox, by address.
 async fn codes(store: &TestStore) -> HashMap<String, String> {
-    let mails = in_outbox(store, PEOPLE).await;
+    let mails = in_outbox(store, INVITES).await;
     mails.iter().map(|mail| (address(mail), code(mail))).collect()
 }
 
@@ -41,7 +41,7 @@ async fn accept(client: Client, url: String, code: String, name: String) -> Opti
 }
 
 /// Submits the page's form. Returns the token if there is a response.
-async fn send_form(client: Client, url: String, form: Form) -> Option<String> {
+async fn send_form(client: Client, url: String, form: FormFields) -> Option<String> {
     let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
     let request = client.post(format!("{url}/invite")).body(body);
     let request = request.header("content-type", "application/x-www-form-urlencoded");
@@ -53,7 +53,7 @@ async fn send_form(client: Client, url: String, form: Form) -> Option<String> {
 }
 
 /// Returns the fields of the page's form, as a browser would.
-async fn open_form(client: &Client, url: &str, code: &str, name: &str) -> Form {
+async fn open_form(client: &Client, url: &str, code: &str, name: &str) -> FormFields {
     let page = client.get(format!("{url}/invite?code={code}")).send().await.unwrap();
     let page = page.text().await.unwrap();
     let (_, attempt) = page.split_once("name=\"attempt\" value=\"").unwrap();
@@ -64,16 +64,16 @@ async fn open_form(client: &Client, url: &str, code: &str, name: &str) -> Form {
 }
 
 on_both_engines! {
-    async fn killed_between_click_and_token_the_click_is_made_again(store: TestStore) {
+    async fn accepting_an_invite_can_be_retried_after_a_kill(store: TestStore) {
         let client = Client::builder().no_proxy().build().unwrap();
         let mut program = Program::serve(&store, 0);
-        for number in 0..PEOPLE {
+        for number in 0..INVITES {
             invite(&program, &format!("p{number}@example.org"), "Somebody").await;
         }
         let codes = codes(&store).await;
         let (mut tokens, mut again) = (Vec::new(), 0);
         // A few invites at a time: some are answered before the kill, and some are not.
-        for round in 0..PEOPLE / 8 {
+        for round in 0..INVITES / 8 {
             let mut forms = Vec::new();
             for number in round * 8..round * 8 + 4 {
                 let code = &codes[&format!("p{number}@example.org")];
@@ -107,8 +107,8 @@ on_both_engines! {
                 tokens.push(second);
             }
         }
-        eprintln!("{again} of {PEOPLE} had no answer at first");
-        assert!((1..PEOPLE).contains(&again), "no kill came between a click and its token");
+        eprintln!("{again} of {INVITES} had no answer at first");
+        assert!((1..INVITES).contains(&again), "no kill came between a click and its token");
         let mut addresses: Vec<String> = Vec::new();
         for token in &tokens {
             let own = client.get(format!("{}/profile", program.url)).bearer_auth(token).send().await.unwrap();
@@ -116,15 +116,15 @@ on_both_engines! {
         }
         addresses.sort();
         addresses.dedup();
-        assert_eq!(addresses.len(), PEOPLE);
+        assert_eq!(addresses.len(), INVITES);
         let members = "/workspace-memberships/list-members?perPage=100";
         let members: Value = program.get(members).await;
-        assert_eq!(members.as_array().unwrap().len(), PEOPLE + 1);
+        assert_eq!(members.as_array().unwrap().len(), INVITES + 1);
         let mut added = 0;
         for after in [0, 100] {
             let page = program.get(&format!("/events?perPage=100&after={after}")).await;
             added += page.as_array().unwrap().iter().filter(|event| event["type"] == "memberAdded").count();
         }
-        assert_eq!(added, PEOPLE, "each once");
+        assert_eq!(added, INVITES, "each once");
     }
 }

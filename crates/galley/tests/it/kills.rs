@@ -18,7 +18,7 @@ use crate::program::{Program, data_dir, free_port, init_token, piece};
 pub(crate) const CLIENTS: usize = 8;
 
 /// The timeout of clients without a response, such as when the server doesn't restart.
-const ANSWERED_MAX: Duration = Duration::from_mins(2);
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The state that writing clients share.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ pub(crate) struct Load {
 #[derive(Debug, Default)]
 pub(crate) struct Acknowledged {
     /// The pieces, by id.
-    pieces: HashMap<String, Made>,
+    pieces: HashMap<String, AcknowledgedPiece>,
     /// The number of renames.
     renames: usize,
     /// The addresses of invites.
@@ -46,7 +46,7 @@ pub(crate) struct Acknowledged {
 
 /// A created piece.
 #[derive(Debug)]
-struct Made {
+struct AcknowledgedPiece {
     slug: String,
     title: String,
     is_deleted: bool,
@@ -65,11 +65,11 @@ impl Acknowledged {
 
 impl Load {
     /// Starts the clients, which write to a group and invite members with this role.
-    pub(crate) fn start(self: &Arc<Self>, url: &str, group: &str, role: &str) -> Vec<Client> {
+    pub(crate) fn start(self: &Arc<Self>, url: &str, group: &str, role: &str) -> Vec<LoadClient> {
         let start = |number| {
             let client =
                 reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(20)).build();
-            let writer = Writer {
+            let writer = LoadWriter {
                 client: client.unwrap(),
                 url: url.to_owned(),
                 group: group.to_owned(),
@@ -86,13 +86,13 @@ impl Load {
         let started = Instant::now();
         let before = self.answered.load(Ordering::Relaxed);
         while self.answered.load(Ordering::Relaxed) < before + count {
-            assert!(started.elapsed() < ANSWERED_MAX, "clients get no answers");
+            assert!(started.elapsed() < RESPONSE_TIMEOUT, "clients get no answers");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 
     /// Stops the clients. Returns the acknowledged changes.
-    pub(crate) async fn end(&self, clients: Vec<Client>) -> Acknowledged {
+    pub(crate) async fn end(&self, clients: Vec<LoadClient>) -> Acknowledged {
         self.stop.store(true, Ordering::Relaxed);
         let mut all = Acknowledged::default();
         for client in clients {
@@ -106,7 +106,7 @@ impl Load {
 }
 
 /// A writing client, which returns its acknowledged changes.
-pub(crate) type Client = tokio::task::JoinHandle<Acknowledged>;
+pub(crate) type LoadClient = tokio::task::JoinHandle<Acknowledged>;
 
 /// Returns a piece's text. One in ten is long enough to span several pages of the database.
 fn words(slug: &str) -> String {
@@ -115,7 +115,7 @@ fn words(slug: &str) -> String {
 
 /// A client that creates pieces, individually and in batches, renames and deletes some, and invites
 /// members.
-struct Writer {
+struct LoadWriter {
     client: reqwest::Client,
     url: String,
     group: String,
@@ -123,7 +123,7 @@ struct Writer {
     load: Arc<Load>,
 }
 
-impl Writer {
+impl LoadWriter {
     /// Writes until `stop` is set.
     async fn write_on(self, client_number: usize) -> Acknowledged {
         let mut all = Acknowledged::default();
@@ -144,7 +144,11 @@ impl Writer {
                 vec![(id_of(&made), slug.clone())]
             };
             for (id, slug) in &ids {
-                let made = Made { slug: slug.clone(), title: slug.clone(), is_deleted: false };
+                let made = AcknowledgedPiece {
+                    slug: slug.clone(),
+                    title: slug.clone(),
+                    is_deleted: false,
+                };
                 all.pieces.insert(id.clone(), made);
             }
             self.load.answered.fetch_add(1, Ordering::Relaxed);
@@ -231,12 +235,12 @@ fn id_of(value: &Value) -> String {
 }
 
 /// The watched events of pieces.
-const WATCHED: [&str; 3] = ["contentPieceAdded", "contentPieceUpdated", "contentPieceRemoved"];
+const PIECE_EVENTS: [&str; 3] = ["contentPieceAdded", "contentPieceUpdated", "contentPieceRemoved"];
 
 /// Waits until the receiver has all of these events, as long as deliveries continue. Returns the
 /// number of repeated deliveries.
 async fn assert_delivered(receiver: &Receiver, events: &[events::Event]) -> usize {
-    let is_watched = |event: &&events::Event| WATCHED.contains(&event.event_type.as_str());
+    let is_watched = |event: &&events::Event| PIECE_EVENTS.contains(&event.event_type.as_str());
     let watched: HashSet<String> =
         events.iter().filter(is_watched).map(|event| event.id.to_string()).collect();
     let (mut last_count, mut last_came) = (0, Instant::now());
@@ -261,7 +265,7 @@ async fn assert_delivered(receiver: &Receiver, events: &[events::Event]) -> usiz
     }
 }
 
-fn assert_whole(piece: &Value, made: &Made) {
+fn assert_whole(piece: &Value, made: &AcknowledgedPiece) {
     let slug = &made.slug;
     assert_eq!(piece["slug"], json!(slug));
     let html = format!("<p>{slug}{}</p>", words(slug));
@@ -295,7 +299,7 @@ async fn assert_events(store: &TestStore, acknowledged: &Acknowledged) -> Vec<ev
     assert_eq!(numbers, (1..=events.len() as i64).collect::<Vec<_>>());
     database.close().await;
     let count = |name: &str| events.iter().filter(|event| event.event_type == name).count();
-    let [added, updated, removed] = WATCHED.map(count);
+    let [added, updated, removed] = PIECE_EVENTS.map(count);
     assert_eq!((added, removed), (acknowledged.pieces.len(), acknowledged.deleted()));
     assert!(updated >= acknowledged.renames, "{updated} of {} renames", acknowledged.renames);
     events
@@ -310,7 +314,7 @@ pub(crate) async fn role(program: &Program) -> String {
 /// Starts a receiver for the events of the group's pieces.
 pub(crate) async fn receive_from(program: &Program, group: &str) -> Receiver {
     let receiver = Receiver::start(Behaviour::Status(200)).await;
-    for event in WATCHED {
+    for event in PIECE_EVENTS {
         let webhook = json!({"url": receiver.url, "name": "w", "event": event,
             "metadata": {"contentGroupId": group}});
         let made = program.request(Method::POST, "/webhooks").json(&webhook).send().await.unwrap();
@@ -321,7 +325,7 @@ pub(crate) async fn receive_from(program: &Program, group: &str) -> Receiver {
 
 /// Checks that each acknowledged change is stored once and completely, and has one delivered event.
 /// Returns the number of repeated deliveries.
-pub(crate) async fn assert_kept(
+pub(crate) async fn assert_acknowledged_is_stored(
     store: &TestStore,
     program: &Program,
     receiver: &Receiver,
@@ -361,7 +365,7 @@ pub(crate) async fn assert_kept(
 }
 
 on_both_engines! {
-    async fn a_server_killed_under_load_keeps_what_it_answered(store: TestStore) {
+    async fn a_server_killed_under_load_keeps_acknowledged_writes(store: TestStore) {
         let (kills, changes): (usize, usize) = size((6, 10), (25, 20), (1_000, 100));
         let port = free_port();
         let mut program = Program::serve(&store, port);
@@ -379,8 +383,8 @@ on_both_engines! {
             slowest = slowest.max(program.started_in);
         }
         let acknowledged = load.end(clients).await;
-        let twice = assert_kept(&store, &program, &receiver, &acknowledged).await;
-        let under_way = kills * 8 * WATCHED.len();
+        let twice = assert_acknowledged_is_stored(&store, &program, &receiver, &acknowledged).await;
+        let under_way = kills * 8 * PIECE_EVENTS.len();
         assert!(twice <= under_way, "{twice} came twice, more than were under way at {kills} kills");
         if let DatabaseUrl::Sqlite(_) = store.url {
             let connection = rusqlite::Connection::open(data_dir(&store).join("galley.db")).unwrap();

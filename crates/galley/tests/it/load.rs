@@ -19,20 +19,20 @@ use crate::kills::receive_from;
 use crate::program::{Program, client, data_dir, galley, init_token, piece};
 
 /// The maximum slowdown of healthy requests during overload, as a factor.
-const SLOWER_MAX: f64 = 3.0;
+const SLOWDOWN_LIMIT: f64 = 3.0;
 
 /// The rate of healthy requests per second.
 const HEALTHY_RATE: f64 = 100.0;
 
 /// The results of requests.
 #[derive(Debug, Default)]
-struct Outcome {
+struct RequestResults {
     /// The successful requests: the offset at which each was due, and its duration.
     done: Vec<(Duration, Duration)>,
     refused: usize,
 }
 
-impl Outcome {
+impl RequestResults {
     /// Returns the 99th percentile of the durations, in milliseconds.
     fn p99(&self) -> f64 {
         self.p99_after(Duration::ZERO)
@@ -50,14 +50,14 @@ impl Outcome {
 
 /// A client with little overhead, as it shares the machine with the server.
 #[derive(Debug)]
-struct Sender {
+struct LoadSender {
     address: String,
     group: String,
     /// The idle connections.
     free: Mutex<Vec<TcpStream>>,
 }
 
-impl Sender {
+impl LoadSender {
     async fn new(program: &Program) -> Arc<Self> {
         let address = program.url.trim_start_matches("http://").to_owned();
         Arc::new(Self { address, group: program.group().await, free: Mutex::default() })
@@ -97,9 +97,9 @@ impl Sender {
 
     /// Creates, updates, reads and deletes pieces, so that their number stays about the same.
     /// Returns true if the request was a change.
-    async fn go_on(&self, number: u32, made: &Mutex<VecDeque<String>>) -> bool {
+    async fn send_mixed_request(&self, number: u32, made: &Mutex<VecDeque<String>>) -> bool {
         /// The number of pieces from which the oldest is deleted.
-        const KEPT: usize = 200;
+        const PIECE_COUNT: usize = 200;
         let is_done = match number % 8 {
             0 => {
                 let words = "<p>Words.</p>".repeat(50);
@@ -117,7 +117,7 @@ impl Sender {
             3 => {
                 let oldest = {
                     let mut made = made.lock().unwrap();
-                    if made.len() > KEPT { made.pop_front() } else { None }
+                    if made.len() > PIECE_COUNT { made.pop_front() } else { None }
                 };
                 let Some(id) = oldest else { return false };
                 self.ask(&format!("DELETE /content-pieces?id={id}"), "").await
@@ -181,13 +181,14 @@ async fn answer(stream: &mut TcpStream) -> String {
 }
 
 /// Sends requests at a steady rate, independent of earlier responses.
-async fn steadily<F>(rate: f64, time: Duration, send: impl Fn(u32) -> F) -> Outcome
+async fn send_at_rate<F>(rate: f64, time: Duration, send: impl Fn(u32) -> F) -> RequestResults
 where
     F: Future<Output = bool> + Send + 'static,
 {
     /// The maximum number of concurrent requests. At this limit, later requests are sent late.
-    const UNDER_WAY_MAX: usize = 4_000;
-    let (started, mut tasks, mut outcome) = (Instant::now(), JoinSet::new(), Outcome::default());
+    const CONCURRENCY_LIMIT: usize = 4_000;
+    let (started, mut tasks, mut outcome) =
+        (Instant::now(), JoinSet::new(), RequestResults::default());
     let mut keep = |ended: Result<(bool, Duration, Duration), tokio::task::JoinError>| match ended {
         Ok((true, due, took)) => outcome.done.push((due, took)),
         Ok((false, ..)) => outcome.refused += 1,
@@ -202,7 +203,7 @@ where
         while let Some(ended) = tasks.try_join_next() {
             keep(ended);
         }
-        if tasks.len() == UNDER_WAY_MAX
+        if tasks.len() == CONCURRENCY_LIMIT
             && let Some(ended) = tasks.join_next().await
         {
             keep(ended);
@@ -221,8 +222,8 @@ where
 }
 
 /// Returns the results of a healthy client, which reads and sometimes writes.
-async fn healthy(sender: &Arc<Sender>, time: Duration) -> Outcome {
-    steadily(HEALTHY_RATE, time, |number| {
+async fn healthy(sender: &Arc<LoadSender>, time: Duration) -> RequestResults {
+    send_at_rate(HEALTHY_RATE, time, |number| {
         let sender = Arc::clone(sender);
         async move {
             if number.is_multiple_of(10) {
@@ -289,7 +290,7 @@ async fn until(time_max: Duration, what: &str, mut holds: impl FnMut() -> bool) 
 }
 
 on_both_engines! {
-    async fn connections_on_which_nothing_happens_hold_up_nobody(store: TestStore) {
+    async fn idle_connections_do_not_delay_other_clients(store: TestStore) {
         let (idle_count, slow_count, seconds) = size((200, 50, 1), (2_000, 300, 5), (10_000, 1_000, 20));
         let time = Duration::from_secs(seconds);
         // The idle timeout of a connection.
@@ -298,7 +299,7 @@ on_both_engines! {
         command.env("GALLEY_INIT_TOKEN", init_token()).args(["serve", "--listen", "127.0.0.1:0"]);
         command.env("GALLEY_RECEIVE_TIME_MAX", kept.as_secs().to_string());
         let program = Program::start(command);
-        let sender = Sender::new(&program).await;
+        let sender = LoadSender::new(&program).await;
         let alone = healthy(&sender, time).await;
         let (handles_before, memory_before) = (handles(&program), status(&program, "VmRSS"));
 
@@ -329,20 +330,20 @@ on_both_engines! {
         );
         let what = format!("{}: {idle_count} idle connections, {slow_count} slow clients", store.engine());
         figure(&what, &found, "p99 within 3 times");
-        let bar = size(f64::INFINITY, f64::INFINITY, SLOWER_MAX);
+        let bar = size(f64::INFINITY, f64::INFINITY, SLOWDOWN_LIMIT);
         assert!(slower <= bar, "{found}");
     }
 
-    async fn what_is_too_much_is_refused(store: TestStore) {
+    async fn excess_writes_are_rejected(store: TestStore) {
         /// The time until the server treats the load as sustained, not as a burst.
-        const SETTLED: Duration = Duration::from_secs(3);
+        const SETTLING_TIME: Duration = Duration::from_secs(3);
         /// The maximum number of writes in one SQLite commit.
         const CLIENTS: u32 = 128;
         const PIECES: usize = 500;
         let (measured, loaded) = size((1, 4), (3, 10), (20, 300));
         let (measured, loaded) = (Duration::from_secs(measured), Duration::from_secs(loaded));
         let program = Program::serve(&store, 0);
-        let sender = Sender::new(&program).await;
+        let sender = LoadSender::new(&program).await;
         for number in 0..PIECES {
             assert!(sender.write(&format!("rewritten-{number}")).await);
         }
@@ -372,11 +373,11 @@ on_both_engines! {
             });
         }
         let done = clients.join_all().await.into_iter().flatten().collect();
-        let at_capacity = Outcome { done, refused: 0 };
+        let at_capacity = RequestResults { done, refused: 0 };
         let capacity = per_second(at_capacity.done.len(), started.elapsed());
 
         let memory_before = status(&program, "VmRSS");
-        let beyond = steadily(2.0 * capacity, loaded, |number| {
+        let beyond = send_at_rate(2.0 * capacity, loaded, |number| {
             let (sender, pieces, words) =
                 (Arc::clone(&sender), Arc::clone(&pieces), Arc::clone(&words));
             // Each text differs from the previous one, so that every request is a change.
@@ -394,7 +395,7 @@ on_both_engines! {
 
         // A slow client may not reach twice the rate within seconds.
         assert!(beyond.refused > 0 || size(true, false, false), "nothing was refused");
-        let slower = beyond.p99_after(SETTLED) / at_capacity.p99();
+        let slower = beyond.p99_after(SETTLING_TIME) / at_capacity.p99();
         let after_slower = after.p99() / before.p99();
         let found = format!(
             "{capacity:.0} a second at capacity, p99 {:.0} ms; of twice as many {} done, p99 {:.2} times that, {} refused; \
@@ -404,15 +405,15 @@ on_both_engines! {
         let what = format!("{}: twice the writes that it can do, for {} s", store.engine(), loaded.as_secs());
         figure(&what, &found, "p99 within 3 times, normal after 5 s");
         assert!(memory < 256 * 1_024, "{found}");
-        let bar = size(f64::INFINITY, f64::INFINITY, SLOWER_MAX);
+        let bar = size(f64::INFINITY, f64::INFINITY, SLOWDOWN_LIMIT);
         assert!(slower <= bar && after_slower <= bar, "{found}");
     }
 
-    async fn what_is_small_and_grows_costs_little(store: TestStore) {
+    async fn expansion_bombs_use_bounded_memory(store: TestStore) {
         // The number of concurrent requests of each kind.
         let at_once = size(1, 2, 8);
         let program = Program::serve(&store, 0);
-        let sender = Sender::new(&program).await;
+        let sender = LoadSender::new(&program).await;
         let time = Duration::from_secs(size(1, 2, 5));
         let alone = healthy(&sender, time).await;
         let before = status(&program, "VmRSS");
@@ -474,21 +475,21 @@ on_both_engines! {
         assert!(memory < 1_024 * 1_024, "{found}");
     }
 
-    async fn what_goes_on_for_long_takes_no_more_with_time(store: TestStore) {
+    async fn resource_usage_does_not_grow_over_time(store: TestStore) {
         let seconds = size(4, 20, 3_600);
         let program = Program::serve(&store, 0);
-        let sender = Sender::new(&program).await;
+        let sender = LoadSender::new(&program).await;
         let receiver = receive_from(&program, &sender.group).await;
         let handles_before = handles(&program);
         let made: Arc<Mutex<VecDeque<String>>> = Arc::default();
         let changes = Arc::new(AtomicUsize::new(0));
-        let (mut taken, mut all) = (Vec::new(), Outcome::default());
+        let (mut taken, mut all) = (Vec::new(), RequestResults::default());
         for _ in 0..4 {
-            let quarter = steadily(HEALTHY_RATE, Duration::from_secs(seconds) / 4, |number| {
+            let quarter = send_at_rate(HEALTHY_RATE, Duration::from_secs(seconds) / 4, |number| {
                 let (sender, made, changes) =
                     (Arc::clone(&sender), Arc::clone(&made), Arc::clone(&changes));
                 async move {
-                    let is_change = sender.go_on(number, &made).await;
+                    let is_change = sender.send_mixed_request(number, &made).await;
                     changes.fetch_add(usize::from(is_change), Ordering::Relaxed);
                     true
                 }
@@ -501,7 +502,7 @@ on_both_engines! {
                 handles(&program) <= handles_before + 32
             })
             .await;
-            taken.push(Taken::of(&program, &store).await);
+            taken.push(ResourceUsage::of(&program, &store).await);
         }
         // Each change is delivered to one of the webhooks.
         receiver.wait_for(changes.load(Ordering::Relaxed)).await;
@@ -522,7 +523,7 @@ on_both_engines! {
 }
 
 /// The resources that a server uses.
-struct Taken {
+struct ResourceUsage {
     /// Resident memory in KiB.
     memory: u64,
     handles: usize,
@@ -530,7 +531,7 @@ struct Taken {
     disk: u64,
 }
 
-impl Taken {
+impl ResourceUsage {
     async fn of(program: &Program, store: &TestStore) -> Self {
         let bytes: u64 = match &store.url {
             DatabaseUrl::Sqlite(_) => {

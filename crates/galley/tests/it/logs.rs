@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::program::{KEY, Program, galley, init_token, piece};
 
 /// Requests that try to inject text into the log.
-const ODD: [&[u8]; 9] = [
+const INJECTING_REQUESTS: [&[u8]; 9] = [
     b"GET /\xc2\x9b31mred HTTP/1.1\r\nhost: x\r\n\r\n",
     b"GET /\xe2\x80\xaenwod-edispu HTTP/1.1\r\nhost: x\r\n\r\n",
     b"GET /a\xe2\x80\xa8b HTTP/1.1\r\nhost: x\r\n\r\n",
@@ -22,7 +22,7 @@ const ODD: [&[u8]; 9] = [
 ];
 
 /// Returns true if a character changes the display of a line.
-fn is_odd(c: char) -> bool {
+fn changes_display(c: char) -> bool {
     c.is_control()
         || ('\u{200b}'..='\u{200f}').contains(&c)
         || ('\u{2028}'..='\u{202e}').contains(&c)
@@ -79,12 +79,12 @@ on_both_engines! {
         }
     }
 
-    async fn nobody_writes_lines_of_their_own(store: TestStore) {
+    async fn clients_cannot_inject_log_lines(store: TestStore) {
         let mut command = galley(&store);
         command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_LOG", "debug");
         command.args(["serve", "--listen", "127.0.0.1:0"]);
         let mut program = Program::start(command);
-        for request in ODD {
+        for request in INJECTING_REQUESTS {
             let mut stream = TcpStream::connect(program.url.trim_start_matches("http://")).await.unwrap();
             stream.write_all(request).await.unwrap();
             let mut answer = [0; 64];
@@ -111,10 +111,10 @@ on_both_engines! {
         for line in log.lines() {
             let entry: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
             assert_ne!(entry["level"], "ERROR", "{line}");
-            assert!(!line.contains(is_odd), "{line:?}");
+            assert!(!line.contains(changes_display), "{line:?}");
             assert!(!line.contains(&init_token()) && !line.contains(KEY), "{line}");
             answered += usize::from(entry["fields"]["message"] == "answered");
         }
-        assert!(answered > ODD.len(), "{log}");
+        assert!(answered > INJECTING_REQUESTS.len(), "{log}");
     }
 }

@@ -171,7 +171,7 @@ async fn accept(program: &Program, link: &str) {
 }
 
 on_both_engines! {
-    async fn killed_while_mails_are_sent_it_sends_each(store: TestStore) {
+    async fn every_mail_is_sent_despite_kills(store: TestStore) {
         let Some(server) = MailServer::of_test() else { return };
         let smtp_port = server.port;
         let mut program = serve(&store, smtp_port);
@@ -201,7 +201,7 @@ on_both_engines! {
         assert!(twice <= 5 * 4, "{twice} came twice, more than were being sent");
     }
 
-    async fn without_a_mail_server_mails_are_files(store: TestStore) {
+    async fn without_a_mail_server_mails_are_written_to_files(store: TestStore) {
         let mut program = Program::serve(&store, 0);
         invite(&program, "ann@example.org", "\u{c4}nn <b>").await;
         // The kill may come at any stage of sending.
@@ -227,7 +227,7 @@ on_both_engines! {
         accept(&program, &link(&mail)).await;
     }
 
-    async fn a_mail_server_that_is_away_for_a_while_gets_each_mail_once(store: TestStore) {
+    async fn each_mail_is_sent_once_after_a_mail_server_outage(store: TestStore) {
         let Some(server) = MailServer::of_test() else { return };
         let smtp_port = server.port;
         let program = serve(&store, smtp_port);
@@ -267,7 +267,7 @@ on_both_engines! {
         assert_eq!(server.others(), Vec::<Value>::new(), "each once");
     }
 
-    async fn admins_hear_of_a_webhook_that_was_disabled(store: TestStore) {
+    async fn admins_are_mailed_about_a_disabled_webhook(store: TestStore) {
         let Some(server) = MailServer::of_test() else { return };
         let receiver = galley_testing::Receiver::start(galley_testing::Behaviour::Status(410)).await;
         let mut command = galley(&store);
@@ -293,7 +293,7 @@ on_both_engines! {
         assert_eq!(webhooks[0]["enabled"], false, "{webhooks}");
     }
 
-    async fn over_tls_with_a_password_and_never_without(store: TestStore) {
+    async fn mail_passwords_are_sent_only_over_tls(store: TestStore) {
         let authority = store.directory().join("authority.pem");
         let Some(server) = MailServer::start(Some(&authority)) else { return };
         let smtp_port = server.port;
@@ -332,7 +332,7 @@ on_both_engines! {
         }
     }
 
-    async fn over_tls_from_the_start(store: TestStore) {
+    async fn smtps_uses_implicit_tls(store: TestStore) {
         let authority = store.directory().join("authority.pem");
         let started = (0..5).find_map(|_| MailServer::start_on(free_port(), Some(&authority), true));
         let Some(server) = started else { return };
@@ -360,7 +360,7 @@ on_both_engines! {
         accept(&program, &link(mail["content"].as_str().unwrap())).await;
     }
 
-    async fn a_mail_server_that_never_ends_is_left(store: TestStore) {
+    async fn an_endless_mail_server_response_is_aborted(store: TestStore) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let smtp_port = listener.local_addr().unwrap().port();
         let talked = std::thread::spawn(move || {
@@ -380,7 +380,7 @@ on_both_engines! {
         assert!(talked.join().unwrap() < 16 * 1024 * 1024);
     }
 
-    async fn what_a_server_says_does_no_harm(store: TestStore) {
+    async fn mail_server_replies_are_sanitized(store: TestStore) {
         let Some(server) = MailServer::of_test() else { return };
         let mut program = serve(&store, server.port);
         for address in ["quoted@example.org", "policy@example.org", "ann@b\u{fc}cher.example"] {
@@ -412,7 +412,7 @@ on_both_engines! {
         }
     }
 
-    async fn an_address_that_is_refused_is_told_to_the_operator(store: TestStore) {
+    async fn rejected_addresses_are_reported_to_operators(store: TestStore) {
         let Some(server) = MailServer::of_test() else { return };
         let smtp_port = server.port;
         let program = serve(&store, smtp_port);

@@ -12,6 +12,7 @@
     reason = "a test ends where something is not as it expects, and tells one story"
 )]
 
+mod backup;
 mod bundle;
 mod clients;
 mod commands;
@@ -34,10 +35,9 @@ mod nodes;
 mod old_sqlite;
 mod operators;
 mod outages;
-mod power;
+mod power_loss;
 mod program;
 mod reimport;
 mod replicas;
 mod takeover;
 mod upgrade;
-mod whole;

@@ -124,7 +124,7 @@ fn heads(length: usize) -> Vec<String> {
 }
 
 on_both_engines! {
-    async fn both_take_the_same_for_a_request(store: TestStore) {
+    async fn nginx_and_the_server_agree_on_request_boundaries(store: TestStore) {
         let Some(nginx) = std::env::var_os("GALLEY_TEST_NGINX") else {
             return skipped("nginx: GALLEY_TEST_NGINX is not set (cargo xtask test sets it)");
         };

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use galley_testing::{TestStore, skipped};
 
-use crate::kills::{CLIENTS, Load, assert_kept, receive_from, role};
+use crate::kills::{CLIENTS, Load, assert_acknowledged_is_stored, receive_from, role};
 use crate::program::{Program, free_port, galley, init_token};
 
 /// The configuration that Galley ships.
@@ -26,7 +26,7 @@ struct Balancer {
 }
 
 /// The timeout for HAProxy to detect a node.
-const NOTICED_MAX: Duration = Duration::from_mins(1);
+const DETECTION_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl Balancer {
     /// Starts HAProxy. Returns `None` if it isn't installed.
@@ -61,7 +61,7 @@ impl Balancer {
         let started = Instant::now();
         while self.count_up() < 3 {
             assert!(self.child.try_wait().unwrap().is_none(), "HAProxy ended");
-            assert!(started.elapsed() < NOTICED_MAX, "HAProxy doesn't see all nodes");
+            assert!(started.elapsed() < DETECTION_TIMEOUT, "HAProxy doesn't see all nodes");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -131,7 +131,7 @@ async fn three_nodes_are_killed_and_replaced_one_after_another_under_load() {
         balancer.wait_for_all().await;
     }
     let acknowledged = load.end(clients).await;
-    let twice = assert_kept(&store, &nodes[0], &receiver, &acknowledged).await;
+    let twice = assert_acknowledged_is_stored(&store, &nodes[0], &receiver, &acknowledged).await;
     eprintln!(
         "three nodes: {} answered, 3 replaced in order with 0 requests failed, {kills} killed with at most {most}; \
          0 lost, {twice} deliveries twice",

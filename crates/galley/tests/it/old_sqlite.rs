@@ -10,7 +10,7 @@ use galley_testing::{TestStore, locks, skipped};
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::kills::{Load, assert_kept, receive_from, role};
+use crate::kills::{Load, assert_acknowledged_is_stored, receive_from, role};
 use crate::program::{Program, data_dir, free_port, galley, piece, run, stderr, stdout};
 
 /// A program with a SQLite library of its own, and its operation on the database.
@@ -213,7 +213,7 @@ async fn a_loaded_server_loses_nothing_to_programs_that_open_its_database() {
         program = Program::serve(&store, port);
     }
     let acknowledged = load.end(clients).await;
-    assert_kept(&store, &program, &receiver, &acknowledged).await;
+    assert_acknowledged_is_stored(&store, &program, &receiver, &acknowledged).await;
     let workspace: Value = program.get("/workspace").await;
     assert_eq!(workspace["description"], "by hand", "the edit is lost, or an old response cached");
     let found = format!("{} changes answered, 0 lost; {}", acknowledged.len(), visitors.versions());

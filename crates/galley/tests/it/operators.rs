@@ -20,7 +20,7 @@ async fn get(program: &Program, token: &str, path: &str) -> (StatusCode, Value) 
 }
 
 on_both_engines! {
-    async fn another_key_is_refused_and_the_right_one_goes_on(store: TestStore) {
+    async fn a_different_key_is_rejected_and_the_original_works(store: TestStore) {
         let mut program = Program::serve(&store, free_port());
         let body = json!({"url": "https://hooks.invalid/", "name": "w", "event": "memberAdded", "secret": "s"});
         let made = program.request(Method::POST, "/webhooks").json(&body).send().await.unwrap();
@@ -43,7 +43,7 @@ on_both_engines! {
         assert!(again.terminate().success());
     }
 
-    async fn looking_at_a_key_does_not_take_it(store: TestStore) {
+    async fn check_does_not_register_a_key(store: TestStore) {
         // The store dates from before keys were registered.
         assert!(run(galley(&store).arg("init")).status.success());
         execute(&store, "DELETE FROM key_check").await;
@@ -93,7 +93,7 @@ on_both_engines! {
         assert_eq!(add(&["--email", "dog@example.org", "--role", "ADMIN"]).status.code(), Some(1));
     }
 
-    async fn workspaces_are_made_listed_and_described(store: TestStore) {
+    async fn workspaces_are_created_listed_and_updated(store: TestStore) {
         let program = Program::serve(&store, free_port());
         let create = |email: &str| {
             let arguments = ["workspace", "create", "--name", "Second", "--email", email, "--json"];
@@ -139,7 +139,7 @@ on_both_engines! {
 }
 
 #[test]
-fn on_sqlite_a_key_is_made_and_missed() {
+fn on_sqlite_a_key_file_is_created_and_required() {
     let store = TestStore::sqlite();
     let mut program = Program::serve(&store, free_port());
     assert!(program.terminate().success());
@@ -167,7 +167,7 @@ fn on_sqlite_a_key_is_made_and_missed() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_closed_output_pipe_is_not_an_error() {
     let store = TestStore::sqlite();
     assert!(run(galley(&store).arg("init")).status.success());
     let mut command = galley(&store);

@@ -11,21 +11,21 @@ use std::time::{Duration, Instant};
 use galley_storage::DatabaseUrl;
 use galley_testing::{PostgresServer, Receiver, TestStore, skipped};
 
-use crate::kills::{CLIENTS, Client, Load, assert_kept, receive_from, role};
+use crate::kills::{CLIENTS, Load, LoadClient, assert_acknowledged_is_stored, receive_from, role};
 use crate::program::{Program, client, free_port, galley, run, stderr, stdout};
 
 /// The timeout for expected changes.
-const TIME_MAX: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A server with clients that write to it.
-struct Work {
+struct LoadedServer {
     program: Program,
     receiver: Receiver,
     load: Arc<Load>,
-    clients: Vec<Client>,
+    clients: Vec<LoadClient>,
 }
 
-impl Work {
+impl LoadedServer {
     async fn start(store: &TestStore) -> Self {
         let program = Program::serve(store, free_port());
         let group = program.group().await;
@@ -39,7 +39,9 @@ impl Work {
     /// deliveries.
     async fn end(self, store: &TestStore) -> (usize, usize) {
         let acknowledged = self.load.end(self.clients).await;
-        let twice = assert_kept(store, &self.program, &self.receiver, &acknowledged).await;
+        let twice =
+            assert_acknowledged_is_stored(store, &self.program, &self.receiver, &acknowledged)
+                .await;
         (acknowledged.len(), twice)
     }
 }
@@ -54,7 +56,7 @@ async fn postgresql_is_restarted_and_fails_over_under_load() {
         standby.address()
     );
     let store = TestStore::at(DatabaseUrl::Postgres(both));
-    let work = Work::start(&store).await;
+    let work = LoadedServer::start(&store).await;
     let load = &work.load;
     load.wait_for(50).await;
     let mut restarts = Vec::new();
@@ -63,7 +65,7 @@ async fn postgresql_is_restarted_and_fails_over_under_load() {
         // Clients receive error responses.
         let (stopped, failed) = (Instant::now(), load.failed.load(Ordering::Relaxed));
         while load.failed.load(Ordering::Relaxed) < failed + 2 * CLIENTS {
-            assert!(stopped.elapsed() < TIME_MAX, "clients are not told that it is away");
+            assert!(stopped.elapsed() < TIMEOUT, "clients are not told that it is away");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         primary.start().await;
@@ -91,7 +93,7 @@ async fn postgresql_is_restarted_and_fails_over_under_load() {
     database.batch_execute("SELECT pg_reload_conf()").await.unwrap();
     let started = Instant::now();
     while database.query_one("SHOW fsync", &[]).await.unwrap().get::<_, String>(0) == "on" {
-        assert!(started.elapsed() < TIME_MAX, "it goes on to sync");
+        assert!(started.elapsed() < TIMEOUT, "it goes on to sync");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let unsynced = TestStore::at(DatabaseUrl::Postgres(url));
@@ -104,9 +106,9 @@ async fn postgresql_is_restarted_and_fails_over_under_load() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_are_cut_in_the_midst_of_transactions() {
+async fn connections_are_cut_during_transactions() {
     let Some(store) = TestStore::postgres().await else { return };
-    let work = Work::start(&store).await;
+    let work = LoadedServer::start(&store).await;
     let load = &work.load;
     load.wait_for(20).await;
     let DatabaseUrl::Postgres(url) = &store.url else { unreachable!("it is one") };
@@ -158,7 +160,7 @@ impl PgBouncer {
         let started = Instant::now();
         while tokio_postgres::connect(&bouncer.url, tokio_postgres::NoTls).await.is_err() {
             let is_starting = bouncer.child.try_wait().unwrap().is_none();
-            assert!(is_starting && started.elapsed() < TIME_MAX, "PgBouncer did not start");
+            assert!(is_starting && started.elapsed() < TIMEOUT, "PgBouncer did not start");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         Some(bouncer)
@@ -173,11 +175,11 @@ impl Drop for PgBouncer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pgbouncer_may_stand_between() {
+async fn the_server_works_through_pgbouncer() {
     let Some(store) = TestStore::postgres().await else { return };
     let Some(bouncer) = PgBouncer::start(&store).await else { return };
     let through = TestStore::at(DatabaseUrl::Postgres(bouncer.url.clone()));
-    let work = Work::start(&through).await;
+    let work = LoadedServer::start(&through).await;
     let load = &work.load;
     load.wait_for(100).await;
     assert_eq!(load.failed.load(Ordering::Relaxed), 0);

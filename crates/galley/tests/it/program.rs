@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 pub(crate) const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
 /// The timeout of a start.
-const START_TIME_MAX: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A running server.
 pub(crate) struct Program {
@@ -95,7 +95,7 @@ impl Program {
         let log = lines(child.stderr.take().unwrap());
         let mut seen = Vec::new();
         let address = loop {
-            match log.recv_timeout(START_TIME_MAX) {
+            match log.recv_timeout(START_TIMEOUT) {
                 Ok(line) => {
                     let entry: Value = serde_json::from_str(&line).unwrap_or_default();
                     seen.push(line);
@@ -154,7 +154,7 @@ impl Program {
     pub(crate) async fn wait_for_log(&self, words: &str) {
         let started = Instant::now();
         while !self.log.lock().unwrap().try_iter().any(|line| line.contains(words)) {
-            assert!(started.elapsed() < START_TIME_MAX, "{words:?} is not logged");
+            assert!(started.elapsed() < START_TIMEOUT, "{words:?} is not logged");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -167,11 +167,11 @@ impl Program {
 
     /// Sends the stop signal of a service manager, and waits for the process to end.
     pub(crate) fn terminate(&mut self) -> std::process::ExitStatus {
-        self.tell_to_stop();
+        self.send_stop_signal();
         self.child.wait().unwrap()
     }
 
-    pub(crate) fn tell_to_stop(&self) {
+    pub(crate) fn send_stop_signal(&self) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
     }

@@ -35,7 +35,7 @@ async fn edit(program: &Program, title: &str, change: Value) {
 }
 
 on_both_engines! {
-    async fn edits_and_changed_sources_are_told_apart(store: TestStore) {
+    async fn edits_and_source_changes_are_distinguished(store: TestStore) {
         let folder = store.directory().join("blog");
         let source = |title: &str, about: &str| format!("---\ntitle: {title}\ndescription: {about}\ntags: [x]\n---\nText\n");
         for title in ["edited", "changed", "both", "same", "untouched"] {
@@ -82,7 +82,7 @@ on_both_engines! {
         assert_eq!(all(false, &["--groups", "--tag", "y"]), "0 imported, 5 updated, 0 unchanged, 0 with conflicts, 0 with problems");
     }
 
-    async fn a_piece_without_a_noted_source_is_a_conflict_unless_it_is_the_same(store: TestStore) {
+    async fn a_piece_without_a_noted_source_is_a_conflict_unless_identical(store: TestStore) {
         let folder = store.directory().join("blog");
         let program = Program::serve(&store, free_port());
         let group = program.group().await;
@@ -103,7 +103,7 @@ on_both_engines! {
         assert_eq!(import(&store, &program, false, &[]), "0 imported, 1 updated, 0 unchanged, 1 with conflicts, 0 with problems");
     }
 
-    async fn a_translation_that_is_new_is_no_conflict(store: TestStore) {
+    async fn a_new_translation_is_not_a_conflict(store: TestStore) {
         let folder = store.directory().join("blog");
         let program = Program::serve(&store, free_port());
         write(&folder.join("a.md"), "---\ntitle: A\n---\nText\n");
@@ -124,7 +124,7 @@ on_both_engines! {
         }
     }
 
-    async fn what_is_not_published_has_groups_of_its_own(store: TestStore) {
+    async fn unpublished_sources_go_to_separate_groups(store: TestStore) {
         let item = |id: u32, status: &str, password: &str| format!(
             "<item><title>P{id}</title><wp:post_id>{id}</wp:post_id><wp:status>{status}</wp:status>\
              <wp:post_type>post</wp:post_type><wp:post_password>{password}</wp:post_password>\
@@ -172,7 +172,7 @@ on_both_engines! {
         assert_eq!(program.pieces(&format!("contentGroupId={}", id_of("Posts"))).await.len(), 2);
     }
 
-    async fn drafts_of_two_imports_into_two_groups_are_apart(store: TestStore) {
+    async fn drafts_of_imports_into_two_groups_stay_separate(store: TestStore) {
         let folder = store.directory().join("blog");
         let program = Program::serve(&store, free_port());
         for name in ["One", "Two"] {
@@ -196,7 +196,7 @@ on_both_engines! {
         assert!(stdout(&output).contains("drafts, left among the published ones"), "{output:?}");
     }
 
-    async fn an_exported_file_takes_the_place_of_no_source(store: TestStore) {
+    async fn an_exported_file_does_not_replace_the_noted_source(store: TestStore) {
         let folder = store.directory().join("blog");
         write(&folder.join("a.md"), "---\ntitle: A\n---\nText *one*\n");
         let program = Program::serve(&store, free_port());

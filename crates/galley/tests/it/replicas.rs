@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::program::{Program, free_port, galley, init_token, piece};
 
 /// The timeout for expected changes.
-const TIME_MAX: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Starts a server with a response cache of `answers_max` MiB.
 fn serve(store: &TestStore, replica: &PostgresServer, answers_max: &str) -> Program {
@@ -21,11 +21,11 @@ fn serve(store: &TestStore, replica: &PostgresServer, answers_max: &str) -> Prog
 }
 
 /// Sends a GET that allows a stale response of up to `max_age` seconds.
-async fn get_aged(program: &Program, path: &str, max_age: u32) -> Response {
-    aged(program, path, max_age).send().await.unwrap()
+async fn get_stale(program: &Program, path: &str, max_age: u32) -> Response {
+    stale_request(program, path, max_age).send().await.unwrap()
 }
 
-fn aged(program: &Program, path: &str, max_age: u32) -> RequestBuilder {
+fn stale_request(program: &Program, path: &str, max_age: u32) -> RequestBuilder {
     program.request(Method::GET, path).header("Prefer", format!("max-age={max_age}"))
 }
 
@@ -38,22 +38,23 @@ fn age(response: &Response) -> Option<u64> {
 }
 
 /// Repeats a request until a standby serves it.
-async fn get_of_standby(program: &Program, path: &str, max_age: u32) -> Response {
+async fn get_from_standby(program: &Program, path: &str, max_age: u32) -> Response {
     let started = Instant::now();
     for number in 0.. {
         // Each request differs, so that no response of the primary is served from the cache.
-        let request = aged(program, path, max_age).header("Accept-Encoding", format!("x-{number}"));
+        let request =
+            stale_request(program, path, max_age).header("Accept-Encoding", format!("x-{number}"));
         let response = request.send().await.unwrap();
         if age(&response).is_some() {
             return response;
         }
-        assert!(started.elapsed() < TIME_MAX, "the standby is not read");
+        assert!(started.elapsed() < TIMEOUT, "the standby is not read");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     unreachable!("it ends before")
 }
 
-async fn make(program: &Program, group: &str, slug: &str) -> String {
+async fn create_piece(program: &Program, group: &str, slug: &str) -> String {
     let made =
         program.request(Method::POST, "/content-pieces").json(&piece(group, slug, "<p>x</p>"));
     let made = made.send().await.unwrap();
@@ -67,15 +68,15 @@ async fn title(response: Response) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_be_old_is_read_of_a_standby_that_is_not_older() {
+async fn stale_reads_use_a_standby_within_the_staleness_bound() {
     let Some((primary, mut standby)) = PostgresServer::with_standby().await else { return };
     let store = primary.store();
     let program = serve(&store, &standby, "0");
     let group = program.group().await;
-    let id = make(&program, &group, "first").await;
+    let id = create_piece(&program, &group, "first").await;
     let path = format!("/content-pieces?id={id}");
 
-    let response = get_of_standby(&program, &path, 30).await;
+    let response = get_from_standby(&program, &path, 30).await;
     assert_eq!(response.headers()["Preference-Applied"], "max-age=30");
     assert!(age(&response).unwrap() <= 30);
     let tag = response.headers()["ETag"].clone();
@@ -86,14 +87,14 @@ async fn what_may_be_old_is_read_of_a_standby_that_is_not_older() {
     assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
     assert!(age(&known).is_some());
     for list in ["/content-pieces/list", "/content-groups/list", "/tags/list", "/variants/list"] {
-        assert!(age(&get_aged(&program, list, 30).await).is_some(), "{list}");
+        assert!(age(&get_stale(&program, list, 30).await).is_some(), "{list}");
         assert_eq!(age(&program.request(Method::GET, list).send().await.unwrap()), None, "{list}");
     }
     // Only content is read from a standby.
     for other in
         ["/profile", "/roles/list", "/webhooks/list", "/workspace-memberships/list-members"]
     {
-        assert_eq!(age(&get_aged(&program, other, 30).await), None, "{other}");
+        assert_eq!(age(&get_stale(&program, other, 30).await), None, "{other}");
     }
 
     // From here on, the standby is paused.
@@ -101,16 +102,16 @@ async fn what_may_be_old_is_read_of_a_standby_that_is_not_older() {
     let changed = program.request(Method::PUT, "/content-pieces");
     let changed = changed.json(&json!({"id": id, "title": "second"})).send().await.unwrap();
     assert_eq!(changed.status(), StatusCode::NO_CONTENT);
-    let new = make(&program, &group, "new").await;
-    assert_eq!(title(get_aged(&program, &path, 60).await).await, "first");
+    let new = create_piece(&program, &group, "new").await;
+    assert_eq!(title(get_stale(&program, &path, 60).await).await, "first");
     assert_eq!(title(program.request(Method::GET, &path).send().await.unwrap()).await, "second");
-    assert_eq!(title(get_aged(&program, &path, 0).await).await, "second");
+    assert_eq!(title(get_stale(&program, &path, 0).await).await, "second");
     // A resource that the standby lacks is read from the primary.
-    let response = get_aged(&program, &format!("/content-pieces?id={new}"), 60).await;
+    let response = get_stale(&program, &format!("/content-pieces?id={new}"), 60).await;
     assert_eq!((age(&response), title(response).await), (None, json!("new")));
     // The standby is now too stale.
     tokio::time::sleep(Duration::from_millis(2_100)).await;
-    let response = get_aged(&program, &format!("{path}&content=true"), 2).await;
+    let response = get_stale(&program, &format!("{path}&content=true"), 2).await;
     assert_eq!((age(&response), title(response).await), (None, json!("second")));
 
     // Resources created just now are found.
@@ -122,7 +123,7 @@ async fn what_may_be_old_is_read_of_a_standby_that_is_not_older() {
         let made = program.request(Method::POST, path).json(&body).send().await.unwrap();
         let made: Value = made.json().await.unwrap();
         let path = format!("{path}?id={}", made["id"].as_str().unwrap());
-        let response = get_aged(&program, &path, 60).await;
+        let response = get_stale(&program, &path, 60).await;
         assert_eq!((response.status(), age(&response)), (StatusCode::OK, None), "{path}");
     }
 
@@ -154,35 +155,35 @@ async fn what_may_be_old_is_read_of_a_standby_that_is_not_older() {
     // The standby resumes.
     standby.execute("SELECT pg_wal_replay_resume()").await;
     assert_eq!(
-        title(get_of_standby(&program, &format!("{path}&content=true"), 2).await).await,
+        title(get_from_standby(&program, &format!("{path}&content=true"), 2).await).await,
         "second"
     );
 
     // Without a standby, all reads go to the primary.
     primary.execute("ALTER SYSTEM RESET synchronous_standby_names").await;
     standby.stop();
-    let response = get_aged(&program, &format!("{path}&contentFormat=html"), 60).await;
+    let response = get_stale(&program, &format!("{path}&contentFormat=html"), 60).await;
     assert_eq!((age(&response), title(response).await), (None, json!("second")));
     // A restarted standby is used again.
     standby.start().await;
-    get_of_standby(&program, &format!("/content-pieces?id={new}&content=true"), 60).await;
+    get_from_standby(&program, &format!("/content-pieces?id={new}&content=true"), 60).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_read_of_a_standby_is_not_remembered() {
+async fn standby_responses_are_not_cached() {
     let Some((primary, standby)) = PostgresServer::with_standby().await else { return };
     let program = serve(&primary.store(), &standby, "64");
     let group = program.group().await;
-    let path = format!("/content-pieces?id={}", make(&program, &group, "first").await);
+    let path = format!("/content-pieces?id={}", create_piece(&program, &group, "first").await);
     // The list is polled, so that the piece itself has not been requested yet.
-    get_of_standby(&program, "/content-pieces/list", 30).await;
+    get_from_standby(&program, "/content-pieces/list", 30).await;
     standby.execute("SELECT pg_wal_replay_pause()").await;
     let id = path.split_once('=').unwrap().1;
     let changed = program.request(Method::PUT, "/content-pieces");
     let changed = changed.json(&json!({"id": id, "title": "second"})).send().await.unwrap();
     assert_eq!(changed.status(), StatusCode::NO_CONTENT);
     for _ in 0..3 {
-        let response = get_aged(&program, &path, 60).await;
+        let response = get_stale(&program, &path, 60).await;
         assert!(age(&response).is_some());
         assert_eq!(title(response).await, "first");
     }
@@ -191,14 +192,14 @@ async fn what_was_read_of_a_standby_is_not_remembered() {
         assert_eq!(title(response).await, "second");
     }
     // The primary's response is cached, and newer.
-    let response = get_aged(&program, &path, 60).await;
+    let response = get_stale(&program, &path, 60).await;
     assert_eq!((age(&response), title(response).await), (None, json!("second")));
 }
 
 /// A database of another installation, and a copy of the database itself. The copy has its own
 /// history, although PostgreSQL gives it the same name and it has the same log position.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_standby_of_the_database_is_not_used() {
+async fn standbys_of_other_databases_are_not_used() {
     let Some(store) = TestStore::postgres().await else { return };
     let Some((mut primary, standby)) = PostgresServer::with_standby().await else { return };
     drop(Program::serve(&primary.store(), free_port()));
@@ -209,7 +210,7 @@ async fn what_is_no_standby_of_the_database_is_not_used() {
         let program = serve(&store, &standby, "0");
         let started = Instant::now();
         while started.elapsed() < Duration::from_secs(3) {
-            let response = get_aged(&program, "/content-pieces/list", 1_000).await;
+            let response = get_stale(&program, "/content-pieces/list", 1_000).await;
             assert_eq!((response.status(), age(&response)), (StatusCode::OK, None));
             tokio::time::sleep(Duration::from_millis(100)).await;
         }

@@ -18,26 +18,26 @@ use crate::program::{Program, init_token, piece};
 const FIRST_DELIVERY_MAX: Duration = Duration::from_secs(2);
 
 /// The longest gap between deliveries of a webhook while servers are killed.
-const SILENCE_MAX: Duration = Duration::from_secs(3);
+const DELIVERY_GAP_LIMIT: Duration = Duration::from_secs(3);
 
 /// The same limit if a server ends for good, on a machine with other load: less than a lease, and
 /// less than the timeout for a server that only stops responding.
-const ENDED_MAX: Duration = Duration::from_millis(5_500);
+const TAKEOVER_LIMIT: Duration = Duration::from_millis(5_500);
 
 /// The maximum number of concurrent deliveries of a webhook.
 const SLOTS: usize = 8;
 
 /// The pause of a client between two pieces, long enough for the receivers to keep up.
-const KEPT_UP: Duration = Duration::from_millis(20);
+const WRITE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The timeout for expected deliveries: less than a lease.
-const PATIENCE: Duration = Duration::from_secs(45);
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// The time without a delivery after which no more are expected.
-const QUIET: Duration = Duration::from_secs(2);
+const QUIET_PERIOD: Duration = Duration::from_secs(2);
 
 /// The time within which requests of a killed server arrive.
-const ON_THE_WAY: Duration = Duration::from_millis(150);
+const IN_FLIGHT_TIME: Duration = Duration::from_millis(150);
 
 /// Clients that create pieces on any of several servers until `stop` is set.
 struct Writers {
@@ -96,7 +96,7 @@ impl Writers {
     }
 }
 
-async fn watch(program: &Program, group: &str, receiver: &Receiver) {
+async fn create_webhook(program: &Program, group: &str, receiver: &Receiver) {
     let webhook = json!({"url": receiver.url, "name": "w", "event": "contentPieceAdded",
         "metadata": {"contentGroupId": group}});
     let made = program.request(Method::POST, "/webhooks").json(&webhook).send().await.unwrap();
@@ -106,7 +106,7 @@ async fn watch(program: &Program, group: &str, receiver: &Receiver) {
 async fn wait_until(what: &str, is_so: impl Fn() -> bool) -> Duration {
     let started = Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < PATIENCE, "{what}");
+        assert!(started.elapsed() < DELIVERY_TIMEOUT, "{what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     started.elapsed()
@@ -127,14 +127,18 @@ async fn wait_until_delivered(created: &HashSet<String>, receiver: &Receiver) {
         if lost == 0 {
             break;
         }
-        assert!(started.elapsed() < PATIENCE, "{lost} of {} deliveries were lost", created.len());
+        assert!(
+            started.elapsed() < DELIVERY_TIMEOUT,
+            "{lost} of {} deliveries were lost",
+            created.len()
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let mut so_far = 0;
     while receiver.count() > so_far {
-        assert!(started.elapsed() < PATIENCE, "deliveries are repeated without an end");
+        assert!(started.elapsed() < DELIVERY_TIMEOUT, "deliveries are repeated without an end");
         so_far = receiver.count();
-        tokio::time::sleep(QUIET).await;
+        tokio::time::sleep(QUIET_PERIOD).await;
     }
 }
 
@@ -145,13 +149,13 @@ async fn wait_until_ready(program: &Program) {
         if ready.is_ok_and(|response| response.status() == StatusCode::OK) {
             return;
         }
-        assert!(started.elapsed() < PATIENCE, "the server is not ready");
+        assert!(started.elapsed() < DELIVERY_TIMEOUT, "the server is not ready");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
 /// Returns the number of received events, and of repeated deliveries.
-fn came(receiver: &Receiver) -> (usize, usize) {
+fn count_deliveries(receiver: &Receiver) -> (usize, usize) {
     let mut times: HashMap<String, usize> = HashMap::new();
     for received in receiver.received() {
         *times.entry(received.field("webhook-id").to_owned()).or_default() += 1;
@@ -160,13 +164,13 @@ fn came(receiver: &Receiver) -> (usize, usize) {
 }
 
 on_both_engines! {
-    async fn a_restarted_server_sends_what_its_predecessor_was_sending(store: TestStore) {
+    async fn a_restarted_server_resumes_pending_deliveries(store: TestStore) {
         let kills = size(5, 20, 100);
         let port = free_port();
         let mut program = Program::serve(&store, port);
         let group = program.group().await;
         let receiver = Receiver::start(Behaviour::After(Duration::from_millis(20))).await;
-        watch(&program, &group, &receiver).await;
+        create_webhook(&program, &group, &receiver).await;
         let (writers, tasks) = Writers::start(&[program.url.clone()], &group, 6, Duration::ZERO);
         let mut slowest = Duration::ZERO;
         for round in 0..kills {
@@ -174,7 +178,7 @@ on_both_engines! {
             wait_until("nothing is sent", || receiver.count() >= so_far + 10).await;
             tokio::time::sleep(Duration::from_millis(round as u64 * 13 % 50)).await;
             program.kill();
-            tokio::time::sleep(ON_THE_WAY).await;
+            tokio::time::sleep(IN_FLIGHT_TIME).await;
             let so_far = receiver.count();
             program = tokio::task::block_in_place(|| Program::serve(&store, port));
             wait_until_ready(&program).await;
@@ -187,7 +191,7 @@ on_both_engines! {
         }
         let created = writers.created();
         wait_until_delivered(&created, &receiver).await;
-        let (_, repeated) = came(&receiver);
+        let (_, repeated) = count_deliveries(&receiver);
         let found = format!(
             "first delivery after {slowest:?}, {} pieces, 0 lost, {repeated} repeated",
             created.len()
@@ -201,7 +205,7 @@ on_both_engines! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_webhook_falls_silent_while_one_of_three_servers_is_killed_each_second() {
+async fn deliveries_continue_while_one_of_three_servers_is_killed_each_second() {
     let Some(store) = TestStore::postgres().await else { return };
     let ports = [free_port(), free_port(), free_port()];
     let mut nodes: Vec<Program> = ports.iter().map(|port| Program::serve(&store, *port)).collect();
@@ -209,11 +213,11 @@ async fn no_webhook_falls_silent_while_one_of_three_servers_is_killed_each_secon
     let mut receivers = Vec::new();
     for _ in 0..4 {
         let receiver = Receiver::start(Behaviour::After(Duration::from_millis(20))).await;
-        watch(&nodes[0], &group, &receiver).await;
+        create_webhook(&nodes[0], &group, &receiver).await;
         receivers.push(receiver);
     }
     let urls: Vec<String> = nodes.iter().map(|node| node.url.clone()).collect();
-    let (writers, tasks) = Writers::start(&urls, &group, 6, KEPT_UP);
+    let (writers, tasks) = Writers::start(&urls, &group, 6, WRITE_INTERVAL);
     let length = Duration::from_secs(size(12, 30, 120));
     for receiver in &receivers {
         wait_until("nothing is sent", || receiver.count() > 10).await;
@@ -238,7 +242,7 @@ async fn no_webhook_falls_silent_while_one_of_three_servers_is_killed_each_secon
     let (mut longest, mut repeated) = (Duration::ZERO, 0);
     for receiver in &receivers {
         wait_until_delivered(&created, receiver).await;
-        repeated += came(receiver).1;
+        repeated += count_deliveries(receiver).1;
         let received = receiver.received();
         let mut times: Vec<_> = received.iter().map(|one| one.at).collect();
         times.retain(|at| (killed_from..killed_until).contains(at));
@@ -256,11 +260,11 @@ async fn no_webhook_falls_silent_while_one_of_three_servers_is_killed_each_secon
     eprintln!("{kills} kills: {found}");
     figure(&format!("three servers, {kills} kills, one a second"), &found, "3 s, 0 lost");
     assert!(repeated <= kills * SLOTS * receivers.len(), "{found}");
-    assert!(longest <= SILENCE_MAX, "{found}");
+    assert!(longest <= DELIVERY_GAP_LIMIT, "{found}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_ends_for_good_leaves_its_deliveries_to_the_others() {
+async fn deliveries_of_a_dead_server_are_claimed_by_others() {
     let Some(store) = TestStore::postgres().await else { return };
     let mut nodes = vec![Program::serve(&store, free_port())];
     let group = nodes[0].group().await;
@@ -268,7 +272,7 @@ async fn a_server_that_ends_for_good_leaves_its_deliveries_to_the_others() {
     let mut receivers = Vec::new();
     for _ in 0..4 {
         let receiver = Receiver::start(Behaviour::After(Duration::from_millis(300))).await;
-        watch(&nodes[0], &group, &receiver).await;
+        create_webhook(&nodes[0], &group, &receiver).await;
         receivers.push(receiver);
     }
     // More deliveries are due than slots exist, so the first server claims all slots.
@@ -283,13 +287,13 @@ async fn a_server_that_ends_for_good_leaves_its_deliveries_to_the_others() {
     }
     nodes.push(Program::serve(&store, free_port()));
     nodes[0].kill();
-    let killed = tokio::time::Instant::now() + ON_THE_WAY;
+    let killed = tokio::time::Instant::now() + IN_FLIGHT_TIME;
     tokio::time::sleep(Duration::from_secs(6)).await;
     let created = first.created();
     let mut longest = Duration::ZERO;
     for receiver in &receivers {
         wait_until_delivered(&created, receiver).await;
-        assert!(came(receiver).1 <= SLOTS);
+        assert!(count_deliveries(receiver).1 <= SLOTS);
         let received = receiver.received();
         let mut times: Vec<_> = received.iter().map(|one| one.at).collect();
         times.retain(|at| *at > killed && *at < killed + Duration::from_secs(6));
@@ -299,16 +303,19 @@ async fn a_server_that_ends_for_good_leaves_its_deliveries_to_the_others() {
     }
     eprintln!("one of two servers ends for good: silence {longest:?}");
     figure("one of two servers ends for good", format!("silence {longest:?}"), "3 s");
-    assert!(longest <= size(ENDED_MAX, ENDED_MAX, SILENCE_MAX), "silent for {longest:?}");
+    assert!(
+        longest <= size(TAKEOVER_LIMIT, TAKEOVER_LIMIT, DELIVERY_GAP_LIMIT),
+        "silent for {longest:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_paused_server_has_its_deliveries_sent_by_others_and_sends_none_of_them_afterwards() {
+async fn deliveries_of_a_paused_server_are_claimed_by_others_and_not_repeated() {
     let Some(store) = TestStore::postgres().await else { return };
     let mut nodes = vec![Program::serve(&store, free_port())];
     let group = nodes[0].group().await;
     let receiver = Receiver::start(Behaviour::After(Duration::from_millis(300))).await;
-    watch(&nodes[0], &group, &receiver).await;
+    create_webhook(&nodes[0], &group, &receiver).await;
     let urls = [nodes[0].url.clone()];
     let (writers, tasks) = Writers::start(&urls, &group, 4, Duration::ZERO);
     wait_until("nothing is sent", || receiver.count() > 20).await;
@@ -322,28 +329,31 @@ async fn a_paused_server_has_its_deliveries_sent_by_others_and_sends_none_of_the
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     };
     signal("-STOP");
-    tokio::time::sleep(ON_THE_WAY).await;
+    tokio::time::sleep(IN_FLIGHT_TIME).await;
     let so_far = receiver.count();
     let silence = wait_until("nothing is sent", || receiver.count() > so_far).await;
     // Until then, the paused server keeps its leases.
     assert!(silence > Duration::from_secs(7), "a live server lost its leases after {silence:?}");
-    assert!(silence < size(PATIENCE, PATIENCE, Duration::from_secs(12)), "{silence:?}");
+    assert!(
+        silence < size(DELIVERY_TIMEOUT, DELIVERY_TIMEOUT, Duration::from_secs(12)),
+        "{silence:?}"
+    );
     signal("-CONT");
     let created = writers.created();
     wait_until_delivered(&created, &receiver).await;
-    let (_, repeated) = came(&receiver);
+    let (_, repeated) = count_deliveries(&receiver);
     figure("a server is paused", format!("silence {silence:?}, {repeated} repeated"), "10 s");
     assert!(repeated <= SLOTS, "{repeated} repeated");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_outage_of_the_database_is_no_failure_of_receivers() {
+async fn a_database_outage_does_not_count_as_a_receiver_failure() {
     let Some((mut primary, _standby)) = PostgresServer::with_standby().await else { return };
     let store = primary.store();
     let program = Program::serve(&store, free_port());
     let group = program.group().await;
     let receiver = Receiver::start(Behaviour::After(Duration::from_secs(3))).await;
-    watch(&program, &group, &receiver).await;
+    create_webhook(&program, &group, &receiver).await;
     for number in 0..4 {
         let body = piece(&group, &format!("p{number}"), "<p>Text</p>");
         let made = program.request(Method::POST, "/content-pieces").json(&body).send().await;
@@ -353,7 +363,7 @@ async fn an_outage_of_the_database_is_no_failure_of_receivers() {
     primary.stop();
     tokio::time::sleep(Duration::from_secs(4)).await;
     primary.start().await;
-    wait_until("a delivery was lost", || came(&receiver).0 >= 4).await;
+    wait_until("a delivery was lost", || count_deliveries(&receiver).0 >= 4).await;
     let started = Instant::now();
     loop {
         let list = program.request(Method::GET, "/webhooks/deliveries").send().await;
@@ -368,7 +378,7 @@ async fn an_outage_of_the_database_is_no_failure_of_receivers() {
         if deliveries.len() == 4 && deliveries.iter().all(|one| one["status"] == "delivered") {
             break;
         }
-        assert!(started.elapsed() < PATIENCE, "{list:#}");
+        assert!(started.elapsed() < DELIVERY_TIMEOUT, "{list:#}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }

@@ -27,7 +27,7 @@ fn changes() -> Vec<String> {
     files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
 }
 
-const RECORD: &str =
+const MIGRATIONS_TABLE: &str =
     "CREATE TABLE schema_migrations (version BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL,
     checksum TEXT NOT NULL, oldest_program TEXT NOT NULL, applied_at_ms BIGINT NOT NULL)";
 
@@ -80,7 +80,9 @@ async fn downgrade(store: &TestStore, version: usize) {
                 let _ = std::fs::remove_file(file.with_extension(format!("db{ending}")));
             }
             let connection = rusqlite::Connection::open(&file).unwrap();
-            connection.execute_batch(&format!("PRAGMA journal_mode = WAL; {RECORD}")).unwrap();
+            connection
+                .execute_batch(&format!("PRAGMA journal_mode = WAL; {MIGRATIONS_TABLE}"))
+                .unwrap();
             for change in changes {
                 // The text in these comments is for SQLite only.
                 let change = change.replace("/*sqlite:", "").replace("*/", "");
@@ -107,7 +109,7 @@ async fn downgrade(store: &TestStore, version: usize) {
             let client = client(url).await;
             let begin = "ALTER SCHEMA public RENAME TO newer; CREATE SCHEMA public;
                 SET search_path = public; SET session_replication_role = replica;";
-            client.batch_execute(&format!("{begin} {RECORD}")).await.unwrap();
+            client.batch_execute(&format!("{begin} {MIGRATIONS_TABLE}")).await.unwrap();
             for change in changes {
                 let change = change.replace(" TEXT", " TEXT COLLATE \"C\"");
                 client.batch_execute(&change).await.unwrap();
@@ -148,7 +150,7 @@ async fn fill(store: &TestStore, receiver: &Receiver) -> Vec<Value> {
 }
 
 /// The timeout for expected changes.
-const TIME_MAX: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 fn serve_command(store: &TestStore) -> Command {
     let mut command = galley(store);
@@ -156,22 +158,22 @@ fn serve_command(store: &TestStore) -> Command {
     command
 }
 
-fn silent(command: &mut Command) -> &mut Command {
+fn without_output(command: &mut Command) -> &mut Command {
     command.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null())
 }
 
 /// Starts this program on PostgreSQL while another transaction locks a table that a migration
 /// changes. Kills the program while it waits for the lock, after some of the migrations.
-async fn kill_while_it_waits(store: &TestStore, url: &str) {
+async fn kill_while_waiting_for_lock(store: &TestStore, url: &str) {
     let (foreign, looker) = (client(url).await, client(url).await);
     let hold = "BEGIN; LOCK TABLE webhook_queues, delivery_leases IN ACCESS SHARE MODE";
     foreign.batch_execute(hold).await.unwrap();
-    let mut child = silent(&mut serve_command(store)).spawn().unwrap();
+    let mut child = without_output(&mut serve_command(store)).spawn().unwrap();
     let waits = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()
         AND wait_event_type = 'Lock' AND wait_event = 'relation'";
     let started = Instant::now();
     while looker.query(waits, &[]).await.unwrap().is_empty() {
-        assert!(started.elapsed() < TIME_MAX, "it does not come to the change");
+        assert!(started.elapsed() < TIMEOUT, "it does not come to the change");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     child.kill().unwrap();
@@ -183,17 +185,17 @@ async fn kill_while_it_waits(store: &TestStore, url: &str) {
 /// then, or `None` if the program completed its start.
 fn kill_at_write(store: &TestStore, strace: &Path, nth: usize) -> Option<i64> {
     /// The time after which a server that makes fewer writes is killed.
-    const SERVED: Duration = Duration::from_secs(3);
+    const START_TIMEOUT: Duration = Duration::from_secs(3);
     let calls = "pwrite64,fsync,ftruncate,unlink";
     let mut command = Command::new(strace);
     command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={calls}")]);
     command.args(["-e", &format!("inject={calls}:signal=KILL:when={nth}")]);
-    command.args(["timeout", "--signal=KILL", &SERVED.as_secs().to_string()]);
+    command.args(["timeout", "--signal=KILL", &START_TIMEOUT.as_secs().to_string()]);
     let started = Instant::now();
-    let status = silent(&mut under(command, &serve_command(store))).status().unwrap();
+    let status = without_output(&mut under(command, &serve_command(store))).status().unwrap();
     // strace exits with the signal of its child, and either kill is a SIGKILL.
     assert_eq!(status.signal(), Some(9), "strace itself failed: {status}");
-    if started.elapsed() >= SERVED {
+    if started.elapsed() >= START_TIMEOUT {
         return None;
     }
     let connection = rusqlite::Connection::open(data_dir(store).join("galley.db")).unwrap();
@@ -203,7 +205,7 @@ fn kill_at_write(store: &TestStore, strace: &Path, nth: usize) -> Option<i64> {
 
 /// Checks that this program continues with the store: the data is unchanged, and pending retries
 /// are sent.
-async fn assert_goes_on(store: &TestStore, version: usize, pieces: &[Value], receiver: &Receiver) {
+async fn assert_upgraded(store: &TestStore, version: usize, pieces: &[Value], receiver: &Receiver) {
     let before = receiver.count();
     let program = Program::serve(store, 0);
     assert_eq!(program.pieces("content=true").await, pieces, "schema {version}");
@@ -220,7 +222,7 @@ async fn assert_goes_on(store: &TestStore, version: usize, pieces: &[Value], rec
 }
 
 on_both_engines! {
-    async fn a_store_of_each_earlier_schema_is_gone_on_with(store: TestStore) {
+    async fn stores_of_every_earlier_schema_are_upgraded(store: TestStore) {
         let last = changes().len();
         let versions = size(vec![1, 3, 4, last - 1], (1..last).collect(), (1..last).collect());
         for &version in &versions {
@@ -232,13 +234,13 @@ on_both_engines! {
             let pieces = fill(&store, &receiver).await;
             downgrade(&store, version).await;
             receiver.behave(Behaviour::Status(200));
-            assert_goes_on(&store, version, &pieces, &receiver).await;
+            assert_upgraded(&store, version, &pieces, &receiver).await;
         }
         let found = format!("{} schemas gone on with, mid-retry", versions.len());
         figure(&format!("{}: stores of earlier schemas", store.engine()), found, "all");
     }
 
-    async fn a_schema_change_that_is_killed_is_made_at_the_next_start(store: TestStore) {
+    async fn an_interrupted_migration_completes_at_the_next_start(store: TestStore) {
         let receiver = Receiver::start(Behaviour::Status(500)).await;
         let pieces = fill(&store, &receiver).await;
         downgrade(&store, WITH_DELIVERIES).await;
@@ -261,13 +263,13 @@ on_both_engines! {
             }
             DatabaseUrl::Postgres(url) => {
                 for _ in 0..3 {
-                    kill_while_it_waits(&store, url).await;
+                    kill_while_waiting_for_lock(&store, url).await;
                     kills += 1;
                 }
             }
         }
         receiver.behave(Behaviour::Status(200));
-        assert_goes_on(&store, WITH_DELIVERIES, &pieces, &receiver).await;
+        assert_upgraded(&store, WITH_DELIVERIES, &pieces, &receiver).await;
         let found = format!("killed {kills} times while it changed, then finished");
         figure(&format!("{}: a schema change", store.engine()), found, "finished");
     }

@@ -1,6 +1,6 @@
 //! Enqueueing: deliveries of events, and of samples.
 
-use galley_domain::delivery::{HELD_MAX, Lane, Status};
+use galley_domain::delivery::{DISABLED_BACKLOG_MAX, DeliveryStatus, Lane};
 use galley_domain::event::EventType;
 use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 
@@ -86,7 +86,7 @@ async fn fan_out_run(
                     event,
                     event_type.as_str(),
                     sequence,
-                    Status::Pending.as_str(),
+                    DeliveryStatus::Pending.as_str(),
                     Lane::Fresh.number(),
                     now
                 ]
@@ -98,7 +98,7 @@ async fn fan_out_run(
         if sends {
             queue.scan_at(now);
         }
-        if !sends && queue.state.pending > HELD_MAX {
+        if !sends && queue.state.pending > DISABLED_BACKLOG_MAX {
             over_limit.push(queue);
         }
     }
@@ -131,7 +131,7 @@ async fn fan_out_run(
 
 /// Deletes the oldest deliveries of a disabled webhook that is over its limit, except leased ones.
 async fn drop_oldest(tx: &WriteTx<'_>, queue: &mut WebhookQueue, now: Timestamp) -> Result<()> {
-    let many = queue.state.pending - HELD_MAX;
+    let many = queue.state.pending - DISABLED_BACKLOG_MAX;
     let dropped = tx
         .execute(
             &format!(
@@ -171,7 +171,7 @@ pub async fn enqueue_test(
             event,
             event_type.as_str(),
             data,
-            Status::Pending.as_str(),
+            DeliveryStatus::Pending.as_str(),
             Lane::Test.number(),
             now
         ],

@@ -1,7 +1,7 @@
 //! History: deliveries as the API lists them.
 
 use galley_domain::content_group::GroupPath;
-use galley_domain::delivery::Status;
+use galley_domain::delivery::DeliveryStatus;
 use galley_domain::event::{EventType, ResourceChange};
 use galley_domain::{ContentGroupId, DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 
@@ -27,7 +27,7 @@ pub struct Delivery {
     /// The event's sequence number; `None` for a sample.
     pub sequence: Option<i64>,
     /// The status.
-    pub status: Status,
+    pub status: DeliveryStatus,
     /// The time of creation.
     pub created_at: Timestamp,
     /// The time of the next attempt of a pending delivery.
@@ -42,7 +42,7 @@ pub struct ListQuery {
     /// Deliveries of this webhook only.
     pub webhook: Option<WebhookId>,
     /// Deliveries with this status only.
-    pub status: Option<Status>,
+    pub status: Option<DeliveryStatus>,
     /// Deliveries of this event only.
     pub event: Option<EventId>,
     /// Deliveries of webhooks on groups in the subtree of one of these only; `None` for all.
@@ -75,10 +75,10 @@ pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, query: &ListQuery) -> Res
     let is_sent = format!("({SENDS} OR d.lane = 0)");
     filter.push_str(&match query.status {
         None => String::new(),
-        Some(Status::Pending) => format!(" AND d.status = 'pending' AND {is_sent}"),
-        Some(Status::Held) => format!(" AND d.status = 'pending' AND NOT {is_sent}"),
-        Some(Status::Delivered) => " AND d.status = 'delivered'".to_owned(),
-        Some(Status::Failed) => " AND d.status = 'failed'".to_owned(),
+        Some(DeliveryStatus::Pending) => format!(" AND d.status = 'pending' AND {is_sent}"),
+        Some(DeliveryStatus::Paused) => format!(" AND d.status = 'pending' AND NOT {is_sent}"),
+        Some(DeliveryStatus::Delivered) => " AND d.status = 'delivered'".to_owned(),
+        Some(DeliveryStatus::Failed) => " AND d.status = 'failed'".to_owned(),
     });
     let sql = format!(
         "SELECT d.id, d.webhook_id, d.event_id, d.event_type, d.sequence, d.status,
@@ -88,9 +88,9 @@ pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, query: &ListQuery) -> Res
          WHERE d.workspace_id = ?1{filter} ORDER BY d.id DESC LIMIT ?2 OFFSET ?3"
     );
     tx.query(&sql, &params, |row| {
-        let status: Status = row.text(5)?.parse().map_err(Error::corrupt)?;
-        let is_held = status == Status::Pending && !row.bool(9)?;
-        let status = if is_held { Status::Held } else { status };
+        let status: DeliveryStatus = row.text(5)?.parse().map_err(Error::corrupt)?;
+        let is_paused = status == DeliveryStatus::Pending && !row.bool(9)?;
+        let status = if is_paused { DeliveryStatus::Paused } else { status };
         Ok(Delivery {
             id: row.parse(0)?,
             webhook: row.parse(1)?,
@@ -99,7 +99,7 @@ pub async fn list(tx: &Tx<'_>, workspace: WorkspaceId, query: &ListQuery) -> Res
             sequence: row.opt_int(4)?,
             status,
             created_at: row.time(6)?,
-            next_attempt_at: Some(row.time(7)?).filter(|_| status == Status::Pending),
+            next_attempt_at: Some(row.time(7)?).filter(|_| status == DeliveryStatus::Pending),
             log: row.opt_owned(8)?,
         })
     })

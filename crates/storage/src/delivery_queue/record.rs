@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use galley_domain::delivery::{AttemptOutcome, DeliveryStep, Lane, Status};
+use galley_domain::delivery::{AttemptOutcome, DeliveryStatus, DeliveryStep, Lane};
 use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
 
 use super::slice::until_contended;
@@ -125,21 +125,21 @@ async fn record_for_queue(
     let mut receiver: Option<ReceiverState> = None;
     let mut has_failed = queue.state.health.is_failing();
     for (one, random) in results {
-        let is_held =
+        let is_paused =
             |(id, lease): &(DeliveryId, String)| *id == one.delivery && *lease == one.lease;
-        if !held.iter().any(is_held) || ended.contains(&one.delivery) {
+        if !held.iter().any(is_paused) || ended.contains(&one.delivery) {
             continue;
         }
         ended.push(one.delivery);
         let (status, due) = match one.step {
-            DeliveryStep::Delivered => (Status::Delivered, now),
-            DeliveryStep::Failed => (Status::Failed, now),
+            DeliveryStep::Delivered => (DeliveryStatus::Delivered, now),
+            DeliveryStep::Failed => (DeliveryStatus::Failed, now),
             DeliveryStep::Retry(due) => {
                 queue.add_due_from(due);
-                (Status::Pending, due)
+                (DeliveryStatus::Pending, due)
             }
         };
-        ends.push(status != Status::Pending);
+        ends.push(status != DeliveryStatus::Pending);
         rows.push(
             params![
                 workspace,

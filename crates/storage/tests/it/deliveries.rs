@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use galley_domain::delivery::{AttemptOutcome, CircuitBreaker, DeliveryStep, HELD_MAX, Status};
+use galley_domain::delivery::{
+    AttemptOutcome, CircuitBreaker, DISABLED_BACKLOG_MAX, DeliveryStatus, DeliveryStep,
+};
 use galley_domain::event::{EventType, ResourceChange};
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
 use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
@@ -218,11 +220,11 @@ async fn index_reads(open: &Open, url: &str, tables: &[&str]) -> Vec<(String, i6
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-async fn statuses(open: &Open) -> Vec<Status> {
+async fn statuses(open: &Open) -> Vec<DeliveryStatus> {
     statuses_of(open, 1_000).await
 }
 
-async fn statuses_of(open: &Open, limit: i64) -> Vec<Status> {
+async fn statuses_of(open: &Open, limit: i64) -> Vec<DeliveryStatus> {
     let workspace = open.workspace;
     let list = async move |tx: &Tx<'_>| {
         let query = ListQuery { limit, ..ListQuery::default() };
@@ -376,7 +378,7 @@ on_both_engines! {
         for program in programs {
             program.await.unwrap();
         }
-        assert_eq!(statuses_of(&open, (WEBHOOKS * EVENTS) as i64).await, vec![Status::Delivered; WEBHOOKS * EVENTS]);
+        assert_eq!(statuses_of(&open, (WEBHOOKS * EVENTS) as i64).await, vec![DeliveryStatus::Delivered; WEBHOOKS * EVENTS]);
         assert_eq!(gauges(&open).await.pending, 0);
         open.database.close().await;
         let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
@@ -418,16 +420,16 @@ on_both_engines! {
         assert_eq!(leased.len(), 2);
         let disable = async move |tx: &WriteTx<'_>| {
             webhooks::disable(tx, workspace, id, DisabledReason::Failing).await?;
-            let sql = format!("UPDATE webhook_queues SET pending = {HELD_MAX}");
+            let sql = format!("UPDATE webhook_queues SET pending = {DISABLED_BACKLOG_MAX}");
             tx.execute(&sql, &[]).await
         };
         write(&open.database, disable).await;
         happen(&open, 2).await;
         expand(&open, 100).await;
-        assert_eq!(gauges(&open).await.held, HELD_MAX, "the two new ones went");
+        assert_eq!(gauges(&open).await.held, DISABLED_BACKLOG_MAX, "the two new ones went");
         settle(&open, &leased, AttemptOutcome::Accepted, DeliveryStep::Delivered, NOW).await;
-        assert_eq!(statuses(&open).await, [Status::Delivered; 2]);
-        assert_eq!(gauges(&open).await.held, HELD_MAX - 2);
+        assert_eq!(statuses(&open).await, [DeliveryStatus::Delivered; 2]);
+        assert_eq!(gauges(&open).await.held, DISABLED_BACKLOG_MAX - 2);
     }
 
     async fn what_is_committed_late_is_found(store: TestStore) {
@@ -471,11 +473,11 @@ on_both_engines! {
         let theirs = lease(&open, "b", later(60_000)).await;
         assert_eq!(theirs.iter().map(|one| one.id).collect::<Vec<_>>(), mine.iter().map(|one| one.id).collect::<Vec<_>>());
         assert_eq!(settle(&open, &mine, AttemptOutcome::Accepted, DeliveryStep::Delivered, later(61_000)).await, 0);
-        assert_eq!(statuses(&open).await, [Status::Pending; 5]);
+        assert_eq!(statuses(&open).await, [DeliveryStatus::Pending; 5]);
         assert_eq!(settle(&open, &theirs, AttemptOutcome::Accepted, DeliveryStep::Delivered, later(61_000)).await, 2);
         assert_eq!(settle(&open, &theirs, FAILED, DeliveryStep::Failed, later(61_000)).await, 0, "once");
         let found = statuses(&open).await;
-        assert_eq!(found.iter().filter(|&&status| status == Status::Delivered).count(), 2);
+        assert_eq!(found.iter().filter(|&&status| status == DeliveryStatus::Delivered).count(), 2);
         assert_eq!(gauges(&open).await.pending, 3);
         // The receiver's concurrency limit applies to all sessions together.
         happen(&open, 12).await;
@@ -546,7 +548,7 @@ on_both_engines! {
         check_plans(&open).await;
     }
 
-    async fn what_is_held_has_its_bounds(store: TestStore) {
+    async fn what_is_paused_has_its_bounds(store: TestStore) {
         let open = Open::new(store).await;
         let (workspace, id) = (open.workspace, webhook(&open).await);
         happen(&open, 5).await;
@@ -558,7 +560,7 @@ on_both_engines! {
             assert!(webhooks::disable(tx, workspace, id, DisabledReason::Failing).await?);
             assert!(!webhooks::disable(tx, workspace, id, DisabledReason::Gone).await?);
             // This simulates the largest number of held deliveries.
-            let sql = format!("UPDATE webhook_queues SET pending = {HELD_MAX}");
+            let sql = format!("UPDATE webhook_queues SET pending = {DISABLED_BACKLOG_MAX}");
             tx.execute(&sql, &[]).await
         };
         write(&open.database, disable).await;
@@ -567,7 +569,7 @@ on_both_engines! {
         happen(&open, 3).await;
         expand(&open, 100).await;
         assert_eq!((oldest, open.count("deliveries").await), (5, 5), "the oldest three went");
-        assert_eq!(statuses(&open).await, [Status::Held; 5]);
+        assert_eq!(statuses(&open).await, [DeliveryStatus::Paused; 5]);
         let find = async move |tx: &Tx<'_>| webhooks::find(tx, workspace, id, None).await;
         let found = open.database.read::<_, Error, _>("find", find).await.unwrap().unwrap();
         assert_eq!((found.dropped, found.enabled), (3, false));
@@ -578,7 +580,7 @@ on_both_engines! {
         write(&open.database, succeed).await;
         let found = open.database.read::<_, Error, _>("find", find).await.unwrap().unwrap();
         assert_eq!(found.failing_since, None);
-        assert_eq!(gauges(&open).await.held, HELD_MAX);
+        assert_eq!(gauges(&open).await.held, DISABLED_BACKLOG_MAX);
         check_plans(&open).await;
     }
 
@@ -589,7 +591,7 @@ on_both_engines! {
         expand(&open, 100).await;
         let leased = lease(&open, "a", NOW).await;
         settle(&open, &leased, FAILED, DeliveryStep::Failed, NOW).await;
-        assert_eq!(statuses(&open).await, [Status::Failed; 2]);
+        assert_eq!(statuses(&open).await, [DeliveryStatus::Failed; 2]);
         let delivery = leased[0].id;
         let again = async move |tx: &WriteTx<'_>| {
             assert_eq!(delivery_queue::find_webhook(tx, workspace, delivery).await?, Some(id));
@@ -609,7 +611,7 @@ on_both_engines! {
         };
         write(&open.database, recover).await;
         assert_eq!(open.count("webhook_recoveries").await, 0);
-        assert_eq!(statuses(&open).await, [Status::Pending; 2]);
+        assert_eq!(statuses(&open).await, [DeliveryStatus::Pending; 2]);
         let sample = DeliveryId::new(crate::store::id());
         let event = (EventId::new(crate::store::id()), EventType::MemberAdded);
         let test = async move |tx: &WriteTx<'_>| {

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::delivery::DeliveryBody;
 use galley_application::Error;
-use galley_domain::delivery::Status;
+use galley_domain::delivery::DeliveryStatus;
 use galley_domain::{DeliveryId, EventId, WebhookId};
 use galley_storage::delivery_queue::{self, ListQuery};
 use galley_storage::{Tx, webhooks};
@@ -46,7 +46,8 @@ pub(crate) async fn handle(
     let webhook =
         query.text("webhookId").map(|text| RequestedId::<WebhookId>::new(text.parse().ok()));
     let event = query.text("eventId").map(|text| text.parse::<EventId>().ok());
-    let statuses: Vec<_> = Status::ALL.iter().map(|&status| (status.as_str(), status)).collect();
+    let statuses: Vec<_> =
+        DeliveryStatus::ALL.iter().map(|&status| (status.as_str(), status)).collect();
     let status = query.choice("status", &statuses);
     query.finish()?;
     let webhook = webhook.map(RequestedId::get).transpose()?;

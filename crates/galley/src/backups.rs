@@ -52,7 +52,7 @@ pub(crate) async fn copy(settings: &Settings, arguments: &CopyArguments) -> anyh
     let options = store::options(to.clone(), settings, &environment, Role::Command);
     let target = StagedStore::open(&options).await.with_context(|| format!("--to, {to:?}"))?;
     let started = Instant::now();
-    let (bar, tell) = progress::of_store("rows copied and compared");
+    let (bar, tell) = progress::for_store("rows copied and compared");
     let copied = copy_rows(&source.snapshot().await?, &target, tell).await?;
     target.finish().await?;
     bar.finish_and_clear();
@@ -68,7 +68,7 @@ pub(crate) async fn backup(settings: &Settings, arguments: &FileArguments) -> an
     let environment = Environment::default();
     let database = store::open_existing(settings, &environment).await?;
     let options = store::options(settings.database()?, settings, &environment, Role::Command);
-    let (bar, tell) = progress::of_store("done");
+    let (bar, tell) = progress::for_store("done");
     let file = &arguments.file;
     back_up(&database, &options, file, tell)
         .await
@@ -87,7 +87,7 @@ pub(crate) async fn restore(settings: &Settings, arguments: &FileArguments) -> a
     let file = existing(&arguments.file)?;
     store::make_data_dir(&settings.data_dir.value)?;
     let options = store::options(settings.database()?, settings, &environment, Role::Command);
-    let (bar, tell) = progress::of_store("done");
+    let (bar, tell) = progress::for_store("done");
     restore_file(file, &options, tell).await.with_context(|| format!("{}", file.display()))?;
     bar.finish_and_clear();
     let database = Database::open(options).await?;
@@ -104,7 +104,7 @@ pub(crate) async fn restore(settings: &Settings, arguments: &FileArguments) -> a
 /// Checks a backup's integrity, and lists its contents.
 pub(crate) async fn verify(arguments: &FileArguments) -> anyhow::Result<()> {
     let file = existing(&arguments.file)?;
-    let (bar, tell) = progress::of_store("rows");
+    let (bar, tell) = progress::for_store("rows");
     let found = verify_file(file, VERSION, tell).await;
     let found = found.with_context(|| format!("{} can't be restored", file.display()))?;
     bar.finish_and_clear();

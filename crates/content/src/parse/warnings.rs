@@ -10,9 +10,9 @@ use super::dom::{Attribute, Dom, NodeId};
 use super::number::leading_integer;
 use super::tag::ElementKind;
 use super::{rules, style, table, whitespace};
-use crate::loss::{ConversionEffect, ConversionWarning, SourcePosition};
 use crate::marks::{Flag, Marks};
 use crate::node::Align;
+use crate::warning::{ConversionEffect, ConversionWarning, SourcePosition};
 use crate::{color, safety};
 
 /// The limit on different warnings.
