@@ -6,13 +6,13 @@ use std::net::{SocketAddr, TcpStream};
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-pub(crate) struct Client {
+pub(crate) struct SetupClient {
     stream: TcpStream,
     token: String,
     buffer: Vec<u8>,
 }
 
-impl Client {
+impl SetupClient {
     pub(crate) fn connect(address: SocketAddr, token: &str) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
-use crate::server::{LOAD_CORE, Server};
+use crate::server::{LOAD_CORE, PinnedServer};
 
 /// The number of concurrent connections.
 const CONNECTIONS: usize = 32;
@@ -35,7 +35,12 @@ impl Requests {
     }
 
     /// Creates requests in Lua: `body(number)` returns the body of the request `number`.
-    pub(crate) fn made_up(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Self {
+    pub(crate) fn generated(
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Self {
         let headers = headers_in_lua(headers);
         let lua = format!(
             "{headers}local number = 0\n{body}\nnext_request = function()\n  number = number + 1\n  \
@@ -63,7 +68,7 @@ pub(crate) struct Measured {
 /// Sends requests to `server` for the duration `time`.
 pub(crate) fn run(
     folder: &Path,
-    server: &Server,
+    server: &PinnedServer,
     requests: &Requests,
     time: Duration,
 ) -> anyhow::Result<Measured> {

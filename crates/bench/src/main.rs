@@ -35,13 +35,13 @@ use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
 #[command(name = "galley-bench")]
-struct Arguments {
+struct BenchArguments {
     #[command(subcommand)]
-    command: Command,
+    command: BenchCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum BenchCommand {
     /// Measure, and print tables.
     Run(plan::Plan),
     /// Respond to every request with as many bytes as its path states: the upper limit of HTTP on
@@ -64,13 +64,13 @@ enum Command {
 }
 
 fn main() -> anyhow::Result<()> {
-    match Arguments::parse().command {
-        Command::Run(plan) => plan.run(),
-        Command::Constant { address } => yardsticks::constant::serve(address),
-        Command::Floor { address, file } => yardsticks::floor::serve(address, file),
-        Command::PostgresFloor { address, url } => yardsticks::postgres::serve(address, &url),
-        Command::CommitsServer { address, file } => yardsticks::commits::serve(address, &file),
-        Command::Commits { file, group, seconds } => {
+    match BenchArguments::parse().command {
+        BenchCommand::Run(plan) => plan.run(),
+        BenchCommand::Constant { address } => yardsticks::constant::serve(address),
+        BenchCommand::Floor { address, file } => yardsticks::floor::serve(address, file),
+        BenchCommand::PostgresFloor { address, url } => yardsticks::postgres::serve(address, &url),
+        BenchCommand::CommitsServer { address, file } => yardsticks::commits::serve(address, &file),
+        BenchCommand::Commits { file, group, seconds } => {
             yardsticks::commits::run(&file, group, seconds)
         }
     }

@@ -3,11 +3,11 @@
 use anyhow::Context;
 use serde_json::Value;
 
-use crate::client::Client;
+use crate::client::SetupClient;
 use crate::load::Requests;
-use crate::rows::Row;
-use crate::server::Server;
-use crate::store::{Names, Store, piece};
+use crate::rows::Comparison;
+use crate::server::PinnedServer;
+use crate::store::{BenchStore, StoreIds, piece};
 
 /// The number of pieces that requests repeat when responses are cached.
 const HOT: usize = 1_000;
@@ -17,12 +17,12 @@ const PAGES: usize = 50;
 
 /// The operations on a store.
 pub(crate) struct Operations<'s> {
-    names: &'s Names,
+    names: &'s StoreIds,
     authorization: String,
 }
 
 impl<'s> Operations<'s> {
-    pub(crate) fn new(store: &Store, names: &'s Names) -> Self {
+    pub(crate) fn new(store: &BenchStore, names: &'s StoreIds) -> Self {
         Self { names, authorization: format!("Bearer {}", store.token) }
     }
 
@@ -37,7 +37,7 @@ impl<'s> Operations<'s> {
 
     /// Returns each kind of read: its name, its lowest acceptable ratio, and its paths.
     pub(crate) fn reads(&self) -> Vec<(&'static str, f64, Vec<String>)> {
-        let Names { pieces, tags, group, .. } = self.names;
+        let StoreIds { pieces, tags, group, .. } = self.names;
         let each = |path: fn(&str) -> String| -> Vec<String> {
             pieces.iter().take(HOT).map(|(id, _)| path(id)).collect()
         };
@@ -79,19 +79,23 @@ impl<'s> Operations<'s> {
 
     /// Returns reads that the response cache serves, with a constant response of the same size as
     /// yardstick.
-    pub(crate) fn hot(&self, galley: &Server, store: &Store) -> anyhow::Result<Vec<Row>> {
-        let mut client = Client::connect(galley.address, &store.token)?;
+    pub(crate) fn hot(
+        &self,
+        galley: &PinnedServer,
+        store: &BenchStore,
+    ) -> anyhow::Result<Vec<Comparison>> {
+        let mut client = SetupClient::connect(galley.address, &store.token)?;
         let mut rows = Vec::new();
         for (name, bar, paths) in self.reads() {
             let size = client.send("GET", &paths[0], None)?.1.len();
             let (requests, yardstick) = (self.gets(&paths), self.gets(&[format!("/{size}")]));
-            rows.push(Row { name: format!("{name}, hot"), bar, requests, yardstick });
+            rows.push(Comparison { name: format!("{name}, hot"), bar, requests, yardstick });
         }
         let path = format!("/content-pieces?id={}&content=true", self.names.pieces[0].0);
         let (head, _) = client.send("GET", &path, None)?;
         let tag = head.lines().find_map(|line| line.strip_prefix("etag: ")).context("a tag")?;
         let known = [self.headers()[0], ("If-None-Match", tag)];
-        rows.push(Row {
+        rows.push(Comparison {
             name: "304".to_owned(),
             bar: 0.85,
             requests: Requests::gets(&[path], &known),
@@ -101,14 +105,14 @@ impl<'s> Operations<'s> {
     }
 
     /// Returns reads of each piece once, with the floor as yardstick.
-    pub(crate) fn cold(&self) -> Vec<Row> {
+    pub(crate) fn cold(&self) -> Vec<Comparison> {
         let pieces = &self.names.pieces;
         let gets = pieces.iter().map(|(id, _)| format!("/content-pieces?id={id}&content=true"));
         let lists =
             pieces.iter().map(|(_, order)| format!("/content-pieces/list?lastOrder={order}"));
         let row = |name: &str, bar, paths: Vec<String>| {
             let requests = self.gets(&paths);
-            Row { name: format!("{name}, cold"), bar, yardstick: requests.clone(), requests }
+            Comparison { name: format!("{name}, cold"), bar, yardstick: requests.clone(), requests }
         };
         vec![row("get with content", 0.7, gets.collect()), row("list of 20", 0.6, lists.collect())]
     }
@@ -121,11 +125,11 @@ impl<'s> Operations<'s> {
              '\",\"title\":\"Title ' .. number .. '\"}}'\nend",
             ids.collect::<Vec<_>>().join(",")
         );
-        Requests::made_up("PUT", "/content-pieces", &self.headers(), &body)
+        Requests::generated("PUT", "/content-pieces", &self.headers(), &body)
     }
 
     fn create(&self) -> anyhow::Result<Requests> {
-        let Names { group, tags, member, .. } = self.names;
+        let StoreIds { group, tags, member, .. } = self.names;
         let mut new = piece(0, group, tags, member);
         new["title"] = Value::from("TITLE");
         let text = new.to_string();
@@ -134,7 +138,7 @@ impl<'s> Operations<'s> {
             "local before, after = [==[{before}]==], [==[{after}]==]\n\
              function body(number)\n  return before .. 'Title ' .. number .. after\nend"
         );
-        Ok(Requests::made_up("POST", "/content-pieces", &self.headers(), &body))
+        Ok(Requests::generated("POST", "/content-pieces", &self.headers(), &body))
     }
 
     /// Returns nineteen reads for each title update.
@@ -153,10 +157,10 @@ impl<'s> Operations<'s> {
     }
 
     /// Returns writes, with a constant response of 4.6 KB as yardstick.
-    pub(crate) fn writes(&self) -> anyhow::Result<Vec<Row>> {
+    pub(crate) fn writes(&self) -> anyhow::Result<Vec<Comparison>> {
         let row = |name: &str, bar, requests| {
             let yardstick = self.gets(&["/4600".to_owned()]);
-            Row { name: name.to_owned(), bar, requests, yardstick }
+            Comparison { name: name.to_owned(), bar, requests, yardstick }
         };
         Ok(vec![
             row("new title", 0.08, self.update()),

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use galley_testing::open_loop::Reader;
+use galley_testing::open_loop::OpenLoopClient;
 
 use crate::load;
 use crate::operations::Operations;
-use crate::rows::{self, Effort, HEADS, Row};
-use crate::server::{LOAD_CORE, SERVER_CORE, Server};
-use crate::store::Store;
+use crate::rows::{self, Comparison, Effort, HEADS};
+use crate::server::{LOAD_CORE, PinnedServer, SERVER_CORE};
+use crate::store::BenchStore;
 use crate::table::{self, median};
 use crate::yardsticks;
 
@@ -113,28 +113,30 @@ impl Plan {
         Effort { rounds: self.rounds, time: Duration::from_secs(self.seconds) }
     }
 
-    fn store(&self, pieces: usize) -> anyhow::Result<Store> {
-        let store = Store::of(&self.stores, &self.galley, pieces)?;
+    fn store(&self, pieces: usize) -> anyhow::Result<BenchStore> {
+        let store = BenchStore::of(&self.stores, &self.galley, pieces)?;
         // This loads the file into the page cache, as after some time of operation.
         std::io::copy(&mut fs::File::open(store.file())?, &mut std::io::sink())?;
         Ok(store)
     }
 
     /// Starts a yardstick, which is a subcommand of this program.
-    fn yardstick(arguments: impl FnOnce(SocketAddr) -> Vec<String>) -> anyhow::Result<Server> {
-        Server::start(std::env::current_exe()?, arguments, &[])
+    fn yardstick(
+        arguments: impl FnOnce(SocketAddr) -> Vec<String>,
+    ) -> anyhow::Result<PinnedServer> {
+        PinnedServer::start(std::env::current_exe()?, arguments, &[])
     }
 
-    fn constant() -> anyhow::Result<Server> {
+    fn constant() -> anyhow::Result<PinnedServer> {
         Self::yardstick(|address| vec!["constant".to_owned(), address.to_string()])
     }
 
     fn rows(
         &self,
-        rows: Vec<Row>,
+        rows: Vec<Comparison>,
         beside: &str,
-        galley: &Server,
-        yardstick: &Server,
+        galley: &PinnedServer,
+        yardstick: &PinnedServer,
     ) -> anyhow::Result<()> {
         let mut lines = Vec::new();
         for row in rows {
@@ -182,7 +184,7 @@ impl Plan {
         let mut rows = Vec::new();
         for ((name, _, few_paths), (_, _, many_paths)) in few.reads().into_iter().zip(many.reads())
         {
-            rows.push(Row {
+            rows.push(Comparison {
                 name: name.to_owned(),
                 bar: 1.0 / 1.3,
                 requests: many.gets(&many_paths),
@@ -193,13 +195,13 @@ impl Plan {
     }
 
     fn writes(&self) -> anyhow::Result<()> {
-        let store = self.store(self.few)?.copied(&self.work())?;
+        let store = self.store(self.few)?.copy_to(&self.work())?;
         let names = store.names(self.few)?;
         let constant = Self::constant()?;
         let galley = store.serve(&self.galley, &[])?;
-        let mut client = crate::client::Client::connect(galley.address, &store.token)?;
+        let mut client = crate::client::SetupClient::connect(galley.address, &store.token)?;
         // The receiver runs on the load's core, as it represents another machine.
-        let receiver = Server::start_on(
+        let receiver = PinnedServer::start_on(
             LOAD_CORE,
             std::env::current_exe()?,
             |address| vec!["constant".to_owned(), address.to_string()],
@@ -231,7 +233,7 @@ impl Plan {
         ];
         let mut lines = Vec::new();
         for (what, wrapper) in [("as it is", &[][..]), ("1 ms more for each sync", &slow[..])] {
-            let store = self.store(self.few)?.copied(&self.work())?;
+            let store = self.store(self.few)?.copy_to(&self.work())?;
             let names = store.names(self.few)?;
             let mut figures = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
             for _ in 0..self.rounds {
@@ -240,7 +242,7 @@ impl Plan {
                 let update = Operations::new(&store, &names).update();
                 let time = Duration::from_secs(self.seconds);
                 let behind = {
-                    let copy = store.copied(&self.work().join("commits"))?;
+                    let copy = store.copy_to(&self.work().join("commits"))?;
                     let server = Self::commits_server(wrapper, &copy)?;
                     load::run(&self.work(), &server, &update, time)?.per_second
                 };
@@ -275,7 +277,7 @@ impl Plan {
         Ok(())
     }
 
-    fn commits_server(wrapper: &[&str], store: &Store) -> anyhow::Result<Server> {
+    fn commits_server(wrapper: &[&str], store: &BenchStore) -> anyhow::Result<PinnedServer> {
         let mut words: Vec<String> = wrapper.iter().map(|&word| word.to_owned()).collect();
         words.push(std::env::current_exe()?.display().to_string());
         let (first, file) = (words.remove(0), store.file().display().to_string());
@@ -283,11 +285,11 @@ impl Plan {
             words.extend(["commits-server".to_owned(), address.to_string(), file]);
             words
         };
-        Server::start(first, arguments, &[])
+        PinnedServer::start(first, arguments, &[])
     }
 
-    fn commits(&self, wrapper: &[&str], store: &Store, group: usize) -> anyhow::Result<f64> {
-        let copy = store.copied(&self.work().join("commits"))?;
+    fn commits(&self, wrapper: &[&str], store: &BenchStore, group: usize) -> anyhow::Result<f64> {
+        let copy = store.copy_to(&self.work().join("commits"))?;
         let output = Command::new("taskset")
             .args(["-c", SERVER_CORE])
             .args(wrapper)
@@ -302,7 +304,7 @@ impl Plan {
 
     /// Measures the latency of gets at a steady rate, alone and beside 32 writing clients.
     fn beside(&self) -> anyhow::Result<()> {
-        let store = self.store(self.few)?.copied(&self.work())?;
+        let store = self.store(self.few)?.copy_to(&self.work())?;
         let names = store.names(self.few)?;
         let galley = store.serve(&self.galley, &[])?;
         let (host, token) = (galley.address, &store.token);
@@ -310,7 +312,8 @@ impl Plan {
             format!("GET /content-pieces?id={id}&content=true HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\n\r\n")
                 .into_bytes()
         });
-        let reader = Reader::new(host.to_string(), requests.collect()).restless();
+        let reader =
+            OpenLoopClient::new(host.to_string(), requests.collect()).polling_without_sleep();
         let operations = Operations::new(&store, &names);
         let gets = operations.gets(&operations.reads()[1].2);
         let time = Duration::from_secs(self.seconds);
@@ -326,9 +329,9 @@ impl Plan {
         for part in [0.3, 0.1, 0.03] {
             let (mut alone, mut beside, mut written) = (Vec::new(), Vec::new(), Vec::new());
             for _ in 0..self.rounds {
-                let (times, _) = reader.beside_clients(peak * part, time, &[]);
+                let (times, _) = reader.measure_beside_clients(peak * part, time, &[]);
                 alone.push(times.p99.as_secs_f64() * 1e3);
-                let (times, count) = reader.beside_clients(peak * part, time, &writes);
+                let (times, count) = reader.measure_beside_clients(peak * part, time, &writes);
                 beside.push(times.p99.as_secs_f64() * 1e3);
                 written.push(count as f64 / time.as_secs_f64());
             }
@@ -400,7 +403,7 @@ impl Plan {
             vec!["postgres-floor".to_owned(), address.to_string(), url.clone()]
         })?;
         let row = Operations::new(&store, &names).cold().remove(0);
-        let hot = Row { name: "the same from memory".to_owned(), bar: 1.0, ..row.clone() };
+        let hot = Comparison { name: "the same from memory".to_owned(), bar: 1.0, ..row.clone() };
         for (row, answers_max) in [(row, "0"), (hot, "1024")] {
             let settings = [
                 ("GALLEY_DATABASE_URL", url.clone()),
@@ -413,7 +416,7 @@ impl Plan {
         Ok(())
     }
 
-    fn copy_to_postgres(&self, store: &Store, url: &str) -> anyhow::Result<()> {
+    fn copy_to_postgres(&self, store: &BenchStore, url: &str) -> anyhow::Result<()> {
         let from = store.file().display().to_string();
         let output =
             Command::new(&self.galley).args(["copy", "--from", &from, "--to", url]).output()?;

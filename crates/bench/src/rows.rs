@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::load::{self, Measured, Requests};
-use crate::server::Server;
+use crate::server::PinnedServer;
 use crate::table;
 
 /// The requests to Galley and to a yardstick.
 #[derive(Clone)]
-pub(crate) struct Row {
+pub(crate) struct Comparison {
     pub(crate) name: String,
     /// The lowest acceptable ratio of their rates.
     pub(crate) bar: f64,
@@ -31,9 +31,9 @@ pub(crate) type Rounds = Vec<(Measured, Measured)>;
 pub(crate) fn measure(
     work: &Path,
     effort: Effort,
-    row: &Row,
-    galley: &Server,
-    yardstick: &Server,
+    row: &Comparison,
+    galley: &PinnedServer,
+    yardstick: &PinnedServer,
 ) -> anyhow::Result<Rounds> {
     let mut rounds = Vec::new();
     for _ in 0..effort.rounds {
@@ -50,7 +50,7 @@ pub(crate) const HEADS: [&str; 9] =
     ["what", "beside", "ratio", "bar", "a second", "p50 ms", "p99 ms", "CPU µs", "its CPU µs"];
 
 /// Returns a row's medians as table cells.
-pub(crate) fn line(row: &Row, beside: &str, rounds: &Rounds) -> Vec<String> {
+pub(crate) fn line(row: &Comparison, beside: &str, rounds: &Rounds) -> Vec<String> {
     let middle = |figure: fn(&(Measured, Measured)) -> f64| {
         table::median(rounds.iter().map(figure).collect())
     };

@@ -16,18 +16,18 @@ pub(crate) const SERVER_CORE: &str = "0";
 pub(crate) const LOAD_CORE: &str = "1";
 
 /// The longest time until a server accepts connections.
-const START_MAX: Duration = Duration::from_mins(10);
+const START_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The clock ticks per second in `/proc/<pid>/stat`, 100 on Linux.
-const TICKS: f64 = 100.0;
+const TICKS_PER_SECOND: f64 = 100.0;
 
-pub(crate) struct Server {
+pub(crate) struct PinnedServer {
     child: Child,
     pub(crate) address: SocketAddr,
     pub(crate) started_in: Duration,
 }
 
-impl Server {
+impl PinnedServer {
     /// Starts `program`, and waits until it accepts connections. `arguments` receives the address
     /// that the server must listen on.
     pub(crate) fn start<A: AsRef<OsStr>>(
@@ -54,7 +54,7 @@ impl Server {
         let child = command.stdout(Stdio::null()).spawn().context("taskset")?;
         let mut server = Self { child, address, started_in: Duration::ZERO };
         while TcpStream::connect(address).is_err() {
-            if server.child.try_wait()?.is_some() || started.elapsed() > START_MAX {
+            if server.child.try_wait()?.is_some() || started.elapsed() > START_TIMEOUT {
                 bail!("the server on {address} did not start");
             }
             sleep(Duration::from_micros(200));
@@ -70,7 +70,7 @@ impl Server {
         let fields: Vec<&str> = after_name.split_whitespace().collect();
         let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok());
         let (user, system) = ticks(11).zip(ticks(12)).context("a process has times")?;
-        Ok((user + system) / TICKS)
+        Ok((user + system) / TICKS_PER_SECOND)
     }
 
     /// Returns the resident memory of the server in bytes.
@@ -82,7 +82,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for PinnedServer {
     fn drop(&mut self) {
         // This sends SIGTERM, as in ordinary operation, so that the server shuts down cleanly.
         let pid = self.child.id().to_string();

@@ -13,9 +13,9 @@ use galley_domain::access_token::AccessToken;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::client::SetupClient;
 use crate::files::copy_files;
-use crate::server::Server;
+use crate::server::PinnedServer;
 
 /// The number of tags. Every piece has two of them.
 const TAGS: usize = 50;
@@ -27,13 +27,13 @@ const BATCH: usize = 100;
 const CLIENTS: usize = 4;
 
 /// A data directory.
-pub(crate) struct Store {
+pub(crate) struct BenchStore {
     pub(crate) folder: PathBuf,
     pub(crate) token: String,
 }
 
 /// The ids that requests refer to.
-pub(crate) struct Names {
+pub(crate) struct StoreIds {
     pub(crate) group: String,
     pub(crate) tags: Vec<String>,
     pub(crate) member: String,
@@ -41,7 +41,7 @@ pub(crate) struct Names {
     pub(crate) pieces: Vec<(String, String)>,
 }
 
-impl Store {
+impl BenchStore {
     /// Returns the store with that many pieces in `folder`. `program` creates it unless it exists.
     pub(crate) fn of(folder: &Path, program: &Path, pieces: usize) -> anyhow::Result<Self> {
         let token = AccessToken::from_random([7; 32]).reveal().to_owned();
@@ -62,7 +62,7 @@ impl Store {
     }
 
     /// Copies the store, so that writes leave the original unchanged.
-    pub(crate) fn copied(&self, work: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn copy_to(&self, work: &Path) -> anyhow::Result<Self> {
         let folder = work.join("store");
         copy_files(&self.folder, &folder)?;
         Ok(Self { folder, token: self.token.clone() })
@@ -73,7 +73,7 @@ impl Store {
         &self,
         program: &Path,
         settings: &[(&str, String)],
-    ) -> anyhow::Result<Server> {
+    ) -> anyhow::Result<PinnedServer> {
         self.serve_by(&[], program, settings)
     }
 
@@ -83,7 +83,7 @@ impl Store {
         wrapper: &[&str],
         program: &Path,
         settings: &[(&str, String)],
-    ) -> anyhow::Result<Server> {
+    ) -> anyhow::Result<PinnedServer> {
         let mut environment = vec![
             ("GALLEY_INIT_TOKEN", self.token.clone()),
             ("GALLEY_DATA_DIR", self.folder.display().to_string()),
@@ -98,12 +98,12 @@ impl Store {
             words.push(address.to_string());
             words
         };
-        Server::start(first, arguments, &environment)
+        PinnedServer::start(first, arguments, &environment)
     }
 
     fn fill(&self, program: &Path, pieces: usize) -> anyhow::Result<()> {
         let server = self.serve(program, &[])?;
-        let mut client = Client::connect(server.address, &self.token)?;
+        let mut client = SetupClient::connect(server.address, &self.token)?;
         let id = |made: Value| made["id"].as_str().map(ToOwned::to_owned).context("an id");
         let group = id(client.post("/content-groups", &json!({"name": "All"}))?)?;
         let mut tags = Vec::new();
@@ -115,7 +115,7 @@ impl Store {
         let next = AtomicUsize::new(0);
         let (started, shows_progress) = (Instant::now(), stderr().is_terminal());
         let work = || {
-            let mut client = Client::connect(server.address, &self.token)?;
+            let mut client = SetupClient::connect(server.address, &self.token)?;
             loop {
                 let first = next.fetch_add(BATCH, Ordering::Relaxed);
                 if first >= pieces {
@@ -140,7 +140,7 @@ impl Store {
     }
 
     /// Returns ids for requests, with at most `count` pieces, spread evenly over all.
-    pub(crate) fn names(&self, count: usize) -> anyhow::Result<Names> {
+    pub(crate) fn names(&self, count: usize) -> anyhow::Result<StoreIds> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
         let database = Connection::open_with_flags(self.file(), flags)?;
         let texts = |sql: &str| -> rusqlite::Result<Vec<String>> {
@@ -155,7 +155,7 @@ impl Store {
         let step = (first..first + all.len()).find(|&step| gcd(step, all.len()) == 1);
         let step = step.context("there are pieces")?;
         let nth = |number: usize| all[number * step % all.len()].clone();
-        Ok(Names {
+        Ok(StoreIds {
             group: texts("SELECT id FROM content_groups WHERE name = 'All'")?.remove(0),
             tags: texts("SELECT id FROM tags ORDER BY id")?,
             member: texts("SELECT id FROM workspace_members ORDER BY id")?.remove(0),

@@ -179,15 +179,15 @@ struct NullSink {
     nodes: Cell<usize>,
 }
 
-struct Name<'a>(Ref<'a, QualName>);
+struct SinkElementName<'a>(Ref<'a, QualName>);
 
-impl std::fmt::Debug for Name<'_> {
+impl std::fmt::Debug for SinkElementName<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(out)
     }
 }
 
-impl ElemName for Name<'_> {
+impl ElemName for SinkElementName<'_> {
     fn ns(&self) -> &Namespace {
         &self.0.ns
     }
@@ -201,7 +201,7 @@ impl ElemName for Name<'_> {
 impl TreeSink for NullSink {
     type Handle = usize;
     type Output = usize;
-    type ElemName<'a> = Name<'a>;
+    type ElemName<'a> = SinkElementName<'a>;
 
     fn finish(self) -> usize {
         self.nodes.get()
@@ -213,8 +213,8 @@ impl TreeSink for NullSink {
         0
     }
 
-    fn elem_name<'a>(&'a self, target: &'a usize) -> Name<'a> {
-        Name(Ref::map(self.names.borrow(), |names| &names[*target - 1]))
+    fn elem_name<'a>(&'a self, target: &'a usize) -> SinkElementName<'a> {
+        SinkElementName(Ref::map(self.names.borrow(), |names| &names[*target - 1]))
     }
 
     fn create_element(&self, name: QualName, _: Vec<Attribute>, _: ElementFlags) -> usize {

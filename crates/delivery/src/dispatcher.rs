@@ -1,7 +1,7 @@
 //! The schedule of delivery attempts: a state machine without a clock, a network or a store.
 //!
-//! The caller reports events ([`Dispatcher::news`], [`Dispatcher::answered`],
-//! [`Dispatcher::attempted`]) and performs the actions that [`Dispatcher::next`] returns. One
+//! The caller reports events ([`Dispatcher::commit_signalled`], [`Dispatcher::store_responded`],
+//! [`Dispatcher::attempt_ended`]) and performs the actions that [`Dispatcher::next_actions`] returns. One
 //! request to the store records results and claims deliveries, and only one request is under way at
 //! a time. A result that arrives while the store is busy is recorded by the next request. An
 //! attempt counts as under way until its result is stored. So the number of attempts that a killed
@@ -84,10 +84,10 @@ pub struct StoreRequest<R> {
 /// An action for the caller to perform.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action<T, R> {
-    /// An attempt to make. The caller calls [`Dispatcher::attempted`] at its end.
+    /// An attempt to make. The caller calls [`Dispatcher::attempt_ended`] at its end.
     Attempt(DeliveryJob<T>),
-    /// A request to the store. The caller then calls [`Dispatcher::answered`] or
-    /// [`Dispatcher::not_answered`].
+    /// A request to the store. The caller then calls [`Dispatcher::store_responded`] or
+    /// [`Dispatcher::store_failed`].
     StoreRequest(StoreRequest<R>),
     /// Claimed deliveries to release, as they won't be attempted.
     Release(Vec<T>),
@@ -273,7 +273,7 @@ impl<T, R> Dispatcher<T, R> {
         self.under_way.all
     }
 
-    /// Returns true if the last [`Dispatcher::next`] left an attempt that may begin at once.
+    /// Returns true if the last [`Dispatcher::next_actions`] left an attempt that may begin at once.
     pub fn can_begin_more(&self) -> bool {
         let has_room = self.under_way.all < self.limits.attempts_max;
         let may_begin = |webhook: &WebhookId| {
@@ -288,7 +288,7 @@ impl<T, R> Dispatcher<T, R> {
         !self.is_stopping && has_room && self.round_robin.iter().any(may_begin)
     }
 
-    /// Returns the latest time for the next call of [`Dispatcher::next`] without another event.
+    /// Returns the latest time for the next call of [`Dispatcher::next_actions`] without another event.
     ///
     /// While a request to the store is under way, there is none.
     pub fn wake_at(&self) -> Option<Timestamp> {

@@ -1,6 +1,6 @@
 //! The client that calls webhooks, and the schedule of its attempts.
 //!
-//! [`Sender`] makes one attempt within one deadline. It resolves the host name, rejects addresses
+//! [`WebhookSender`] makes one attempt within one deadline. It resolves the host name, rejects addresses
 //! of internal networks, and connects only to an address that it has checked. It signs the request
 //! after [Standard Webhooks](https://www.standardwebhooks.com), and reads a bounded part of the
 //! response.

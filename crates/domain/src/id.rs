@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_rises_even_when_the_clock_goes_back() {
+    fn a_sequence_increases_even_if_the_clock_is_set_back() {
         let mut ids = IdSequence::default();
         let made: Vec<_> = [5, 5, 4, 6, 6, 1].map(|now| ids.next(now, u128::MAX)).to_vec();
         assert!(made.windows(2).all(|pair| pair[0] < pair[1]), "{made:?}");

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use galley_testing::TestStore;
-use galley_testing::open_loop::{CLIENTS, Reader, per_second};
+use galley_testing::open_loop::{CLIENTS, OpenLoopClient, per_second};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -58,9 +58,9 @@ async fn measure(store: &TestStore, posts: usize) {
         "reads: {peak:.0}/s by {CLIENTS} clients in a closed loop; {rate:.0}/s in an open one:"
     );
     for round in ["first", "second", "third"] {
-        let idle = reader.beside(rate, tokio::time::sleep(IDLE)).await.1;
+        let idle = reader.measure_during(rate, tokio::time::sleep(IDLE)).await.1;
         println!("  nothing else: {idle}");
-        let (loop_rate, beside) = reader.beside(rate, plain_loop(&program, posts)).await;
+        let (loop_rate, beside) = reader.measure_during(rate, plain_loop(&program, posts)).await;
         println!(
             "  beside a plain loop of {posts} POSTs by {CLIENTS} clients, {loop_rate:.0}/s: {beside}"
         );
@@ -70,7 +70,7 @@ async fn measure(store: &TestStore, posts: usize) {
                 program.request(Method::POST, "/content-groups").json(&json!({"name": group}));
             assert!(made.send().await.unwrap().status().is_success());
             let import = import(store, &program, &folder, &group, how);
-            let ((import_rate, peak_kib), beside) = reader.beside(rate, import).await;
+            let ((import_rate, peak_kib), beside) = reader.measure_during(rate, import).await;
             let times = beside.p99.as_secs_f64() / idle.p99.as_secs_f64();
             println!(
                 "  beside an import {how:?}, {import_rate:.0}/s = {:.2} of the loop, {peak_kib} KiB: {beside}, {times:.1} times",
@@ -181,7 +181,7 @@ fn resident_kib(process: u32) -> u64 {
 }
 
 /// Reads pieces by id.
-async fn reader(program: &Program) -> Reader {
+async fn reader(program: &Program) -> OpenLoopClient {
     let group = program.group().await;
     let address = program.url.trim_start_matches("http://").to_owned();
     let tag = program.request(Method::POST, "/tags").json(&json!({"label": "read"}));
@@ -197,5 +197,5 @@ async fn reader(program: &Program) -> Reader {
         );
         requests.push(request.into_bytes());
     }
-    Reader::new(address, requests)
+    OpenLoopClient::new(address, requests)
 }

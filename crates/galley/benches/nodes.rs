@@ -155,15 +155,15 @@ async fn delayed(url: &str) -> String {
             }
             let ((near_read, near_write), (far_read, far_write)) =
                 (near.into_split(), far.into_split());
-            tokio::spawn(pass_on(near_read, far_write));
-            tokio::spawn(pass_on(far_read, near_write));
+            tokio::spawn(forward_delayed(near_read, far_write));
+            tokio::spawn(forward_delayed(far_read, near_write));
         }
     });
     format!("postgres://galley@127.0.0.1:{own}/{name}")
 }
 
 /// Forwards data, each part after the latency.
-async fn pass_on(
+async fn forward_delayed(
     mut from: tokio::net::tcp::OwnedReadHalf,
     mut to: tokio::net::tcp::OwnedWriteHalf,
 ) {

@@ -112,7 +112,7 @@ async fn put(program: &Program, path: &str, body: &Value) {
     assert!(response.status().is_success(), "{response:?}");
 }
 
-async fn watch(program: &Program, url: &str, enabled: bool) -> String {
+async fn create_webhook(program: &Program, url: &str, enabled: bool) -> String {
     let body = json!({"url": url, "name": "w", "event": "contentGroupAdded", "secret": "s",
         "enabled": enabled});
     post(program, "/webhooks", &body).await["id"].as_str().unwrap().to_owned()
@@ -138,7 +138,7 @@ fn percentile(times: &mut [Duration], part: f64) -> Duration {
 async fn latency(store: &TestStore) {
     let program = serve(store);
     let receiver = Receiver::start(Behaviour::Status(200)).await;
-    watch(&program, &receiver.url, true).await;
+    create_webhook(&program, &receiver.url, true).await;
     let (mut lags, mut posts) = (Vec::new(), Vec::new());
     let client = Client::builder().no_proxy().build().unwrap();
     for number in 1..=300_usize {
@@ -170,7 +170,7 @@ async fn drain(store: &TestStore) {
     let mut webhooks = Vec::new();
     for _ in 0..RECEIVERS {
         let receiver = Receiver::start(Behaviour::Status(200)).await;
-        webhooks.push(watch(&program, &receiver.url, false).await);
+        webhooks.push(create_webhook(&program, &receiver.url, false).await);
         receivers.push(receiver);
     }
     // With its envelope, an event has about 1 KiB.
@@ -258,7 +258,7 @@ async fn dead(store: &TestStore) {
         let mut healthy = Vec::new();
         for _ in 0..190 {
             let receiver = Receiver::start(Behaviour::Status(200)).await;
-            watch(&program, &receiver.url, true).await;
+            create_webhook(&program, &receiver.url, true).await;
             healthy.push(receiver);
         }
         let mut others = Vec::new();
@@ -269,7 +269,7 @@ async fn dead(store: &TestStore) {
                 (true, _) => Behaviour::SlowHead,
             };
             let receiver = Receiver::start(behaviour).await;
-            watch(&program, &receiver.url, true).await;
+            create_webhook(&program, &receiver.url, true).await;
             others.push(receiver);
         }
         let mut answered = Vec::new();
@@ -343,7 +343,7 @@ async fn many(store: &TestStore) {
     let (write, other) = measure().await;
     let mut webhooks = Vec::new();
     for _ in 0..1_000 {
-        webhooks.push(watch(&program, &url, false).await);
+        webhooks.push(create_webhook(&program, &url, false).await);
     }
     let show = |what: &str, (matched, beside): (Duration, Duration)| {
         println!(
@@ -368,7 +368,7 @@ async fn start(store: &TestStore) {
     let DatabaseUrl::Sqlite(_) = store.url else { return };
     let mut program = serve(store);
     let receiver = Receiver::start(Behaviour::Status(200)).await;
-    let webhook = watch(&program, &receiver.url, false).await;
+    let webhook = create_webhook(&program, &receiver.url, false).await;
     add_group(&program, "x").await;
     while program.get("/webhooks/deliveries").await.as_array().unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -412,7 +412,7 @@ async fn zoo(store: &TestStore) {
     let mut receivers = Vec::new();
     for (behaviour, _) in Behaviour::zoo().into_iter().cycle().take(WEBHOOKS) {
         let receiver = Receiver::start(behaviour).await;
-        watch(&program, &receiver.url, true).await;
+        create_webhook(&program, &receiver.url, true).await;
         receivers.push(receiver);
     }
     let before = resident_kib(&program);

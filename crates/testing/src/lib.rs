@@ -8,13 +8,13 @@
 pub mod locks;
 pub mod open_loop;
 mod postgres;
-pub mod proof;
 mod receiver;
+pub mod reliability_suite;
 mod store;
 
 pub use postgres::{PostgresServer, free_port};
-pub use receiver::{Behaviour, Received, Receiver};
-pub use store::{TestStore, skipped};
+pub use receiver::{Behaviour, ReceivedRequest, Receiver};
+pub use store::{TestStore, report_skipped};
 #[doc(hidden)]
 pub use tokio;
 

@@ -19,11 +19,11 @@ pub const CLIENTS: usize = 8;
 const CONNECTIONS: usize = 32;
 
 /// The longest wait for responses in one poll.
-const WAIT_MAX: Duration = Duration::from_millis(100);
+const POLL_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Latency percentiles of a run.
 #[derive(Debug, Clone, Copy)]
-pub struct Times {
+pub struct LatencyPercentiles {
     /// The median.
     pub p50: Duration,
     /// The 99th percentile.
@@ -32,13 +32,13 @@ pub struct Times {
     pub count: usize,
 }
 
-impl std::fmt::Display for Times {
+impl std::fmt::Display for LatencyPercentiles {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "p50 {:?}, p99 {:?} ({} reads)", self.p50, self.p99, self.count)
     }
 }
 
-impl Times {
+impl LatencyPercentiles {
     fn of(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         let at = |hundredths: usize| times[(times.len() - 1) * hundredths / 100];
@@ -49,32 +49,32 @@ impl Times {
 /// A client that repeats the same requests on threads of its own. Its overhead is small compared to
 /// the measured latency.
 #[derive(Debug)]
-pub struct Reader {
+pub struct OpenLoopClient {
     address: String,
     /// Complete requests, sent in rotation.
     requests: Arc<Vec<Vec<u8>>>,
-    is_restless: bool,
+    polls_without_sleeping: bool,
 }
 
-impl Reader {
+impl OpenLoopClient {
     /// Creates a reader that sends complete requests to `address`. Responses must be 200 with a
     /// content length, or 204.
     pub fn new(address: String, requests: Vec<Vec<u8>>) -> Self {
-        Self { address, requests: Arc::new(requests), is_restless: false }
+        Self { address, requests: Arc::new(requests), polls_without_sleeping: false }
     }
 
     /// Polls for responses without sleeping, on a processor of its own. On a virtual processor,
     /// waking the reader would cost the server more than the response.
     #[must_use]
-    pub fn restless(self) -> Self {
-        Self { is_restless: true, ..self }
+    pub fn polling_without_sleep(self) -> Self {
+        Self { polls_without_sleeping: true, ..self }
     }
 
     /// Measures requests per second in a closed loop.
     pub fn peak(&self) -> f64 {
         const TIME: Duration = Duration::from_secs(5);
         let clients = (0..CLIENTS).map(|first| {
-            let mut connection = Connection::new(&self.address, &self.requests);
+            let mut connection = LoadConnection::new(&self.address, &self.requests);
             std::thread::spawn(move || {
                 let started = Instant::now();
                 let mut count = 0;
@@ -93,36 +93,45 @@ impl Reader {
     /// Runs `work`, and meanwhile sends reads at a steady rate; returns the result of `work` and
     /// the reads' latency. Latency counts from the time at which a read is due. So a read that is
     /// sent late, because all connections are busy, counts its delay.
-    pub async fn beside<T>(&self, rate: f64, work: impl Future<Output = T>) -> (T, Times) {
+    pub async fn measure_during<T>(
+        &self,
+        rate: f64,
+        work: impl Future<Output = T>,
+    ) -> (T, LatencyPercentiles) {
         let done = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&done);
         let loops = self.loops(rate, &[]);
         let thread = std::thread::spawn(move || loops.run(|| until.load(Ordering::Relaxed)).0);
         let result = work.await;
         done.store(true, Ordering::Relaxed);
-        (result, Times::of(thread.join().expect("the clients end")))
+        (result, LatencyPercentiles::of(thread.join().expect("the clients end")))
     }
 
     /// Measures the latency of reads that are sent at a steady rate, while the same number of
     /// connections sends `others` in a closed loop. Returns the latency and the number of responses
     /// to `others`. Both loops run on this thread, so that neither waits for the other one's
     /// processor time.
-    pub fn beside_clients(&self, rate: f64, time: Duration, others: &[Vec<u8>]) -> (Times, usize) {
+    pub fn measure_beside_clients(
+        &self,
+        rate: f64,
+        time: Duration,
+        others: &[Vec<u8>],
+    ) -> (LatencyPercentiles, usize) {
         let loops = self.loops(rate, others);
         let started = Instant::now();
         let (times, answered) = loops.run(|| started.elapsed() > time);
-        (Times::of(times), answered)
+        (LatencyPercentiles::of(times), answered)
     }
 
     fn loops(&self, rate: f64, others: &[Vec<u8>]) -> Loops {
-        let connect = |requests: &Arc<Vec<Vec<u8>>>| -> Vec<Connection> {
-            (0..CONNECTIONS).map(|_| Connection::new(&self.address, requests)).collect()
+        let connect = |requests: &Arc<Vec<Vec<u8>>>| -> Vec<LoadConnection> {
+            (0..CONNECTIONS).map(|_| LoadConnection::new(&self.address, requests)).collect()
         };
         let mut connections = connect(&self.requests);
         if !others.is_empty() {
             connections.extend(connect(&Arc::new(others.to_vec())));
         }
-        let wait_max = if self.is_restless { Duration::ZERO } else { WAIT_MAX };
+        let wait_max = if self.polls_without_sleeping { Duration::ZERO } else { POLL_TIMEOUT };
         Loops { connections, rate, wait_max }
     }
 }
@@ -131,7 +140,7 @@ impl Reader {
 /// serves all connections, as waking one of many threads would take longer than the measured
 /// requests.
 struct Loops {
-    connections: Vec<Connection>,
+    connections: Vec<LoadConnection>,
     rate: f64,
     wait_max: Duration,
 }
@@ -200,7 +209,7 @@ impl Loops {
 }
 
 /// A connection of the reader.
-struct Connection {
+struct LoadConnection {
     stream: TcpStream,
     requests: Arc<Vec<Vec<u8>>>,
     buffer: Vec<u8>,
@@ -209,7 +218,7 @@ struct Connection {
     all: Option<usize>,
 }
 
-impl Connection {
+impl LoadConnection {
     fn new(address: &str, requests: &Arc<Vec<Vec<u8>>>) -> Self {
         let stream = TcpStream::connect(address).expect("the server takes connections");
         stream.set_nodelay(true).expect("it is a TCP connection");
@@ -243,13 +252,13 @@ impl Connection {
         assert!(count > 0, "the server hung up");
         self.have += count;
         let head = || std::str::from_utf8(&self.buffer[..self.have]).ok();
-        self.all = self.all.or_else(|| whole_size(head()?));
+        self.all = self.all.or_else(|| response_size(head()?));
         self.all.is_some_and(|all| self.have >= all)
     }
 }
 
 /// Returns the size of a response including its head, or `None` while the head is incomplete.
-fn whole_size(answer: &str) -> Option<usize> {
+fn response_size(answer: &str) -> Option<usize> {
     let end = answer.find("\r\n\r\n")? + 4;
     if answer.starts_with("HTTP/1.1 204") {
         return Some(end);

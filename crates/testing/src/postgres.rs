@@ -13,14 +13,14 @@ use galley_storage::DatabaseUrl;
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 
-use crate::store::{TestStore, skipped};
+use crate::store::{TestStore, report_skipped};
 
 /// The variable that names a directory with scripts that run `initdb` and `postgres`, and with
 /// space for data.
 const DIRECTORY: &str = "GALLEY_TEST_POSTGRES_DIRECTORY";
 
 /// The longest time until a server accepts connections.
-const START_TIME_MAX: Duration = Duration::from_mins(1);
+const START_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The standby's `application_name`.
 const STANDBY: &str = "standby";
@@ -41,7 +41,7 @@ impl PostgresServer {
     /// PostgreSQL programs.
     pub async fn with_standby() -> Option<(Self, Self)> {
         let Some(programs) = std::env::var_os(DIRECTORY).map(PathBuf::from) else {
-            skipped(&format!(
+            report_skipped(&format!(
                 "PostgreSQL servers: {DIRECTORY} is not set (cargo xtask test sets it)"
             ));
             return None;
@@ -171,7 +171,7 @@ impl PostgresServer {
             let process = self.process.as_mut().expect("it was started");
             let ended = process.try_wait().expect("it is this process's child");
             assert!(
-                ended.is_none() && started.elapsed() < START_TIME_MAX,
+                ended.is_none() && started.elapsed() < START_TIMEOUT,
                 "PostgreSQL is not there: {error}:\n{}",
                 read(&self.data.with_extension("log"))
             );

@@ -105,7 +105,7 @@ impl Behaviour {
 
 /// A received request.
 #[derive(Debug, Clone)]
-pub struct Received {
+pub struct ReceivedRequest {
     /// The time at which the request was complete.
     pub at: Instant,
     /// The request line.
@@ -116,7 +116,7 @@ pub struct Received {
     pub body: Vec<u8>,
 }
 
-impl Received {
+impl ReceivedRequest {
     /// Returns the value of a header field, or an empty string.
     pub fn field(&self, name: &str) -> &str {
         let found = self.fields.iter().find(|(known, _)| known == name);
@@ -134,14 +134,14 @@ impl Received {
 pub struct Receiver {
     /// The receiver's URL: `http://127.0.0.1:…/hook`.
     pub url: String,
-    state: Arc<State>,
+    state: Arc<ReceiverState>,
     task: JoinHandle<()>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ReceiverState {
     behaviour: Mutex<Behaviour>,
-    received: Mutex<Vec<Received>>,
+    received: Mutex<Vec<ReceivedRequest>>,
     connections: AtomicUsize,
     under_way: AtomicUsize,
     under_way_max: AtomicUsize,
@@ -167,7 +167,7 @@ impl Receiver {
     pub async fn start_on(address: &str, behaviour: Behaviour) -> Self {
         let listener = TcpListener::bind(address).await.expect("the address is free");
         let url = format!("http://{}/hook", listener.local_addr().expect("it is bound"));
-        let state = Arc::new(State {
+        let state = Arc::new(ReceiverState {
             behaviour: Mutex::new(behaviour),
             received: Mutex::default(),
             connections: AtomicUsize::new(0),
@@ -189,12 +189,12 @@ impl Receiver {
     }
 
     /// Changes the receiver's behaviour.
-    pub fn behave(&self, behaviour: Behaviour) {
+    pub fn set_behaviour(&self, behaviour: Behaviour) {
         *locked(&self.state.behaviour) = behaviour;
     }
 
     /// Returns the requests received so far.
-    pub fn received(&self) -> Vec<Received> {
+    pub fn received(&self) -> Vec<ReceivedRequest> {
         locked(&self.state.received).clone()
     }
 
@@ -209,12 +209,12 @@ impl Receiver {
     }
 
     /// Returns the largest number of concurrent requests so far.
-    pub fn under_way_max(&self) -> usize {
+    pub fn concurrent_requests_max(&self) -> usize {
         self.state.under_way_max.load(Ordering::Relaxed)
     }
 
     /// Waits until the receiver has got `count` requests.
-    pub async fn wait_for(&self, count: usize) -> Vec<Received> {
+    pub async fn wait_for(&self, count: usize) -> Vec<ReceivedRequest> {
         let deadline = Instant::now() + Duration::from_mins(2);
         while self.count() < count {
             let found = self.count();
@@ -225,7 +225,7 @@ impl Receiver {
     }
 }
 
-impl State {
+impl ReceiverState {
     async fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
         let behaviour = locked(&self.behaviour).clone();
         match behaviour {
@@ -239,7 +239,7 @@ impl State {
             self.under_way_max.fetch_max(under_way, Ordering::Relaxed);
             let behaviour = locked(&self.behaviour).clone();
             locked(&self.received).push(received.clone());
-            let goes_on = behave(&mut stream, &behaviour, &received).await;
+            let goes_on = set_behaviour(&mut stream, &behaviour, &received).await;
             self.under_way.fetch_sub(1, Ordering::Relaxed);
             if !goes_on? {
                 break;
@@ -250,10 +250,10 @@ impl State {
 }
 
 /// Responds to a request as the behaviour says. Returns true if the connection stays open.
-async fn behave(
+async fn set_behaviour(
     stream: &mut TcpStream,
     behaviour: &Behaviour,
-    received: &Received,
+    received: &ReceivedRequest,
 ) -> std::io::Result<bool> {
     let ok = |body: &[u8]| {
         let mut answer =
@@ -359,7 +359,7 @@ async fn flood(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<bool> {
 async fn read_request(
     stream: &mut TcpStream,
     buffered: &mut Vec<u8>,
-) -> std::io::Result<Option<Received>> {
+) -> std::io::Result<Option<ReceivedRequest>> {
     let end = loop {
         let found = buffered.windows(4).position(|window| window == b"\r\n\r\n");
         if let Some(at) = found {
@@ -385,7 +385,7 @@ async fn read_request(
     }
     let body = buffered[end..end + length].to_vec();
     buffered.drain(..end + length);
-    Ok(Some(Received { at: Instant::now(), request_line, fields, body }))
+    Ok(Some(ReceivedRequest { at: Instant::now(), request_line, fields, body }))
 }
 
 async fn read_more(stream: &mut TcpStream, buffered: &mut Vec<u8>) -> std::io::Result<bool> {

@@ -10,7 +10,7 @@ use tokio_postgres::NoTls;
 
 /// Reports that a test is skipped. It writes to standard error directly, as the test runner
 /// captures the output of passing tests.
-pub fn skipped(why: &str) {
+pub fn report_skipped(why: &str) {
     // The test is skipped even if standard error is closed.
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
@@ -39,7 +39,9 @@ impl TestStore {
     /// Creates an empty PostgreSQL database. Returns `None` if the tests have no server.
     pub async fn postgres() -> Option<Self> {
         let Ok(server) = std::env::var(POSTGRES_URL) else {
-            skipped(&format!("PostgreSQL: {POSTGRES_URL} is not set (cargo xtask test sets it)"));
+            report_skipped(&format!(
+                "PostgreSQL: {POSTGRES_URL} is not set (cargo xtask test sets it)"
+            ));
             return None;
         };
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

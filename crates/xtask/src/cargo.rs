@@ -105,7 +105,7 @@ mod tests {
     use super::describes_this_package;
 
     #[test]
-    fn only_what_describes_the_package_is_kept_from_cargo() {
+    fn only_variables_of_this_package_are_removed() {
         assert!(describes_this_package("CARGO_PKG_VERSION"));
         assert!(describes_this_package("CARGO_MANIFEST_DIR"));
         assert!(!describes_this_package("CARGO_HOME"));

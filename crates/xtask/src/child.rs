@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_death_by_a_signal_is_told_as_a_shell_tells_it() {
+    fn exit_codes_of_killed_children_follow_the_shell() {
         let killed = ExitStatus::from_raw(2);
         let failed = ExitStatus::from_raw(101 << 8);
         assert_eq!(format!("{:?}", exit_code(killed)), format!("{:?}", ExitCode::from(130)));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_command_is_told_with_what_it_said() {
+    fn errors_of_failed_commands_contain_their_output() {
         let error = output(Command::new("sh").args(["-c", "echo no room >&2; exit 3"]));
         assert!(error.is_err_and(|error| error.to_string().contains("no room")));
     }

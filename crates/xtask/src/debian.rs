@@ -13,7 +13,7 @@ use crate::child;
 
 /// Downloads and unpacks the packages that `pick` selects from apt-get's simulated installation of
 /// `package`.
-pub(crate) fn unpack(package: &str, directory: &Path, pick: impl Pick) -> Result<()> {
+pub(crate) fn unpack(package: &str, directory: &Path, pick: impl PackageSelector) -> Result<()> {
     eprintln!("unpacking Debian's package {package} into {}", directory.display());
     // A partial directory would look complete to the next call, so it is renamed only when
     // complete.
@@ -30,9 +30,9 @@ pub(crate) fn unpack(package: &str, directory: &Path, pick: impl Pick) -> Result
 }
 
 /// A function that selects package names from the output of a simulation.
-pub(crate) trait Pick: Fn(&str) -> Result<Vec<&str>> {}
+pub(crate) trait PackageSelector: Fn(&str) -> Result<Vec<&str>> {}
 
-impl<F: Fn(&str) -> Result<Vec<&str>>> Pick for F {}
+impl<F: Fn(&str) -> Result<Vec<&str>>> PackageSelector for F {}
 
 /// Returns the packages that a simulation would install.
 pub(crate) fn packages_of(simulation: &str) -> Vec<&str> {
@@ -61,7 +61,7 @@ fn architecture_directories(parent: &Path) -> Vec<PathBuf> {
 }
 
 /// Unpacks into `root`, with `work` as the working directory.
-fn unpack_into(root: &Path, work: &Path, package: &str, pick: &impl Pick) -> Result<()> {
+fn unpack_into(root: &Path, work: &Path, package: &str, pick: &impl PackageSelector) -> Result<()> {
     fs::create_dir_all(root).with_context(|| format!("cannot create {}", root.display()))?;
     Apt::with_system_lists(work)?.unpack(root, package, pick).or_else(|error| {
         // The lists are missing, as in a new container, or name versions that no longer exist.
@@ -98,7 +98,7 @@ impl Apt {
         Ok(apt)
     }
 
-    fn unpack(&self, root: &Path, package: &str, pick: &impl Pick) -> Result<()> {
+    fn unpack(&self, root: &Path, package: &str, pick: &impl PackageSelector) -> Result<()> {
         let simulation = ["--simulate", "--no-install-recommends", package];
         let simulation = child::output(self.command("install").args(simulation))?;
         let packages = pick(&simulation)?;

@@ -20,7 +20,7 @@ const SHORT_RUNS: u64 = 100_000;
 const LONG_RUNS: u64 = 10_000_000;
 
 /// The longest input in bytes.
-const LENGTH_MAX: u32 = 4_096;
+const INPUT_LENGTH_LIMIT: u32 = 4_096;
 
 /// The fuzz targets.
 const TARGETS: [&str; 9] = [
@@ -36,7 +36,7 @@ const TARGETS: [&str; 9] = [
 ];
 
 /// Compiler flags that emit the branch coverage for libFuzzer.
-const COUNTED: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+const COVERAGE_FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=4";
 
@@ -67,7 +67,9 @@ pub(crate) fn run(
             fs::File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let mut command = Command::new(programs.join(target));
         command.arg(format!("-runs={runs}")).arg(format!("-seed={seed}"));
-        command.arg(format!("-max_len={LENGTH_MAX}")).args(["-timeout=20", "-rss_limit_mb=1024"]);
+        command
+            .arg(format!("-max_len={INPUT_LENGTH_LIMIT}"))
+            .args(["-timeout=20", "-rss_limit_mb=1024"]);
         command.arg(format!("-artifact_prefix={}/{target}-", artifacts().display())).arg(&corpus);
         command.stdout(Stdio::null()).stderr(file);
         eprint!("{target} … ");
@@ -92,7 +94,7 @@ fn build(size: Size, signals: &Signals) -> Result<Option<PathBuf>> {
         bail!("libFuzzer needs a C++ compiler: apt-get install g++");
     }
     // With an explicit target triple, build scripts and macros are not instrumented.
-    let triple = host()?;
+    let triple = host_triple()?;
     let directory = cargo::target_directory().join("fuzz");
     let profile = match size {
         Size::Short => "short",
@@ -108,13 +110,13 @@ fn build(size: Size, signals: &Signals) -> Result<Option<PathBuf>> {
         "--target",
         &triple,
     ]);
-    command.arg("--target-dir").arg(&directory).env("RUSTFLAGS", COUNTED);
+    command.arg("--target-dir").arg(&directory).env("RUSTFLAGS", COVERAGE_FLAGS);
     let status = child::run(&mut command, signals)?;
     Ok(status.success().then(|| directory.join(triple).join(profile)))
 }
 
 /// Returns the target triple of this machine.
-fn host() -> Result<String> {
+fn host_triple() -> Result<String> {
     let told = child::output(Command::new("rustc").arg("-vV"))?;
     let line = told.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(line.context("rustc does not say what it compiles for")?.to_owned())

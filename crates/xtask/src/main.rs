@@ -35,13 +35,13 @@ use arguments::{ProveArguments, TestArguments};
 /// The project's own commands.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
-struct Arguments {
+struct XtaskArguments {
     #[command(subcommand)]
-    command: Command,
+    command: XtaskCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum XtaskCommand {
     /// Run the tests of the whole workspace, on SQLite and on a throw-away PostgreSQL.
     Test(TestArguments),
     /// Keep the same throw-away PostgreSQL running during a command, or until Ctrl-C.
@@ -68,13 +68,13 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
-        Command::Test(arguments) => test::run(&arguments),
-        Command::Postgres { command } => serve::run(&command),
-        Command::Bench { arguments } => bench::run(&arguments),
-        Command::Prove(arguments) => prove::run(&arguments),
-        Command::Openapi { check: true } => openapi::check(),
-        Command::Openapi { check: false } => openapi::write(),
+    let outcome = match XtaskArguments::parse().command {
+        XtaskCommand::Test(arguments) => test::run(&arguments),
+        XtaskCommand::Postgres { command } => serve::run(&command),
+        XtaskCommand::Bench { arguments } => bench::run(&arguments),
+        XtaskCommand::Prove(arguments) => prove::run(&arguments),
+        XtaskCommand::Openapi { check: true } => openapi::check(),
+        XtaskCommand::Openapi { check: false } => openapi::write(),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

@@ -12,7 +12,7 @@ use crate::{cargo, child};
 
 /// A folder of scripts with a `package.json` and its lock file, copied to the target directory and
 /// installed there.
-pub(crate) struct Packages {
+pub(crate) struct NpmPackages {
     pub(crate) name: &'static str,
     /// The environment variable that names the installed copy for the tests.
     pub(crate) variable: &'static str,
@@ -22,14 +22,14 @@ pub(crate) struct Packages {
     source: &'static str,
 }
 
-pub(crate) const PACKAGES: [Packages; 2] = [
-    Packages {
+pub(crate) const PACKAGES: [NpmPackages; 2] = [
+    NpmPackages {
         name: "TipTap and Markdown in Node",
         variable: "GALLEY_TEST_CONTENT_REFERENCE",
         directory: "node-content-reference",
         source: "crates/content/tests/reference",
     },
-    Packages {
+    NpmPackages {
         name: "API clients in Node",
         variable: "GALLEY_TEST_API_CLIENTS",
         directory: "node-api-clients",
@@ -37,7 +37,7 @@ pub(crate) const PACKAGES: [Packages; 2] = [
     },
 ];
 
-impl Packages {
+impl NpmPackages {
     /// Returns the folder that the variable names already. Otherwise copies the scripts and
     /// installs their packages.
     pub(crate) fn provide(&self) -> Result<PathBuf> {

@@ -64,7 +64,7 @@ mod tests {
     use super::first_difference;
 
     #[test]
-    fn the_first_line_that_differs_is_told() {
+    fn the_first_different_line_is_reported() {
         assert_eq!(first_difference("a\nb\n", "a\nb\n"), None);
         let difference = first_difference("a\nb\n", "a\nc\n");
         assert!(difference.is_some_and(|text| text.starts_with("line 2\n")));

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// A part of the suite.
-struct Part {
+struct SuitePart {
     name: &'static str,
     /// A description of the tested condition.
     says: &'static str,
@@ -34,62 +34,62 @@ struct Part {
     tests: &'static [(&'static str, &'static [&'static str])],
     /// True if the tests do more in a short run than in `cargo xtask test`. A short run leaves out
     /// the other parts.
-    grows: bool,
+    extends_short_run: bool,
 }
 
-const PARTS: &[Part] = &[
-    Part {
+const PARTS: &[SuitePart] = &[
+    SuitePart {
         name: "death",
         says: "killed again and again under load",
         tests: &[(
             "galley",
-            &["kills::", "takeover::", "invites::killed", "a_restore_that_was_killed_goes_on"],
+            &["kills::", "takeover::", "invites::", "an_interrupted_restore_continues"],
         )],
-        grows: true,
+        extends_short_run: true,
     },
-    Part {
+    SuitePart {
         name: "files",
         says: "other programs that open, change or take away the files of SQLite",
         tests: &[("galley", &["old_sqlite::"]), ("storage", &["sqlite_files::"])],
-        grows: true,
+        extends_short_run: true,
     },
-    Part {
+    SuitePart {
         name: "power",
         says: "all that a power cut may leave",
-        tests: &[("galley", &["power::"])],
-        grows: true,
+        tests: &[("galley", &["power_loss::"])],
+        extends_short_run: true,
     },
-    Part {
+    SuitePart {
         name: "disk",
         says: "full, failing and slow",
         tests: &[("galley", &["full_disk::", "failing_disk::"])],
-        grows: false,
+        extends_short_run: false,
     },
-    Part {
+    SuitePart {
         name: "database",
         says: "PostgreSQL restarted, failed over, cut off; servers replaced and killed",
         tests: &[("galley", &["outages::", "nodes::", "replicas::"])],
-        grows: false,
+        extends_short_run: false,
     },
-    Part {
+    SuitePart {
         name: "upgrade",
         says: "stores of every earlier schema",
         tests: &[("galley", &["upgrade::"])],
-        grows: true,
+        extends_short_run: true,
     },
-    Part {
+    SuitePart {
         name: "deliveries",
         says: "deliveries under a simulated clock, and of several programs at once",
         tests: &[("storage", &["simulation::", "deliveries::"])],
-        grows: true,
+        extends_short_run: true,
     },
-    Part {
+    SuitePart {
         name: "load",
         says: "more than it can do, and thousands who do nothing",
         tests: &[("galley", &["load::"])],
-        grows: true,
+        extends_short_run: true,
     },
-    Part {
+    SuitePart {
         name: "attack",
         says: "everybody against every route, and what is sent where it must not be",
         tests: &[
@@ -100,8 +100,8 @@ const PARTS: &[Part] = &[
                     "timing::",
                     "escalation::",
                     "addresses::",
-                    "edge::",
-                    "wire::",
+                    "request_pipeline::",
+                    "request_smuggling::",
                     "bad_input::",
                     "bounds::",
                 ],
@@ -119,19 +119,19 @@ const PARTS: &[Part] = &[
                 ],
             ),
         ],
-        grows: false,
+        extends_short_run: false,
     },
-    Part {
+    SuitePart {
         name: "contract",
         says: "requests made up out of the description",
         tests: &[("galley", &["contract::"])],
-        grows: true,
+        extends_short_run: true,
     },
-    Part {
+    SuitePart {
         name: "model",
         says: "random requests beside a model",
         tests: &[("server", &["model::"])],
-        grows: true,
+        extends_short_run: true,
     },
 ];
 
@@ -156,12 +156,12 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<ExitCode> {
     let is_wanted =
         |name: &str| arguments.parts.is_empty() || arguments.parts.iter().any(|one| one == name);
     // Parts requested by name run in any case.
-    let is_worth_it = |part: &&Part| match arguments.size {
+    let is_worth_it = |part: &&SuitePart| match arguments.size {
         Size::Long => true,
-        Size::Short => part.grows || !arguments.parts.is_empty(),
+        Size::Short => part.extends_short_run || !arguments.parts.is_empty(),
     };
     let parts = PARTS.iter().filter(|part| is_wanted(part.name)).filter(is_worth_it);
-    let parts: Vec<&Part> = parts.collect();
+    let parts: Vec<&SuitePart> = parts.collect();
     let signals = Signals::listen()?;
     let mut steps = Steps::default();
     let profile = match arguments.size {

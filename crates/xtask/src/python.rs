@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::{cargo, child};
 
 /// A virtual environment with packages of the Python Package Index.
-pub(crate) struct Environment {
+pub(crate) struct PythonEnvironment {
     pub(crate) name: &'static str,
     /// The environment variable that names the environment's program for the tests.
     pub(crate) variable: &'static str,
@@ -21,15 +21,15 @@ pub(crate) struct Environment {
     requirements: &'static str,
 }
 
-pub(crate) const ENVIRONMENTS: [Environment; 2] = [
-    Environment {
+pub(crate) const ENVIRONMENTS: [PythonEnvironment; 2] = [
+    PythonEnvironment {
         name: "Mail server",
         variable: "GALLEY_TEST_PYTHON",
         directory: "mail-server",
         program: "bin/python",
         requirements: "aiosmtpd==1.4.6\ntrustme==1.2.1\n",
     },
-    Environment {
+    PythonEnvironment {
         name: "Schemathesis",
         variable: "GALLEY_TEST_SCHEMATHESIS",
         directory: "schemathesis",
@@ -38,7 +38,7 @@ pub(crate) const ENVIRONMENTS: [Environment; 2] = [
     },
 ];
 
-impl Environment {
+impl PythonEnvironment {
     /// Returns the program that the variable names already, or creates the environment.
     pub(crate) fn provide(&self) -> Result<PathBuf> {
         if let Some(program) = std::env::var_os(self.variable) {

@@ -163,13 +163,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_built_beforehand_that_cargo_would_refuse_to() {
+    fn doc_tests_and_no_run_have_no_build_step() {
         assert!(build_command(&words("--doc")).is_none());
         assert!(build_command(&words("--package galley-domain --no-run")).is_none());
     }
 
     #[test]
-    fn arguments_of_the_tests_are_kept_from_the_build() {
+    fn test_arguments_are_not_passed_to_the_build() {
         let expected = ["test", "--profile", "ci", "--workspace", "slug", "--no-run"];
         let build = build_command(&words("slug -- --nocapture"));
         assert_eq!(build.as_ref().map(arguments_of).unwrap_or_default(), expected);

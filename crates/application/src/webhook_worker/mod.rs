@@ -1,7 +1,7 @@
 //! Sending events to webhooks: the dispatcher of `galley-delivery`, driven by the store and the network.
 //!
 //! What is to be sent is in the database; this only ever holds what it has leased there. A commit
-//! with events wakes it ([`galley_storage::Database::news`]), and should that be missed it looks
+//! with events wakes it ([`galley_storage::Database::subscribe_to_commits`]), and should that be missed it looks
 //! once a second.
 
 mod attempt_log;

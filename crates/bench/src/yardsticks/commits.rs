@@ -16,7 +16,7 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 
 /// An SQLite connection that writes title updates.
-struct Writer {
+struct TitleWriter {
     connection: Connection,
     workspace: String,
     /// The path and data of an existing event, from which others are written.
@@ -25,7 +25,7 @@ struct Writer {
     written: i64,
 }
 
-impl Writer {
+impl TitleWriter {
     fn open(file: &Path) -> anyhow::Result<Self> {
         let connection = Connection::open(file)?;
         connection.execute_batch(
@@ -84,7 +84,7 @@ impl Writer {
 
 /// Writes titles for some seconds and prints the rate per second.
 pub(crate) fn run(file: &Path, group: usize, seconds: u64) -> anyhow::Result<()> {
-    let mut writer = Writer::open(file)?;
+    let mut writer = TitleWriter::open(file)?;
     let pieces = writer.pieces()?;
     let (started, time) = (Instant::now(), Duration::from_secs(seconds));
     let mut written = 0_usize;
@@ -106,12 +106,12 @@ struct Update {
     title: String,
 }
 
-type Waiting = (Update, oneshot::Sender<()>);
+type QueuedUpdate = (Update, oneshot::Sender<()>);
 
 /// Accepts title updates over HTTP, and commits all queued ones in one transaction.
 pub(crate) fn serve(address: SocketAddr, file: &Path) -> anyhow::Result<()> {
-    let mut writer = Writer::open(file)?;
-    let (queue, waiting) = mpsc::channel::<Waiting>();
+    let mut writer = TitleWriter::open(file)?;
+    let (queue, waiting) = mpsc::channel::<QueuedUpdate>();
     std::thread::spawn(move || {
         while let Ok(first) = waiting.recv() {
             let group: Vec<_> = std::iter::once(first).chain(waiting.try_iter()).collect();
@@ -129,7 +129,7 @@ pub(crate) fn serve(address: SocketAddr, file: &Path) -> anyhow::Result<()> {
     super::serve(address, router)
 }
 
-async fn handle(State(queue): State<mpsc::Sender<Waiting>>, body: Bytes) -> StatusCode {
+async fn handle(State(queue): State<mpsc::Sender<QueuedUpdate>>, body: Bytes) -> StatusCode {
     let Ok(update) = serde_json::from_slice(&body) else { return StatusCode::BAD_REQUEST };
     let (answer, answered) = oneshot::channel();
     if queue.send((update, answer)).is_err() || answered.await.is_err() {

@@ -27,7 +27,7 @@ const TREE_JOIN: &str = " JOIN content_piece_contents c ON c.workspace_id = p.wo
     AND c.content_piece_id = p.id";
 
 #[derive(Clone)]
-struct Store {
+struct FloorStore {
     file: PathBuf,
     workspace: String,
 }
@@ -37,7 +37,7 @@ pub(crate) fn serve(address: SocketAddr, file: PathBuf) -> anyhow::Result<()> {
     let router = Router::new()
         .route("/content-pieces", get(piece))
         .route("/content-pieces/list", get(list))
-        .with_state(Store { file, workspace });
+        .with_state(FloorStore { file, workspace });
     super::serve(address, router)
 }
 
@@ -55,7 +55,7 @@ thread_local! {
     static CONNECTION: RefCell<Option<Connection>> = const { RefCell::new(None) };
 }
 
-impl Store {
+impl FloorStore {
     fn read<T>(&self, read: impl FnOnce(&Connection, &str) -> rusqlite::Result<T>) -> T {
         CONNECTION.with_borrow_mut(|connection| {
             let connection = connection
@@ -73,28 +73,28 @@ impl Store {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked {
+struct PieceQuery {
     id: Option<String>,
     #[serde(default)]
     content: bool,
     last_order: Option<String>,
 }
 
-async fn piece(State(store): State<Store>, Query(asked): Query<Asked>) -> Response {
+async fn piece(State(store): State<FloorStore>, Query(asked): Query<PieceQuery>) -> Response {
     let found = store.read(|connection, workspace| {
         let (tree, join) = if asked.content { (TREE, TREE_JOIN) } else { ("", "") };
         let sql =
             format!("SELECT {COLUMNS}{tree} FROM content_pieces p{join} WHERE p.workspace_id = ?1 AND p.id = ?2");
         let mut statement = connection.prepare_cached(&sql)?;
         let row = statement.query_row((workspace, &asked.id), |row| PieceRow::read(row, asked.content))?;
-        let referenced = Referenced::of(connection, workspace, std::slice::from_ref(&row))?;
+        let referenced = ReferencedRows::of(connection, workspace, std::slice::from_ref(&row))?;
         Ok((row, referenced))
     });
     let (row, referenced) = &found;
     json(&row.body(referenced))
 }
 
-async fn list(State(store): State<Store>, Query(asked): Query<Asked>) -> Response {
+async fn list(State(store): State<FloorStore>, Query(asked): Query<PieceQuery>) -> Response {
     let (rows, referenced) = store.read(|connection, workspace| {
         let (tree, join) = if asked.content { (TREE, TREE_JOIN) } else { ("", "") };
         let sql = format!(
@@ -107,7 +107,7 @@ async fn list(State(store): State<Store>, Query(asked): Query<Asked>) -> Respons
                 PieceRow::read(row, asked.content)
             })?
             .collect::<Result<Vec<_>, _>>()?;
-        let referenced = Referenced::of(connection, workspace, &rows)?;
+        let referenced = ReferencedRows::of(connection, workspace, &rows)?;
         Ok((rows, referenced))
     });
     json(&rows.iter().map(|row| row.body(&referenced)).collect::<Vec<_>>())
@@ -170,7 +170,7 @@ impl PieceRow {
         })
     }
 
-    fn body<'a>(&'a self, referenced: &'a Referenced) -> PieceBody<'a> {
+    fn body<'a>(&'a self, referenced: &'a ReferencedRows) -> PieceBody<'a> {
         PieceBody {
             id: &self.id,
             date: self.date,
@@ -212,8 +212,8 @@ struct PieceBody<'a> {
     content_group_id: &'a str,
     custom_data: Option<&'a str>,
     slug: &'a str,
-    members: Vec<&'a Member>,
-    tags: Vec<&'a Tag>,
+    members: Vec<&'a FloorMember>,
+    tags: Vec<&'a FloorTag>,
     content: Option<&'a RawValue>,
     order: &'a str,
     created_at: i64,
@@ -221,7 +221,7 @@ struct PieceBody<'a> {
 }
 
 #[derive(Serialize)]
-struct Tag {
+struct FloorTag {
     id: String,
     label: String,
     color: String,
@@ -229,14 +229,14 @@ struct Tag {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Member {
+struct FloorMember {
     id: String,
-    profile: Profile,
+    profile: FloorProfile,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Profile {
+struct FloorProfile {
     id: String,
     avatar: Option<String>,
     username: String,
@@ -244,12 +244,12 @@ struct Profile {
     email: String,
 }
 
-struct Referenced {
-    tags: HashMap<String, Tag>,
-    members: HashMap<String, Member>,
+struct ReferencedRows {
+    tags: HashMap<String, FloorTag>,
+    members: HashMap<String, FloorMember>,
 }
 
-impl Referenced {
+impl ReferencedRows {
     fn of(connection: &Connection, workspace: &str, rows: &[PieceRow]) -> rusqlite::Result<Self> {
         let tags = distinct(rows.iter().flat_map(|row| &row.tags));
         let members = distinct(rows.iter().flat_map(|row| &row.members));
@@ -262,7 +262,7 @@ impl Referenced {
         bind(&mut statement, workspace, &tags)?;
         let mut result = statement.raw_query();
         while let Some(row) = result.next()? {
-            let tag = Tag { id: row.get(0)?, label: row.get(1)?, color: row.get(2)? };
+            let tag = FloorTag { id: row.get(0)?, label: row.get(1)?, color: row.get(2)? };
             found.tags.insert(tag.id.clone(), tag);
         }
         let sql = format!(
@@ -274,7 +274,7 @@ impl Referenced {
         bind(&mut statement, workspace, &members)?;
         let mut result = statement.raw_query();
         while let Some(row) = result.next()? {
-            let profile = Profile {
+            let profile = FloorProfile {
                 id: row.get(1)?,
                 avatar: row.get(2)?,
                 username: row.get(3)?,
@@ -282,7 +282,7 @@ impl Referenced {
                 email: row.get(5)?,
             };
             let id: String = row.get(0)?;
-            found.members.insert(id.clone(), Member { id, profile });
+            found.members.insert(id.clone(), FloorMember { id, profile });
         }
         Ok(found)
     }

@@ -28,7 +28,7 @@ const TAGS: &str =
 const MEMBERS: &str = "SELECT m.id, u.id, u.avatar, u.username, u.full_name, u.email FROM workspace_members m \
     LEFT JOIN users u ON u.id = m.user_id WHERE m.workspace_id = $1 AND m.id IN ($2)";
 
-struct Store {
+struct PostgresFloorStore {
     client: Client,
     workspace: String,
     piece: Statement,
@@ -47,7 +47,7 @@ pub(crate) fn serve(address: SocketAddr, url: &str) -> anyhow::Result<()> {
             client.prepare(TAGS).await?,
             client.prepare(MEMBERS).await?,
         );
-        let store = Arc::new(Store { client, workspace, piece, tags, members });
+        let store = Arc::new(PostgresFloorStore { client, workspace, piece, tags, members });
         let router = Router::new().route("/content-pieces", get(handle)).with_state(store);
         let listener = tokio::net::TcpListener::bind(address).await?;
         axum::serve(listener, router).await?;
@@ -74,7 +74,7 @@ pub(crate) fn keep_to(core: &str, url: &str) -> anyhow::Result<()> {
 }
 
 async fn handle(
-    State(store): State<Arc<Store>>,
+    State(store): State<Arc<PostgresFloorStore>>,
     Query(asked): Query<HashMap<String, String>>,
 ) -> Response {
     let body = piece(&store, &asked["id"]).await.expect("the piece is there");
@@ -83,7 +83,7 @@ async fn handle(
     response
 }
 
-async fn piece(store: &Store, id: &str) -> anyhow::Result<Vec<u8>> {
+async fn piece(store: &PostgresFloorStore, id: &str) -> anyhow::Result<Vec<u8>> {
     let row = store.client.query_one(&store.piece, &[&store.workspace, &id]).await?;
     let text = |column: usize| row.get::<_, Option<&str>>(column);
     let (tags, member) = (text(16).unwrap_or_default(), text(17).unwrap_or_default());

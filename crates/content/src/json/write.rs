@@ -76,7 +76,7 @@ impl JsonWriter<'_> {
     fn attrs(&mut self, kind: NodeKind) {
         match kind {
             NodeKind::Heading { level } => {
-                self.raw(format_args!(",\"attrs\":{{\"level\":{level}}}"))
+                self.raw(format_args!(",\"attrs\":{{\"level\":{level}}}"));
             }
             NodeKind::TaskItem { checked } => {
                 self.raw(format_args!(",\"attrs\":{{\"checked\":{checked}}}"));
@@ -94,7 +94,7 @@ impl JsonWriter<'_> {
             }
             NodeKind::Image(image) => self.values(&self.tree.image(image).all()),
             NodeKind::TableCell(cell) | NodeKind::TableHeader(cell) => {
-                self.cell(self.tree.cell(cell))
+                self.cell(self.tree.cell(cell));
             }
             _ => {}
         }

@@ -137,13 +137,13 @@ impl Renderer<'_> {
             NodeKind::Paragraph => match space::of(self.tree, node) {
                 SpaceMarkup::Plain => self.html.push_str("<p>"),
                 SpaceMarkup::Kept | SpaceMarkup::KeptAtEnd => {
-                    self.raw(format_args!("<p{KEEP_SPACE}>"))
+                    self.raw(format_args!("<p{KEEP_SPACE}>"));
                 }
             },
             NodeKind::Heading { level } => match space::of(self.tree, node) {
                 SpaceMarkup::Plain => self.raw(format_args!("<h{level}>")),
                 SpaceMarkup::Kept | SpaceMarkup::KeptAtEnd => {
-                    self.raw(format_args!("<h{level}{KEEP_SPACE}>"))
+                    self.raw(format_args!("<h{level}{KEEP_SPACE}>"));
                 }
             },
             NodeKind::Blockquote => self.html.push_str("<blockquote>"),

@@ -26,11 +26,11 @@ use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKe
 use galley_storage::content_pieces::View;
 use galley_storage::{self as storage, Database, Failure as _, Tx, WriteTx, members};
 
-use super::fingerprint::{self, WrittenFields};
-use super::place::{
+use super::destination::{
     CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
     WriteResult,
 };
+use super::fingerprint::{self, WrittenFields};
 use super::raw::{ContentForm, Document};
 use crate::settings::Settings;
 use crate::{group_path, store};
@@ -247,7 +247,7 @@ impl DatabaseDestination {
                 Ok(one) => kept.extend(one),
                 Err(WriteFailure::Refused(problem)) => kept.push(document.rejected(&problem)),
                 Err(WriteFailure::Stale) => {
-                    kept.push(WriteResult { id: None, outcome: ImportOutcome::Conflict })
+                    kept.push(WriteResult { id: None, outcome: ImportOutcome::Conflict });
                 }
                 Err(WriteFailure::Broken(error)) => return Err(error),
             }

@@ -112,7 +112,7 @@ pub(super) fn in_content(tree: &Tree, is_markdown: bool, findings: &mut Vec<Find
             found.entry(RELATIVE_IMAGES).or_default().push(src);
         }
         DocumentPart::Image(src) if is_from_root(&src) => {
-            found.entry(FROM_ROOT).or_default().push(src)
+            found.entry(FROM_ROOT).or_default().push(src);
         }
         DocumentPart::Link(href) => match href.strip_prefix('#') {
             Some("") => {}

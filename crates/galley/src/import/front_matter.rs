@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_parse_is_named_by_its_line() {
+    fn parse_errors_name_their_line() {
         let line = |text| split(text).unwrap_err().line;
         assert_eq!(line("+++\ntitle = \"A\"\nslug = \n+++\n"), 3);
         assert_eq!(line("---\ntitle: A\nslug: [\n---\n"), 3);

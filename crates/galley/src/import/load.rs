@@ -9,10 +9,10 @@ use galley_domain::text::ShortText;
 use galley_domain::variant::{VariantKey, VariantLabel};
 use galley_domain::{ContentGroupId, ContentPieceId, WorkspaceMemberId};
 
-use super::fingerprint::{self, WrittenFields};
-use super::place::{
+use super::destination::{
     CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
 };
+use super::fingerprint::{self, WrittenFields};
 use super::raw::{Document, PublishingState};
 
 /// The destination of the pieces.

@@ -6,6 +6,7 @@
 
 mod autop;
 mod database;
+mod destination;
 mod findings;
 mod fingerprint;
 mod front_matter;
@@ -14,7 +15,6 @@ mod hash;
 mod html;
 mod load;
 pub(crate) mod markdown;
-mod place;
 mod raw;
 mod read;
 mod report;
@@ -34,9 +34,9 @@ use crate::own_files::OwnFiles;
 use crate::progress;
 use crate::settings::Settings;
 use database::DatabaseDestination;
+use destination::Destination;
 use findings::Finding;
 use load::{ImportTarget, Loader};
-use place::Destination;
 use raw::{Document, PublishingState};
 use report::Report;
 use server::ServerDestination;

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde::Serialize;
 
+use super::destination::ImportOutcome;
 use super::findings::{Finding, FindingGroup};
-use super::place::ImportOutcome;
 use crate::out::{escape_for_terminal, say};
 
 /// The results of an import so far.
@@ -86,7 +86,7 @@ impl Report {
                 last.details.extend(details);
             }
             None => {
-                kind.places.push(FindingOccurrence { source: source.to_owned(), count, details })
+                kind.places.push(FindingOccurrence { source: source.to_owned(), count, details });
             }
         }
     }

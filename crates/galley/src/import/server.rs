@@ -31,11 +31,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::fingerprint::{self, WrittenFields};
-use super::place::{
+use super::destination::{
     CurrentPiece, Destination, ImportOutcome, KnownPiece, PreparedDocument, Task, WriteFailure,
     WriteResult,
 };
+use super::fingerprint::{self, WrittenFields};
 use super::raw::ContentForm;
 use crate::group_path;
 

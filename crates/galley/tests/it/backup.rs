@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use galley_storage::DatabaseUrl;
-use galley_testing::proof::size;
+use galley_testing::reliability_suite::size;
 use galley_testing::{Behaviour, Receiver, TestStore, on_both_engines};
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
@@ -220,7 +220,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_copy_that_was_killed_begins_anew(store: TestStore) {
+    async fn an_interrupted_copy_starts_over(store: TestStore) {
         let receiver = Receiver::start(Behaviour::Status(200)).await;
         let mut program = serve(&store);
         fill(&program, pieces(), &receiver).await;
@@ -245,7 +245,7 @@ on_both_engines! {
         assert!(!Path::new(&format!("{}.unfinished", data_dir(&back).join("galley.db").display())).exists());
     }
 
-    async fn a_backup_under_load_holds_what_was_answered_before(store: TestStore) {
+    async fn a_backup_under_load_contains_all_acknowledged_writes(store: TestStore) {
         let program = serve(&store);
         let group = program.group().await;
         let stop = Arc::new(AtomicBool::new(false));
@@ -305,7 +305,7 @@ on_both_engines! {
         }
     }
 
-    async fn of_two_backups_to_one_file_at_once_one_is_made(store: TestStore) {
+    async fn concurrent_backups_to_one_file_leave_one_valid_backup(store: TestStore) {
         let program = serve(&store);
         let receiver = Receiver::start(Behaviour::Status(204)).await;
         fill(&program, 20, &receiver).await;
@@ -342,7 +342,7 @@ on_both_engines! {
         }
     }
 
-    async fn what_is_no_backup_is_refused_and_changes_nothing(store: TestStore) {
+    async fn invalid_backups_are_rejected_without_changes(store: TestStore) {
         let mut program = serve(&store);
         program.terminate();
         let file = store.directory().join("a.backup");

@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use galley_testing::proof::{figure, size};
-use galley_testing::{TestStore, on_both_engines, skipped};
+use galley_testing::reliability_suite::{report_figure, size};
+use galley_testing::{TestStore, on_both_engines, report_skipped};
 use reqwest::Method;
 
 use crate::program::{Program, data_dir, galley, init_token};
@@ -33,7 +33,7 @@ const LINKED: &str = "stateful";
 on_both_engines! {
     async fn generated_requests_get_responses_that_match_the_openapi_document(store: TestStore) {
         let Some(schemathesis) = std::env::var_os("GALLEY_TEST_SCHEMATHESIS").map(PathBuf::from) else {
-            return skipped("Schemathesis: GALLEY_TEST_SCHEMATHESIS is not set (cargo xtask test sets it)");
+            return report_skipped("Schemathesis: GALLEY_TEST_SCHEMATHESIS is not set (cargo xtask test sets it)");
         };
         let program = serve(&store);
         let goes = size(
@@ -50,7 +50,7 @@ on_both_engines! {
         let profile = program.request(Method::GET, "/profile").send().await.unwrap();
         assert!(profile.status().is_success(), "{profile:?}");
         let found = format!("{cases} requests, seed {seed}: 0 answered otherwise, 0 by 5xx");
-        figure(&format!("{}: requests made up out of the description", store.engine()), found, "0");
+        report_figure(&format!("{}: requests made up out of the description", store.engine()), found, "0");
     }
 }
 

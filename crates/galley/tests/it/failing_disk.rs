@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use galley_testing::proof::figure;
-use galley_testing::{TestStore, skipped};
+use galley_testing::reliability_suite::report_figure;
+use galley_testing::{TestStore, report_skipped};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
@@ -93,7 +93,7 @@ impl WriteResponses {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_disk_loses_no_acknowledged_write() {
     let Some(strace) = std::env::var_os("GALLEY_TEST_STRACE").map(PathBuf::from) else {
-        return skipped("strace: GALLEY_TEST_STRACE is not set (cargo xtask test sets it)");
+        return report_skipped("strace: GALLEY_TEST_STRACE is not set (cargo xtask test sets it)");
     };
     let store = TestStore::sqlite();
     let program = Program::serve(&store, 0);
@@ -151,13 +151,13 @@ async fn a_failing_disk_loses_no_acknowledged_write() {
         told.reasons.join(", ")
     );
     eprintln!("{found}");
-    figure("a disk that fails (EIO, ENOSPC)", found, "0 lost");
+    report_figure("a disk that fails (EIO, ENOSPC)", found, "0 lost");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_disk_delays_writes_but_not_reads() {
     let Some(strace) = std::env::var_os("GALLEY_TEST_STRACE").map(PathBuf::from) else {
-        return skipped("strace: GALLEY_TEST_STRACE is not set (cargo xtask test sets it)");
+        return report_skipped("strace: GALLEY_TEST_STRACE is not set (cargo xtask test sets it)");
     };
     const DELAY: Duration = Duration::from_millis(300);
     let store = TestStore::sqlite();
@@ -194,5 +194,5 @@ async fn a_slow_disk_delays_writes_but_not_reads() {
     let found =
         format!("3 writes in {written:?}, 100 reads beside them, the slowest {slowest_read:?}");
     eprintln!("{found}");
-    figure("a disk that takes 300 ms for each sync", found, "reads go on");
+    report_figure("a disk that takes 300 ms for each sync", found, "reads go on");
 }

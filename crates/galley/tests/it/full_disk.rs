@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use galley_testing::{TestStore, skipped};
+use galley_testing::{TestStore, report_skipped};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ fn may_mount() -> bool {
         .output();
     let may = tried.is_ok_and(|output| output.status.success());
     if !may {
-        skipped("a full disk: this user can't mount a file system (unshare --user --mount)");
+        report_skipped("a full disk: this user can't mount a file system (unshare --user --mount)");
     }
     may
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use galley_testing::{on_both_engines, skipped};
+use galley_testing::{on_both_engines, report_skipped};
 use serde_json::{Value, json};
 
 use crate::program::{Program, free_port, galley, run, stderr, stdout, write};
@@ -16,7 +16,7 @@ pub(crate) fn corpus() -> Option<PathBuf> {
     if path.is_dir() {
         return Some(path);
     }
-    skipped(&format!("a real blog: there are no posts in {}", path.display()));
+    report_skipped(&format!("a real blog: there are no posts in {}", path.display()));
     None
 }
 

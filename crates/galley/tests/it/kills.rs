@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use galley_domain::Timestamp;
 use galley_storage::{Database, DatabaseUrl, Error, Options, Role, Tx, events};
-use galley_testing::proof::{figure, size};
-use galley_testing::{Behaviour, Received, Receiver, TestStore, on_both_engines};
+use galley_testing::reliability_suite::{report_figure, size};
+use galley_testing::{Behaviour, ReceivedRequest, Receiver, TestStore, on_both_engines};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -252,7 +252,7 @@ async fn assert_delivered(receiver: &Receiver, events: &[events::Event]) -> usiz
         // The comparison is slow, so it waits for enough deliveries.
         if last_count >= watched.len() || is_over {
             let came = receiver.received();
-            let id = |one: &Received| one.field("webhook-id").to_owned();
+            let id = |one: &ReceivedRequest| one.field("webhook-id").to_owned();
             let ids: HashSet<String> = came.iter().map(id).collect();
             let missing = watched.difference(&ids).count();
             if missing == 0 {
@@ -398,6 +398,6 @@ on_both_engines! {
             acknowledged.len(), load.replayed.load(Ordering::Relaxed)
         );
         eprintln!("{}: {kills} kills, {found}", store.engine());
-        figure(&format!("{}: {kills} kills under mixed load", store.engine()), found, "0 lost");
+        report_figure(&format!("{}: {kills} kills under mixed load", store.engine()), found, "0 lost");
     }
 }

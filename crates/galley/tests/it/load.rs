@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use galley_storage::DatabaseUrl;
 use galley_testing::open_loop::per_second;
-use galley_testing::proof::{figure, size};
+use galley_testing::reliability_suite::{report_figure, size};
 use galley_testing::{TestStore, on_both_engines};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -329,7 +329,7 @@ on_both_engines! {
             beside.p99(), alone.p99(), mebibytes(memory)
         );
         let what = format!("{}: {idle_count} idle connections, {slow_count} slow clients", store.engine());
-        figure(&what, &found, "p99 within 3 times");
+        report_figure(&what, &found, "p99 within 3 times");
         let bar = size(f64::INFINITY, f64::INFINITY, SLOWDOWN_LIMIT);
         assert!(slower <= bar, "{found}");
     }
@@ -403,7 +403,7 @@ on_both_engines! {
             at_capacity.p99(), beyond.done.len(), slower, beyond.refused, mebibytes(memory)
         );
         let what = format!("{}: twice the writes that it can do, for {} s", store.engine(), loaded.as_secs());
-        figure(&what, &found, "p99 within 3 times, normal after 5 s");
+        report_figure(&what, &found, "p99 within 3 times, normal after 5 s");
         assert!(memory < 256 * 1_024, "{found}");
         let bar = size(f64::INFINITY, f64::INFINITY, SLOWDOWN_LIMIT);
         assert!(slower <= bar && after_slower <= bar, "{found}");
@@ -469,7 +469,7 @@ on_both_engines! {
             "answers {statuses:?}; at the most {} MiB more; beside them p99 {:.1} ms, {:.2} times that without",
             mebibytes(memory), beside.p99(), beside.p99() / alone.p99()
         );
-        figure(&format!("{}: {count} bombs at once", store.engine()), &found, "less than 1 GiB");
+        report_figure(&format!("{}: {count} bombs at once", store.engine()), &found, "less than 1 GiB");
         let expected = ["200", "400", "413"];
         assert!(statuses.keys().all(|status| expected.contains(&status.as_str())), "{found}");
         assert!(memory < 1_024 * 1_024, "{found}");
@@ -516,7 +516,7 @@ on_both_engines! {
             all.done.len(), all.p99(), changes.load(Ordering::Relaxed), mebibytes(first.memory),
             mebibytes(last.memory), first.handles, last.handles, mebibytes(earlier), mebibytes(later)
         );
-        figure(&format!("{}: {seconds} s of everything", store.engine()), &found, "nothing grows");
+        report_figure(&format!("{}: {seconds} s of everything", store.engine()), &found, "nothing grows");
         assert!(last.memory < first.memory + first.memory / 5 + 16 * 1_024, "{found}");
         assert!(later < earlier + earlier / 2 + 16 * 1_024, "{found}");
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use galley_testing::{TestStore, free_port, on_both_engines, skipped};
+use galley_testing::{TestStore, free_port, on_both_engines, report_skipped};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -126,7 +126,7 @@ fn heads(length: usize) -> Vec<String> {
 on_both_engines! {
     async fn nginx_and_the_server_agree_on_request_boundaries(store: TestStore) {
         let Some(nginx) = std::env::var_os("GALLEY_TEST_NGINX") else {
-            return skipped("nginx: GALLEY_TEST_NGINX is not set (cargo xtask test sets it)");
+            return report_skipped("nginx: GALLEY_TEST_NGINX is not set (cargo xtask test sets it)");
         };
         let mut command = galley(&store);
         command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_LOG", "debug");

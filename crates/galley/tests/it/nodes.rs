@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use galley_testing::{TestStore, skipped};
+use galley_testing::{TestStore, report_skipped};
 
 use crate::kills::{CLIENTS, Load, assert_acknowledged_is_stored, receive_from, role};
 use crate::program::{Program, free_port, galley, init_token};
@@ -32,7 +32,7 @@ impl Balancer {
     /// Starts HAProxy. Returns `None` if it isn't installed.
     async fn start(store: &TestStore, nodes: &[u16; 3]) -> Option<Self> {
         let Some(program) = std::env::var_os("GALLEY_TEST_HAPROXY") else {
-            skipped("HAProxy: GALLEY_TEST_HAPROXY is not set (cargo xtask test sets it)");
+            report_skipped("HAProxy: GALLEY_TEST_HAPROXY is not set (cargo xtask test sets it)");
             return None;
         };
         let port = free_port();

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use galley_testing::proof::{figure, size};
-use galley_testing::{TestStore, locks, skipped};
+use galley_testing::reliability_suite::{report_figure, size};
+use galley_testing::{TestStore, locks, report_skipped};
 use reqwest::Method;
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ struct Visitors<'a> {
 impl<'a> Visitors<'a> {
     fn new(store: &'a TestStore) -> Option<Self> {
         let Some(shell) = std::env::var_os("GALLEY_TEST_SQLITE3").map(PathBuf::from) else {
-            skipped("sqlite3: GALLEY_TEST_SQLITE3 is not set (cargo xtask test sets it)");
+            report_skipped("sqlite3: GALLEY_TEST_SQLITE3 is not set (cargo xtask test sets it)");
             return None;
         };
         Some(Self { store, shell, database: data_dir(store).join("galley.db"), copies: 0 })
@@ -180,7 +180,7 @@ async fn a_quiet_server_loses_nothing_to_programs_that_open_its_database() {
         );
     }
     let found = format!("{pieces} pieces answered, 0 lost; {}", visitors.versions());
-    figure("SQLite: killed after visits of other programs, at rest", found, "0 lost");
+    report_figure("SQLite: killed after visits of other programs, at rest", found, "0 lost");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -217,7 +217,11 @@ async fn a_loaded_server_loses_nothing_to_programs_that_open_its_database() {
     let workspace: Value = program.get("/workspace").await;
     assert_eq!(workspace["description"], "by hand", "the edit is lost, or an old response cached");
     let found = format!("{} changes answered, 0 lost; {}", acknowledged.len(), visitors.versions());
-    figure(&format!("SQLite: {kills} kills beside visits of other programs"), found, "0 lost");
+    report_figure(
+        &format!("SQLite: {kills} kills beside visits of other programs"),
+        found,
+        "0 lost",
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use galley_storage::DatabaseUrl;
-use galley_testing::{PostgresServer, Receiver, TestStore, skipped};
+use galley_testing::{PostgresServer, Receiver, TestStore, report_skipped};
 
 use crate::kills::{CLIENTS, Load, LoadClient, assert_acknowledged_is_stored, receive_from, role};
 use crate::program::{Program, client, free_port, galley, run, stderr, stdout};
@@ -136,7 +136,9 @@ impl PgBouncer {
     /// Starts PgBouncer. Returns `None` if it isn't installed.
     async fn start(store: &TestStore) -> Option<Self> {
         let Some(program) = std::env::var_os("GALLEY_TEST_PGBOUNCER").map(PathBuf::from) else {
-            skipped("PgBouncer: GALLEY_TEST_PGBOUNCER is not set (cargo xtask test sets it)");
+            report_skipped(
+                "PgBouncer: GALLEY_TEST_PGBOUNCER is not set (cargo xtask test sets it)",
+            );
             return None;
         };
         let DatabaseUrl::Postgres(url) = &store.url else { unreachable!("it is one") };

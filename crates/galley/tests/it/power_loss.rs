@@ -14,8 +14,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use galley_testing::proof::{figure, size};
-use galley_testing::{TestStore, skipped};
+use galley_testing::reliability_suite::{report_figure, size};
+use galley_testing::{TestStore, report_skipped};
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
 use reqwest::Method;
@@ -557,9 +557,9 @@ fn check(directory: &Path, answered: &[&Done]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_power_cut_at_any_moment_loses_nothing_that_was_answered() {
+async fn a_power_cut_loses_no_acknowledged_write() {
     let Some(strace) = std::env::var_os("GALLEY_TEST_STRACE").map(PathBuf::from) else {
-        return skipped("strace: GALLEY_TEST_STRACE is not set (cargo xtask test sets it)");
+        return report_skipped("strace: GALLEY_TEST_STRACE is not set (cargo xtask test sets it)");
     };
     let (rounds, wanted): (usize, usize) = size((2, 300), (4, 2_000), (12, 20_000));
     let seed = rand::rng().random::<u64>();
@@ -638,5 +638,5 @@ async fn a_power_cut_at_any_moment_loses_nothing_that_was_answered() {
         done.len()
     );
     eprintln!("{found}");
-    figure("power cut: all that a disk may keep", found, "0 lost");
+    report_figure("power cut: all that a disk may keep", found, "0 lost");
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use galley_testing::proof::{figure, size};
+use galley_testing::reliability_suite::{report_figure, size};
 use galley_testing::{Behaviour, PostgresServer, Receiver, TestStore, free_port, on_both_engines};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -198,7 +198,7 @@ on_both_engines! {
         );
         let engine = store.engine();
         eprintln!("{engine}: {kills} kills: {found}");
-        figure(&format!("{engine}: {kills} kills and restarts"), &found, "2 s, 0 lost");
+        report_figure(&format!("{engine}: {kills} kills and restarts"), &found, "2 s, 0 lost");
         assert!(repeated <= kills * SLOTS, "{found}");
         assert!(slowest <= FIRST_DELIVERY_MAX, "{found}");
     }
@@ -258,7 +258,7 @@ async fn deliveries_continue_while_one_of_three_servers_is_killed_each_second() 
         receivers.len()
     );
     eprintln!("{kills} kills: {found}");
-    figure(&format!("three servers, {kills} kills, one a second"), &found, "3 s, 0 lost");
+    report_figure(&format!("three servers, {kills} kills, one a second"), &found, "3 s, 0 lost");
     assert!(repeated <= kills * SLOTS * receivers.len(), "{found}");
     assert!(longest <= DELIVERY_GAP_LIMIT, "{found}");
 }
@@ -302,7 +302,7 @@ async fn deliveries_of_a_dead_server_are_claimed_by_others() {
         longest = longest.max(first);
     }
     eprintln!("one of two servers ends for good: silence {longest:?}");
-    figure("one of two servers ends for good", format!("silence {longest:?}"), "3 s");
+    report_figure("one of two servers ends for good", format!("silence {longest:?}"), "3 s");
     assert!(
         longest <= size(TAKEOVER_LIMIT, TAKEOVER_LIMIT, DELIVERY_GAP_LIMIT),
         "silent for {longest:?}"
@@ -342,7 +342,11 @@ async fn deliveries_of_a_paused_server_are_claimed_by_others_and_not_repeated() 
     let created = writers.created();
     wait_until_delivered(&created, &receiver).await;
     let (_, repeated) = count_deliveries(&receiver);
-    figure("a server is paused", format!("silence {silence:?}, {repeated} repeated"), "10 s");
+    report_figure(
+        "a server is paused",
+        format!("silence {silence:?}, {repeated} repeated"),
+        "10 s",
+    );
     assert!(repeated <= SLOTS, "{repeated} repeated");
 }
 

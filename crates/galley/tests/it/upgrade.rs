@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use galley_storage::DatabaseUrl;
-use galley_testing::proof::{figure, size};
-use galley_testing::{Behaviour, Receiver, TestStore, on_both_engines, skipped};
+use galley_testing::reliability_suite::{report_figure, size};
+use galley_testing::{Behaviour, Receiver, TestStore, on_both_engines, report_skipped};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -233,11 +233,11 @@ on_both_engines! {
             let receiver = Receiver::start(Behaviour::Status(500)).await;
             let pieces = fill(&store, &receiver).await;
             downgrade(&store, version).await;
-            receiver.behave(Behaviour::Status(200));
+            receiver.set_behaviour(Behaviour::Status(200));
             assert_upgraded(&store, version, &pieces, &receiver).await;
         }
         let found = format!("{} schemas gone on with, mid-retry", versions.len());
-        figure(&format!("{}: stores of earlier schemas", store.engine()), found, "all");
+        report_figure(&format!("{}: stores of earlier schemas", store.engine()), found, "all");
     }
 
     async fn an_interrupted_migration_completes_at_the_next_start(store: TestStore) {
@@ -248,7 +248,7 @@ on_both_engines! {
         match &store.url {
             DatabaseUrl::Sqlite(_) => {
                 let Some(strace) = std::env::var_os("GALLEY_TEST_STRACE").map(PathBuf::from) else {
-                    return skipped("strace: GALLEY_TEST_STRACE is not set (cargo xtask test sets it)");
+                    return report_skipped("strace: GALLEY_TEST_STRACE is not set (cargo xtask test sets it)");
                 };
                 // The kills come later and later, until the start completes. The migrations apply
                 // together or not at all.
@@ -268,9 +268,9 @@ on_both_engines! {
                 }
             }
         }
-        receiver.behave(Behaviour::Status(200));
+        receiver.set_behaviour(Behaviour::Status(200));
         assert_upgraded(&store, WITH_DELIVERIES, &pieces, &receiver).await;
         let found = format!("killed {kills} times while it changed, then finished");
-        figure(&format!("{}: a schema change", store.engine()), found, "finished");
+        report_figure(&format!("{}: a schema change", store.engine()), found, "finished");
     }
 }

@@ -5,10 +5,10 @@
 //! returns an older state.
 //!
 //! A process that is the only writer of its database compares data versions in memory
-//! ([`Database::moment`]). With several writers, the lookup of the request's token also returns the
+//! ([`Database::data_version`]). With several writers, the lookup of the request's token also returns the
 //! generation of its workspace ([`Generation`]); an entry of the same generation is valid.
 //!
-//! [`Database::moment`]: galley_storage::Database::moment
+//! [`Database::data_version`]: galley_storage::Database::data_version
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::Arc;

@@ -52,7 +52,7 @@ impl TokenCache {
         self.0.get(hash).filter(|cached| cached.is_current())
     }
 
-    /// Inserts a token that was read after `moment`, unless the cache has a newer entry.
+    /// Inserts a token that was read after `data_version`, unless the cache has a newer entry.
     pub(crate) fn insert(
         &self,
         database: &Database,

@@ -12,7 +12,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::service::{Answer, Service};
+use crate::service::{Service, TestResponse};
 
 /// Hosts that are, or resolve to, this machine or a private network.
 const HOSTS: &[&str] = &[
@@ -101,12 +101,12 @@ const SHAPES: &[&str] =
 
 /// A resolver with names that resolve to this machine, some of them only at times.
 #[derive(Debug, Default)]
-struct Names(AtomicUsize);
+struct ChangingResolver(AtomicUsize);
 
 /// A public address. Nothing listens there on a test's port.
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(9, 9, 9, 9));
 
-impl Resolve for Names {
+impl Resolve for ChangingResolver {
     fn resolve(&self, name: String) -> Resolving {
         let turn = self.0.fetch_add(1, Ordering::Relaxed) % 2;
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -124,7 +124,7 @@ impl Resolve for Names {
 }
 
 /// Listens on all addresses of this machine, and counts connections.
-async fn canary() -> (u16, Arc<AtomicUsize>) {
+async fn start_connection_counter() -> (u16, Arc<AtomicUsize>) {
     let hits = Arc::new(AtomicUsize::new(0));
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -149,9 +149,9 @@ fn spellings(port: u16) -> Vec<String> {
 }
 
 on_both_engines! {
-    async fn nothing_is_sent_inside(store: TestStore) {
-        let service = Service::start_among(store, ServerLimits::default(), Arc::new(Names::default())).await;
-        let (port, hits) = canary().await;
+    async fn webhooks_never_reach_private_addresses(store: TestStore) {
+        let service = Service::start_with_resolver(store, ServerLimits::default(), Arc::new(ChangingResolver::default())).await;
+        let (port, hits) = start_connection_counter().await;
         // This checks that the counter works.
         drop(tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap());
         let first = json!({"url": "https://9.9.9.9/", "name": "w", "event": "memberAdded", "enabled": false});
@@ -164,7 +164,7 @@ on_both_engines! {
                 .request(Method::PUT, "/webhooks")
                 .bearer_auth(&service.home.token)
                 .header("prefer", "return=representation");
-            let changed = Answer::of(change.json(&json!({"id": updated, "url": url}))).await;
+            let changed = TestResponse::of(change.json(&json!({"id": updated, "url": url}))).await;
             match made.status.as_u16() {
                 201 => {
                     assert_eq!(changed.status, 200, "{url}: {changed:?}");

@@ -5,20 +5,20 @@ use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::described::DOCUMENT;
-use crate::service::{Answer, Service};
+use crate::response_validation::DOCUMENT;
+use crate::service::{Service, TestResponse};
 
 /// An invalid request and its expected response.
-struct Bad {
+struct InvalidRequest {
     method: Method,
     path: String,
-    body: Body,
+    body: InvalidBody,
     status: u16,
     reason: &'static str,
     issues: &'static [&'static str],
 }
 
-enum Body {
+enum InvalidBody {
     None,
     Json(String),
     Bytes(Vec<u8>),
@@ -26,7 +26,7 @@ enum Body {
 }
 
 /// The identifiers that requests of the table use.
-struct Names {
+struct ExistingIds {
     piece: String,
     group: String,
     tag: String,
@@ -41,7 +41,7 @@ struct Names {
 }
 
 /// Returns a piece's body with `fields` set or added.
-fn piece(names: &Names, fields: &str) -> Body {
+fn piece(names: &ExistingIds, fields: &str) -> InvalidBody {
     let group = &names.group;
     let all = [
         ("title", "\"t\"".to_owned()),
@@ -56,15 +56,15 @@ fn piece(names: &Names, fields: &str) -> Body {
         .map(|(name, value)| format!("\"{name}\":{value}"))
         .chain((!fields.is_empty()).then(|| fields.to_owned()))
         .collect();
-    Body::Json(format!("{{{}}}", kept.join(",")))
+    InvalidBody::Json(format!("{{{}}}", kept.join(",")))
 }
 
-fn table(names: &Names) -> Vec<Bad> {
-    let Names { piece: id, group, tag, variant, member, .. } = names;
+fn table(names: &ExistingIds) -> Vec<InvalidRequest> {
+    let ExistingIds { piece: id, group, tag, variant, member, .. } = names;
     let mut table = Vec::new();
-    let mut add = |method: &str, path: &str, body: Body, status, reason, issues| {
+    let mut add = |method: &str, path: &str, body: InvalidBody, status, reason, issues| {
         let method = method.parse().unwrap();
-        table.push(Bad { method, path: path.to_owned(), body, status, reason, issues });
+        table.push(InvalidRequest { method, path: path.to_owned(), body, status, reason, issues });
     };
     let pieces = "/content-pieces";
 
@@ -94,14 +94,28 @@ fn table(names: &Names) -> Vec<Bad> {
         "{\"n\":NaN}",
         "\u{feff}{}",
     ] {
-        add("POST", pieces, Body::Json(body.to_owned()), 400, "malformed_body", &[]);
+        add("POST", pieces, InvalidBody::Json(body.to_owned()), 400, "malformed_body", &[]);
     }
     let nested = format!("{{\"x\":{}{}}}", "[".repeat(128), "]".repeat(128));
-    add("POST", pieces, Body::Json(nested), 400, "malformed_body", &[]);
-    add("PUT", pieces, Body::Bytes(b"{\"title\":\"\xff\"}".to_vec()), 400, "malformed_body", &[]);
-    add("POST", pieces, Body::Bytes(vec![b'['; 100_000]), 400, "malformed_body", &[]);
-    add("POST", pieces, Body::Typed("text/plain", "{}"), 415, "unsupported_media_type", &[]);
-    add("PUT", "/tags", Body::Typed("application/xml", "<a/>"), 415, "unsupported_media_type", &[]);
+    add("POST", pieces, InvalidBody::Json(nested), 400, "malformed_body", &[]);
+    add(
+        "PUT",
+        pieces,
+        InvalidBody::Bytes(b"{\"title\":\"\xff\"}".to_vec()),
+        400,
+        "malformed_body",
+        &[],
+    );
+    add("POST", pieces, InvalidBody::Bytes(vec![b'['; 100_000]), 400, "malformed_body", &[]);
+    add("POST", pieces, InvalidBody::Typed("text/plain", "{}"), 415, "unsupported_media_type", &[]);
+    add(
+        "PUT",
+        "/tags",
+        InvalidBody::Typed("application/xml", "<a/>"),
+        415,
+        "unsupported_media_type",
+        &[],
+    );
 
     // Types.
     for (fields, issues) in [
@@ -151,7 +165,7 @@ fn table(names: &Names) -> Vec<Bad> {
     }
 
     // Batches.
-    let Body::Json(good) = piece(names, "") else { unreachable!("it is JSON") };
+    let InvalidBody::Json(good) = piece(names, "") else { unreachable!("it is JSON") };
     for (text, reason, issues) in [
         ("{}".to_owned(), "validation", &["pieces"][..]),
         ("{\"pieces\":null}".to_owned(), "validation", &["pieces"]),
@@ -180,10 +194,10 @@ fn table(names: &Names) -> Vec<Bad> {
             &["pieces[1].referenceId"],
         ),
     ] {
-        add("POST", "/content-pieces/batch", Body::Json(text), 400, reason, issues);
+        add("POST", "/content-pieces/batch", InvalidBody::Json(text), 400, reason, issues);
     }
     for query in ["dryRun=true", "dryRun=yes", "dryRun=true&dryRun=true", "dryRun=%FF"] {
-        let one = Body::Json(format!("{{\"pieces\":[{good}]}}"));
+        let one = InvalidBody::Json(format!("{{\"pieces\":[{good}]}}"));
         let path = format!("/content-pieces/batch?{query}");
         add("POST", &path, one, 400, "validation", &["dryRun"]);
     }
@@ -200,26 +214,40 @@ fn table(names: &Names) -> Vec<Bad> {
             &["sources[0].contentPieceId", "sources[0].sourceHash", "sources[0].importedHash"],
         ),
     ] {
-        add("PUT", "/content-pieces/sources", Body::Json(text), 400, "validation", issues);
+        add("PUT", "/content-pieces/sources", InvalidBody::Json(text), 400, "validation", issues);
     }
     for hash in ["\"\"", "1", "null", "\"a b\"", "\"\u{e9}\""] {
         let text = source.replace("\"a\"", hash).replace("cp_x", id);
         let text = format!("{{\"sources\":[{text}]}}");
         let issues = &["sources[0].sourceHash"];
-        add("PUT", "/content-pieces/sources", Body::Json(text), 400, "validation", issues);
+        add("PUT", "/content-pieces/sources", InvalidBody::Json(text), 400, "validation", issues);
     }
     let text = format!("{{\"sources\":[{source}]}}");
     let issues = &["sources[0].contentPieceId"];
-    add("PUT", "/content-pieces/sources", Body::Json(text), 400, "unknown_reference", issues);
+    add(
+        "PUT",
+        "/content-pieces/sources",
+        InvalidBody::Json(text),
+        400,
+        "unknown_reference",
+        issues,
+    );
     let text = source.replace("cp_x", id).replacen('{', "{\"variant\":\"none\",", 1);
     let text = format!("{{\"sources\":[{text}]}}");
     let issues = &["sources[0].variant"];
-    add("PUT", "/content-pieces/sources", Body::Json(text), 400, "unknown_reference", issues);
+    add(
+        "PUT",
+        "/content-pieces/sources",
+        InvalidBody::Json(text),
+        400,
+        "unknown_reference",
+        issues,
+    );
     for (query, issues) in
         [("lastId=x", &["lastId"]), ("cursor=x", &["cursor"]), ("perPage=1001", &["perPage"])]
     {
         let path = format!("/content-pieces/sources?{query}");
-        add("GET", &path, Body::Json(String::new()), 400, "validation", issues);
+        add("GET", &path, InvalidBody::Json(String::new()), 400, "validation", issues);
     }
 
     // Too long.
@@ -288,7 +316,7 @@ fn table(names: &Names) -> Vec<Bad> {
         (format!("\"id\":\"{id}\",\"variant\":1"), 400, "validation", &["variant"]),
         (format!("\"id\":\"{id}\",\"referenceId\":\"{id}\""), 400, "validation", &["referenceId"]),
     ] {
-        add("PUT", pieces, Body::Json(format!("{{{fields}}}")), status, reason, issues);
+        add("PUT", pieces, InvalidBody::Json(format!("{{{fields}}}")), status, reason, issues);
     }
 
     // Updates of a variant.
@@ -310,7 +338,7 @@ fn table(names: &Names) -> Vec<Bad> {
     ] {
         for name in ["de", variant] {
             let body = format!("{{\"id\":\"{id}\",\"variant\":\"{name}\",{fields}}}");
-            add("PUT", pieces, Body::Json(body), 400, reason, issues);
+            add("PUT", pieces, InvalidBody::Json(body), 400, reason, issues);
         }
     }
 
@@ -345,7 +373,7 @@ fn table(names: &Names) -> Vec<Bad> {
         ("/content-pieces/list?variant=fr", 404, "not_found", &[]),
         ("/content-pieces/list?variant=fr&contentGroupId=x", 404, "not_found", &[]),
     ] {
-        add("GET", path, Body::None, status, reason, issues);
+        add("GET", path, InvalidBody::None, status, reason, issues);
     }
     for (path, issues) in [
         ("/content-groups", &["id"][..]),
@@ -354,24 +382,24 @@ fn table(names: &Names) -> Vec<Bad> {
         ("/tags", &["id"]),
         ("/tags/list?page=0&perPage=x", &["page", "perPage"]),
     ] {
-        add("GET", path, Body::None, 400, "validation", issues);
+        add("GET", path, InvalidBody::None, 400, "validation", issues);
     }
     for path in ["/content-groups", "/tags"] {
-        add("DELETE", path, Body::None, 400, "validation", &["id"]);
-        add("DELETE", &format!("{path}?id={id}"), Body::None, 404, "not_found", &[]);
-        add("PUT", path, Body::Json("{}".to_owned()), 400, "validation", &["id"]);
+        add("DELETE", path, InvalidBody::None, 400, "validation", &["id"]);
+        add("DELETE", &format!("{path}?id={id}"), InvalidBody::None, 404, "not_found", &[]);
+        add("PUT", path, InvalidBody::Json("{}".to_owned()), 400, "validation", &["id"]);
         let missing = format!("{{\"id\":\"{id}\"}}");
-        add("PUT", path, Body::Json(missing), 404, "not_found", &[]);
+        add("PUT", path, InvalidBody::Json(missing), 404, "not_found", &[]);
     }
     let kept = format!("/content-groups?id={group}");
-    add("DELETE", &kept, Body::None, 409, "not_empty", &[]);
+    add("DELETE", &kept, InvalidBody::None, 409, "not_empty", &[]);
     let circle = format!("{{\"id\":\"{group}\",\"ancestor\":\"{group}\"}}");
-    add("PUT", "/content-groups", Body::Json(circle), 400, "circle", &["ancestor"]);
-    add("DELETE", "/content-pieces", Body::None, 400, "validation", &["id"]);
-    add("DELETE", "/content-pieces?id=1", Body::None, 404, "not_found", &[]);
+    add("PUT", "/content-groups", InvalidBody::Json(circle), 400, "circle", &["ancestor"]);
+    add("DELETE", "/content-pieces", InvalidBody::None, 400, "validation", &["id"]);
+    add("DELETE", "/content-pieces?id=1", InvalidBody::None, 404, "not_found", &[]);
 
-    add("DELETE", "/variants", Body::None, 400, "validation", &["id"]);
-    add("DELETE", "/variants?id=de", Body::None, 404, "not_found", &[]);
+    add("DELETE", "/variants", InvalidBody::None, 400, "validation", &["id"]);
+    add("DELETE", "/variants?id=de", InvalidBody::None, 404, "not_found", &[]);
     for (fields, status, reason, issues) in [
         (String::new(), 400, "validation", &["id"][..]),
         ("\"id\":\"de\",\"label\":\"x\"".to_owned(), 404, "not_found", &[]),
@@ -384,13 +412,13 @@ fn table(names: &Names) -> Vec<Bad> {
         (format!("\"id\":\"{variant}\",\"key\":\"\""), 400, "validation", &["key"]),
         (format!("\"id\":\"{variant}\",\"description\":[]"), 400, "validation", &["description"]),
     ] {
-        add("PUT", "/variants", Body::Json(format!("{{{fields}}}")), status, reason, issues);
+        add("PUT", "/variants", InvalidBody::Json(format!("{{{fields}}}")), status, reason, issues);
     }
     let taken = "{\"key\":\"de\",\"label\":\"again\"}".to_owned();
-    add("POST", "/variants", Body::Json(taken), 409, "key_taken", &[]);
+    add("POST", "/variants", InvalidBody::Json(taken), 409, "key_taken", &[]);
     let long =
         format!("{{\"key\":\"k\",\"label\":\"l\",\"description\":\"{}\"}}", "é".repeat(1_025));
-    add("POST", "/variants", Body::Json(long), 400, "validation", &["description"]);
+    add("POST", "/variants", InvalidBody::Json(long), 400, "validation", &["description"]);
 
     // Groups, tags and variants.
     for (path, body, issues) in [
@@ -412,7 +440,7 @@ fn table(names: &Names) -> Vec<Bad> {
         ("/content-groups", "{\"name\":\"\"}", &["name"]),
         ("/content-groups", "{\"name\":\"a\\tb\",\"ancestor\":1}", &["name", "ancestor"]),
     ] {
-        add("POST", path, Body::Json(body.to_owned()), 400, "validation", issues);
+        add("POST", path, InvalidBody::Json(body.to_owned()), 400, "validation", issues);
     }
     table.extend(table_of_people(names));
     table.extend(table_of_webhooks(names));
@@ -421,12 +449,12 @@ fn table(names: &Names) -> Vec<Bad> {
 }
 
 /// Returns invalid requests for members, roles, tokens, the profile and the workspace.
-fn table_of_people(names: &Names) -> Vec<Bad> {
-    let Names { group, tag, member, role, token, .. } = names;
+fn table_of_people(names: &ExistingIds) -> Vec<InvalidRequest> {
+    let ExistingIds { group, tag, member, role, token, .. } = names;
     let mut table = Vec::new();
     let mut add = |method: &str, path: &str, body: String, status, reason, issues| {
         let (method, body) = (method.parse().unwrap(), body_of(body));
-        table.push(Bad { method, path: path.to_owned(), body, status, reason, issues });
+        table.push(InvalidRequest { method, path: path.to_owned(), body, status, reason, issues });
     };
     let none = String::new;
     let long = "x".repeat(256);
@@ -644,12 +672,19 @@ fn table_of_people(names: &Names) -> Vec<Bad> {
     table
 }
 
-fn table_of_webhooks(names: &Names) -> Vec<Bad> {
-    let Names { group, tag, webhook, .. } = names;
+fn table_of_webhooks(names: &ExistingIds) -> Vec<InvalidRequest> {
+    let ExistingIds { group, tag, webhook, .. } = names;
     let mut table = Vec::new();
     let mut add = |method: &str, body: String, status, reason, issues| {
         let (method, body) = (method.parse().unwrap(), body_of(body));
-        table.push(Bad { method, path: "/webhooks".to_owned(), body, status, reason, issues });
+        table.push(InvalidRequest {
+            method,
+            path: "/webhooks".to_owned(),
+            body,
+            status,
+            reason,
+            issues,
+        });
     };
     let made = |fields: &str| {
         format!(
@@ -707,12 +742,12 @@ fn table_of_webhooks(names: &Names) -> Vec<Bad> {
 }
 
 /// Returns invalid requests for deliveries and events.
-fn table_of_deliveries(names: &Names) -> Vec<Bad> {
-    let Names { tag, webhook, .. } = names;
+fn table_of_deliveries(names: &ExistingIds) -> Vec<InvalidRequest> {
+    let ExistingIds { tag, webhook, .. } = names;
     let mut table = Vec::new();
     let mut add = |method: &str, path: &str, body: String, status, reason, issues| {
         let (method, path) = (method.parse().unwrap(), path.to_owned());
-        table.push(Bad { method, path, body: body_of(body), status, reason, issues });
+        table.push(InvalidRequest { method, path, body: body_of(body), status, reason, issues });
     };
     for path in ["/webhooks/test", "/webhooks/deliveries/retry"] {
         add("POST", path, "{}".to_owned(), 400, "validation", &["id"][..]);
@@ -751,24 +786,24 @@ fn table_of_deliveries(names: &Names) -> Vec<Bad> {
     table
 }
 
-fn body_of(text: String) -> Body {
-    if text.is_empty() { Body::None } else { Body::Json(text) }
+fn body_of(text: String) -> InvalidBody {
+    if text.is_empty() { InvalidBody::None } else { InvalidBody::Json(text) }
 }
 
-async fn send(service: &Service, bad: &Bad) -> Answer {
+async fn send(service: &Service, bad: &InvalidRequest) -> TestResponse {
     let request = service.request(bad.method.clone(), &bad.path).bearer_auth(&service.home.token);
     let json = "application/json";
     let request = match &bad.body {
-        Body::None => request,
-        Body::Json(text) => request.header("content-type", json).body(text.clone()),
-        Body::Bytes(bytes) => request.header("content-type", json).body(bytes.clone()),
-        Body::Typed(kind, text) => request.header("content-type", *kind).body(*text),
+        InvalidBody::None => request,
+        InvalidBody::Json(text) => request.header("content-type", json).body(text.clone()),
+        InvalidBody::Bytes(bytes) => request.header("content-type", json).body(bytes.clone()),
+        InvalidBody::Typed(kind, text) => request.header("content-type", *kind).body(*text),
     };
-    Answer::of(request).await
+    TestResponse::of(request).await
 }
 
 on_both_engines! {
-    async fn every_wrong_request_is_refused_and_changes_nothing(store: TestStore) {
+    async fn every_invalid_request_is_rejected_and_changes_nothing(store: TestStore) {
         let service = Service::start(store).await;
         let tag = service.create("/tags", &json!({"label": "a"})).await;
         let variant = service.create("/variants", &json!({"key": "de", "label": "German"})).await;
@@ -777,7 +812,7 @@ on_both_engines! {
         let hook = json!({"url": "https://hooks.invalid/", "name": "w", "event": "memberAdded"});
         let webhook = service.create("/webhooks", &hook).await;
         let [_, role, _] = service.roles();
-        let names = Names {
+        let names = ExistingIds {
             role,
             token,
             webhook,
@@ -787,7 +822,7 @@ on_both_engines! {
             group: service.home.group.clone(),
             member: service.home.made.member.to_string(),
         };
-        let before = service.everything().await;
+        let before = service.workspace_state().await;
         let table = table(&names);
         assert!(table.len() >= 200, "{}", table.len());
         // The table has a row for every route with parameters or a body.
@@ -806,7 +841,7 @@ on_both_engines! {
         for (index, bad) in table.iter().enumerate() {
             let answer = send(&service, bad).await;
             let shown = match &bad.body {
-                Body::Json(text) => text.chars().take(120).collect(),
+                InvalidBody::Json(text) => text.chars().take(120).collect(),
                 _ => String::new(),
             };
             eprintln!("{index}: {} {} {shown}", bad.method, bad.path);
@@ -816,7 +851,7 @@ on_both_engines! {
                 let says_where = detail.contains("line") && detail.contains("column");
                 assert!(says_where || detail.contains("must be a JSON object"), "{detail}");
             }
-            assert_eq!(service.everything().await, before, "{index} changed something");
+            assert_eq!(service.workspace_state().await, before, "{index} changed something");
         }
     }
 }

@@ -5,7 +5,7 @@ use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::service::{Answer, Service};
+use crate::service::{Service, TestResponse};
 
 const BATCH: &str = "/content-pieces/batch";
 
@@ -14,7 +14,7 @@ fn slugs(pieces: &Value) -> Vec<&str> {
 }
 
 on_both_engines! {
-    async fn a_batch_is_made_in_its_order(store: TestStore) {
+    async fn a_batch_is_created_in_its_order(store: TestStore) {
         let service = Service::start(store).await;
         let first = service.create("/content-pieces", &service.piece("first")).await;
         service.create("/content-pieces", &service.piece("last")).await;
@@ -43,10 +43,10 @@ on_both_engines! {
         assert_eq!(added, 102);
     }
 
-    async fn one_that_is_refused_refuses_all(store: TestStore) {
+    async fn an_invalid_piece_rejects_the_whole_batch(store: TestStore) {
         let service = Service::start(store).await;
         let other = service.other_workspace().await;
-        let before = service.everything().await;
+        let before = service.workspace_state().await;
         for (field, value) in [("title", json!("")), ("tags", json!(["tag_x"])), ("contentGroupId", json!(other.group))] {
             let mut bad = service.piece("bad");
             bad[field] = value;
@@ -58,15 +58,15 @@ on_both_engines! {
             let message = answer.body["issues"][0]["message"].as_str().unwrap().to_owned();
             assert!(message.starts_with(&format!("pieces[1].{field}")), "{message}");
         }
-        assert_eq!(service.everything().await, before);
+        assert_eq!(service.workspace_state().await, before);
     }
 
-    async fn sent_again_a_batch_is_made_once(store: TestStore) {
+    async fn a_repeated_batch_is_created_once(store: TestStore) {
         let service = Service::start(store).await;
         let body = json!({"pieces": [service.piece("a"), service.piece("b")]});
         let send = async || {
             let request = service.request(Method::POST, BATCH).bearer_auth(&service.home.token);
-            Answer::of(request.header("idempotency-key", "k").json(&body)).await
+            TestResponse::of(request.header("idempotency-key", "k").json(&body)).await
         };
         let answers = join_all((0..6).map(|_| send())).await;
         for answer in &answers {
@@ -75,7 +75,7 @@ on_both_engines! {
         assert_eq!(slugs(&service.get("/content-pieces/list").await.body), ["a", "b"]);
     }
 
-    async fn batches_at_once_stay_whole(store: TestStore) {
+    async fn concurrent_batches_are_not_interleaved(store: TestStore) {
         let service = Service::start(store).await;
         let batch = |name: usize| json!({"pieces": (0..20).map(|number| service.piece(&format!("{name}-{number:02}"))).collect::<Vec<_>>()});
         let answers = join_all((0..6).map(async |name| service.post(BATCH, &batch(name)).await)).await;

@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::service::{Answer, Service};
+use crate::service::{Service, TestResponse};
 
 /// Opens a connection and sends a request. Returns the connection and the start of the response.
 async fn connection(service: &Service) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
-    let answer = some(&mut stream).await;
+    let answer = read_some(&mut stream).await;
     (stream, answer)
 }
 
 /// Reads the next bytes.
-async fn some(stream: &mut TcpStream) -> String {
+async fn read_some(stream: &mut TcpStream) -> String {
     let mut bytes = vec![0; 16 * 1024];
     let count = tokio::time::timeout(Duration::from_secs(20), stream.read(&mut bytes)).await;
     String::from_utf8_lossy(&bytes[..count.unwrap().unwrap()]).into_owned()
@@ -29,12 +29,12 @@ async fn some(stream: &mut TcpStream) -> String {
 
 /// Opens a connection on which a response has begun, or returns `None` if the memory budget rejects
 /// it.
-async fn unread(service: &Service, request: &str) -> Option<TcpStream> {
+async fn open_unread_response(service: &Service, request: &str) -> Option<TcpStream> {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(16 * 1024).unwrap();
     let mut stream = socket.connect(service.url[7..].parse().unwrap()).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
-    let answer = some(&mut stream).await;
+    let answer = read_some(&mut stream).await;
     if answer.starts_with("HTTP/1.1 503 ") {
         assert!(answer.contains("\r\nretry-after: 1\r\n"), "{answer}");
         return None;
@@ -44,7 +44,7 @@ async fn unread(service: &Service, request: &str) -> Option<TcpStream> {
 }
 
 on_both_engines! {
-    async fn further_connections_are_told_to_come_again(store: TestStore) {
+    async fn connections_over_the_limit_are_rejected_with_retry_after(store: TestStore) {
         let limits = ServerLimits { connection_limit: 3, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let mut served = Vec::new();
@@ -60,10 +60,10 @@ on_both_engines! {
         assert!(answer.contains("\r\nretry-after: 1\r\n"), "{answer}");
         assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
         assert!(answer.contains("\"reason\":\"overloaded\""), "{answer}");
-        assert_eq!(some(&mut refused).await, "", "it is hung up on");
+        assert_eq!(read_some(&mut refused).await, "", "it is hung up on");
         // A rejected connection that sends nothing is closed, too.
         let mut silent = TcpStream::connect(&service.url[7..]).await.unwrap();
-        assert_eq!(some(&mut silent).await, "");
+        assert_eq!(read_some(&mut silent).await, "");
         served.pop();
         let deadline = std::time::Instant::now() + Duration::from_secs(20);
         while !connection(&service).await.1.starts_with("HTTP/1.1 200 ") {
@@ -71,7 +71,7 @@ on_both_engines! {
         }
     }
 
-    async fn bodies_take_so_much_together(store: TestStore) {
+    async fn request_bodies_share_a_memory_budget(store: TestStore) {
         let service = Service::start(store).await;
         let other = service.other_workspace().await;
         let size = ServerLimits::default().body_size_limit;
@@ -106,12 +106,12 @@ on_both_engines! {
         of_other.assert_problem(400, "validation", &["label"]);
         for mut stream in waiting {
             stream.write_all(b"x").await.unwrap();
-            assert!(some(&mut stream).await.starts_with("HTTP/1.1 400 "));
+            assert!(read_some(&mut stream).await.starts_with("HTTP/1.1 400 "));
         }
         service.post("/tags", &large).await.assert_problem(400, "validation", &["label"]);
     }
 
-    async fn a_page_has_so_many_bytes(store: TestStore) {
+    async fn pages_have_a_size_limit(store: TestStore) {
         let limits = ServerLimits { response_size_limit: 1_000_000, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let words = "<p>Some words.</p>".repeat(6_000);
@@ -166,7 +166,7 @@ on_both_engines! {
         assert_eq!(page.header("link"), "");
     }
 
-    async fn what_grows_in_its_form_is_bounded_too(store: TestStore) {
+    async fn the_size_limit_applies_to_the_rendered_form(store: TestStore) {
         let limits = ServerLimits { response_size_limit: 1_000_000, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let quotes = format!("{}<pre>{}</pre>", "<blockquote>".repeat(50), "a\n".repeat(20_000));
@@ -212,7 +212,7 @@ on_both_engines! {
         }
     }
 
-    async fn whatever_makes_it_large_an_answer_is_bounded(store: TestStore) {
+    async fn the_size_limit_covers_tags_subtrees_and_dry_runs(store: TestStore) {
         let limits = ServerLimits { response_size_limit: 200_000, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let long = |number: usize| format!("{number} {}", "\u{1f5de}".repeat(240));
@@ -254,7 +254,7 @@ on_both_engines! {
         dry.assert_problem(400, "validation", &["content"]);
     }
 
-    async fn answers_take_so_much_together(store: TestStore) {
+    async fn responses_share_a_memory_budget(store: TestStore) {
         // This is more than a connection's buffers hold.
         let limits = ServerLimits { response_size_limit: 16_000_000, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
@@ -280,7 +280,7 @@ on_both_engines! {
         let (mut open, mut counts) = (Vec::new(), Vec::new());
         for request in [head(list, &service.home.token) + "\r\n", dry_run] {
             let before = open.len();
-            while let Some(stream) = unread(&service, &request).await {
+            while let Some(stream) = open_unread_response(&service, &request).await {
                 open.push(stream);
                 assert!(open.len() < before + 40, "there is room without an end: {request}");
             }
@@ -294,7 +294,7 @@ on_both_engines! {
         // All workspaces together cannot exceed the total budget.
         let request = head(list, &other.token) + "\r\n";
         let before = open.len();
-        while let Some(stream) = unread(&service, &request).await {
+        while let Some(stream) = open_unread_response(&service, &request).await {
             open.push(stream);
             assert!(open.len() < before + 40, "there is room without an end");
         }
@@ -305,7 +305,7 @@ on_both_engines! {
         }
     }
 
-    async fn what_finds_no_room_is_refused_or_left_out(store: TestStore) {
+    async fn over_budget_reads_are_rejected_and_writes_respond_without_a_representation(store: TestStore) {
         let origin = "https://example.org";
         let cors_origins = vec![origin.parse().unwrap()];
         let limits = ServerLimits { response_size_limit: 20_000, cors_origins, ..ServerLimits::default() };
@@ -317,7 +317,7 @@ on_both_engines! {
         let send = async |method: Method, path: &str, body: Option<&Value>| {
             let mut request = service.request(method, path).bearer_auth(&service.home.token);
             request = request.header("origin", origin).header("prefer", "return=representation");
-            Answer::of(match body {
+            TestResponse::of(match body {
                 Some(body) => request.json(body),
                 None => request,
             })
@@ -344,7 +344,7 @@ on_both_engines! {
         assert_eq!((small.status.as_u16(), &small.body["title"]), (200, &json!("Another")));
     }
 
-    async fn an_answer_names_so_many_issues(store: TestStore) {
+    async fn a_response_lists_at_most_a_thousand_issues(store: TestStore) {
         let service = Service::start(store).await;
         let body = json!({"name": "many", "permissions": vec![""; 500_000]});
         for path in ["/roles", "/tokens"] {
@@ -365,14 +365,14 @@ on_both_engines! {
         assert!(answer.body["detail"].as_str().unwrap().ends_with("; and 500 more"));
     }
 
-    async fn a_body_has_a_million_values(store: TestStore) {
+    async fn a_body_has_at_most_a_million_values(store: TestStore) {
         let service = Service::start(store).await;
         let send = async |values: usize| {
             let body = format!("{{\"label\":\"a\",\"more\":[{}0]}}", "0,".repeat(values - 1));
             let request = service.request(Method::POST, "/tags");
             let request = request.bearer_auth(&service.home.token);
             let request = request.header("content-type", "application/json").body(body);
-            Answer::of(request).await
+            TestResponse::of(request).await
         };
         // The other values are the object, two names, a text and the list.
         assert_eq!(send(1_000_000 - 5).await.status, 201);

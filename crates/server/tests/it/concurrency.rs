@@ -7,7 +7,7 @@ use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::service::{Answer, Person, Service};
+use crate::service::{Person, Service, TestResponse};
 
 /// Adds `count` Admins besides the owner.
 async fn admins(service: &Service, count: usize, round: usize) -> Vec<Person> {
@@ -20,7 +20,7 @@ async fn admins(service: &Service, count: usize, round: usize) -> Vec<Person> {
 }
 
 /// Returns the members who are Admins, as `witness` sees them.
-async fn left(service: &Service, witness: &str) -> Vec<String> {
+async fn remaining_admins(service: &Service, witness: &str) -> Vec<String> {
     let [admin, ..] = service.roles();
     let path = "/workspace-memberships/list-members?perPage=1000";
     let members = service.send_as(witness, Method::GET, path, None).await.body;
@@ -30,7 +30,7 @@ async fn left(service: &Service, witness: &str) -> Vec<String> {
 }
 
 /// Demotes or removes a member.
-async fn take_away(service: &Service, by: &str, member: &str, removes: bool) -> u16 {
+async fn demote_or_remove(service: &Service, by: &str, member: &str, removes: bool) -> u16 {
     let path = "/workspace-memberships";
     let answer = if removes {
         let path = format!("{path}?id={member}");
@@ -44,7 +44,7 @@ async fn take_away(service: &Service, by: &str, member: &str, removes: bool) -> 
 }
 
 on_both_engines! {
-    async fn of_sixteen_admins_who_all_go_one_stays(store: TestStore) {
+    async fn concurrent_demotions_and_removals_leave_one_admin(store: TestStore) {
         let service = Service::start(store).await;
         let [_, _, viewer] = service.roles();
         let witness = service.person("witness", &viewer).await.token;
@@ -52,7 +52,7 @@ on_both_engines! {
         for round in 0..3 {
             let mut admins = admins(&service, 15, round).await;
             // The Admin who is left over from the last round takes part.
-            let stayed = left(&service, &witness).await;
+            let stayed = remaining_admins(&service, &witness).await;
             let stayed = stayed.into_iter().find(|id| !admins.iter().any(|one| one.member == *id));
             let member = owner.take().or(stayed).expect("somebody stayed");
             admins.push(Person { member, ..Person::clone(&admins[0]) });
@@ -60,41 +60,41 @@ on_both_engines! {
             // time.
             let goings = (0..16).map(|number| {
                 let (who, by) = (&admins[number], &admins[(number + 1) % 15]);
-                take_away(&service, &by.token, &who.member, number % 2 == 0)
+                demote_or_remove(&service, &by.token, &who.member, number % 2 == 0)
             });
             let own = (0..8).map(|number| {
                 let who = &admins[number];
-                take_away(&service, &who.token, &who.member, number % 3 == 0)
+                demote_or_remove(&service, &who.token, &who.member, number % 3 == 0)
             });
             let both = tokio::join!(join_all(goings), join_all(own));
             let statuses = [both.0, both.1].concat();
             // Requests by an Admin removed meanwhile are rejected.
             let expected = [204, 401, 403, 404, 409];
             assert!(statuses.iter().all(|status| expected.contains(status)), "{statuses:?}");
-            assert!(!left(&service, &witness).await.is_empty(), "{statuses:?}");
+            assert!(!remaining_admins(&service, &witness).await.is_empty(), "{statuses:?}");
         }
     }
 
-    async fn of_sixteen_admins_who_leave_at_once_exactly_one_cannot(store: TestStore) {
+    async fn when_all_admins_leave_at_once_one_is_rejected(store: TestStore) {
         let service = Service::start(store).await;
         let [admin, _, viewer] = service.roles();
         let witness = service.person("witness", &viewer).await.token;
         for round in 0..3 {
             let admins = admins(&service, 16, round).await;
             // Earlier Admins are demoted first.
-            for member in left(&service, &witness).await {
+            for member in remaining_admins(&service, &witness).await {
                 if !admins.iter().any(|one| one.member == member) {
-                    let status = take_away(&service, &admins[0].token, &member, false).await;
+                    let status = demote_or_remove(&service, &admins[0].token, &member, false).await;
                     assert_eq!(status, 204);
                 }
             }
             let goings = admins.iter().enumerate().map(|(number, who)| {
-                take_away(&service, &who.token, &who.member, number % 2 == 0)
+                demote_or_remove(&service, &who.token, &who.member, number % 2 == 0)
             });
             let statuses = join_all(goings).await;
             let count = |status| statuses.iter().filter(|one| **one == status).count();
             assert_eq!((count(204), count(409)), (15, 1), "{statuses:?}");
-            assert_eq!(left(&service, &witness).await.len(), 1);
+            assert_eq!(remaining_admins(&service, &witness).await.len(), 1);
             let events = service.events_after(0).await;
             let sequences: Vec<_> = events.iter().map(|event| event.sequence).collect();
             assert_eq!(sequences, (1..=events.len() as i64).collect::<Vec<_>>());
@@ -102,7 +102,7 @@ on_both_engines! {
         drop(admin);
     }
 
-    async fn groups_moved_at_once_never_form_a_circle(store: TestStore) {
+    async fn concurrent_group_moves_never_form_a_cycle(store: TestStore) {
         let service = Service::start(store).await;
         let mut groups = Vec::new();
         for number in 0..8 {
@@ -130,7 +130,7 @@ on_both_engines! {
             // A walk from the top visits each group once, and `ancestors` matches the path.
             let tree = service.get("/content-groups/list?subtree=true&perPage=100").await.body;
             let mut met = HashMap::new();
-            walk(&tree, &[], &mut met);
+            record_ancestors(&tree, &[], &mut met);
             assert_eq!(met.len(), groups.len() + 1, "{tree}");
             for id in &groups {
                 let told = service.get(&format!("/content-groups?id={id}")).await.body;
@@ -140,7 +140,7 @@ on_both_engines! {
         assert!(moved > 20, "{moved}");
     }
 
-    async fn of_changes_for_one_version_one_is_made(store: TestStore) {
+    async fn of_concurrent_updates_of_one_version_one_succeeds(store: TestStore) {
         let service = Service::start(store).await;
         let [_, editor, viewer] = service.roles();
         let ann = service.person("ann", &editor).await;
@@ -169,7 +169,7 @@ on_both_engines! {
                     body["id"] = json!(id);
                 }
                 let request = service.request(Method::PUT, path).bearer_auth(&service.home.token);
-                Answer::of(request.header("if-match", "\"1.x\"").json(&body))
+                TestResponse::of(request.header("if-match", "\"1.x\"").json(&body))
             });
             let answers = join_all(puts).await;
             let made: Vec<_> = answers.iter().filter(|one| one.status == 204).collect();
@@ -185,12 +185,12 @@ on_both_engines! {
             // A deletion is subject to the version as well, which is checked first.
             let path = format!("{path}?id={id}");
             let request = service.request(Method::DELETE, &path).bearer_auth(&service.home.token);
-            let late = Answer::of(request.header("if-match", "\"1.x\"")).await;
+            let late = TestResponse::of(request.header("if-match", "\"1.x\"")).await;
             late.assert_problem(412, "precondition_failed", &[]);
         }
     }
 
-    async fn parts_of_a_profile_changed_at_once_are_all_kept(store: TestStore) {
+    async fn concurrent_updates_of_different_profile_fields_are_all_kept(store: TestStore) {
         let service = Service::start(store).await;
         for round in 0..8 {
             let (name, user) = (format!("name {round}"), format!("user{round}"));
@@ -204,7 +204,7 @@ on_both_engines! {
         }
     }
 
-    async fn what_is_moved_out_of_a_group_in_time_outlives_it(store: TestStore) {
+    async fn pieces_moved_out_before_a_group_deletion_survive(store: TestStore) {
         let service = Service::start(store).await;
         for round in 0..6 {
             let group = service.create("/content-groups", &json!({"name": "g"})).await;
@@ -229,7 +229,7 @@ on_both_engines! {
         }
     }
 
-    async fn writers_of_all_kinds_do_not_wait_for_one_another_in_vain(store: TestStore) {
+    async fn concurrent_writers_of_all_kinds_never_deadlock(store: TestStore) {
         let service = Service::start(store).await;
         let piece = service.create("/content-pieces", &service.piece("p")).await;
         let before = service.deadlocks().await;
@@ -248,7 +248,7 @@ on_both_engines! {
                         "email": format!("{name}@example.org"), "roleId": service.roles()[1]})),
                 };
                 let request = service.request(method, path).bearer_auth(&service.home.token);
-                Answer::of(request.header("idempotency-key", &name).json(&body)).await
+                TestResponse::of(request.header("idempotency-key", &name).json(&body)).await
             }
         });
         let answers = join_all(writes).await;
@@ -257,7 +257,7 @@ on_both_engines! {
         assert_eq!(service.deadlocks().await, before);
     }
 
-    async fn one_address_is_invited_once_by_many(store: TestStore) {
+    async fn concurrent_invites_of_one_address_create_one_member(store: TestStore) {
         let service = Service::start(store).await;
         let [_, editor, _] = service.roles();
         let invite = |case: usize| {
@@ -273,7 +273,7 @@ on_both_engines! {
         assert_eq!(list.column("id").len(), 2);
     }
 
-    async fn no_enabled_webhook_watches_a_group_that_is_gone(store: TestStore) {
+    async fn no_enabled_webhook_refers_to_a_deleted_group(store: TestStore) {
         let service = Service::start(store).await;
         for round in 0..10 {
             let group = service.create("/content-groups", &json!({"name": "g"})).await;
@@ -292,7 +292,7 @@ on_both_engines! {
         assert!(webhooks.as_array().unwrap().iter().all(|one| one["enabled"] == false), "{webhooks}");
     }
 
-    async fn a_name_is_taken_once(store: TestStore) {
+    async fn concurrent_uses_of_a_name_succeed_once(store: TestStore) {
         let service = Service::start(store).await;
         let role = json!({"name": "Author", "permissions": []});
         let make = |_| async { service.post("/roles", &role).await.status.as_u16() };
@@ -321,13 +321,13 @@ fn names(stem: &str) -> Vec<String> {
 }
 
 /// Records the ancestors of each group.
-fn walk(groups: &Value, above: &[String], met: &mut HashMap<String, Vec<String>>) {
+fn record_ancestors(groups: &Value, above: &[String], met: &mut HashMap<String, Vec<String>>) {
     for group in groups.as_array().unwrap() {
         let id = group["id"].as_str().unwrap().to_owned();
         let mut path = above.to_vec();
         let before = met.insert(id.clone(), path.clone());
         assert!(before.is_none(), "{id} is met twice");
         path.push(id);
-        walk(&group["descendants"], &path, met);
+        record_ancestors(&group["descendants"], &path, met);
     }
 }

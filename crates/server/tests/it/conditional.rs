@@ -4,21 +4,21 @@ use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::service::{Answer, Service};
+use crate::service::{Service, TestResponse};
 
-async fn get_if_none_match(service: &Service, path: &str, tags: &str) -> Answer {
+async fn get_if_none_match(service: &Service, path: &str, tags: &str) -> TestResponse {
     let request = service.request(Method::GET, path).bearer_auth(&service.home.token);
-    Answer::of(request.header("if-none-match", tags)).await
+    TestResponse::of(request.header("if-none-match", tags)).await
 }
 
-async fn put_if_match(service: &Service, path: &str, tags: &str, body: &Value) -> Answer {
+async fn put_if_match(service: &Service, path: &str, tags: &str, body: &Value) -> TestResponse {
     let request = service.request(Method::PUT, path).bearer_auth(&service.home.token);
-    Answer::of(request.header("if-match", tags).json(body)).await
+    TestResponse::of(request.header("if-match", tags).json(body)).await
 }
 
-async fn delete_if_match(service: &Service, path: &str, tags: &str) -> Answer {
+async fn delete_if_match(service: &Service, path: &str, tags: &str) -> TestResponse {
     let request = service.request(Method::DELETE, path).bearer_auth(&service.home.token);
-    Answer::of(request.header("if-match", tags)).await
+    TestResponse::of(request.header("if-match", tags)).await
 }
 
 /// Creates a piece, a group, a tag and a variant. Returns path, id and a change of each.
@@ -36,7 +36,7 @@ async fn resources(service: &Service) -> Vec<(&'static str, String, Value)> {
 }
 
 on_both_engines! {
-    async fn what_a_client_has_is_not_sent_again(store: TestStore) {
+    async fn unchanged_resources_get_304(store: TestStore) {
         let service = Service::start(store).await;
         for (path, id, change) in resources(&service).await {
             let one = format!("{path}?id={id}");
@@ -64,7 +64,7 @@ on_both_engines! {
         }
     }
 
-    async fn each_form_of_a_piece_has_a_tag_of_its_own_and_one_version(store: TestStore) {
+    async fn each_form_of_a_piece_has_its_own_entity_tag_and_the_same_version(store: TestStore) {
         let service = Service::start(store).await;
         let id = service.create("/content-pieces", &service.piece("a")).await;
         let mut tags = Vec::new();
@@ -82,13 +82,13 @@ on_both_engines! {
         }
     }
 
-    async fn a_change_of_an_older_version_is_refused(store: TestStore) {
+    async fn updates_of_an_older_version_are_rejected(store: TestStore) {
         let service = Service::start(store).await;
         for (path, id, change) in resources(&service).await {
             let one = format!("{path}?id={id}");
             let old = service.get(&one).await.header("etag").to_owned();
             assert_eq!(put_if_match(&service, path, &old, &change).await.status, 204);
-            let before = service.everything().await;
+            let before = service.workspace_state().await;
             for tags in [old.as_str(), "\"nonsense\"", "W/\"2.x\"", "\"99.x\""] {
                 let answer = put_if_match(&service, path, tags, &change).await;
                 answer.assert_problem(412, "precondition_failed", &[]);
@@ -96,7 +96,7 @@ on_both_engines! {
                 delete_if_match(&service, &one, tags).await
                     .assert_problem(412, "precondition_failed", &[]);
             }
-            assert_eq!(service.everything().await, before, "nothing was changed");
+            assert_eq!(service.workspace_state().await, before, "nothing was changed");
             let new = service.get(&one).await.header("etag").to_owned();
             let either = format!("{old}, {new}");
             assert_eq!(put_if_match(&service, path, &either, &change).await.status, 204);
@@ -131,11 +131,11 @@ on_both_engines! {
         }
     }
 
-    async fn a_change_answers_with_the_resource_where_that_is_preferred(store: TestStore) {
+    async fn return_representation_includes_the_resource(store: TestStore) {
         let service = Service::start(store).await;
         let send = async |method, path: &str, body: &Value, prefer: &str| {
             let request = service.request(method, path).bearer_auth(&service.home.token);
-            Answer::of(request.header("prefer", prefer).json(body)).await
+            TestResponse::of(request.header("prefer", prefer).json(body)).await
         };
         let wish = "respond-async, return=representation";
         for (path, new, change) in [

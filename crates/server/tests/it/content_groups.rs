@@ -38,7 +38,7 @@ async fn get(service: &Service, id: &str) -> Value {
 }
 
 on_both_engines! {
-    async fn groups_know_what_is_above_and_under_them(store: TestStore) {
+    async fn groups_show_their_ancestors_and_descendants(store: TestStore) {
         let service = Service::start(store).await;
         let a = group(&service, "A", None).await;
         let b = group(&service, "B", Some(&a)).await;
@@ -67,7 +67,7 @@ on_both_engines! {
         }
     }
 
-    async fn group_lists_are_walked_by_cursor_and_page(store: TestStore) {
+    async fn group_lists_are_paged_by_cursor_and_number(store: TestStore) {
         let service = Service::start(store).await;
         let mut ids = vec![service.home.group.clone()];
         for name in ["x", "b", "a", "x"] {
@@ -82,7 +82,7 @@ on_both_engines! {
         answer.assert_problem(400, "validation", &["lastId", "perPage", "subtree"]);
     }
 
-    async fn a_renamed_group_fires_nothing(store: TestStore) {
+    async fn renaming_a_group_fires_no_event(store: TestStore) {
         let service = Service::start(store).await;
         let a = group(&service, "A", None).await;
         let sequence = service.last_sequence().await;
@@ -95,7 +95,7 @@ on_both_engines! {
         assert_eq!(service.last_sequence().await, sequence);
     }
 
-    async fn a_group_moves_with_all_that_is_under_it(store: TestStore) {
+    async fn a_group_moves_with_its_subtree(store: TestStore) {
         let service = Service::start(store).await;
         let a = group(&service, "A", None).await;
         let b = group(&service, "B", Some(&a)).await;
@@ -120,7 +120,7 @@ on_both_engines! {
         assert_eq!(get(&service, &c).await["ancestors"], json!([b]));
     }
 
-    async fn a_group_never_stands_under_itself(store: TestStore) {
+    async fn a_group_cannot_be_moved_under_itself(store: TestStore) {
         let service = Service::start(store).await;
         let a = group(&service, "A", None).await;
         let b = group(&service, "B", Some(&a)).await;
@@ -131,7 +131,7 @@ on_both_engines! {
         assert_eq!(get(&service, &b).await["ancestors"], json!([a]));
     }
 
-    async fn groups_stand_at_most_thirty_two_deep(store: TestStore) {
+    async fn groups_are_at_most_thirty_two_levels_deep(store: TestStore) {
         let service = Service::start(store).await;
         let mut last = group(&service, "1", None).await;
         let top = last.clone();
@@ -147,7 +147,7 @@ on_both_engines! {
         assert_eq!(whole.status, 200);
     }
 
-    async fn a_group_that_holds_something_is_kept(store: TestStore) {
+    async fn a_group_with_contents_cannot_be_deleted(store: TestStore) {
         let service = Service::start(store).await;
         let a = group(&service, "A", None).await;
         let b = group(&service, "B", Some(&a)).await;
@@ -165,7 +165,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_group_is_deleted_with_what_it_holds_leaves_first(store: TestStore) {
+    async fn recursive_deletion_removes_contents_before_their_group(store: TestStore) {
         let service = Service::start(store).await;
         let a = group(&service, "A", None).await;
         let b = group(&service, "B", Some(&a)).await;
@@ -187,7 +187,7 @@ on_both_engines! {
         assert_eq!(list.column("id"), [kept]);
     }
 
-    async fn what_holds_too_much_is_not_deleted_at_once(store: TestStore) {
+    async fn recursive_deletion_of_more_than_10_000_pieces_is_rejected(store: TestStore) {
         let service = Service::start(store).await;
         let a = group(&service, "A", None).await;
         let b = group(&service, "B", Some(&a)).await;
@@ -205,7 +205,7 @@ on_both_engines! {
         assert_eq!(service.get("/content-pieces/list").await.body, json!([]));
     }
 
-    async fn wrong_groups_are_refused(store: TestStore) {
+    async fn invalid_groups_are_rejected(store: TestStore) {
         let service = Service::start(store).await;
         let other = service.other_workspace().await;
         let answer = service.post("/content-groups", &json!({"name": 3, "ancestor": 4})).await;
@@ -256,7 +256,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_limited_token_has_its_groups_for_the_top(store: TestStore) {
+    async fn a_limited_token_sees_its_groups_as_top_level(store: TestStore) {
         let service = Service::start(store).await;
         let a = group(&service, "A", None).await;
         let b = group(&service, "B", Some(&a)).await;

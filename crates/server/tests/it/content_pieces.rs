@@ -52,7 +52,7 @@ on_both_engines! {
         assert!(got.get("content").is_none(), "content stands only when asked for");
     }
 
-    async fn a_creation_names_where_the_piece_is(store: TestStore) {
+    async fn a_creation_returns_the_location(store: TestStore) {
         let service = Service::start(store).await;
         let answer = service.post("/content-pieces", &service.piece("a")).await;
         assert_eq!(answer.status, 201);
@@ -61,7 +61,7 @@ on_both_engines! {
         assert_eq!(service.get(&location).await.body["slug"], "a");
     }
 
-    async fn content_comes_as_tree_html_and_markdown(store: TestStore) {
+    async fn content_is_available_as_tree_html_and_markdown(store: TestStore) {
         let service = Service::start(store).await;
         let (id, _) = full_piece(&service).await;
         let get = async |query: &str| {
@@ -88,7 +88,7 @@ on_both_engines! {
         assert_eq!(piece.body["content"], empty);
     }
 
-    async fn a_description_comes_as_html_or_text_and_holds_nothing_dangerous(store: TestStore) {
+    async fn a_description_is_sanitized_and_available_as_html_or_text(store: TestStore) {
         let service = Service::start(store).await;
         let mut body = service.piece("a");
         body["description"] = json!("<p onclick=\"x()\">One <b>two</b></p><script>x()</script>");
@@ -99,7 +99,7 @@ on_both_engines! {
         assert_eq!(piece.body["description"], "One two");
     }
 
-    async fn what_is_missing_is_named_all_at_once(store: TestStore) {
+    async fn all_missing_fields_are_reported_together(store: TestStore) {
         let service = Service::start(store).await;
         let answer = service.post("/content-pieces", &json!({})).await;
         let required = ["title", "slug", "tags", "members", "contentGroupId"];
@@ -107,7 +107,7 @@ on_both_engines! {
         assert_eq!(answer.body["code"], "BAD_REQUEST");
     }
 
-    async fn references_that_name_nothing_are_named(store: TestStore) {
+    async fn unknown_references_are_reported(store: TestStore) {
         let service = Service::start(store).await;
         let other = service.other_workspace().await;
         let tag = service.create("/tags", &json!({"label": "a"})).await;
@@ -125,7 +125,7 @@ on_both_engines! {
         assert_eq!(service.events_after(0).await.len(), 0);
     }
 
-    async fn wrong_values_and_unknown_references_are_named_together(store: TestStore) {
+    async fn invalid_values_and_unknown_references_are_reported_together(store: TestStore) {
         let service = Service::start(store).await;
         let tag = service.create("/tags", &json!({"label": "a"})).await;
         let body = json!({"title": "", "slug": "s", "tags": [tag, 3, NO_PIECE,
@@ -140,7 +140,7 @@ on_both_engines! {
         answer.assert_problem(400, "validation", &["id", "title", "tags[0]"]);
     }
 
-    async fn repeated_references_are_dropped_and_objects_stand_for_their_ids(store: TestStore) {
+    async fn repeated_references_are_dropped_and_objects_are_read_as_their_ids(store: TestStore) {
         let service = Service::start(store).await;
         let a = service.create("/tags", &json!({"label": "a"})).await;
         let b = service.create("/tags", &json!({"label": "b"})).await;
@@ -167,12 +167,12 @@ on_both_engines! {
             .bearer_auth(&service.home.token)
             .header("content-type", "application/json")
             .body(text);
-        assert_eq!(crate::service::Answer::of(request).await.status, 204);
+        assert_eq!(crate::service::TestResponse::of(request).await.status, 204);
         let piece = service.get(&format!("/content-pieces?id={id}")).await;
         assert_eq!(piece.body["customData"], "{\"n\":1.50,\"big\":12345678901234567890123}");
     }
 
-    async fn an_update_changes_what_it_names_and_null_clears(store: TestStore) {
+    async fn an_update_changes_only_its_fields_and_null_clears(store: TestStore) {
         let service = Service::start(store).await;
         let (id, sent) = full_piece(&service).await;
         let before = service.get(&format!("/content-pieces?id={id}&content=true")).await.body;
@@ -193,7 +193,7 @@ on_both_engines! {
         assert_eq!(service.get(&path).await.body["content"], "<p>Other</p>");
     }
 
-    async fn what_a_get_gave_can_be_put_back_and_changes_nothing(store: TestStore) {
+    async fn a_put_of_a_get_response_changes_nothing(store: TestStore) {
         let service = Service::start(store).await;
         let (id, _) = full_piece(&service).await;
         let path = format!("/content-pieces?id={id}&content=true&contentFormat=html");
@@ -204,7 +204,7 @@ on_both_engines! {
         assert_eq!(service.last_sequence().await, sequence, "nothing was fired");
     }
 
-    async fn null_in_place_of_what_is_required_is_an_error(store: TestStore) {
+    async fn null_for_a_required_field_is_rejected(store: TestStore) {
         let service = Service::start(store).await;
         let (id, _) = full_piece(&service).await;
         let change = json!({"id": id, "title": null, "slug": null, "tags": null, "members": null,
@@ -214,13 +214,13 @@ on_both_engines! {
         answer.assert_problem(400, "validation", &paths);
     }
 
-    async fn an_update_without_id_is_refused(store: TestStore) {
+    async fn an_update_without_id_is_rejected(store: TestStore) {
         let service = Service::start(store).await;
         let answer = service.put("/content-pieces", &json!({"title": 3})).await;
         answer.assert_problem(400, "validation", &["id", "title"]);
     }
 
-    async fn a_deleted_piece_is_gone(store: TestStore) {
+    async fn a_deleted_piece_gets_404(store: TestStore) {
         let service = Service::start(store).await;
         let (id, _) = full_piece(&service).await;
         let path = format!("/content-pieces?id={id}");
@@ -231,7 +231,7 @@ on_both_engines! {
         assert_eq!(list.body, json!([]));
     }
 
-    async fn what_is_not_there_is_answered_alike(store: TestStore) {
+    async fn absent_and_foreign_pieces_get_the_same_404(store: TestStore) {
         let service = Service::start(store).await;
         let other = service.other_workspace().await;
         let body = piece_in(&other.group, "theirs");
@@ -279,7 +279,7 @@ on_both_engines! {
         assert_eq!(service.get(&path).await.body["slug"], "a");
     }
 
-    async fn a_limited_token_sees_its_groups_and_what_is_under_them(store: TestStore) {
+    async fn a_limited_token_sees_its_groups_and_their_subtrees(store: TestStore) {
         let service = Service::start(store).await;
         let mine = service.create("/content-groups", &json!({"name": "Mine"})).await;
         let under = service.create("/content-groups", &json!({"name": "Under", "ancestor": mine})).await;
@@ -313,7 +313,7 @@ on_both_engines! {
         assert_eq!(answer.status, 204);
     }
 
-    async fn a_limited_token_learns_nothing_of_what_it_does_not_see(store: TestStore) {
+    async fn a_limited_token_cannot_detect_hidden_pieces(store: TestStore) {
         let service = Service::start(store).await;
         let mine = service.create("/content-groups", &json!({"name": "Mine"})).await;
         let hidden = service.create("/content-pieces", &service.piece("hidden")).await;
@@ -446,7 +446,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_list_carries_content_when_asked(store: TestStore) {
+    async fn a_list_includes_content_on_request(store: TestStore) {
         let service = Service::start(store).await;
         let (id, _) = full_piece(&service).await;
         let one = service.get(&format!("/content-pieces?id={id}&content=true&description=text")).await;
@@ -458,7 +458,7 @@ on_both_engines! {
         assert_eq!(tags_of_list[0]["label"], "News");
     }
 
-    async fn list_parameters_out_of_bounds_are_named(store: TestStore) {
+    async fn list_parameters_out_of_bounds_are_reported(store: TestStore) {
         let service = Service::start(store).await;
         let bad = "page=0&perPage=1001&content=maybe&sort=size&contentFormat=xml&description=pdf\
             &lastOrder=!&subtree=2";
@@ -493,7 +493,7 @@ on_both_engines! {
         assert_eq!(serde_json::from_str::<Value>(&events[0].data).unwrap(), piece);
     }
 
-    async fn a_refused_request_fires_nothing(store: TestStore) {
+    async fn a_rejected_request_fires_no_event(store: TestStore) {
         let service = Service::start(store).await;
         service.post("/content-pieces", &json!({"title": "x"})).await;
         service.put("/content-pieces", &json!({"id": NO_PIECE, "title": "x"})).await;
@@ -501,7 +501,7 @@ on_both_engines! {
         assert_eq!(service.events_after(0).await, []);
     }
 
-    async fn one_user_of_two_tokens_sees_each_change_at_once(store: TestStore) {
+    async fn each_change_is_immediately_visible_to_another_token(store: TestStore) {
         let service = Service::start(store).await;
         let second = service.token("contentPieces:write", None).await;
         for round in 0..20 {

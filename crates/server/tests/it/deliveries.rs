@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use galley_domain::address_policy::AddressPolicy;
 use galley_server::{ServerLimits, signature};
-use galley_testing::{Behaviour, Received, Receiver, TestStore, on_both_engines};
+use galley_testing::{Behaviour, ReceivedRequest, Receiver, TestStore, on_both_engines};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::service::{Answer, Service};
+use crate::service::{Service, TestResponse};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -18,7 +18,7 @@ async fn start(store: TestStore) -> Service {
 }
 
 /// Creates a webhook for added groups.
-async fn watch_groups(service: &Service, receiver: &Receiver) -> String {
+async fn create_group_webhook(service: &Service, receiver: &Receiver) -> String {
     let body = json!({"url": receiver.url, "name": "w", "event": "contentGroupAdded"});
     service.create("/webhooks", &body).await
 }
@@ -51,7 +51,7 @@ async fn wait_for_statuses(service: &Service, webhook: &str, expected: &[&str]) 
 
 /// Makes the dispatcher check the webhook's queue, as it does not notice that the test's clock has
 /// advanced.
-async fn nudge(service: &Service, webhook: &str) {
+async fn wake_dispatcher(service: &Service, webhook: &str) {
     let description = service.environment.new_id().to_string();
     let answer =
         service.put("/webhooks", &json!({"id": webhook, "description": description})).await;
@@ -71,12 +71,12 @@ async fn wait_for_attempts(service: &Service, webhook: &str, count: usize) -> Va
     panic!("{count} attempts were never made, last there was {found:#?}");
 }
 
-fn names(received: &[Received]) -> Vec<String> {
+fn names(received: &[ReceivedRequest]) -> Vec<String> {
     received.iter().map(|one| one.json()["data"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
 on_both_engines! {
-    async fn a_change_comes_to_the_receiver_signed(store: TestStore) {
+    async fn a_change_is_delivered_with_a_signature(store: TestStore) {
         let service = start(store).await;
         let receiver = Receiver::start(Behaviour::Status(200)).await;
         let body = json!({"url": receiver.url, "name": "w", "event": "contentGroupAdded",
@@ -108,10 +108,10 @@ on_both_engines! {
         assert_eq!(delivery["nextAttemptAt"], Value::Null);
     }
 
-    async fn what_fails_is_tried_again_at_the_stated_times(store: TestStore) {
+    async fn failed_deliveries_are_retried_on_schedule(store: TestStore) {
         let service = start(store).await;
         let receiver = Receiver::start(Behaviour::Status(500)).await;
-        let webhook = watch_groups(&service, &receiver).await;
+        let webhook = create_group_webhook(&service, &receiver).await;
         add_group(&service, "News").await;
         let pauses = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
         for (made, pause) in (1..).zip(pauses) {
@@ -125,19 +125,19 @@ on_both_engines! {
             let waits = ms(&delivery["nextAttemptAt"]) - started;
             assert!((pause * 1_000..pause * 1_100 + 30_000).contains(&waits), "{made}: {waits}");
             // No attempt is early, even if the queue is checked.
-            service.pass(Duration::from_millis(pause.cast_unsigned() * 1_000 - 1_000));
-            nudge(&service, &webhook).await;
+            service.advance_clock(Duration::from_millis(pause.cast_unsigned() * 1_000 - 1_000));
+            wake_dispatcher(&service, &webhook).await;
             tokio::time::sleep(Duration::from_millis(30)).await;
             assert_eq!(receiver.count(), made, "early");
-            service.pass(Duration::from_millis(pause.cast_unsigned() * 100 + 31_000));
-            nudge(&service, &webhook).await;
+            service.advance_clock(Duration::from_millis(pause.cast_unsigned() * 100 + 31_000));
+            wake_dispatcher(&service, &webhook).await;
         }
         let delivery = wait_for_attempts(&service, &webhook, 10).await;
         let failed = wait_for_statuses(&service, &webhook, &["failed"]).await;
         assert_eq!(delivery["id"], failed[0]["id"]);
         let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
         assert_ne!(shown["failingSince"], Value::Null);
-        receiver.behave(Behaviour::Status(200));
+        receiver.set_behaviour(Behaviour::Status(200));
         let answer = service.post("/webhooks/deliveries/retry", &json!({"id": delivery["id"]})).await;
         assert_eq!((answer.status.as_u16(), &answer.body["id"]), (202, &delivery["id"]));
         wait_for_statuses(&service, &webhook, &["delivered"]).await;
@@ -146,34 +146,34 @@ on_both_engines! {
         assert_eq!(shown["failingSince"], Value::Null);
     }
 
-    async fn a_receiver_that_is_gone_is_not_called_again(store: TestStore) {
+    async fn status_410_disables_the_webhook(store: TestStore) {
         let service = start(store).await;
         let receiver = Receiver::start(Behaviour::Status(410)).await;
-        let webhook = watch_groups(&service, &receiver).await;
+        let webhook = create_group_webhook(&service, &receiver).await;
         add_group(&service, "first").await;
         wait_for_statuses(&service, &webhook, &["held"]).await;
         let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
         assert_eq!((&shown["enabled"], &shown["disabledReason"]), (&json!(false), &json!("gone")));
         add_group(&service, "second").await;
         wait_for_statuses(&service, &webhook, &["held", "held"]).await;
-        service.pass(HOUR * 24);
+        service.advance_clock(HOUR * 24);
         assert_eq!(receiver.count(), 1);
         // Held deliveries are sent when the webhook is enabled.
-        receiver.behave(Behaviour::Status(200));
+        receiver.set_behaviour(Behaviour::Status(200));
         service.put("/webhooks", &json!({"id": webhook, "enabled": true})).await;
         wait_for_statuses(&service, &webhook, &["delivered", "delivered"]).await;
         assert_eq!(names(&receiver.received()[1..]).len(), 2);
     }
 
-    async fn five_days_without_success_disable_it(store: TestStore) {
+    async fn five_days_without_success_disable_the_webhook(store: TestStore) {
         let service = start(store).await;
         let receiver = Receiver::start(Behaviour::Status(500)).await;
-        let webhook = watch_groups(&service, &receiver).await;
+        let webhook = create_group_webhook(&service, &receiver).await;
         for day in 0..5 {
             add_group(&service, &format!("{day}")).await;
             for _ in 0..11 {
-                service.pass(HOUR * 2);
-                nudge(&service, &webhook).await;
+                service.advance_clock(HOUR * 2);
+                wake_dispatcher(&service, &webhook).await;
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             let shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
@@ -184,8 +184,8 @@ on_both_engines! {
         for _ in 0..1_000 {
             shown = service.get(&format!("/webhooks?id={webhook}")).await.body;
             if shown["enabled"] == false { break }
-            service.pass(HOUR);
-            nudge(&service, &webhook).await;
+            service.advance_clock(HOUR);
+            wake_dispatcher(&service, &webhook).await;
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         assert_eq!(shown["disabledReason"], "failing");
@@ -197,10 +197,10 @@ on_both_engines! {
         assert_eq!(mails, [("webhook_disabled".to_owned(), "home@example.org".to_owned())]);
     }
 
-    async fn what_else_is_changed_meanwhile_does_not_enable_it_again(store: TestStore) {
+    async fn concurrent_updates_do_not_enable_a_disabled_webhook(store: TestStore) {
         let service = std::sync::Arc::new(start(store).await);
         let receiver = Receiver::start(Behaviour::Status(410)).await;
-        let webhook = watch_groups(&service, &receiver).await;
+        let webhook = create_group_webhook(&service, &receiver).await;
         for round in 0..10 {
             service.put("/webhooks", &json!({"id": webhook, "enabled": true})).await;
             add_group(&service, &format!("{round}")).await;
@@ -208,7 +208,7 @@ on_both_engines! {
             let nudges = async || {
                 for _ in 0..2_000 {
                     if service.get(&path).await.body["enabled"] == false { return }
-                    nudge(&service, &webhook).await;
+                    wake_dispatcher(&service, &webhook).await;
                 }
                 panic!("it was enabled again");
             };
@@ -218,10 +218,10 @@ on_both_engines! {
         }
     }
 
-    async fn a_disabled_webhook_gets_nothing_but_samples(store: TestStore) {
+    async fn a_disabled_webhook_receives_only_samples(store: TestStore) {
         let service = start(store).await;
         let receiver = Receiver::start(Behaviour::Status(200)).await;
-        let webhook = watch_groups(&service, &receiver).await;
+        let webhook = create_group_webhook(&service, &receiver).await;
         service.put("/webhooks", &json!({"id": webhook, "enabled": false})).await;
         add_group(&service, "News").await;
         wait_for_statuses(&service, &webhook, &["held"]).await;
@@ -235,12 +235,12 @@ on_both_engines! {
         assert_eq!(found[0]["id"], answer.body["id"]);
         assert_eq!(found[0]["test"], true);
         // A sample is sent once, regardless of the result.
-        receiver.behave(Behaviour::Status(500));
+        receiver.set_behaviour(Behaviour::Status(500));
         service.post("/webhooks/test", &json!({"id": webhook})).await;
         wait_for_statuses(&service, &webhook, &["failed", "delivered", "held"]).await;
     }
 
-    async fn a_webhook_sees_through_its_window(store: TestStore) {
+    async fn events_are_delivered_as_seen_in_scope(store: TestStore) {
         let service = start(store).await;
         let [outer, other] = [add_group(&service, "outer").await, add_group(&service, "other").await];
         let inner = service.create("/content-groups", &json!({"name": "inner", "ancestor": outer})).await;
@@ -281,7 +281,7 @@ on_both_engines! {
         reach([1, 2, 1, 1, 0, 1]).await;
     }
 
-    async fn a_deleted_group_is_told_before_its_webhook_is_silent(store: TestStore) {
+    async fn events_of_a_group_deletion_are_delivered_before_its_webhook_is_disabled(store: TestStore) {
         let service = start(store).await;
         let receiver = Receiver::start(Behaviour::Status(200)).await;
         let group = add_group(&service, "doomed").await;
@@ -297,13 +297,13 @@ on_both_engines! {
         assert_eq!(shown["disabledReason"], "group_deleted");
     }
 
-    async fn a_dead_receiver_delays_nobody_and_is_not_hammered(store: TestStore) {
+    async fn a_dead_receiver_delays_no_other_and_gets_few_attempts(store: TestStore) {
         let service = start(store).await;
         let dead = Receiver::start(Behaviour::Stall).await;
         let failing = Receiver::start(Behaviour::Status(500)).await;
         let healthy = Receiver::start(Behaviour::Status(200)).await;
         for receiver in [&dead, &failing, &healthy] {
-            watch_groups(&service, receiver).await;
+            create_group_webhook(&service, receiver).await;
         }
         for number in 0..40 {
             add_group(&service, &format!("{number}")).await;
@@ -315,24 +315,24 @@ on_both_engines! {
         assert_eq!(all.len(), 40, "each once");
         assert!(dead.count() <= 2, "{} to a receiver that nothing is known of", dead.count());
         assert!(failing.count() <= 8, "{} to one that fails", failing.count());
-        assert!(healthy.under_way_max() <= 8, "{}", healthy.under_way_max());
+        assert!(healthy.concurrent_requests_max() <= 8, "{}", healthy.concurrent_requests_max());
     }
 
     async fn failed_deliveries_are_recovered(store: TestStore) {
         let service = start(store).await;
         let receiver = Receiver::start(Behaviour::Status(500)).await;
-        let webhook = watch_groups(&service, &receiver).await;
+        let webhook = create_group_webhook(&service, &receiver).await;
         add_group(&service, "old").await;
         wait_for_attempts(&service, &webhook, 1).await;
-        service.pass(HOUR);
+        service.advance_clock(HOUR);
         let since = service.environment.now();
         for number in 0..3 {
             add_group(&service, &format!("{number}")).await;
         }
         // This repeats until all deliveries have used up their attempts.
         for _ in 0..400 {
-            service.pass(HOUR * 2);
-            nudge(&service, &webhook).await;
+            service.advance_clock(HOUR * 2);
+            wake_dispatcher(&service, &webhook).await;
             let found = deliveries(&service, &webhook).await;
             if found.iter().all(|one| one["status"] == "failed") { break }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -342,7 +342,7 @@ on_both_engines! {
         wait_for_statuses(&service, &webhook, &["failed"; 4]).await;
         let enabled = json!({"id": webhook, "enabled": true});
         assert_eq!(service.put("/webhooks", &enabled).await.status, 204, "it may have been disabled");
-        receiver.behave(Behaviour::Status(200));
+        receiver.set_behaviour(Behaviour::Status(200));
         let answer = service.post("/webhooks/recover", &json!({"id": webhook, "since": since})).await;
         assert_eq!((answer.status.as_u16(), &answer.body["id"]), (202, &json!(webhook)));
         wait_for_statuses(&service, &webhook, &["delivered", "delivered", "delivered", "failed"]).await;
@@ -351,23 +351,23 @@ on_both_engines! {
     async fn deliveries_that_wait_for_their_next_attempt_are_recovered(store: TestStore) {
         let service = start(store).await;
         let receiver = Receiver::start(Behaviour::Status(500)).await;
-        let webhook = watch_groups(&service, &receiver).await;
+        let webhook = create_group_webhook(&service, &receiver).await;
         let since = service.environment.now();
         add_group(&service, "waiting").await;
         wait_for_attempts(&service, &webhook, 1).await;
         // The second attempt fails as well, and the next one is minutes away.
-        service.pass(Duration::from_secs(10));
-        nudge(&service, &webhook).await;
+        service.advance_clock(Duration::from_secs(10));
+        wake_dispatcher(&service, &webhook).await;
         wait_for_attempts(&service, &webhook, 2).await;
         let waiting = wait_for_statuses(&service, &webhook, &["pending"]).await;
         assert!(waiting[0]["nextAttemptAt"].as_str() > Some(&service.environment.now().to_string()));
-        receiver.behave(Behaviour::Status(200));
+        receiver.set_behaviour(Behaviour::Status(200));
         let answer = service.post("/webhooks/recover", &json!({"id": webhook, "since": since})).await;
         assert_eq!(answer.status, 202, "{answer:?}");
         wait_for_statuses(&service, &webhook, &["delivered"]).await;
     }
 
-    async fn nobody_has_sent_what_they_do_not_see(store: TestStore) {
+    async fn a_token_cannot_send_deliveries_that_it_does_not_see(store: TestStore) {
         let service = start(store).await;
         let receiver = Receiver::start(Behaviour::Status(200)).await;
         let elsewhere = Receiver::start(Behaviour::Status(200)).await;
@@ -423,16 +423,16 @@ on_both_engines! {
         assert_eq!(elsewhere.count(), 0);
     }
 
-    async fn what_is_asked_for_twice_with_a_key_is_done_once(store: TestStore) {
+    async fn repeated_delivery_requests_with_a_key_run_once(store: TestStore) {
         let service = start(store).await;
         let receiver = Receiver::start(Behaviour::Status(200)).await;
-        let webhook = watch_groups(&service, &receiver).await;
+        let webhook = create_group_webhook(&service, &receiver).await;
         for name in ["first", "second"] {
             add_group(&service, name).await;
         }
         let found = wait_for_statuses(&service, &webhook, &["delivered"; 2]).await;
         let since = |day| json!({"id": webhook, "since": format!("2026-01-{day}T00:00:00Z")});
-        let other = watch_groups(&service, &receiver).await;
+        let other = create_group_webhook(&service, &receiver).await;
         // Each case has a request, another one to the same path, and the expected attempts of each
         // delivery.
         let requests = [
@@ -443,7 +443,7 @@ on_both_engines! {
         for (path, body, another, attempts) in requests {
             let send = async |body: &Value| {
                 let request = service.request(Method::POST, path).bearer_auth(&service.home.token);
-                Answer::of(request.header("idempotency-key", path).json(body)).await
+                TestResponse::of(request.header("idempotency-key", path).json(body)).await
             };
             // The deliveries have another status while a requested one is pending.
             let check = async || {
@@ -466,14 +466,14 @@ on_both_engines! {
         assert_eq!(receiver.count(), 4, "two events, one of them again, and a sample");
     }
 
-    async fn what_is_deleted_is_not_delivered(store: TestStore) {
+    async fn a_deleted_webhook_gets_no_deliveries(store: TestStore) {
         let service = start(store).await;
         let receiver = Receiver::start(Behaviour::Status(500)).await;
-        let webhook = watch_groups(&service, &receiver).await;
+        let webhook = create_group_webhook(&service, &receiver).await;
         add_group(&service, "News").await;
         wait_for_attempts(&service, &webhook, 1).await;
         service.delete(&format!("/webhooks?id={webhook}")).await;
-        service.pass(HOUR);
+        service.advance_clock(HOUR);
         add_group(&service, "Later").await;
         let answer = service.get(&format!("/webhooks/deliveries?webhookId={webhook}")).await;
         answer.assert_problem(404, "not_found", &[]);

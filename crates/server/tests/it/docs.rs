@@ -3,11 +3,11 @@
 use galley_testing::on_both_engines;
 use reqwest::Method;
 
-use crate::described::DOCUMENT;
-use crate::service::{Answer, Service};
+use crate::response_validation::DOCUMENT;
+use crate::service::{Service, TestResponse};
 
-async fn open(service: &Service, path: &str) -> Answer {
-    Answer::of(service.request(Method::GET, path)).await
+async fn open(service: &Service, path: &str) -> TestResponse {
+    TestResponse::of(service.request(Method::GET, path)).await
 }
 
 /// Returns the values of the attributes `href` and `src`.
@@ -19,7 +19,7 @@ fn links(html: &str) -> Vec<String> {
 }
 
 on_both_engines! {
-    async fn the_docs_need_nothing_from_elsewhere(store: TestStore) {
+    async fn the_docs_load_nothing_from_other_hosts(store: TestStore) {
         let service = Service::start(store).await;
         for path in ["/docs", "/docs/"] {
             let page = open(&service, path).await;
@@ -48,7 +48,7 @@ on_both_engines! {
                     assert_eq!(file.header("cache-control"), "public, max-age=3600");
                     let again = service.request(Method::GET, &link);
                     let again = again.header("if-none-match", file.header("etag"));
-                    assert_eq!(Answer::of(again).await.status, 304, "{link}");
+                    assert_eq!(TestResponse::of(again).await.status, 304, "{link}");
                 }
             }
         }
@@ -62,7 +62,7 @@ on_both_engines! {
         }
     }
 
-    async fn every_problem_leads_to_its_page(store: TestStore) {
+    async fn every_problem_type_links_to_its_page(store: TestStore) {
         let service = Service::start(store).await;
         let list = open(&service, "/problems").await;
         let listed: Vec<String> = links(list.body.as_str().unwrap())

@@ -4,19 +4,19 @@ use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::service::{Answer, Service};
+use crate::service::{Service, TestResponse};
 
 const PATH: &str = "/content-pieces?dryRun=true";
 
 on_both_engines! {
-    async fn a_new_piece_is_tried_and_not_made(store: TestStore) {
+    async fn a_dry_run_of_a_creation_creates_nothing(store: TestStore) {
         let service = Service::start(store).await;
-        let before = service.everything().await;
+        let before = service.workspace_state().await;
         let mut body = service.piece("tried");
         body["content"] = json!("<p class=lead>Hello <b>you</b></p>\n<script>x</script><font>a</font>");
         for path in [PATH, "/content-pieces/?dryRun=1", "/content-pieces?dryRun=TRUE"] {
             let request = service.request(Method::POST, path).bearer_auth(&service.home.token);
-            let tried = Answer::of(request.header("idempotency-key", "k").json(&body)).await;
+            let tried = TestResponse::of(request.header("idempotency-key", "k").json(&body)).await;
             assert_eq!(tried.status, 200, "{tried:?}");
             assert_eq!(tried.header("location"), "");
             let losses = &tried.body["report"]["losses"];
@@ -27,22 +27,22 @@ on_both_engines! {
                 .collect();
             assert_eq!(elements, [("p", "dropped"), ("script", "dropped"), ("font", "unwrapped")]);
             assert_eq!(losses[1]["first"]["line"], 2);
-            assert_eq!(service.everything().await, before);
+            assert_eq!(service.workspace_state().await, before);
         }
         // The created piece has the content of the dry run, and the dry run did not use the key.
         let tried = service.post(PATH, &body).await.body;
         let request = service.request(Method::POST, "/content-pieces").bearer_auth(&service.home.token);
-        let made = Answer::of(request.header("idempotency-key", "k").json(&body)).await;
+        let made = TestResponse::of(request.header("idempotency-key", "k").json(&body)).await;
         assert_eq!((made.status.as_u16(), made.header("idempotency-replayed")), (201, ""));
         let kept = service.get(&format!("/content-pieces?id={}&content=true", made.id())).await.body;
         assert_eq!(kept["content"], tried["content"]);
     }
 
-    async fn what_is_wrong_is_told_as_without(store: TestStore) {
+    async fn a_dry_run_reports_the_same_errors(store: TestStore) {
         let service = Service::start(store).await;
         let id = service.create("/content-pieces", &service.piece("kept")).await;
         let reader = service.token("contentPieces:read", None).await;
-        let before = service.everything().await;
+        let before = service.workspace_state().await;
         let answer = service.post(PATH, &json!({"tags": ["x"]})).await;
         answer.assert_problem(400, "validation", &["title", "slug", "members", "contentGroupId", "tags[0]"]);
         let mut body = service.piece("x");
@@ -60,21 +60,21 @@ on_both_engines! {
         answer.assert_problem(404, "not_found", &[]);
         let request = service.request(Method::PUT, PATH).bearer_auth(&service.home.token);
         let late = request.header("if-match", "\"7.x\"").json(&json!({"id": id, "title": "x"}));
-        Answer::of(late).await.assert_problem(412, "precondition_failed", &[]);
+        TestResponse::of(late).await.assert_problem(412, "precondition_failed", &[]);
         let answer = service.send_as(&reader, Method::PUT, PATH, Some(&json!({"id": id}))).await;
         answer.assert_problem(403, "insufficient_permissions", &[]);
-        assert_eq!(service.everything().await, before);
+        assert_eq!(service.workspace_state().await, before);
     }
 
-    async fn a_change_is_tried_and_not_made(store: TestStore) {
+    async fn a_dry_run_of_an_update_changes_nothing(store: TestStore) {
         let service = Service::start(store).await;
         service.create("/variants", &json!({"key": "de", "label": "German"})).await;
         let mut body = service.piece("p");
         body["content"] = json!("<p>as it is</p>");
         let id = service.create("/content-pieces", &body).await;
         let group = service.create("/content-groups", &json!({"name": "A"})).await;
-        let before = service.everything().await;
-        let text = |answer: &Answer| {
+        let before = service.workspace_state().await;
+        let text = |answer: &TestResponse| {
             answer.body["content"]["content"][0]["content"][0]["text"].clone()
         };
         for (change, shown) in [
@@ -88,13 +88,13 @@ on_both_engines! {
             body["id"] = json!(id);
             for prefer in ["return=minimal", "return=representation"] {
                 let request = service.request(Method::PUT, PATH).bearer_auth(&service.home.token);
-                let tried = Answer::of(request.header("prefer", prefer).json(&body)).await;
+                let tried = TestResponse::of(request.header("prefer", prefer).json(&body)).await;
                 assert_eq!(tried.status, 200, "{change}: {tried:?}");
                 assert_eq!(text(&tried), shown, "{change}");
                 let lost = usize::from(change["content"].as_str().is_some_and(|html| html.contains("id=")));
                 assert_eq!(tried.body["report"]["losses"].as_array().unwrap().len(), lost, "{tried:?}");
             }
-            assert_eq!(service.everything().await, before, "{change}");
+            assert_eq!(service.workspace_state().await, before, "{change}");
         }
     }
 }

@@ -9,10 +9,10 @@ use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::service::{ALL, Answer, Service, TokenKind, piece_in};
+use crate::service::{ALL, Service, TestResponse, TokenKind, piece_in};
 
 /// A request and its expected rejection.
-struct Attempt<'a> {
+struct EscalationAttempt<'a> {
     what: &'static str,
     token: &'a str,
     method: Method,
@@ -26,7 +26,7 @@ const BEYOND: &str = "beyond_own_permissions";
 const LIMIT: &str = "outside_group_limit";
 
 on_both_engines! {
-    async fn attempts_to_gain_more_are_refused(store: TestStore) {
+    async fn privilege_escalations_are_rejected(store: TestStore) {
         let service = Service::start(store).await;
         let home = service.home.clone();
         let [admin, editor, viewer] = service.roles();
@@ -96,7 +96,7 @@ on_both_engines! {
         let mut add = |what, token, method: &str, path: &str, body: Value, status, reason| {
             let method = method.parse().unwrap();
             let body = (!body.is_null()).then_some(body);
-            attempts.push(Attempt { what, token, method, path: path.to_owned(), body, status, reason });
+            attempts.push(EscalationAttempt { what, token, method, path: path.to_owned(), body, status, reason });
         };
         let members = "/workspace-memberships";
         let me = home.made.member.to_string();
@@ -291,26 +291,26 @@ on_both_engines! {
             add(what, by_limited, "DELETE", &by("/webhooks", id), no(), 404, "not_found");
         }
 
-        let before = service.everything().await;
+        let before = service.workspace_state().await;
         for attempt in &attempts {
-            let Attempt { what, token, method, path, body, status, reason } = attempt;
+            let EscalationAttempt { what, token, method, path, body, status, reason } = attempt;
             for prefer in ["return=minimal", "return=representation"] {
                 let mut request = service.request(method.clone(), path).bearer_auth(token)
                     .header("prefer", prefer);
                 if let Some(body) = body {
                     request = request.json(body);
                 }
-                let answer = Answer::of(request).await;
+                let answer = TestResponse::of(request).await;
                 assert_eq!(answer.status, *status, "{what}: {method} {path} {body:?}: {answer:?}");
                 assert_eq!(answer.body["reason"], *reason, "{what}: {answer:?}");
             }
-            let after = service.everything().await;
+            let after = service.workspace_state().await;
             assert_eq!(after, before, "{what} changed something");
         }
         assert!(attempts.len() >= 25, "{}", attempts.len());
     }
 
-    async fn what_is_within_ones_own_is_granted(store: TestStore) {
+    async fn changes_within_own_permissions_are_allowed(store: TestStore) {
         let service = Service::start(store).await;
         let manages = json!(["workspaceMemberships:write", "roles:write", "tokens:write",
             "contentPieces:write"]);
@@ -353,7 +353,7 @@ on_both_engines! {
         assert_eq!(answer.status, 204, "{answer:?}");
     }
 
-    async fn billing_is_the_operators_and_shown_to_those_who_write_the_workspace(store: TestStore) {
+    async fn billing_is_set_by_the_operator_and_shown_with_workspace_write(store: TestStore) {
         let service = Service::start(store).await;
         let other = service.other_workspace().await;
         let text = |text: &str| Some(Some(text.to_owned()));

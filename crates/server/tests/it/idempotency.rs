@@ -7,12 +7,12 @@ use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::service::{ALL, Answer, Service, TokenKind};
+use crate::service::{ALL, Service, TestResponse, TokenKind};
 
 /// Sends a POST with a key.
-async fn post(service: &Service, token: &str, path: &str, key: &str, body: &Value) -> Answer {
+async fn post(service: &Service, token: &str, path: &str, key: &str, body: &Value) -> TestResponse {
     let request = service.request(Method::POST, path).bearer_auth(token);
-    Answer::of(request.header("idempotency-key", key).json(body)).await
+    TestResponse::of(request.header("idempotency-key", key).json(body)).await
 }
 
 /// Returns a body for each resource that can be created, except tokens.
@@ -36,36 +36,36 @@ fn bodies(service: &Service, name: &str) -> Vec<(&'static str, Value)> {
 }
 
 on_both_engines! {
-    async fn a_repeat_gets_the_first_answer(store: TestStore) {
+    async fn a_repeated_request_gets_the_stored_response(store: TestStore) {
         let service = Service::start(store).await;
         let token = service.home.token.clone();
         for (path, body) in bodies(&service, "once") {
             let first = post(&service, &token, path, "key", &body).await;
             assert_eq!(first.status, 201, "{path}: {first:?}");
             assert_eq!(first.header("idempotency-replayed"), "");
-            let everything = service.everything().await;
+            let everything = service.workspace_state().await;
             // This holds for any preference of the repeated request.
             for prefer in ["return=minimal", "return=representation"] {
                 let request = service.request(Method::POST, &format!("{path}/")).bearer_auth(&token)
                     .header("idempotency-key", "key").header("prefer", prefer).json(&body);
-                let again = Answer::of(request).await;
+                let again = TestResponse::of(request).await;
                 assert_eq!((again.status, &again.body), (first.status, &first.body), "{path}");
                 assert_eq!(again.header("idempotency-replayed"), "true");
                 for name in ["location", "etag", "content-type", "preference-applied"] {
                     assert_eq!(again.header(name), first.header(name), "{path} {name}");
                 }
             }
-            assert_eq!(service.everything().await, everything, "{path}");
+            assert_eq!(service.workspace_state().await, everything, "{path}");
             // The same key with another path or body is rejected.
             let mut other = body.clone();
             other["x"] = json!(1);
             let reused = post(&service, &token, path, "key", &other).await;
             reused.assert_problem(422, "idempotency_key_reused", &[]);
-            service.pass(Duration::from_hours(25));
+            service.advance_clock(Duration::from_hours(25));
         }
     }
 
-    async fn a_key_is_used_for_one_path(store: TestStore) {
+    async fn a_key_belongs_to_one_path(store: TestStore) {
         let service = Service::start(store).await;
         let body = json!({"label": "a", "name": "a"});
         let token = service.home.token.clone();
@@ -74,7 +74,7 @@ on_both_engines! {
         reused.assert_problem(422, "idempotency_key_reused", &[]);
     }
 
-    async fn a_key_is_the_tokens_own(store: TestStore) {
+    async fn keys_are_separate_for_each_token(store: TestStore) {
         let service = Service::start(store).await;
         let other = service.other_workspace().await;
         let second = service.token("tags:write", None).await;
@@ -93,7 +93,7 @@ on_both_engines! {
         assert_eq!(post(&service, &second, "/tags", "the same", &body).await.status, 401);
     }
 
-    async fn what_a_token_may_no_longer_do_is_not_answered_again(store: TestStore) {
+    async fn stored_responses_still_need_the_permission(store: TestStore) {
         let service = Service::start(store).await;
         let role = service.create("/roles", &json!({"name": "r", "permissions": ["tags:write"]})).await;
         let ann = service.person("ann", &role).await;
@@ -105,7 +105,7 @@ on_both_engines! {
         again.assert_problem(403, "insufficient_permissions", &[]);
     }
 
-    async fn what_a_token_saw_then_is_not_told_to_one_that_sees_less(store: TestStore) {
+    async fn stored_responses_are_not_replayed_after_the_tokens_groups_narrow(store: TestStore) {
         let service = Service::start(store).await;
         let group = service.create("/content-groups", &json!({"name": "A"})).await;
         let home = service.home.group.clone();
@@ -113,14 +113,14 @@ on_both_engines! {
         let request = || service.request(Method::POST, "/content-pieces").bearer_auth(&token)
             .header("idempotency-key", "k").header("prefer", "return=representation")
             .json(&service.piece("shown-then"));
-        assert_eq!(Answer::of(request()).await.status, 201);
-        assert_eq!(Answer::of(request()).await.header("idempotency-replayed"), "true");
+        assert_eq!(TestResponse::of(request()).await.status, 201);
+        assert_eq!(TestResponse::of(request()).await.header("idempotency-replayed"), "true");
         let change = json!({"id": service.token_id(&token).await, "contentGroupIds": [group]});
         assert_eq!(service.put("/tokens", &change).await.status, 204);
-        Answer::of(request()).await.assert_problem(409, "already_answered", &[]);
+        TestResponse::of(request()).await.assert_problem(409, "already_answered", &[]);
     }
 
-    async fn a_failure_is_not_kept(store: TestStore) {
+    async fn error_responses_are_not_stored(store: TestStore) {
         let service = Service::start(store).await;
         let token = service.home.token.clone();
         let body = json!({"key": "de", "label": "German"});
@@ -134,32 +134,32 @@ on_both_engines! {
         assert_eq!((made.status.as_u16(), made.header("idempotency-replayed")), (201, ""));
     }
 
-    async fn a_token_is_not_shown_again(store: TestStore) {
+    async fn a_created_token_is_not_replayed(store: TestStore) {
         let service = Service::start(store).await;
         let token = service.home.token.clone();
         let body = json!({"name": "t", "permissions": []});
         let made = post(&service, &token, "/tokens", "k", &body).await;
         assert_eq!(made.status, 201, "{made:?}");
-        let everything = service.everything().await;
+        let everything = service.workspace_state().await;
         let again = post(&service, &token, "/tokens", "k", &body).await;
         again.assert_problem(409, "already_answered", &[]);
         assert!(!again.body.to_string().contains("galley_"));
-        assert_eq!(service.everything().await, everything);
+        assert_eq!(service.workspace_state().await, everything);
     }
 
-    async fn a_key_is_forgotten_after_a_day(store: TestStore) {
+    async fn keys_expire_after_a_day(store: TestStore) {
         let service = Service::start(store).await;
         let token = service.home.token.clone();
         let body = json!({"label": "a"});
         let first = post(&service, &token, "/tags", "k", &body).await.id();
-        service.pass(Duration::from_mins(23 * 60 + 59));
+        service.advance_clock(Duration::from_mins(23 * 60 + 59));
         assert_eq!(post(&service, &token, "/tags", "k", &body).await.id(), first);
-        service.pass(Duration::from_mins(2));
+        service.advance_clock(Duration::from_mins(2));
         let second = post(&service, &token, "/tags", "k", &body).await;
         assert_eq!((second.id() == first, second.header("idempotency-replayed")), (false, ""));
     }
 
-    async fn a_wrong_key_is_refused(store: TestStore) {
+    async fn invalid_keys_are_rejected(store: TestStore) {
         let service = Service::start(store).await;
         let token = service.home.token.clone();
         let body = json!({"label": "a"});
@@ -170,13 +170,13 @@ on_both_engines! {
         }
         let request = service.request(Method::POST, "/tags").bearer_auth(&token).json(&body);
         let request = request.header("idempotency-key", "a").header("idempotency-key", "b");
-        Answer::of(request).await.assert_problem(400, "validation", &["Idempotency-Key"]);
+        TestResponse::of(request).await.assert_problem(400, "validation", &["Idempotency-Key"]);
         assert_eq!(service.get("/tags/list").await.body, json!([]));
         let key = "k".repeat(255);
         assert_eq!(post(&service, &token, "/tags", &key, &body).await.status, 201);
     }
 
-    async fn of_fifty_at_once_one_makes_it(store: TestStore) {
+    async fn of_fifty_concurrent_requests_with_one_key_one_creates(store: TestStore) {
         let service = Service::start(store).await;
         let token = service.token_of(service.home.made.user, TokenKind { ..ALL }).await;
         for round in 0..4 {

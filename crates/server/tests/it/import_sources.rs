@@ -11,13 +11,13 @@ fn source(piece: &str, variant: Option<&str>, hash: &str) -> Value {
     json!({"contentPieceId": piece, "variant": variant, "sourceHash": hash, "importedHash": "i"})
 }
 
-async fn note(service: &Service, sources: Value) {
+async fn save(service: &Service, sources: Value) {
     let answer = service.put(SOURCES, &json!({"sources": sources})).await;
     assert_eq!(answer.status, 204, "{answer:?}");
 }
 
 on_both_engines! {
-    async fn a_source_is_noted_and_is_no_change_of_its_piece(store: TestStore) {
+    async fn saving_a_source_does_not_change_its_piece(store: TestStore) {
         let service = Service::start(store).await;
         let mut piece = service.piece("one");
         piece["filename"] = json!("one.md");
@@ -27,7 +27,7 @@ on_both_engines! {
         let path = format!("/content-pieces?id={first}");
         let before = service.get(&path).await;
         let events = service.get("/events?perPage=1000").await.body;
-        note(&service, json!([source(&second, None, "b"), source(&first, Some("de"), "c"), source(&first, None, "a")])).await;
+        save(&service, json!([source(&second, None, "b"), source(&first, Some("de"), "c"), source(&first, None, "a")])).await;
         let after = service.get(&path).await;
         assert_eq!((&after.body, after.headers.get("etag")), (&before.body, before.headers.get("etag")));
         assert_eq!(service.get("/events?perPage=1000").await.body, events);
@@ -37,7 +37,7 @@ on_both_engines! {
                 {"variant": "de", "sourceHash": "c", "importedHash": "i"}]}));
         assert_eq!(listed[1]["sources"], json!([{"variant": null, "sourceHash": "b", "importedHash": "i"}]));
         // A later source replaces it, addressed by the variant's id or key.
-        note(&service, json!([source(&first, Some(&variant), "later")])).await;
+        save(&service, json!([source(&first, Some(&variant), "later")])).await;
         let listed = service.get(SOURCES).await.body;
         assert_eq!(listed[0]["sources"][1]["sourceHash"], "later");
         service.delete(&format!("/variants?id={variant}")).await;
@@ -47,12 +47,12 @@ on_both_engines! {
         assert_eq!(listed[0]["sources"].as_array().unwrap().len(), 1);
     }
 
-    async fn the_list_of_sources_goes_on_page_by_page(store: TestStore) {
+    async fn sources_are_listed_in_pages(store: TestStore) {
         let service = Service::start(store).await;
         let mut ids = Vec::new();
         for number in 0..5 {
             let id = service.create("/content-pieces", &service.piece(&format!("p{number}"))).await;
-            note(&service, json!([source(&id, None, &format!("h{number}"))])).await;
+            save(&service, json!([source(&id, None, &format!("h{number}"))])).await;
             ids.push(id);
         }
         let below = json!({"name": "below", "ancestor": service.home.group});
@@ -73,7 +73,7 @@ on_both_engines! {
         assert_eq!(whole[5]["id"], json!(nested));
     }
 
-    async fn of_several_sources_all_are_noted_or_none(store: TestStore) {
+    async fn several_sources_are_saved_together_or_not_at_all(store: TestStore) {
         let service = Service::start(store).await;
         let piece = service.create("/content-pieces", &service.piece("one")).await;
         let gone = service.create("/content-pieces", &service.piece("gone")).await;

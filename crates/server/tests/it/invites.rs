@@ -5,13 +5,13 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use galley_domain::address_policy::AddressPolicy;
 use galley_server::ServerLimits;
-use galley_testing::{Behaviour, Received, Receiver, on_both_engines};
+use galley_testing::{Behaviour, ReceivedRequest, Receiver, on_both_engines};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
 use crate::members::mails_of;
 use crate::secrets;
-use crate::service::{Answer, Service};
+use crate::service::{Service, TestResponse};
 
 const MEMBERS: &str = "/workspace-memberships";
 const ACCEPT: &str = "/invites/accept";
@@ -22,26 +22,26 @@ async fn invite(service: &Service, email: &str, name: &str) -> (String, String) 
     let id =
         service.create(MEMBERS, &json!({"email": email, "name": name, "roleId": editor})).await;
     let code = mails_of(service, &id).await.pop().unwrap().1.code;
-    secrets::remember_for_log(&code);
+    secrets::record_secret_for_log(&code);
     (id, code)
 }
 
 /// Accepts an invite, without a token.
-async fn accept(service: &Service, body: &Value) -> Answer {
-    Answer::of(service.request(Method::POST, ACCEPT).json(body)).await
+async fn accept(service: &Service, body: &Value) -> TestResponse {
+    TestResponse::of(service.request(Method::POST, ACCEPT).json(body)).await
 }
 
 fn by(code: &str, username: &str) -> Value {
     json!({"code": code, "username": username, "fullName": "Ann Example"})
 }
 
-async fn page(service: &Service, code: &str) -> Answer {
+async fn page(service: &Service, code: &str) -> TestResponse {
     let path = format!("/invite?code={code}");
-    Answer::of(service.request(Method::GET, &path)).await
+    TestResponse::of(service.request(Method::GET, &path)).await
 }
 
-async fn send_form(service: &Service, fields: &[(&str, &str)]) -> Answer {
-    Answer::of(form(service.request(Method::POST, "/invite"), fields)).await
+async fn send_form(service: &Service, fields: &[(&str, &str)]) -> TestResponse {
+    TestResponse::of(form(service.request(Method::POST, "/invite"), fields)).await
 }
 
 /// Encodes fields as a browser's form does.
@@ -51,7 +51,7 @@ fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
     request.header("content-type", "application/x-www-form-urlencoded").body(body.finish())
 }
 
-fn assert_page(answer: &Answer, status: u16, words: &str) {
+fn assert_page(answer: &TestResponse, status: u16, words: &str) {
     assert_eq!(answer.status, status, "{answer:?}");
     assert!(answer.body.as_str().unwrap().contains(words), "{words}: {answer:?}");
     assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
@@ -69,11 +69,11 @@ fn assert_page(answer: &Answer, status: u16, words: &str) {
 /// Returns the state that a rejected request must not change.
 async fn state(service: &Service) -> Value {
     let invites = service.get("/workspace-memberships/list-members?perPage=100").await.body;
-    json!({"members": invites, "everything": service.everything().await})
+    json!({"members": invites, "everything": service.workspace_state().await})
 }
 
 on_both_engines! {
-    async fn who_accepts_is_a_member_with_a_token_of_their_role(store: TestStore) {
+    async fn accepting_an_invite_creates_a_member_and_a_token_of_its_role(store: TestStore) {
         let service = Service::start(store).await;
         let (member, code) = invite(&service, "Ann@example.org", "Invited Ann").await;
         let sequence = service.last_sequence().await;
@@ -111,17 +111,17 @@ on_both_engines! {
         assert_eq!(state(&service).await, before);
     }
 
-    async fn codes_that_are_over_or_unknown_change_nothing(store: TestStore) {
+    async fn ended_and_unknown_codes_are_rejected(store: TestStore) {
         let service = Service::start(store).await;
         let (expired, expired_code) = invite(&service, "a@example.org", "A").await;
-        service.pass(Duration::from_hours(7 * 24));
+        service.advance_clock(Duration::from_hours(7 * 24));
         // A new invite replaces it.
         let (again, new_code) = invite(&service, "A@example.org", "A").await;
         assert_eq!(again, expired);
         let (removed, removed_code) = invite(&service, "b@example.org", "B").await;
         assert_eq!(service.delete(&format!("{MEMBERS}?id={removed}")).await.status, 204);
         let (_, late_code) = invite(&service, "c@example.org", "C").await;
-        service.pass(Duration::from_hours(7 * 24));
+        service.advance_clock(Duration::from_hours(7 * 24));
         let before = state(&service).await;
         for (code, status, reason, words) in [
             ("", 404, "not_found", "There is no such invite"),
@@ -139,7 +139,7 @@ on_both_engines! {
         assert_eq!(state(&service).await, before);
     }
 
-    async fn names_that_are_refused_are_named_and_change_nothing(store: TestStore) {
+    async fn invalid_names_are_reported_and_change_nothing(store: TestStore) {
         let service = Service::start(store).await;
         let (_, code) = invite(&service, "ann@example.org", "Ann").await;
         let before = state(&service).await;
@@ -155,16 +155,16 @@ on_both_engines! {
         }
         accept(&service, &by(&code, "HOME")).await.assert_problem(409, "username_taken", &[]);
         let request = form(service.request(Method::POST, ACCEPT), &[("code", &code)]);
-        Answer::of(request).await.assert_problem(415, "unsupported_media_type", &[]);
+        TestResponse::of(request).await.assert_problem(415, "unsupported_media_type", &[]);
         let request = service.request(Method::POST, "/invite").json(&by(&code, "ann"));
-        Answer::of(request).await.assert_problem(415, "unsupported_media_type", &[]);
+        TestResponse::of(request).await.assert_problem(415, "unsupported_media_type", &[]);
         let large = "x".repeat(20_000);
         let request = form(service.request(Method::POST, "/invite"), &[("code", &large)]);
-        Answer::of(request).await.assert_problem(413, "payload_too_large", &[]);
+        TestResponse::of(request).await.assert_problem(413, "payload_too_large", &[]);
         assert_eq!(state(&service).await, before);
     }
 
-    async fn the_page_asks_and_shows_the_token_once(store: TestStore) {
+    async fn the_page_shows_a_form_and_then_the_token_once(store: TestStore) {
         let limits = ServerLimits { public_url: "https://galley.example.org/".to_owned(), ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let name = "<b>Ann</b> & \"co\"";
@@ -200,7 +200,7 @@ on_both_engines! {
         assert_page(&send_form(&service, &fields).await, 410, "The invite was accepted");
     }
 
-    async fn a_user_who_is_there_joins_and_keeps_their_names(store: TestStore) {
+    async fn an_existing_user_joins_with_unchanged_names(store: TestStore) {
         let service = Service::start(store).await;
         let other = service.other_workspace().await;
         let own = service.send_as(&other.token, Method::GET, "/profile", None).await.body;
@@ -227,13 +227,13 @@ on_both_engines! {
         assert_ne!(of_home.await, of_other.await);
     }
 
-    async fn of_a_hundred_at_once_one_is_let_in(store: TestStore) {
+    async fn of_a_hundred_concurrent_acceptances_one_succeeds(store: TestStore) {
         let service = Service::start(store).await;
         let (member, code) = invite(&service, "ann@example.org", "Ann").await;
         let sequence = service.last_sequence().await;
         let bodies: Vec<Value> = (0..100).map(|number| by(&code, &format!("ann-{number}"))).collect();
         let answers = join_all(bodies.iter().map(|body| accept(&service, body))).await;
-        let let_in: Vec<&Answer> = answers.iter().filter(|answer| answer.status == 200).collect();
+        let let_in: Vec<&TestResponse> = answers.iter().filter(|answer| answer.status == 200).collect();
         assert_eq!(let_in.len(), 1, "{let_in:?}");
         assert_eq!(let_in[0].body["memberId"], json!(member));
         for answer in answers.iter().filter(|answer| answer.status != 200) {
@@ -245,13 +245,13 @@ on_both_engines! {
         assert_eq!(service.deadlocks().await, 0);
     }
 
-    async fn who_lost_the_answer_gets_it_again(store: TestStore) {
+    async fn a_repeated_acceptance_with_a_key_gets_the_stored_response(store: TestStore) {
         let service = Service::start(store).await;
         let (member, code) = invite(&service, "ann@example.org", "Ann").await;
         let sequence = service.last_sequence().await;
         let with_key = async |key: &str, body: &Value| {
             let request = service.request(Method::POST, ACCEPT).header("idempotency-key", key);
-            Answer::of(request.json(body)).await
+            TestResponse::of(request.json(body)).await
         };
         let body = by(&code, "ann");
         let answers = join_all((0..20).map(|_| with_key("a1f5", &body))).await;
@@ -273,19 +273,19 @@ on_both_engines! {
         let (_, other) = invite(&service, "bob@example.org", "Bob").await;
         let of_bob = with_key("a1f5", &by(&other, "bob")).await;
         assert_ne!(of_bob.body["token"], first.body["token"]);
-        service.pass(Duration::from_hours(23));
+        service.advance_clock(Duration::from_hours(23));
         assert_eq!(with_key("a1f5", &body).await.body, first.body);
-        service.pass(Duration::from_hours(1));
+        service.advance_clock(Duration::from_hours(1));
         with_key("a1f5", &body).await.assert_problem(410, "invite_ended", &[]);
         assert_ne!(state(&service).await, before, "Bob is there");
     }
 
-    async fn a_token_that_was_revoked_is_not_shown_again(store: TestStore) {
+    async fn a_revoked_token_is_not_replayed(store: TestStore) {
         let service = Service::start(store).await;
         let (member, code) = invite(&service, "ann@example.org", "Ann").await;
         let send = async || {
             let request = service.request(Method::POST, ACCEPT).header("idempotency-key", "a1f5");
-            Answer::of(request.json(&by(&code, "ann"))).await
+            TestResponse::of(request.json(&by(&code, "ann"))).await
         };
         let token = send().await.body["token"].as_str().unwrap().to_owned();
         let id = service.token_id(&token).await;
@@ -295,7 +295,7 @@ on_both_engines! {
         send().await.assert_problem(410, "invite_ended", &[]);
     }
 
-    async fn the_form_sent_again_shows_the_token_again(store: TestStore) {
+    async fn a_resubmitted_form_shows_the_token_again(store: TestStore) {
         let service = Service::start(store).await;
         let other = service.other_workspace().await;
         let own = service.send_as(&other.token, Method::GET, "/profile", None).await.body;
@@ -325,7 +325,7 @@ on_both_engines! {
         }
     }
 
-    async fn an_address_that_only_looks_like_a_users_is_another_one(store: TestStore) {
+    async fn lookalike_addresses_are_different_users(store: TestStore) {
         let service = Service::start(store).await;
         let (_, code) = invite(&service, "kate@example.org", "Kate").await;
         let kate = accept(&service, &by(&code, "kate")).await.body;
@@ -341,14 +341,14 @@ on_both_engines! {
         service.post(MEMBERS, &body).await.assert_problem(409, "already_invited", &[]);
     }
 
-    async fn invites_of_who_may_less_are_void(store: TestStore) {
+    async fn invites_are_void_after_their_inviter_loses_permissions(store: TestStore) {
         let service = Service::start(store).await;
         let [admin, editor, viewer] = service.roles();
         let as_admin = async |email: &str, username: &str| {
             let body = json!({"email": email, "name": "Boss", "roleId": admin});
             let member = service.create(MEMBERS, &body).await;
             let code = mails_of(&service, &member).await.pop().unwrap().1.code;
-            secrets::remember_for_log(&code);
+            secrets::record_secret_for_log(&code);
             let token = accept(&service, &by(&code, username)).await.body["token"].as_str().unwrap().to_owned();
             (member, token)
         };
@@ -358,7 +358,7 @@ on_both_engines! {
             assert_eq!(made.status, 201, "{made:?}");
             let member = made.body["id"].as_str().unwrap().to_owned();
             let code = mails_of(&service, &member).await.pop().unwrap().1.code;
-            secrets::remember_for_log(&code);
+            secrets::record_secret_for_log(&code);
             code
         };
         let (gone, token) = as_admin("a@example.org", "a").await;
@@ -376,7 +376,7 @@ on_both_engines! {
         let made = service.send_as(&manages.token, Method::POST, MEMBERS, Some(&body)).await;
         assert_eq!(made.status, 201, "{made:?}");
         let of_lessened = mails_of(&service, &made.id()).await.pop().unwrap().1.code;
-        secrets::remember_for_log(&of_lessened);
+        secrets::record_secret_for_log(&of_lessened);
         let (_, staying) = invite(&service, "z@example.org", "Z").await;
         let more = json!({"id": manager, "name": "Manager of all"});
         assert_eq!(service.put("/roles", &more).await.status, 204);
@@ -396,20 +396,20 @@ on_both_engines! {
         assert_eq!(accept(&service, &by(&again, "x")).await.status, 200);
     }
 
-    async fn an_extension_invites_nobody(store: TestStore) {
+    async fn extensions_cannot_invite(store: TestStore) {
         let service = Service::start(store).await;
         let body = json!({"name": "t", "permissions": ["workspaceMemberships:write", "contentPieces:write",
             "contentGroups:write", "tags:write", "variants:write", "roles:write", "workspace:write",
             "webhooks:write", "tokens:write", "profile:write"], "extension": "ext"});
         let made = service.post("/tokens", &body).await;
         let token = made.body["token"].as_str().unwrap();
-        secrets::remember_for_log(token);
+        secrets::record_secret_for_log(token);
         let body = json!({"email": "ann@example.org", "name": "Ann", "roleId": service.roles()[1]});
         service.send_as(token, Method::POST, MEMBERS, Some(&body)).await
             .assert_problem(403, "beyond_own_permissions", &[]);
     }
 
-    async fn a_form_that_is_not_clear_takes_no_invite(store: TestStore) {
+    async fn ambiguous_forms_are_rejected(store: TestStore) {
         let service = Service::start(store).await;
         let (_, code) = invite(&service, "ann@example.org", "Ann").await;
         let before = state(&service).await;
@@ -421,24 +421,24 @@ on_both_engines! {
         ] {
             let request = service.request(Method::POST, "/invite").body(body);
             let request = request.header("content-type", "application/x-www-form-urlencoded");
-            Answer::of(request).await.assert_problem(400, "malformed_body", &[]);
+            TestResponse::of(request).await.assert_problem(400, "malformed_body", &[]);
         }
         let twice = service.request(Method::GET, &format!("/invite?code={code}&code=x"));
-        Answer::of(twice).await.assert_problem(400, "validation", &["code"]);
+        TestResponse::of(twice).await.assert_problem(400, "validation", &["code"]);
         assert_eq!(state(&service).await, before);
     }
 
-    async fn a_stranger_has_little_read(store: TestStore) {
+    async fn unauthenticated_bodies_have_a_small_limit(store: TestStore) {
         let service = Service::start(store).await;
         let body = format!("{{\"code\": [{}]}}", "0,".repeat(10_000));
         for (path, kind) in [("/invites/accept", "application/json"), ("/invite", "application/x-www-form-urlencoded")] {
             let request = service.request(Method::POST, path).body(body.clone());
-            Answer::of(request.header("content-type", kind)).await
+            TestResponse::of(request.header("content-type", kind)).await
                 .assert_problem(413, "payload_too_large", &[]);
         }
     }
 
-    async fn webhooks_hear_of_members(store: TestStore) {
+    async fn member_events_are_delivered_to_webhooks(store: TestStore) {
         let webhook_addresses = AddressPolicy { allowed: Vec::new(), allows_loopback: true };
         let service = Service::start_with(store, ServerLimits { webhook_addresses, ..ServerLimits::default() }).await;
         let receiver = Receiver::start(Behaviour::Status(200)).await;
@@ -451,7 +451,7 @@ on_both_engines! {
         assert_eq!(accept(&service, &by(&code, "ann")).await.status, 200);
         receiver.wait_for(2).await;
         assert_eq!(service.delete(&format!("{MEMBERS}?id={member}")).await.status, 204);
-        let came: Vec<Value> = receiver.wait_for(3).await.iter().map(Received::json).collect();
+        let came: Vec<Value> = receiver.wait_for(3).await.iter().map(ReceivedRequest::json).collect();
         let told = |key: &str| came.iter().map(|one| one[key].clone()).collect::<Vec<_>>();
         assert_eq!(told("type"), ["memberInvited", "memberAdded", "memberRemoved"]);
         for one in &came {

@@ -9,12 +9,12 @@ use reqwest::Method;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
-use crate::described::{DOCUMENT, resolved};
-use crate::query_count::of_requests;
-use crate::service::{ALL, Answer, Service, TokenKind, Workspace};
+use crate::query_count::without_background_statements;
+use crate::response_validation::{DOCUMENT, resolved};
+use crate::service::{ALL, Service, TestResponse, TestWorkspace, TokenKind};
 
 /// The expected statuses of a route, apart from 401 and from 403 without the permission.
-struct Row {
+struct RouteExpectation {
     /// The permission that the route needs.
     permission: Option<&'static str>,
     /// The status for a token that may do it.
@@ -26,13 +26,20 @@ struct Row {
     /// The status for an extension's token.
     extension: u16,
     /// The status for the Admin of another workspace.
-    stranger: u16,
+    foreign_admin: u16,
 }
 
 #[expect(clippy::match_same_arms, reason = "each route has a row of its own")]
-fn row(method: &str, path: &str) -> Option<Row> {
+fn row(method: &str, path: &str) -> Option<RouteExpectation> {
     let row = |permission, success, alone, limited, extension, stranger| {
-        Some(Row { permission: Some(permission), success, alone, limited, extension, stranger })
+        Some(RouteExpectation {
+            permission: Some(permission),
+            success,
+            alone,
+            limited,
+            extension,
+            foreign_admin: stranger,
+        })
     };
     match (method, path) {
         ("GET", "/content-pieces") => row("contentPieces:read", 200, 200, 404, 200, 404),
@@ -75,13 +82,13 @@ fn row(method: &str, path: &str) -> Option<Row> {
         ("GET", "/workspace-memberships/list-members") => {
             row("workspaceMemberships:read", 200, 200, 200, 200, 200)
         }
-        ("GET", "/workspace-memberships/list-workspaces") => Some(Row {
+        ("GET", "/workspace-memberships/list-workspaces") => Some(RouteExpectation {
             permission: None,
             success: 200,
             alone: 200,
             limited: 200,
             extension: 200,
-            stranger: 200,
+            foreign_admin: 200,
         }),
         ("PUT", "/workspace-memberships") => {
             row("workspaceMemberships:write", 204, 403, 403, 204, 404)
@@ -157,13 +164,13 @@ fn all_but(permission: &str) -> String {
 
 /// A request to a route.
 #[derive(Debug, Clone)]
-struct Target {
+struct TargetRequest {
     path: String,
     body: Option<Value>,
 }
 
 /// Returns a request that the home workspace's Admin may make, on a new resource of its own.
-async fn target(service: &Service, method: &str, route: &str, number: usize) -> Target {
+async fn target(service: &Service, method: &str, route: &str, number: usize) -> TargetRequest {
     let name = format!("n{number}");
     let group = service.home.group.clone();
     let piece =
@@ -198,49 +205,52 @@ async fn target(service: &Service, method: &str, route: &str, number: usize) -> 
             let variant = json!({"key": name, "label": name});
             let variant = service.create("/variants", &variant).await;
             let path = format!("{route}?contentGroupId={group}&variant={variant}");
-            return Target { path, body: None };
+            return TargetRequest { path, body: None };
         }
         "/content-pieces/sources" if method == "GET" => {
-            return Target { path: format!("{route}?contentGroupId={group}"), body: None };
+            return TargetRequest { path: format!("{route}?contentGroupId={group}"), body: None };
         }
         "/content-pieces/sources" => {
             let id = service.create("/content-pieces", &piece).await;
             let source = json!({"contentPieceId": id, "sourceHash": name, "importedHash": name});
             let body = json!({"sources": [source]});
-            return Target { path: route.to_owned(), body: Some(body) };
+            return TargetRequest { path: route.to_owned(), body: Some(body) };
         }
         "/webhooks/test" | "/webhooks/recover" | "/webhooks/deliveries" => {
             let id = service.create("/webhooks", &webhook).await;
             if method == "GET" {
-                return Target { path: format!("{route}?webhookId={id}"), body: None };
+                return TargetRequest { path: format!("{route}?webhookId={id}"), body: None };
             }
             let body = json!({"id": id, "since": "2026-11-20"});
-            return Target { path: route.to_owned(), body: Some(body) };
+            return TargetRequest { path: route.to_owned(), body: Some(body) };
         }
         "/webhooks/deliveries/retry" => {
             let id = service.create("/webhooks", &webhook).await;
             let sample = service.post("/webhooks/test", &json!({"id": id})).await;
-            return Target { path: route.to_owned(), body: Some(json!({"id": sample.id()})) };
+            return TargetRequest {
+                path: route.to_owned(),
+                body: Some(json!({"id": sample.id()})),
+            };
         }
         "/content-groups/list" => {
-            return Target { path: format!("{route}?ancestor={group}"), body: None };
+            return TargetRequest { path: format!("{route}?ancestor={group}"), body: None };
         }
-        _ => return Target { path: route.to_owned(), body: None },
+        _ => return TargetRequest { path: route.to_owned(), body: None },
     };
     if method == "POST" {
-        return Target { path: route.to_owned(), body: Some(make) };
+        return TargetRequest { path: route.to_owned(), body: Some(make) };
     }
     if make.is_null() {
         let body = (method == "PUT").then_some(change);
-        return Target { path: route.to_owned(), body };
+        return TargetRequest { path: route.to_owned(), body };
     }
     let id = service.create(route, &make).await;
     if method != "PUT" {
-        return Target { path: format!("{route}?id={id}"), body: None };
+        return TargetRequest { path: format!("{route}?id={id}"), body: None };
     }
     let mut body = change;
     body["id"] = json!(id);
-    Target { path: route.to_owned(), body: Some(body) }
+    TargetRequest { path: route.to_owned(), body: Some(body) }
 }
 
 /// Replaces the ids in a text by ids of no resource.
@@ -265,7 +275,7 @@ fn absent(text: &str) -> String {
     changed + rest
 }
 
-impl Target {
+impl TargetRequest {
     fn absent(&self) -> Self {
         let body = self.body.as_ref().map(|body| {
             serde_json::from_str(&absent(&body.to_string())).expect("ids are plain texts")
@@ -273,7 +283,7 @@ impl Target {
         Self { path: absent(&self.path), body }
     }
 
-    async fn ask(&self, service: &Service, token: Option<&str>, method: &str) -> Answer {
+    async fn ask(&self, service: &Service, token: Option<&str>, method: &str) -> TestResponse {
         let mut request = service.request(method.parse().unwrap(), &self.path);
         if let Some(token) = token {
             request = request.bearer_auth(token);
@@ -281,12 +291,12 @@ impl Target {
         if let Some(body) = &self.body {
             request = request.json(body);
         }
-        Answer::of(request).await
+        TestResponse::of(request).await
     }
 }
 
 /// Returns the parts of a response by which a client could distinguish cases.
-fn seen(answer: &Answer) -> (u16, HeaderMap, Value) {
+fn seen(answer: &TestResponse) -> (u16, HeaderMap, Value) {
     let (mut headers, mut body) = (answer.headers.clone(), answer.body.clone());
     headers.remove("date");
     headers.remove("x-request-id");
@@ -362,7 +372,7 @@ fn routes() -> Vec<(String, String)> {
 }
 
 on_both_engines! {
-    async fn every_route_answers_everybody_as_it_must(store: TestStore) {
+    async fn every_route_enforces_authentication_and_permissions(store: TestStore) {
         let service = start(store).await;
         let callers = callers(&service).await;
         let (mut number, mut cells) = (0, 0);
@@ -370,7 +380,7 @@ on_both_engines! {
             let open = OPEN.iter().find(|(verb, open, ..)| (verb, open) == (&method.as_str(), &route.as_str()));
             if let Some((_, _, path, status)) = open {
                 for (who, token) in &callers.unauthorized {
-                    let target = Target { path: (*path).to_owned(), body: None };
+                    let target = TargetRequest { path: (*path).to_owned(), body: None };
                     let answer = target.ask(&service, token.as_deref(), method).await;
                     assert_eq!(answer.status, *status, "{method} {route} by {who}");
                     cells += 1;
@@ -431,16 +441,16 @@ on_both_engines! {
 
             // Another workspace's Admin gets the same response as for an absent resource.
             let answer = kept.ask(&service, Some(&callers.other), method).await;
-            assert_eq!(answer.status, row.stranger, "{method} {route} by a stranger: {answer:?}");
-            if row.stranger >= 400 || method == "GET" {
+            assert_eq!(answer.status, row.foreign_admin, "{method} {route} by a stranger: {answer:?}");
+            if row.foreign_admin >= 400 || method == "GET" {
                 let truly = kept.absent().ask(&service, Some(&callers.other), method).await;
                 assert_eq!(seen(&answer), seen(&truly), "{method} {route} by a stranger");
                 let home = kept.absent().ask(&service, Some(&service.home.token), method).await;
-                if row.stranger >= 400 {
+                if row.foreign_admin >= 400 {
                     assert_eq!(seen(&home), seen(&truly), "{method} {route} at home");
                 }
             }
-            let everything = service.everything().await.to_string();
+            let everything = service.workspace_state().await.to_string();
             let told = answer.body.to_string();
             let hers: Vec<_> = ids(&told);
             let leaked = hers.iter().find(|id| !id.starts_with("usr_") && everything.contains(**id));
@@ -456,14 +466,14 @@ on_both_engines! {
 }
 
 #[test]
-fn ids_are_told_from_words() {
+fn ids_are_distinguished_from_words() {
     let id = "cp_01k00000000000000000000000";
     assert_eq!(absent(&format!("?id={id}&x=a_b")), "?id=cp_00000000000000000000000000&x=a_b");
     assert_eq!(ids(&format!("{{\"id\":\"{id}\",\"not_found\":1}}")), [id]);
 }
 
 on_both_engines! {
-    async fn what_another_workspace_has_is_as_if_it_were_not(store: TestStore) {
+    async fn foreign_resources_are_indistinguishable_from_absent_ones(store: TestStore) {
         let service = start(store).await;
         let other = service.other_workspace().await;
         let make = async |path: &str, body: Value| {
@@ -498,10 +508,10 @@ on_both_engines! {
         let event = delivered.body[0]["payload"]["id"].as_str().map(str::to_owned);
         let event = event.or_else(|| delivered.body[0]["eventId"].as_str().map(str::to_owned));
         let event = event.unwrap_or_else(|| panic!("{delivered:?}"));
-        let get = |path: String| ("GET", Target { path, body: None });
-        let delete = |path: String| ("DELETE", Target { path, body: None });
+        let get = |path: String| ("GET", TargetRequest { path, body: None });
+        let delete = |path: String| ("DELETE", TargetRequest { path, body: None });
         let send = |method, path: &str, body| {
-            (method, Target { path: path.to_owned(), body: Some(body) })
+            (method, TargetRequest { path: path.to_owned(), body: Some(body) })
         };
         let mut base = service.piece("new");
         let mut with = |name: &str, value: Value| {
@@ -606,10 +616,10 @@ on_both_engines! {
             requests.iter().flat_map(|(method, target)| target.places(method, &keep)).collect();
         let all = places_of_ids(&DOCUMENT);
         assert_eq!(all.difference(&tried).collect::<Vec<_>>(), Vec::<&String>::new(), "{tried:?}");
-        let before = service.everything().await;
+        let before = service.workspace_state().await;
         for (method, target) in requests {
             let absent = target.absent_but(&keep);
-            let work = || of_requests(service.statements.take());
+            let work = || without_background_statements(service.statements.take());
             work();
             let answer = target.ask(&service, Some(&service.home.token), method).await;
             let foreign = work();
@@ -638,7 +648,7 @@ on_both_engines! {
             let ask = async |last: &str| seen(&service.get(&format!("{list}?lastId={last}")).await);
             assert_eq!(ask(last).await, ask(&beside).await, "{list}");
         }
-        assert_eq!(service.everything().await, before);
+        assert_eq!(service.workspace_state().await, before);
         // A cursor contains a position, but no workspace.
         let page = service.get(next).await;
         assert!(page.column("slug").iter().all(|slug| slug == "mine"), "{page:?}");
@@ -646,7 +656,7 @@ on_both_engines! {
 }
 
 /// Returns a value that a client might try in a field that it may not set.
-fn wish(name: &str, schema: &Value, other: &Workspace) -> Value {
+fn tampered_value(name: &str, schema: &Value, other: &TestWorkspace) -> Value {
     let is = |kind: &str| [&schema["type"], &schema["type"][0]].contains(&&json!(kind));
     match name {
         "permissions" => json!(RESOURCES.map(|resource| format!("{resource}:write"))),
@@ -670,7 +680,7 @@ fn names_of(schema: &'static Value) -> BTreeSet<&'static str> {
 }
 
 /// Returns a response without the parts that differ between requests.
-fn without_what_differs(answer: &Answer, name: &str) -> (u16, Value) {
+fn without_volatile_fields(answer: &TestResponse, name: &str) -> (u16, Value) {
     fn strip(value: &mut Value) {
         for name in ["createdAt", "updatedAt", "order", "token", "requestId"] {
             value.as_object_mut().map(|fields| fields.remove(name));
@@ -688,7 +698,7 @@ fn without_what_differs(answer: &Answer, name: &str) -> (u16, Value) {
 }
 
 on_both_engines! {
-    async fn nobody_sets_what_is_not_theirs(store: TestStore) {
+    async fn fields_outside_a_requests_schema_are_ignored(store: TestStore) {
         let service = start(store).await;
         let other = service.other_workspace().await;
         let seen_by_other = async || {
@@ -724,13 +734,13 @@ on_both_engines! {
                 };
                 assert!(!own.is_empty(), "{method} {route}");
                 for (name, field) in fields().filter(|(name, _)| wishes && !own.contains(name.as_str())) {
-                    place[name.as_str()] = wish(name, resolved(field), &other);
+                    place[name.as_str()] = tampered_value(name, resolved(field), &other);
                     tried += 1;
                 }
                 let send = async |body: &Option<Value>| {
                     let request = service.request(method.parse().unwrap(), &target.path);
                     let request = request.bearer_auth(&service.home.token).json(body);
-                    Answer::of(request.header("prefer", "return=representation")).await
+                    TestResponse::of(request.header("prefer", "return=representation")).await
                 };
                 let mut answer = send(&target.body).await;
                 if answer.body["reason"] == "immutable_field" {
@@ -743,14 +753,14 @@ on_both_engines! {
                     answer = send(&body).await;
                 }
                 assert!(answer.status.is_success(), "{method} {target:?}: {answer:?}");
-                answers.push(without_what_differs(&answer, &format!("n{number}")));
+                answers.push(without_volatile_fields(&answer, &format!("n{number}")));
             }
             if let [without, with] = &answers[..] {
                 assert_eq!(without, with, "{method} {route}");
             }
         }
         assert!(tried > 1_000, "{tried}");
-        let everything = service.everything().await.to_string();
+        let everything = service.workspace_state().await.to_string();
         let members = other.made.member.to_string();
         for sign in ["a value wished for", "987654321", "1999-12-31", &other.group, &members] {
             assert!(!everything.contains(sign), "{sign} is in {everything}");
@@ -851,7 +861,7 @@ fn ids_of_home(service: &Service, more: &[&str]) -> Vec<String> {
     ids
 }
 
-impl Target {
+impl TargetRequest {
     /// Returns the places of ids that do not belong to `home`, in the notation of
     /// [`places_of_ids`].
     fn places(&self, method: &str, home: &[String]) -> Vec<String> {

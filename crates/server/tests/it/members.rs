@@ -10,7 +10,7 @@ use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::service::{ALL, Answer, Service, TokenKind, key};
+use crate::service::{ALL, Service, TestResponse, TokenKind, key};
 
 const PATH: &str = "/workspace-memberships";
 const LIST: &str = "/workspace-memberships/list-members?perPage=100";
@@ -66,7 +66,7 @@ on_both_engines! {
         assert!(!sealed.contains(&says.code) && !sealed.contains("Invited"), "{sealed}");
     }
 
-    async fn an_address_is_invited_once_in_any_case(store: TestStore) {
+    async fn an_address_is_invited_once_regardless_of_case(store: TestStore) {
         let service = Service::start(store).await;
         let id = service.create(PATH, &invitation(&service, "ann@example.org")).await;
         for email in ["ann@example.org", "ANN@EXAMPLE.ORG"] {
@@ -92,10 +92,10 @@ on_both_engines! {
         let mut piece = service.piece("by-ann");
         piece["members"] = json!([id]);
         let piece = service.create("/content-pieces", &piece).await;
-        service.pass(WEEK.saturating_sub(Duration::from_mins(1)));
+        service.advance_clock(WEEK.saturating_sub(Duration::from_mins(1)));
         let answer = service.post(PATH, &invitation(&service, "ann@example.org")).await;
         answer.assert_problem(409, "already_invited", &[]);
-        service.pass(Duration::from_mins(2));
+        service.advance_clock(Duration::from_mins(2));
         let [_, _, viewer] = service.roles();
         let body = json!({"email": "ANN@example.org", "name": "Ann Again", "roleId": viewer});
         let again = service.create(PATH, &body).await;
@@ -115,24 +115,24 @@ on_both_engines! {
         let service = Service::start_with(store, limits).await;
         for number in 0..3 {
             service.create(PATH, &invitation(&service, &format!("a{number}@example.org"))).await;
-            service.pass(Duration::from_mins(10));
+            service.advance_clock(Duration::from_mins(10));
         }
         // A removal does not raise the limit, as the mail may have been sent.
         let first = service.get(LIST).await.column("id")[1].clone();
         service.delete(&format!("{PATH}?id={first}")).await;
-        let before = service.everything().await;
+        let before = service.workspace_state().await;
         let answer = service.post(PATH, &invitation(&service, "b@example.org")).await;
         answer.assert_problem(429, "too_many_invites", &[]);
         let seconds: u64 = answer.header("retry-after").parse().unwrap();
         assert!((1_700..=1_801).contains(&seconds), "{seconds}");
-        assert_eq!(service.everything().await, before);
-        service.pass(Duration::from_secs(seconds));
+        assert_eq!(service.workspace_state().await, before);
+        service.advance_clock(Duration::from_secs(seconds));
         service.create(PATH, &invitation(&service, "b@example.org")).await;
     }
 
-    async fn wrong_invites_name_what_is_wrong(store: TestStore) {
+    async fn errors_of_invalid_invites_are_reported(store: TestStore) {
         let service = Service::start(store).await;
-        let before = service.everything().await;
+        let before = service.workspace_state().await;
         let answer = service.post(PATH, &json!({})).await;
         answer.assert_problem(400, "validation", &["email", "name", "roleId"]);
         let body = json!({"email": "ann", "name": "", "roleId": 3});
@@ -146,10 +146,10 @@ on_both_engines! {
         service.put(PATH, &json!({"id": null})).await.assert_problem(400, "validation", &["id", "roleId"]);
         service.delete(PATH).await.assert_problem(400, "validation", &["id"]);
         service.delete(&format!("{PATH}?id=x")).await.assert_problem(404, "not_found", &[]);
-        assert_eq!(service.everything().await, before);
+        assert_eq!(service.workspace_state().await, before);
     }
 
-    async fn a_new_role_is_in_force_for_the_next_request(store: TestStore) {
+    async fn a_new_role_applies_to_the_next_request(store: TestStore) {
         let service = Service::start(store).await;
         let [admin, editor, viewer] = service.roles();
         let ann = service.person("ann", &viewer).await;
@@ -168,7 +168,7 @@ on_both_engines! {
         assert_eq!(service.last_sequence().await, sequence, "no event is fired");
     }
 
-    async fn a_removed_members_tokens_stop_and_pieces_list_it_no_more(store: TestStore) {
+    async fn removing_a_member_revokes_its_tokens_and_clears_it_from_pieces(store: TestStore) {
         let service = Service::start(store).await;
         let [_, editor, _] = service.roles();
         let ann = service.person("ann", &editor).await;
@@ -228,7 +228,7 @@ on_both_engines! {
         assert!(listed(&service, &ann.member).await.is_none());
     }
 
-    async fn the_last_admin_stays(store: TestStore) {
+    async fn the_last_admin_cannot_be_removed_or_demoted(store: TestStore) {
         let service = Service::start(store).await;
         let [admin, editor, _] = service.roles();
         let me = service.home.made.member.to_string();
@@ -245,7 +245,7 @@ on_both_engines! {
         assert_eq!(service.put(PATH, &body).await.status, 204);
     }
 
-    async fn members_are_listed_oldest_first_and_walked(store: TestStore) {
+    async fn members_are_listed_and_paged_oldest_first(store: TestStore) {
         let service = Service::start(store).await;
         let [_, editor, _] = service.roles();
         let mut ids = vec![service.home.made.member.to_string()];
@@ -299,7 +299,7 @@ on_both_engines! {
         assert_eq!(service.get(&format!("{path}?perPage=1&page=2")).await.body, second.body);
     }
 
-    async fn a_members_version_guards_it(store: TestStore) {
+    async fn updates_of_a_member_check_its_version(store: TestStore) {
         let service = Service::start(store).await;
         let [_, editor, viewer] = service.roles();
         let ann = service.person("ann", &viewer).await;
@@ -308,7 +308,7 @@ on_both_engines! {
             if let Some(body) = body {
                 request = request.json(&body);
             }
-            Answer::of(request.header("if-match", tag)).await
+            TestResponse::of(request.header("if-match", tag)).await
         };
         let change = json!({"id": ann.member, "roleId": editor});
         let answer = send(Method::PUT, PATH, Some(change.clone()), "\"2.x\"").await;
@@ -326,7 +326,7 @@ on_both_engines! {
 /// Adds the home workspace's owner to another workspace that has invited them.
 async fn add_owner_to(
     service: &Service,
-    other: &crate::service::Workspace,
+    other: &crate::service::TestWorkspace,
     invited: WorkspaceMemberId,
 ) {
     use galley_application::operations::members::{Invitation, add};

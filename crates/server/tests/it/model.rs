@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use galley_domain::WorkspaceId;
 use galley_storage::{Tx, ordering};
 use galley_testing::on_both_engines;
-use galley_testing::proof::{figure, size};
+use galley_testing::reliability_suite::{report_figure, size};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
@@ -18,123 +18,123 @@ use rand::RngExt;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::service::{Service, Workspace};
+use crate::service::{Service, TestWorkspace};
 
 /// The most requests of a sequence.
-const STEPS_MAX: usize = 120;
+const STEPS_LIMIT: usize = 120;
 
 /// The maximum depth of groups.
-const DEPTH_MAX: usize = 32;
+const DEPTH_LIMIT: usize = 32;
 
 /// The longest time until events become deliveries.
-const EXPANDED_MAX: Duration = Duration::from_secs(30);
+const FAN_OUT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A choice among several resources, resolved when the request is sent. It may also choose a
 /// deleted or an unknown id.
-type Pick = u8;
+type Choice = u8;
 
 /// The new position of a piece.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum TargetPosition {
     Stays,
     Front,
-    After(Pick),
+    After(Choice),
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum ModelStep {
     MakePiece {
-        group: Pick,
-        tags: Vec<Pick>,
-        after: Option<Pick>,
+        group: Choice,
+        tags: Vec<Choice>,
+        after: Option<Choice>,
     },
     MakePieces {
-        group: Pick,
+        group: Choice,
         count: u8,
     },
     ChangePiece {
-        piece: Pick,
-        variant: Option<Pick>,
+        piece: Choice,
+        variant: Option<Choice>,
         title: Option<Option<u8>>,
-        tags: Option<Option<Vec<Pick>>>,
-        group: Option<Pick>,
-        place: Place,
+        tags: Option<Option<Vec<Choice>>>,
+        group: Option<Choice>,
+        place: TargetPosition,
     },
     /// Creates pieces, each between the two created last, until their order keys grow long.
     Crowd {
-        piece: Pick,
+        piece: Choice,
         count: u8,
     },
     DeletePiece {
-        piece: Pick,
+        piece: Choice,
     },
     MakeGroup {
-        parent: Option<Pick>,
+        parent: Option<Choice>,
     },
     MoveGroup {
-        group: Pick,
-        parent: Option<Pick>,
+        group: Choice,
+        parent: Option<Choice>,
     },
     RenameGroup {
-        group: Pick,
+        group: Choice,
         name: u8,
     },
     DeleteGroup {
-        group: Pick,
+        group: Choice,
         recursive: bool,
     },
     MakeTag {
         label: u8,
     },
     RenameTag {
-        tag: Pick,
+        tag: Choice,
         label: u8,
     },
     DeleteTag {
-        tag: Pick,
+        tag: Choice,
     },
     MakeVariant {
         key: u8,
     },
     DeleteVariant {
-        variant: Pick,
+        variant: Choice,
     },
     MakeRole {
         name: u8,
     },
     DeleteRole {
-        role: Pick,
+        role: Choice,
     },
     Invite {
         who: u8,
-        role: Pick,
+        role: Choice,
     },
     ChangeRole {
-        member: Pick,
-        role: Pick,
+        member: Choice,
+        role: Choice,
     },
     RemoveMember {
-        member: Pick,
+        member: Choice,
     },
     MakeWebhook {
         event: u8,
-        group: Option<Pick>,
+        group: Option<Choice>,
     },
     EnableWebhook {
-        webhook: Pick,
+        webhook: Choice,
         enabled: bool,
     },
     DeleteWebhook {
-        webhook: Pick,
+        webhook: Choice,
     },
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    let pick = || any::<Pick>();
+fn step() -> impl Strategy<Value = ModelStep> {
+    let pick = || any::<Choice>();
     let place = prop_oneof![
-        3 => Just(Place::Stays),
-        1 => Just(Place::Front),
-        3 => pick().prop_map(Place::After),
+        3 => Just(TargetPosition::Stays),
+        1 => Just(TargetPosition::Front),
+        3 => pick().prop_map(TargetPosition::After),
     ];
     let tags = || prop::collection::vec(pick(), 0..3);
     let change = (
@@ -147,37 +147,37 @@ fn step() -> impl Strategy<Value = Step> {
     );
     prop_oneof![
         6 => (pick(), tags(), prop::option::of(pick()))
-            .prop_map(|(group, tags, after)| Step::MakePiece { group, tags, after }),
-        1 => (pick(), 1..5_u8).prop_map(|(group, count)| Step::MakePieces { group, count }),
+            .prop_map(|(group, tags, after)| ModelStep::MakePiece { group, tags, after }),
+        1 => (pick(), 1..5_u8).prop_map(|(group, count)| ModelStep::MakePieces { group, count }),
         8 => change.prop_map(|(piece, variant, title, tags, group, place)| {
-            Step::ChangePiece { piece, variant, title, tags, group, place }
+            ModelStep::ChangePiece { piece, variant, title, tags, group, place }
         }),
-        2 => pick().prop_map(|piece| Step::DeletePiece { piece }),
+        2 => pick().prop_map(|piece| ModelStep::DeletePiece { piece }),
         1 => prop::option::weighted(0.1, (pick(), 60..120_u8)).prop_map(|crowd| {
             let (piece, count) = crowd.unwrap_or_default();
-            Step::Crowd { piece, count }
+            ModelStep::Crowd { piece, count }
         }),
-        3 => prop::option::weighted(0.7, pick()).prop_map(|parent| Step::MakeGroup { parent }),
+        3 => prop::option::weighted(0.7, pick()).prop_map(|parent| ModelStep::MakeGroup { parent }),
         3 => (pick(), prop::option::weighted(0.8, pick()))
-            .prop_map(|(group, parent)| Step::MoveGroup { group, parent }),
-        1 => (pick(), 0..4_u8).prop_map(|(group, name)| Step::RenameGroup { group, name }),
+            .prop_map(|(group, parent)| ModelStep::MoveGroup { group, parent }),
+        1 => (pick(), 0..4_u8).prop_map(|(group, name)| ModelStep::RenameGroup { group, name }),
         1 => (pick(), any::<bool>())
-            .prop_map(|(group, recursive)| Step::DeleteGroup { group, recursive }),
-        2 => (0..5_u8).prop_map(|label| Step::MakeTag { label }),
-        1 => (pick(), 0..5_u8).prop_map(|(tag, label)| Step::RenameTag { tag, label }),
-        1 => pick().prop_map(|tag| Step::DeleteTag { tag }),
-        1 => (0..4_u8).prop_map(|key| Step::MakeVariant { key }),
-        1 => pick().prop_map(|variant| Step::DeleteVariant { variant }),
-        1 => (0..4_u8).prop_map(|name| Step::MakeRole { name }),
-        1 => pick().prop_map(|role| Step::DeleteRole { role }),
-        1 => (0..6_u8, pick()).prop_map(|(who, role)| Step::Invite { who, role }),
-        1 => (pick(), pick()).prop_map(|(member, role)| Step::ChangeRole { member, role }),
-        1 => pick().prop_map(|member| Step::RemoveMember { member }),
+            .prop_map(|(group, recursive)| ModelStep::DeleteGroup { group, recursive }),
+        2 => (0..5_u8).prop_map(|label| ModelStep::MakeTag { label }),
+        1 => (pick(), 0..5_u8).prop_map(|(tag, label)| ModelStep::RenameTag { tag, label }),
+        1 => pick().prop_map(|tag| ModelStep::DeleteTag { tag }),
+        1 => (0..4_u8).prop_map(|key| ModelStep::MakeVariant { key }),
+        1 => pick().prop_map(|variant| ModelStep::DeleteVariant { variant }),
+        1 => (0..4_u8).prop_map(|name| ModelStep::MakeRole { name }),
+        1 => pick().prop_map(|role| ModelStep::DeleteRole { role }),
+        1 => (0..6_u8, pick()).prop_map(|(who, role)| ModelStep::Invite { who, role }),
+        1 => (pick(), pick()).prop_map(|(member, role)| ModelStep::ChangeRole { member, role }),
+        1 => pick().prop_map(|member| ModelStep::RemoveMember { member }),
         1 => (0..9_u8, prop::option::weighted(0.9, pick()))
-            .prop_map(|(event, group)| Step::MakeWebhook { event, group }),
+            .prop_map(|(event, group)| ModelStep::MakeWebhook { event, group }),
         1 => (pick(), any::<bool>())
-            .prop_map(|(webhook, enabled)| Step::EnableWebhook { webhook, enabled }),
-        1 => pick().prop_map(|webhook| Step::DeleteWebhook { webhook }),
+            .prop_map(|(webhook, enabled)| ModelStep::EnableWebhook { webhook, enabled }),
+        1 => pick().prop_map(|webhook| ModelStep::DeleteWebhook { webhook }),
     ]
 }
 
@@ -195,21 +195,21 @@ const EVENTS: [&str; 9] = [
 
 /// The overrides of a piece in a variant.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Said {
+struct ModelOverrides {
     title: Option<String>,
     tags: Option<Vec<String>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Piece {
+struct PieceModel {
     id: String,
     title: String,
     tags: Vec<String>,
     group: String,
-    said: BTreeMap<String, Said>,
+    said: BTreeMap<String, ModelOverrides>,
 }
 
-impl Piece {
+impl PieceModel {
     /// Returns the title and the tags, in a variant or without one.
     fn shown(&self, variant: Option<&str>) -> (String, Vec<String>) {
         let said = variant.and_then(|variant| self.said.get(variant)).cloned().unwrap_or_default();
@@ -218,21 +218,21 @@ impl Piece {
 }
 
 #[derive(Debug, Clone)]
-struct Group {
+struct GroupModel {
     id: String,
     name: String,
     parent: Option<String>,
 }
 
 #[derive(Debug, Clone)]
-struct Member {
+struct MemberModel {
     id: String,
     email: String,
     role: String,
 }
 
 #[derive(Debug, Clone)]
-struct Webhook {
+struct WebhookModel {
     id: String,
     event: &'static str,
     group: Option<String>,
@@ -243,7 +243,7 @@ struct Webhook {
 
 /// An event in the model.
 #[derive(Debug, Clone)]
-struct Happened {
+struct ModelEvent {
     /// The type for the whole workspace.
     event: &'static str,
     id: String,
@@ -251,7 +251,7 @@ struct Happened {
     after: Option<Vec<String>>,
 }
 
-impl Happened {
+impl ModelEvent {
     /// Returns the event's type as seen in the scope of a group and its subtree, or of the whole
     /// workspace for `None`.
     fn seen(&self, group: Option<&str>) -> Option<&'static str> {
@@ -271,38 +271,38 @@ impl Happened {
 }
 
 /// The model of a workspace.
-struct World<'s> {
+struct WorkspaceModel<'s> {
     service: &'s Service,
     workspace: WorkspaceId,
     token: String,
     limited: String,
     first_group: String,
     /// The pieces in list order.
-    pieces: Vec<Piece>,
-    groups: Vec<Group>,
+    pieces: Vec<PieceModel>,
+    groups: Vec<GroupModel>,
     tags: Vec<(String, String)>,
     variants: Vec<(String, String)>,
     roles: Vec<(String, String)>,
-    members: Vec<Member>,
-    webhooks: Vec<Webhook>,
-    happened: Vec<Happened>,
+    members: Vec<MemberModel>,
+    webhooks: Vec<WebhookModel>,
+    happened: Vec<ModelEvent>,
     /// The ids of deleted resources.
     gone: Vec<String>,
     made: usize,
     /// True once order keys have grown long, as any later step may then change them.
-    is_crowded: bool,
+    has_long_keys: bool,
 }
 
-type Checked = Result<(), TestCaseError>;
+type CheckResult = Result<(), TestCaseError>;
 
-impl<'s> World<'s> {
+impl<'s> WorkspaceModel<'s> {
     async fn new(service: &'s Service) -> Self {
-        let Workspace { made, token, group } = service.other_workspace().await;
+        let TestWorkspace { made, token, group } = service.other_workspace().await;
         let roles = service.send_as(&token, Method::GET, "/roles/list", None).await;
         let names = roles.column("id").into_iter().zip(roles.column("name")).collect();
         let path = "/workspace-memberships/list-members";
         let members = service.send_as(&token, Method::GET, path, None).await;
-        let member = |one: &Value| Member {
+        let member = |one: &Value| MemberModel {
             id: text(&one["id"]),
             email: text(&one["email"]),
             role: text(&one["roleId"]),
@@ -323,7 +323,7 @@ impl<'s> World<'s> {
             token,
             first_group: group.clone(),
             pieces: Vec::new(),
-            groups: vec![Group { id: group, name, parent: None }],
+            groups: vec![GroupModel { id: group, name, parent: None }],
             tags: Vec::new(),
             variants: Vec::new(),
             roles: names,
@@ -332,25 +332,25 @@ impl<'s> World<'s> {
             happened: Vec::new(),
             gone: vec!["cp_0000000000000000000000000000".to_owned(), "nothing".to_owned()],
             made: 0,
-            is_crowded: false,
+            has_long_keys: false,
         }
     }
 
     /// Picks an existing id, or sometimes a deleted one.
-    fn pick(&self, from: Vec<&str>, pick: Pick) -> String {
+    fn pick(&self, from: Vec<&str>, pick: Choice) -> String {
         let all: Vec<&str> = from.into_iter().chain(self.gone.last().map(String::as_str)).collect();
         all[usize::from(pick) % all.len()].to_owned()
     }
 
-    fn pick_piece(&self, pick: Pick) -> String {
+    fn pick_piece(&self, pick: Choice) -> String {
         self.pick(self.pieces.iter().map(|one| one.id.as_str()).collect(), pick)
     }
 
-    fn pick_group(&self, pick: Pick) -> String {
+    fn pick_group(&self, pick: Choice) -> String {
         self.pick(self.groups.iter().map(|one| one.id.as_str()).collect(), pick)
     }
 
-    fn pick_tags(&self, picks: &[Pick]) -> Vec<String> {
+    fn pick_tags(&self, picks: &[Choice]) -> Vec<String> {
         let tags = || self.tags.iter().map(|(id, _)| id.as_str()).collect();
         let mut picked: Vec<String> = Vec::new();
         for &pick in picks {
@@ -366,7 +366,7 @@ impl<'s> World<'s> {
         tags.iter().all(|tag| self.tags.iter().any(|(id, _)| id == tag))
     }
 
-    fn group(&self, id: &str) -> Option<&Group> {
+    fn group(&self, id: &str) -> Option<&GroupModel> {
         self.groups.iter().find(|group| group.id == id)
     }
 
@@ -388,14 +388,14 @@ impl<'s> World<'s> {
         1 + children.map(|child| self.height(&child.id)).max().unwrap_or(0)
     }
 
-    fn happen(
+    fn record_event(
         &mut self,
         event: &'static str,
         id: &str,
         before: Option<Vec<String>>,
         after: Option<Vec<String>>,
     ) {
-        let happened = Happened { event, id: id.to_owned(), before, after };
+        let happened = ModelEvent { event, id: id.to_owned(), before, after };
         let number = self.happened.len() as i64 + 1;
         for webhook in &mut self.webhooks {
             if happened.seen(webhook.group.as_deref()) == Some(webhook.event) {
@@ -428,9 +428,9 @@ impl<'s> World<'s> {
     }
 
     #[expect(clippy::too_many_lines, reason = "a step after another")]
-    async fn take(&mut self, step: &Step) -> Checked {
+    async fn take(&mut self, step: &ModelStep) -> CheckResult {
         match step {
-            Step::MakePiece { group, tags, after } => {
+            ModelStep::MakePiece { group, tags, after } => {
                 let (group, tags) = (self.pick_group(*group), self.pick_tags(tags));
                 let after = after.map(|pick| self.pick_piece(pick));
                 let place =
@@ -454,7 +454,7 @@ impl<'s> World<'s> {
                     self.made(at, &made, &body);
                 }
             }
-            Step::MakePieces { group, count } => {
+            ModelStep::MakePieces { group, count } => {
                 let group = self.pick_group(*group);
                 let right = self.group(&group).is_some();
                 let bodies: Vec<Value> = (0..*count)
@@ -475,7 +475,7 @@ impl<'s> World<'s> {
                     }
                 }
             }
-            Step::ChangePiece { piece, variant, title, tags, group, place } => {
+            ModelStep::ChangePiece { piece, variant, title, tags, group, place } => {
                 let id = self.pick_piece(*piece);
                 let variant = variant.map(|pick| {
                     self.pick(self.variants.iter().map(|(id, _)| id.as_str()).collect(), pick)
@@ -484,20 +484,20 @@ impl<'s> World<'s> {
                     tags.as_ref().map(|tags| tags.as_ref().map(|picks| self.pick_tags(picks)));
                 let group = group.map(|pick| self.pick_group(pick));
                 let reference = match place {
-                    Place::Stays => None,
-                    Place::Front => Some(None),
-                    Place::After(pick) => Some(Some(self.pick_piece(*pick))),
+                    TargetPosition::Stays => None,
+                    TargetPosition::Front => Some(None),
+                    TargetPosition::After(pick) => Some(Some(self.pick_piece(*pick))),
                 };
                 let title = title.map(|title| title.map(|number| format!("title {number}")));
                 self.change(&id, variant, title, tags, group, reference).await?;
             }
-            Step::Crowd { piece, count } => {
+            ModelStep::Crowd { piece, count } => {
                 let mut before = self.pick_piece(*piece);
                 let Some(at) = self.pieces.iter().position(|one| one.id == before) else {
                     return Ok(());
                 };
                 let group = self.pieces[at].group.clone();
-                self.is_crowded = true;
+                self.has_long_keys = true;
                 for number in 0..*count {
                     let body = self.piece_body(&group, &[], Some(&before));
                     let made = self.send(Method::POST, "/content-pieces", Some(&body), 201).await?;
@@ -509,7 +509,7 @@ impl<'s> World<'s> {
                     self.follow_spreads().await?;
                 }
             }
-            Step::DeletePiece { piece } => {
+            ModelStep::DeletePiece { piece } => {
                 let id = self.pick_piece(*piece);
                 let at = self.pieces.iter().position(|one| one.id == id);
                 let path = format!("/content-pieces?id={id}");
@@ -519,10 +519,10 @@ impl<'s> World<'s> {
                     self.remove_piece(at);
                 }
             }
-            Step::MakeGroup { parent } => {
+            ModelStep::MakeGroup { parent } => {
                 let parent = parent.map(|pick| self.pick_group(pick));
                 let right = parent.as_ref().is_none_or(|parent| {
-                    self.group(parent).is_some() && self.path(parent).len() < DEPTH_MAX
+                    self.group(parent).is_some() && self.path(parent).len() < DEPTH_LIMIT
                 });
                 let body = json!({"name": "a group", "ancestor": parent});
                 let path = "/content-groups";
@@ -531,19 +531,23 @@ impl<'s> World<'s> {
                     .await?;
                 if right {
                     let id = text(&made["id"]);
-                    self.groups.push(Group { id: id.clone(), name: "a group".to_owned(), parent });
+                    self.groups.push(GroupModel {
+                        id: id.clone(),
+                        name: "a group".to_owned(),
+                        parent,
+                    });
                     let path = self.path(&id);
-                    self.happen("contentGroupAdded", &id, None, Some(path));
+                    self.record_event("contentGroupAdded", &id, None, Some(path));
                 }
             }
-            Step::MoveGroup { group, parent } => {
+            ModelStep::MoveGroup { group, parent } => {
                 let id = self.pick_group(*group);
                 let parent = parent.map(|pick| self.pick_group(pick));
                 let fits = parent.as_ref().is_none_or(|parent| {
                     let path = self.path(parent);
                     self.group(parent).is_some()
                         && !path.contains(&id)
-                        && path.len() + self.height(&id) <= DEPTH_MAX
+                        && path.len() + self.height(&id) <= DEPTH_LIMIT
                 });
                 let stays = self.group(&id).is_some_and(|group| group.parent == parent);
                 let expected = match (self.group(&id).is_some(), fits || stays) {
@@ -557,10 +561,10 @@ impl<'s> World<'s> {
                     let before = self.path(&id);
                     self.groups.iter_mut().find(|one| one.id == id).unwrap().parent = parent;
                     let after = self.path(&id);
-                    self.happen("contentGroupMoved", &id, Some(before), Some(after));
+                    self.record_event("contentGroupMoved", &id, Some(before), Some(after));
                 }
             }
-            Step::RenameGroup { group, name } => {
+            ModelStep::RenameGroup { group, name } => {
                 let (id, name) = (self.pick_group(*group), format!("group {name}"));
                 let there = self.group(&id).is_some();
                 let body = json!({"id": id, "name": name});
@@ -570,7 +574,7 @@ impl<'s> World<'s> {
                     group.name = name;
                 }
             }
-            Step::DeleteGroup { group, recursive } => {
+            ModelStep::DeleteGroup { group, recursive } => {
                 let id = self.pick_group(*group);
                 let holds = self.pieces.iter().any(|piece| piece.group == id)
                     || self.groups.iter().any(|group| group.parent.as_deref() == Some(&id));
@@ -585,12 +589,12 @@ impl<'s> World<'s> {
                     self.follow_deletion(&id).await?;
                 }
             }
-            Step::MakeTag { label } => {
+            ModelStep::MakeTag { label } => {
                 let body = json!({"label": format!("tag {label}")});
                 let made = self.send(Method::POST, "/tags", Some(&body), 201).await?;
                 self.tags.push((text(&made["id"]), text(&body["label"])));
             }
-            Step::RenameTag { tag, label } => {
+            ModelStep::RenameTag { tag, label } => {
                 let id = self.pick(self.tags.iter().map(|(id, _)| id.as_str()).collect(), *tag);
                 let found = self.tags.iter_mut().find(|(known, _)| *known == id);
                 let expected = if found.is_some() { 204 } else { 404 };
@@ -601,7 +605,7 @@ impl<'s> World<'s> {
                 }
                 self.send(Method::PUT, "/tags", Some(&body), expected).await?;
             }
-            Step::DeleteTag { tag } => {
+            ModelStep::DeleteTag { tag } => {
                 let id = self.pick(self.tags.iter().map(|(id, _)| id.as_str()).collect(), *tag);
                 let there = self.has_tags(std::slice::from_ref(&id));
                 let path = format!("/tags?id={id}");
@@ -617,7 +621,7 @@ impl<'s> World<'s> {
                     self.gone.push(id);
                 }
             }
-            Step::MakeVariant { key } => {
+            ModelStep::MakeVariant { key } => {
                 let key = format!("key_{key}");
                 let taken = self.variants.iter().any(|(_, known)| *known == key);
                 let body = json!({"key": key, "label": "a variant"});
@@ -632,7 +636,7 @@ impl<'s> World<'s> {
                     self.variants.push((text(&made["id"]), key));
                 }
             }
-            Step::DeleteVariant { variant } => {
+            ModelStep::DeleteVariant { variant } => {
                 let id =
                     self.pick(self.variants.iter().map(|(id, _)| id.as_str()).collect(), *variant);
                 let there = self.variants.iter().any(|(known, _)| *known == id);
@@ -646,7 +650,7 @@ impl<'s> World<'s> {
                     self.gone.push(id);
                 }
             }
-            Step::MakeRole { name } => {
+            ModelStep::MakeRole { name } => {
                 let name = format!("role {name}");
                 let taken = self.roles.iter().any(|(_, known)| *known == name);
                 let body = json!({"name": name, "permissions": ["contentPieces:read"]});
@@ -657,7 +661,7 @@ impl<'s> World<'s> {
                     self.roles.push((text(&made["id"]), name));
                 }
             }
-            Step::DeleteRole { role } => {
+            ModelStep::DeleteRole { role } => {
                 let id = self.pick(self.roles.iter().map(|(id, _)| id.as_str()).collect(), *role);
                 let name = self.roles.iter().find(|(known, _)| *known == id).map(|(_, name)| name);
                 let expected = match name.map(String::as_str) {
@@ -672,7 +676,7 @@ impl<'s> World<'s> {
                     self.gone.push(id);
                 }
             }
-            Step::Invite { who, role } => {
+            ModelStep::Invite { who, role } => {
                 let email = format!("p{who}@example.org");
                 let role = self.pick(self.roles.iter().map(|(id, _)| id.as_str()).collect(), *role);
                 let known = self.roles.iter().any(|(id, _)| *id == role);
@@ -689,11 +693,11 @@ impl<'s> World<'s> {
                 let made = self.send(Method::POST, path, Some(&body), expected).await?;
                 if expected == 201 {
                     let id = text(&made["id"]);
-                    self.members.push(Member { id: id.clone(), email, role });
-                    self.happen("memberInvited", &id, None, None);
+                    self.members.push(MemberModel { id: id.clone(), email, role });
+                    self.record_event("memberInvited", &id, None, None);
                 }
             }
-            Step::ChangeRole { member, role } => {
+            ModelStep::ChangeRole { member, role } => {
                 let id =
                     self.pick(self.members.iter().map(|one| one.id.as_str()).collect(), *member);
                 let role = self.pick(self.roles.iter().map(|(id, _)| id.as_str()).collect(), *role);
@@ -714,7 +718,7 @@ impl<'s> World<'s> {
                     self.members[found.unwrap()].role = role;
                 }
             }
-            Step::RemoveMember { member } => {
+            ModelStep::RemoveMember { member } => {
                 let id =
                     self.pick(self.members.iter().map(|one| one.id.as_str()).collect(), *member);
                 let expected = match self.members.iter().position(|one| one.id == id) {
@@ -726,11 +730,11 @@ impl<'s> World<'s> {
                 self.send(Method::DELETE, &path, None, expected).await?;
                 if expected == 204 {
                     self.members.retain(|one| one.id != id);
-                    self.happen("memberRemoved", &id, None, None);
+                    self.record_event("memberRemoved", &id, None, None);
                     self.gone.push(id);
                 }
             }
-            Step::MakeWebhook { event, group } => {
+            ModelStep::MakeWebhook { event, group } => {
                 let event = EVENTS[usize::from(*event) % EVENTS.len()];
                 let group = group.map(|pick| self.pick_group(pick));
                 let known = group.as_ref().is_none_or(|group| self.group(group).is_some());
@@ -750,7 +754,7 @@ impl<'s> World<'s> {
                 if right {
                     let id = text(&made["id"]);
                     let group = group.filter(|_| !event.starts_with("member"));
-                    self.webhooks.push(Webhook {
+                    self.webhooks.push(WebhookModel {
                         id,
                         event,
                         group,
@@ -759,7 +763,7 @@ impl<'s> World<'s> {
                     });
                 }
             }
-            Step::EnableWebhook { webhook, enabled } => {
+            ModelStep::EnableWebhook { webhook, enabled } => {
                 let id =
                     self.pick(self.webhooks.iter().map(|one| one.id.as_str()).collect(), *webhook);
                 let found = self.webhooks.iter().position(|one| one.id == id);
@@ -778,7 +782,7 @@ impl<'s> World<'s> {
                     }
                 }
             }
-            Step::DeleteWebhook { webhook } => {
+            ModelStep::DeleteWebhook { webhook } => {
                 let id =
                     self.pick(self.webhooks.iter().map(|one| one.id.as_str()).collect(), *webhook);
                 let there = self.webhooks.iter().any(|one| one.id == id);
@@ -804,7 +808,7 @@ impl<'s> World<'s> {
     }
 
     fn made(&mut self, at: usize, made: &Value, body: &Value) {
-        let piece = Piece {
+        let piece = PieceModel {
             id: text(&made["id"]),
             title: text(&body["title"]),
             tags: body["tags"].as_array().unwrap().iter().map(text).collect(),
@@ -813,12 +817,12 @@ impl<'s> World<'s> {
         };
         let (id, path) = (piece.id.clone(), self.path(&piece.group));
         self.pieces.insert(at, piece);
-        self.happen("contentPieceAdded", &id, None, Some(path));
+        self.record_event("contentPieceAdded", &id, None, Some(path));
     }
 
     /// Waits until long order keys are spread out, and adds the resulting events to the model. Each
     /// of these pieces must then match its last event.
-    async fn follow_spreads(&mut self) -> Checked {
+    async fn follow_spreads(&mut self) -> CheckResult {
         let started = Instant::now();
         let workspace = self.workspace;
         let is_pending = async move |tx: &Tx<'_>| {
@@ -826,7 +830,7 @@ impl<'s> World<'s> {
             Ok(pending.iter().any(|one| one.workspace == workspace))
         };
         while self.service.read(is_pending).await {
-            let late = started.elapsed() > EXPANDED_MAX;
+            let late = started.elapsed() > FAN_OUT_TIMEOUT;
             prop_assert!(!late, "order keys are not spread out");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
@@ -840,7 +844,7 @@ impl<'s> World<'s> {
                 return Err(TestCaseError::fail(format!("nobody expects {event}")));
             };
             let path = self.path(&piece.group);
-            self.happen("contentPieceUpdated", &id, Some(path.clone()), Some(path));
+            self.record_event("contentPieceUpdated", &id, Some(path.clone()), Some(path));
             last.insert(id, event["data"].clone());
         }
         for (id, data) in last {
@@ -852,7 +856,7 @@ impl<'s> World<'s> {
     fn remove_piece(&mut self, at: usize) {
         let piece = self.pieces.remove(at);
         let path = self.path(&piece.group);
-        self.happen("contentPieceRemoved", &piece.id, Some(path), None);
+        self.record_event("contentPieceRemoved", &piece.id, Some(path), None);
         self.gone.push(piece.id);
     }
 
@@ -864,7 +868,7 @@ impl<'s> World<'s> {
         tags: Option<Option<Vec<String>>>,
         group: Option<String>,
         reference: Option<Option<String>>,
-    ) -> Checked {
+    ) -> CheckResult {
         let mut body = json!({"id": id});
         let mut set = |name: &str, value: Option<Value>| {
             if let Some(value) = value {
@@ -921,7 +925,7 @@ impl<'s> World<'s> {
                     Some(new) => said.tags = new,
                     None => {}
                 }
-                if *said == Said::default() {
+                if *said == ModelOverrides::default() {
                     piece.said.remove(variant);
                 }
             }
@@ -937,7 +941,7 @@ impl<'s> World<'s> {
         }
         if changed {
             let (before, after) = (self.path(&before.group), self.path(&piece.group));
-            self.happen("contentPieceUpdated", id, Some(before), Some(after));
+            self.record_event("contentPieceUpdated", id, Some(before), Some(after));
         }
         Ok(())
     }
@@ -969,7 +973,7 @@ impl<'s> World<'s> {
 
     /// Applies a group's deletion with its contents to the model. Events must report contents
     /// before their group.
-    async fn follow_deletion(&mut self, id: &str) -> Checked {
+    async fn follow_deletion(&mut self, id: &str) -> CheckResult {
         let under: Vec<String> = self
             .groups
             .iter()
@@ -992,7 +996,7 @@ impl<'s> World<'s> {
             };
             let holds_more = left.values().any(|(_, other)| other.contains(&id));
             prop_assert!(!holds_more, "{} is told of before what it held", id);
-            self.happen(kind, &id, Some(path), None);
+            self.record_event(kind, &id, Some(path), None);
         }
         prop_assert!(left.is_empty(), "{:?} went unnoticed", left);
         self.pieces.retain(|piece| !under.contains(&piece.group));
@@ -1005,7 +1009,7 @@ impl<'s> World<'s> {
     }
 
     /// Checks that the service's state equals the model's.
-    async fn check(&self) -> Checked {
+    async fn check(&self) -> CheckResult {
         for variant in
             [None].into_iter().chain(self.variants.iter().map(|(id, _)| Some(id.as_str())))
         {
@@ -1122,7 +1126,7 @@ impl<'s> World<'s> {
         }
     }
 
-    async fn check_events(&self) -> Checked {
+    async fn check_events(&self) -> CheckResult {
         let told = self.walk("/events?perPage=100", "after", "sequence").await?;
         let told: Vec<_> = told
             .iter()
@@ -1161,7 +1165,7 @@ impl<'s> World<'s> {
         Ok(())
     }
 
-    async fn check_deliveries(&self) -> Checked {
+    async fn check_deliveries(&self) -> CheckResult {
         for webhook in &self.webhooks {
             let started = Instant::now();
             loop {
@@ -1173,7 +1177,7 @@ impl<'s> World<'s> {
                 if made == webhook.gets {
                     break;
                 }
-                let late = started.elapsed() > EXPANDED_MAX;
+                let late = started.elapsed() > FAN_OUT_TIMEOUT;
                 prop_assert!(!late, "{:?} has deliveries of {:?}", webhook, made);
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -1190,11 +1194,11 @@ fn column(list: &Value, name: &str) -> Vec<String> {
     list.as_array().unwrap().iter().map(|one| text(&one[name])).collect()
 }
 
-async fn run(service: &Service, steps: &[Step]) -> Checked {
-    let mut world = World::new(service).await;
+async fn run(service: &Service, steps: &[ModelStep]) -> CheckResult {
+    let mut world = WorkspaceModel::new(service).await;
     for (number, step) in steps.iter().enumerate() {
         world.take(step).await?;
-        if world.is_crowded {
+        if world.has_long_keys {
             world.follow_spreads().await?;
         }
         if number % 40 == 39 {
@@ -1205,7 +1209,7 @@ async fn run(service: &Service, steps: &[Step]) -> Checked {
 }
 
 on_both_engines! {
-    async fn random_requests_do_what_the_model_says(store: TestStore) {
+    async fn random_requests_match_the_model(store: TestStore) {
         let engine = store.engine();
         let limits = galley_server::ServerLimits { invites_per_hour: 1_000_000, ..Default::default() };
         let service = Service::start_with(store, limits).await;
@@ -1218,9 +1222,9 @@ on_both_engines! {
         let config = Config { failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
         let mut runner = TestRunner::new_with_rng(config, rng);
-        let strategy = prop::collection::vec(step(), 1..=STEPS_MAX);
+        let strategy = prop::collection::vec(step(), 1..=STEPS_LIMIT);
         let handle = tokio::runtime::Handle::current();
-        let attempt = |sequence: Vec<Step>| {
+        let attempt = |sequence: Vec<ModelStep>| {
             tokio::task::block_in_place(|| handle.block_on(run(&service, &sequence)))
         };
         let (mut steps, mut sequences) = (0, 0);
@@ -1234,6 +1238,6 @@ on_both_engines! {
         }
         let found = format!("{steps} steps in {sequences} sequences as the model says, seed {number}");
         eprintln!("{engine}: {found}");
-        figure(&format!("{engine}: random requests beside a model"), found, "0 differences");
+        report_figure(&format!("{engine}: random requests beside a model"), found, "0 differences");
     }
 }

@@ -11,7 +11,7 @@ use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::service::{Answer, Service};
+use crate::service::{Service, TestResponse};
 
 /// The clock of a machine without time synchronization.
 #[derive(Debug)]
@@ -26,10 +26,10 @@ impl Clock for WrongClock {
 }
 
 on_both_engines! {
-    async fn servers_go_by_the_clock_of_a_database_that_they_share(store: TestStore) {
+    async fn servers_use_the_clock_of_a_shared_database(store: TestStore) {
         const HOUR: i64 = 3_600_000;
         let service = Service::start(store).await;
-        let is_shared = service.another_server().await.is_some();
+        let is_shared = service.start_second_server().await.is_some();
         for ahead_ms in [-HOUR, HOUR] {
             let own = Arc::new(WrongClock { ahead_ms: AtomicI64::new(ahead_ms) });
             let follow = DatabaseClock::follow(&service.database, Arc::clone(&own) as Arc<dyn Clock>);
@@ -48,9 +48,9 @@ on_both_engines! {
         }
     }
 
-    async fn a_server_whose_database_is_too_new_by_now_is_not_to_be_asked(store: TestStore) {
+    async fn a_server_with_a_too_new_database_is_not_ready(store: TestStore) {
         let service = Service::start(store).await;
-        let ready = async || Answer::of(service.request(Method::GET, "/readyz")).await;
+        let ready = async || TestResponse::of(service.request(Method::GET, "/readyz")).await;
         for (version, oldest_program) in [(998, "0.1.0"), (999, "99.0.0")] {
             assert_eq!(ready().await.status, 200);
             let change = async move |tx: &WriteTx<'_>| {
@@ -71,11 +71,11 @@ on_both_engines! {
 }
 
 on_both_engines! {
-    async fn what_one_server_has_answered_another_knows_at_the_next_request(store: TestStore) {
+    async fn a_change_by_one_server_is_visible_to_the_next_request_on_another(store: TestStore) {
         let service = Service::start(store).await;
-        let Some(another) = service.another_server().await else { return };
+        let Some(another) = service.start_second_server().await else { return };
         let ask = async |token: &str, path: &str| {
-            Answer::of(service.request_to(&another, Method::GET, path).bearer_auth(token)).await
+            TestResponse::of(service.request_to(&another, Method::GET, path).bearer_auth(token)).await
         };
         let piece = service.create("/content-pieces", &service.piece("a")).await;
         let path = format!("/content-pieces?id={piece}");

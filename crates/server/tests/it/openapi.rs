@@ -7,16 +7,16 @@ use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::described::{DOCUMENT, resolved, validator};
-use crate::service::{Answer, Service};
+use crate::response_validation::{DOCUMENT, resolved, validator};
+use crate::service::{Service, TestResponse};
 
-struct Operation {
+struct DescribedOperation {
     path: &'static str,
     method: Method,
     described: &'static Value,
 }
 
-impl Operation {
+impl DescribedOperation {
     /// Returns the path with examples in place of its parameters.
     fn example_path(&self) -> String {
         let mut path = self.path.to_owned();
@@ -42,12 +42,12 @@ fn parameters(operation: &'static Value) -> impl Iterator<Item = &'static Value>
     operation["parameters"].as_array().into_iter().flatten().map(resolved)
 }
 
-fn operations() -> Vec<Operation> {
+fn operations() -> Vec<DescribedOperation> {
     let mut all = Vec::new();
     for (path, item) in DOCUMENT["paths"].as_object().unwrap() {
         for (method, described) in item.as_object().unwrap() {
             let method = method.to_uppercase().parse().unwrap();
-            all.push(Operation { path, method, described });
+            all.push(DescribedOperation { path, method, described });
         }
     }
     assert!(all.len() >= 15, "there are fewer operations than routes");
@@ -77,7 +77,7 @@ fn walk(value: &'static Value, place: &str, visit: &mut impl FnMut(&str, &'stati
 }
 
 on_both_engines! {
-    async fn each_described_route_is_there_and_no_other_method(store: TestStore) {
+    async fn each_described_route_exists_with_exactly_its_methods(store: TestStore) {
         let service = Service::start(store).await;
         let by_path = DOCUMENT["paths"].as_object().unwrap();
         for operation in operations() {
@@ -98,12 +98,12 @@ on_both_engines! {
         }
     }
 
-    async fn each_operation_needs_the_permission_that_is_described(store: TestStore) {
+    async fn each_operation_needs_its_described_permission(store: TestStore) {
         let service = Service::start(store).await;
         for operation in operations() {
             let path = operation.example_path();
             let request = service.request(operation.method.clone(), &path);
-            let without = Answer::of(request).await;
+            let without = TestResponse::of(request).await;
             if !operation.needs_token() {
                 assert_ne!(without.status, 401, "{path}");
                 continue;
@@ -131,22 +131,22 @@ on_both_engines! {
         }
     }
 
-    async fn the_description_is_served_to_everybody(store: TestStore) {
+    async fn the_document_is_served_without_a_token(store: TestStore) {
         let service = Service::start(store).await;
         for path in ["/openapi.json", "/openapi.json/"] {
-            let answer = Answer::of(service.request(Method::GET, path)).await;
+            let answer = TestResponse::of(service.request(Method::GET, path)).await;
             assert_eq!(answer.status, 200);
             assert_eq!(answer.header("content-type"), "application/json");
             assert_eq!(answer.body, *DOCUMENT);
             let known = service.request(Method::GET, path);
             let known = known.header("if-none-match", answer.header("etag"));
-            assert_eq!(Answer::of(known).await.status, 304);
+            assert_eq!(TestResponse::of(known).await.status, 304);
         }
     }
 }
 
 #[test]
-fn the_committed_file_is_what_the_code_says() {
+fn the_committed_file_matches_the_code() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi.json");
     let committed = std::fs::read_to_string(path).unwrap();
     assert!(committed == galley_server::router::openapi_text(), "run `cargo xtask openapi`");
@@ -164,7 +164,7 @@ fn every_route_goes_through_the_table() {
 }
 
 #[test]
-fn every_operation_says_what_it_is() {
+fn every_operation_is_fully_described() {
     let mut ids = BTreeSet::new();
     let tags: BTreeSet<&str> = DOCUMENT["tags"]
         .as_array()
@@ -172,7 +172,7 @@ fn every_operation_says_what_it_is() {
         .iter()
         .map(|tag| tag["name"].as_str().unwrap())
         .collect();
-    for Operation { path, method, described } in operations() {
+    for DescribedOperation { path, method, described } in operations() {
         let place = format!("{method} {path}");
         let id = described["operationId"].as_str().unwrap();
         assert!(id != "handle" && ids.insert(id), "{place}: {id} is not its own");
@@ -225,7 +225,7 @@ fn every_json_body_has_an_example_that_is_valid() {
             }
         }
     };
-    for Operation { path, method, described } in operations() {
+    for DescribedOperation { path, method, described } in operations() {
         let place = format!("{method} {path}");
         check(&place, &described["requestBody"]["content"]);
         for response in described["responses"].as_object().unwrap().values() {
@@ -240,7 +240,7 @@ fn every_json_body_has_an_example_that_is_valid() {
 
 #[test]
 fn request_examples_show_every_field() {
-    for Operation { path, method, described } in operations() {
+    for DescribedOperation { path, method, described } in operations() {
         let media = &described["requestBody"]["content"]["application/json"];
         if let Some(name) = media["schema"]["$ref"].as_str() {
             let schema = DOCUMENT.pointer(&name[1..]).unwrap();
@@ -254,7 +254,7 @@ fn request_examples_show_every_field() {
 }
 
 #[test]
-fn the_document_is_sound() {
+fn the_document_is_consistent() {
     assert_eq!(DOCUMENT["openapi"], "3.1.0");
     assert_eq!(DOCUMENT["info"]["title"], "Galley");
     assert_eq!(DOCUMENT["info"]["version"], env!("CARGO_PKG_VERSION"));
@@ -299,7 +299,7 @@ fn every_event_is_described_with_its_headers_and_data() {
 }
 
 #[test]
-fn a_wrong_answer_is_noticed() {
+fn invalid_responses_fail_validation() {
     let tag = &DOCUMENT["paths"]["/tags"]["get"]["responses"]["200"]["content"]["application/json"];
     let validator = validator(&tag["schema"], &DOCUMENT["components"]["schemas"]);
     let id = "tag_01kah3v9k8d4x7w2m5n6p8q9rs";

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use galley_storage::{Tx, ordering};
 use galley_testing::on_both_engines;
-use galley_testing::proof::size;
+use galley_testing::reliability_suite::size;
 use serde_json::{Value, json};
 
 use crate::service::{Service, piece_in};
@@ -87,7 +87,7 @@ on_both_engines! {
         assert_eq!((order(&a).await, order(&b).await), before);
     }
 
-    async fn two_pieces_that_change_places_again_and_again_stay_short(store: TestStore) {
+    async fn keys_stay_short_when_two_pieces_swap_repeatedly(store: TestStore) {
         let service = Service::start(store).await;
         let a = service.create("/content-pieces", &service.piece("a")).await;
         let b = service.create("/content-pieces", &service.piece("b")).await;
@@ -107,7 +107,7 @@ on_both_engines! {
         assert!(orders.iter().all(|order| order.len() < 64), "{orders:?}");
     }
 
-    async fn keys_that_a_zigzag_of_inserts_made_long_are_spread_out(store: TestStore) {
+    async fn long_keys_from_zigzag_inserts_are_spread_out(store: TestStore) {
         let service = Service::start(store).await;
         let tag = service.create("/tags", &json!({"label": "a", "color": "red"})).await;
         let mut before = service.create("/content-pieces", &service.piece("first")).await;
@@ -167,7 +167,7 @@ on_both_engines! {
         assert!(moved > 0 && moved < inserted * 60, "{moved} moved for {inserted}");
     }
 
-    async fn many_writers_at_one_place_all_succeed(store: TestStore) {
+    async fn concurrent_inserts_at_one_position_all_succeed(store: TestStore) {
         let service = Arc::new(Service::start(store).await);
         let reference = service.create("/content-pieces", &service.piece("reference")).await;
         service.create("/content-pieces", &service.piece("end")).await;

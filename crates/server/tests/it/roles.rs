@@ -26,7 +26,7 @@ on_both_engines! {
             "profile:write"]));
     }
 
-    async fn roles_are_made_changed_and_deleted(store: TestStore) {
+    async fn roles_are_created_updated_and_deleted(store: TestStore) {
         let service = Service::start(store).await;
         let sequence = service.last_sequence().await;
         let body = json!({"name": "Author", "description": "Writes.",
@@ -50,7 +50,7 @@ on_both_engines! {
         assert_eq!(service.last_sequence().await, sequence, "no event is fired");
     }
 
-    async fn a_roles_name_is_its_own(store: TestStore) {
+    async fn role_names_are_unique_in_a_workspace(store: TestStore) {
         let service = Service::start(store).await;
         let other = service.other_workspace().await;
         let id = service.create("/roles", &json!({"name": "Author", "permissions": []})).await;
@@ -63,7 +63,7 @@ on_both_engines! {
         assert_eq!(theirs.status, 201, "another workspace has names of its own");
     }
 
-    async fn a_role_that_somebody_has_is_kept(store: TestStore) {
+    async fn a_role_in_use_cannot_be_deleted(store: TestStore) {
         let service = Service::start(store).await;
         let role = service.create("/roles", &json!({"name": "Author", "permissions": []})).await;
         let other = service.create("/roles", &json!({"name": "Other", "permissions": []})).await;
@@ -85,7 +85,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_roles_change_is_in_force_for_the_next_request(store: TestStore) {
+    async fn a_role_change_applies_to_the_next_request(store: TestStore) {
         let service = Service::start(store).await;
         let role = service.create("/roles", &json!({"name": "A", "permissions": ["tags:read"]})).await;
         let ann = service.person("ann", &role).await;
@@ -100,7 +100,7 @@ on_both_engines! {
         }
     }
 
-    async fn wrong_roles_name_what_is_wrong(store: TestStore) {
+    async fn errors_of_invalid_roles_are_reported(store: TestStore) {
         let service = Service::start(store).await;
         service.post("/roles", &json!({})).await.assert_problem(400, "validation", &["name", "permissions"]);
         let body = json!({"name": "", "permissions": ["tags:read", "tags:delete", 3, "tags"], "description": 4});

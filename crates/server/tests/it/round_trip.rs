@@ -4,10 +4,10 @@ use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::service::{Answer, Service};
+use crate::service::{Service, TestResponse};
 
 on_both_engines! {
-    async fn what_get_gave_put_takes_back_for_every_resource(store: TestStore) {
+    async fn a_put_of_every_get_response_changes_nothing(store: TestStore) {
         let service = Service::start(store).await;
         let create = async |path: &str, body: Value| service.create(path, &body).await;
         let a = create("/content-groups", json!({"name": "A"})).await;
@@ -74,13 +74,13 @@ on_both_engines! {
         let html = "&content=true&contentFormat=html";
         paths.extend([&full, &empty].map(|id| format!("/content-pieces?id={id}{html}")));
 
-        let before = service.everything().await;
+        let before = service.workspace_state().await;
         let ask = async |method, path: &str, body: Option<&Value>, header: (&str, &str)| {
             let mut request = service.request(method, path).bearer_auth(&service.home.token);
             if let Some(body) = body {
                 request = request.json(body);
             }
-            Answer::of(request.header(header.0, header.1)).await
+            TestResponse::of(request.header(header.0, header.1)).await
         };
         for path in &paths {
             let got = service.get(path).await;
@@ -113,6 +113,6 @@ on_both_engines! {
             assert_eq!(put.status, 204, "{put:?}");
             assert_eq!(service.get(&path).await.header("etag"), got.header("etag"));
         }
-        assert_eq!(service.everything().await, before);
+        assert_eq!(service.workspace_state().await, before);
     }
 }

@@ -52,8 +52,8 @@ fn lock(secrets: &Mutex<Secrets>) -> MutexGuard<'_, Secrets> {
 }
 
 /// Records the secret in a request's body, if there is one.
-pub(crate) fn remember(body: &[u8]) {
-    watch_the_log();
+pub(crate) fn record_secret(body: &[u8]) {
+    install_log_check();
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let Some(secret) = body["secret"].as_str() else { return };
     let is_one_letter = secret.chars().collect::<BTreeSet<_>>().len() == 1;
@@ -63,8 +63,8 @@ pub(crate) fn remember(body: &[u8]) {
 }
 
 /// Records a secret that a client may see, but the log must not contain.
-pub(crate) fn remember_for_log(secret: &str) {
-    watch_the_log();
+pub(crate) fn record_secret_for_log(secret: &str) {
+    install_log_check();
     lock(&NOT_IN_LOG).insert(secret);
 }
 
@@ -79,21 +79,21 @@ pub(crate) fn assert_absent(text: &[u8], place: &str) {
     );
 }
 
-fn watch_the_log() {
+fn install_log_check() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         tracing_subscriber::fmt()
             .with_max_level(Level::DEBUG)
             .with_ansi(false)
-            .with_writer(|| Log(Vec::new()))
+            .with_writer(|| LogLine(Vec::new()))
             .init();
     });
 }
 
 /// A line of the log.
-struct Log(Vec<u8>);
+struct LogLine(Vec<u8>);
 
-impl Write for Log {
+impl Write for LogLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -104,7 +104,7 @@ impl Write for Log {
     }
 }
 
-impl Drop for Log {
+impl Drop for LogLine {
     fn drop(&mut self) {
         for secrets in [&SECRETS, &NOT_IN_LOG] {
             if let Some(found) = lock(secrets).found_in(&self.0) {
@@ -118,7 +118,7 @@ impl Drop for Log {
 }
 
 #[test]
-fn a_secret_is_found_wherever_it_stands() {
+fn a_secret_is_found_anywhere_in_a_text() {
     let mut secrets = Secrets::default();
     secrets.insert("whsec_first");
     secrets.insert("whsec_other");

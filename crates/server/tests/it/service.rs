@@ -22,7 +22,7 @@ use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::described::{self, Asked};
+use crate::response_validation::{self, RequestSummary};
 use crate::secrets;
 
 /// The system clock plus an offset that the test sets.
@@ -37,9 +37,9 @@ impl Clock for TestClock {
 
 /// A resolver without network access: `localhost` resolves to this machine, other names fail.
 #[derive(Debug)]
-struct TestNames;
+struct TestResolver;
 
-impl Resolve for TestNames {
+impl Resolve for TestResolver {
     fn resolve(&self, name: String) -> Resolving {
         let found = match name.as_str() {
             "localhost" => Ok(vec![std::net::Ipv4Addr::LOCALHOST.into()]),
@@ -56,7 +56,7 @@ pub(crate) struct Service {
     pub(crate) environment: Environment,
     pub(crate) statements: Arc<StatementLog>,
     /// The workspace that the test uses.
-    pub(crate) home: Workspace,
+    pub(crate) home: TestWorkspace,
     clock: Arc<TestClock>,
     client: Client,
     /// The store with the database, kept until the end.
@@ -65,7 +65,7 @@ pub(crate) struct Service {
 
 /// A workspace and its owner's token.
 #[derive(Debug, Clone)]
-pub(crate) struct Workspace {
+pub(crate) struct TestWorkspace {
     pub(crate) made: MadeWorkspace,
     pub(crate) token: String,
     /// The id of its first content group.
@@ -96,7 +96,7 @@ pub(crate) const ALL: TokenKind<'static> =
 
 /// A complete response.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct TestResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: reqwest::header::HeaderMap,
     /// JSON, a text if the body is not JSON, or null without a body.
@@ -131,11 +131,11 @@ impl Service {
     }
 
     pub(crate) async fn start_with(store: TestStore, limits: ServerLimits) -> Self {
-        Self::start_among(store, limits, Arc::new(TestNames)).await
+        Self::start_with_resolver(store, limits, Arc::new(TestResolver)).await
     }
 
     /// Starts a service with the given resolver.
-    pub(crate) async fn start_among(
+    pub(crate) async fn start_with_resolver(
         store: TestStore,
         limits: ServerLimits,
         names: Arc<dyn Resolve>,
@@ -156,13 +156,13 @@ impl Service {
     }
 
     /// Opens a second connection to the same store, as a command does.
-    pub(crate) async fn beside(&self) -> Database {
+    pub(crate) async fn second_connection(&self) -> Database {
         let options = options(&self.store, Role::Command, &self.environment);
         Database::open(options).await.expect("the store opens")
     }
 
     /// Starts a second server on the same database and returns its URL, or `None` on SQLite.
-    pub(crate) async fn another_server(&self) -> Option<String> {
+    pub(crate) async fn start_second_server(&self) -> Option<String> {
         if self.database.path().is_some() {
             return None;
         }
@@ -188,7 +188,7 @@ impl Service {
     }
 
     /// Advances the clock.
-    pub(crate) fn pass(&self, time: Duration) {
+    pub(crate) fn advance_clock(&self, time: Duration) {
         let ms = i64::try_from(time.as_millis()).unwrap();
         self.clock.0.fetch_add(ms, Ordering::Relaxed);
     }
@@ -203,7 +203,12 @@ impl Service {
     }
 
     /// Sends a request with the home workspace's first token.
-    pub(crate) async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> TestResponse {
         self.send_as(&self.home.token, method, path, body).await
     }
 
@@ -214,12 +219,12 @@ impl Service {
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Answer {
+    ) -> TestResponse {
         let mut request = self.request(method, path).bearer_auth(token);
         if let Some(body) = body {
             request = request.json(body);
         }
-        Answer::of(request).await
+        TestResponse::of(request).await
     }
 
     /// Returns a request builder.
@@ -237,19 +242,19 @@ impl Service {
         self.client.request(method, format!("{server}{path}"))
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> TestResponse {
         self.send(Method::GET, path, None).await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> TestResponse {
         self.send(Method::POST, path, Some(body)).await
     }
 
-    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> TestResponse {
         self.send(Method::PUT, path, Some(body)).await
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Answer {
+    pub(crate) async fn delete(&self, path: &str) -> TestResponse {
         self.send(Method::DELETE, path, None).await
     }
 
@@ -336,7 +341,7 @@ impl Service {
     }
 
     /// Creates another workspace on the same database.
-    pub(crate) async fn other_workspace(&self) -> Workspace {
+    pub(crate) async fn other_workspace(&self) -> TestWorkspace {
         make_another_workspace(&self.database, &self.environment).await
     }
 
@@ -355,7 +360,7 @@ impl Service {
     }
 
     /// Returns all data of the home workspace that a rejected request might have changed.
-    pub(crate) async fn everything(&self) -> Value {
+    pub(crate) async fn workspace_state(&self) -> Value {
         let mut all = Vec::new();
         for path in [
             "/content-pieces/list?perPage=100&content=true",
@@ -380,19 +385,19 @@ impl Service {
     }
 }
 
-impl Answer {
+impl TestResponse {
     pub(crate) async fn of(request: reqwest::RequestBuilder) -> Self {
         let (client, request) = request.build_split();
         let request = request.expect("the request can be sent");
-        let asked = Asked::of(&request);
-        secrets::remember(request.body().and_then(|body| body.as_bytes()).unwrap_or_default());
+        let asked = RequestSummary::of(&request);
+        secrets::record_secret(request.body().and_then(|body| body.as_bytes()).unwrap_or_default());
         let response = client.execute(request).await.expect("the service answers");
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes = response.bytes().await.expect("the answer is whole");
         let coding = headers.get("content-encoding").map_or("", |coding| coding.to_str().unwrap());
         // The response to HEAD has headers only.
         let bytes = if bytes.is_empty() { Vec::new() } else { decoded(&bytes, coding) };
-        described::check(&asked, status, &headers, &bytes);
+        response_validation::check(&asked, status, &headers, &bytes);
         secrets::assert_absent(&bytes, "an answer");
         secrets::assert_absent(format!("{headers:?}").as_bytes(), "an answer's head");
         let body: Value = if bytes.is_empty() {
@@ -402,7 +407,7 @@ impl Answer {
             serde_json::from_slice(&bytes).unwrap_or_else(|_| text())
         };
         if let Some(token) = body["token"].as_str() {
-            secrets::remember_for_log(token);
+            secrets::record_secret_for_log(token);
         }
         Self { status, headers, body }
     }
@@ -486,7 +491,7 @@ pub(crate) fn piece_in(group: &str, slug: &str) -> Value {
     })
 }
 
-async fn make_first_workspace(database: &Database, environment: &Environment) -> Workspace {
+async fn make_first_workspace(database: &Database, environment: &Environment) -> TestWorkspace {
     let new = new_workspace(environment, "home");
     let (environment, owned) = (environment.clone(), new.clone());
     let write =
@@ -495,7 +500,7 @@ async fn make_first_workspace(database: &Database, environment: &Environment) ->
     workspace(made, &new.token)
 }
 
-async fn make_another_workspace(database: &Database, environment: &Environment) -> Workspace {
+async fn make_another_workspace(database: &Database, environment: &Environment) -> TestWorkspace {
     let new = new_workspace(environment, "other");
     let (environment, owned) = (environment.clone(), new.clone());
     let write = async move |tx: &WriteTx<'_>| {
@@ -514,6 +519,6 @@ fn new_workspace(environment: &Environment, name: &str) -> NewWorkspace {
     }
 }
 
-fn workspace(made: MadeWorkspace, token: &AccessToken) -> Workspace {
-    Workspace { made, token: token.reveal().to_owned(), group: made.content_group.to_string() }
+fn workspace(made: MadeWorkspace, token: &AccessToken) -> TestWorkspace {
+    TestWorkspace { made, token: token.reveal().to_owned(), group: made.content_group.to_string() }
 }

@@ -9,7 +9,7 @@ use crate::service::Service;
 const NO_TAG: &str = "tag_00000000000000000000000000";
 
 on_both_engines! {
-    async fn a_tag_is_made_changed_and_deleted(store: TestStore) {
+    async fn a_tag_is_created_updated_and_deleted(store: TestStore) {
         let service = Service::start(store).await;
         let id = service.create("/tags", &json!({"label": "News"})).await;
         let path = format!("/tags?id={id}");
@@ -26,7 +26,7 @@ on_both_engines! {
         assert_eq!(service.events_after(0).await, [], "tags fire nothing");
     }
 
-    async fn a_deleted_tag_is_taken_off_every_piece(store: TestStore) {
+    async fn a_deleted_tag_is_removed_from_every_piece(store: TestStore) {
         let service = Service::start(store).await;
         let mut tags = Vec::new();
         for label in ["a", "b", "c"] {
@@ -49,7 +49,7 @@ on_both_engines! {
         assert_eq!(list.body, json!([]));
     }
 
-    async fn tags_are_listed_in_the_order_in_which_they_were_made(store: TestStore) {
+    async fn tags_are_listed_in_order_of_creation(store: TestStore) {
         let service = Service::start(store).await;
         let mut ids = Vec::new();
         for label in ["c", "a", "b", "a"] {
@@ -74,7 +74,7 @@ on_both_engines! {
         }
     }
 
-    async fn wrong_tags_are_refused(store: TestStore) {
+    async fn invalid_tags_are_rejected(store: TestStore) {
         let service = Service::start(store).await;
         let answer = service.post("/tags", &json!({"label": "", "color": "mauve"})).await;
         answer.assert_problem(400, "validation", &["label", "color"]);
@@ -106,7 +106,7 @@ on_both_engines! {
         assert_eq!(still.body["label"], "theirs");
     }
 
-    async fn tags_need_their_permission_whatever_the_groups(store: TestStore) {
+    async fn tags_need_their_permission_regardless_of_group_limits(store: TestStore) {
         let service = Service::start(store).await;
         let id = service.create("/tags", &json!({"label": "a"})).await;
         let reader = service.token("tags:read", Some(&[&service.home.group])).await;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use galley_testing::on_both_engines;
-use galley_testing::proof::{figure, size};
+use galley_testing::reliability_suite::{report_figure, size};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -13,13 +13,13 @@ use crate::service::{Service, piece_in};
 const PIECES: usize = 20;
 
 /// Returns an adjacent id without a resource.
-fn beside(id: &str) -> String {
+fn adjacent_id(id: &str) -> String {
     let (start, last) = id.split_at(id.len() - 1);
     format!("{start}{}", if last == "0" { "1" } else { "0" })
 }
 
 /// Measures a request whose response must be a 404 or an empty list.
-async fn time(service: &Service, path: &str) -> Duration {
+async fn response_time(service: &Service, path: &str) -> Duration {
     let request = service.request(Method::GET, path).bearer_auth(&service.home.token);
     let started = Instant::now();
     let answer = request.send().await.unwrap();
@@ -36,7 +36,7 @@ fn median(times: &mut [Duration]) -> Duration {
 }
 
 on_both_engines! {
-    async fn what_is_anothers_takes_as_long_as_what_is_not(store: TestStore) {
+    async fn foreign_resources_take_as_long_as_absent_ones(store: TestStore) {
         let engine = store.engine();
         let service = Service::start(store).await;
         let other = service.other_workspace().await;
@@ -73,14 +73,14 @@ on_both_engines! {
             let (mut theirs, mut nothing) = (Vec::new(), Vec::new());
             for round in 0..rounds {
                 let id = &ids[round % ids.len()];
-                let (there, absent) = (format!("{path}{id}"), format!("{path}{}", beside(id)));
+                let (there, absent) = (format!("{path}{id}"), format!("{path}{}", adjacent_id(id)));
                 // The order alternates between rounds.
                 if round % 2 == 0 {
-                    theirs.push(time(&service, &there).await);
-                    nothing.push(time(&service, &absent).await);
+                    theirs.push(response_time(&service, &there).await);
+                    nothing.push(response_time(&service, &absent).await);
                 } else {
-                    nothing.push(time(&service, &absent).await);
-                    theirs.push(time(&service, &there).await);
+                    nothing.push(response_time(&service, &absent).await);
+                    theirs.push(response_time(&service, &there).await);
                 }
             }
             later += theirs.iter().zip(&nothing).filter(|(theirs, nothing)| theirs > nothing).count();
@@ -95,7 +95,7 @@ on_both_engines! {
             "of {} medians of {rounds} the farthest is {farthest:.3} times the other ({path}); of 1,000 pairs in {share} \
              the foreign one took longer", kinds.len()
         );
-        figure(&format!("{engine}: 404 of another workspace's and of nothing"), &found, "0.95 to 1.05 times");
+        report_figure(&format!("{engine}: 404 of another workspace's and of nothing"), &found, "0.95 to 1.05 times");
         // Few rounds are not significant, so the bound depends on the extent.
         let bar = size(f64::INFINITY, 0.25, 0.05);
         assert!(far(farthest) < bar, "{found}");

@@ -24,7 +24,7 @@ on_both_engines! {
         assert_eq!(shown.body, json!({"id": id, "name": "Build", "description": "Reads.",
             "permissions": ["tags:read"], "contentGroupIds": null, "extension": null,
             "expiresAt": null, "lastUsedAt": null, "createdAt": created}));
-        let everything = service.everything().await.to_string();
+        let everything = service.workspace_state().await.to_string();
         assert!(!everything.contains(&token) && !shown.body.to_string().contains(&token));
         let list = service.send_as(&token, Method::GET, "/tags/list", None).await;
         assert_eq!(list.status, 200);
@@ -35,18 +35,18 @@ on_both_engines! {
         answer.assert_problem(401, "unauthorized", &[]);
     }
 
-    async fn a_whole_token_is_answered_where_it_is_preferred(store: TestStore) {
+    async fn return_representation_includes_the_token(store: TestStore) {
         let service = Service::start(store).await;
         let request = service.request(Method::POST, "/tokens").bearer_auth(&service.home.token)
             .header("prefer", "return=representation")
             .json(&json!({"name": "t", "permissions": []}));
-        let made = crate::service::Answer::of(request).await;
+        let made = crate::service::TestResponse::of(request).await;
         assert_eq!(made.status, 201, "{made:?}");
         assert_eq!(made.body["name"], "t");
         assert!(made.body["token"].as_str().unwrap().starts_with("galley_"));
     }
 
-    async fn when_a_token_was_last_used_is_told(store: TestStore) {
+    async fn the_last_use_of_a_token_is_shown(store: TestStore) {
         let service = Service::start(store).await;
         let token = service.token("tags:read", None).await;
         let path = format!("/tokens?id={}", service.token_id(&token).await);
@@ -65,7 +65,7 @@ on_both_engines! {
             };
             assert!(used.as_str().unwrap() >= earliest.as_str(), "{used} {earliest}");
             before = used;
-            service.pass(Duration::from_secs(61));
+            service.advance_clock(Duration::from_secs(61));
         }
     }
 
@@ -78,7 +78,7 @@ on_both_engines! {
         let token = made.body["token"].as_str().unwrap().to_owned();
         let list = async || service.send_as(&token, Method::GET, "/tags/list", None).await.status.as_u16();
         assert_eq!(list().await, 200);
-        service.pass(Duration::from_secs(61));
+        service.advance_clock(Duration::from_secs(61));
         assert_eq!(list().await, 401);
         let change = json!({"id": made.id(), "expiresAt": null});
         assert_eq!(service.put("/tokens", &change).await.status, 204);
@@ -115,7 +115,7 @@ on_both_engines! {
         assert_eq!(slugs().await, [""; 0]);
     }
 
-    async fn one_sees_ones_own_tokens_and_an_admin_all(store: TestStore) {
+    async fn users_see_their_own_tokens_and_admins_all(store: TestStore) {
         let service = Service::start(store).await;
         let [admin, _, _] = service.roles();
         let writes = json!({"name": "T", "permissions": ["tokens:write", "tags:read"]});
@@ -146,7 +146,7 @@ on_both_engines! {
         assert_eq!(service.send_as(&ann.token, Method::GET, "/tags/list", None).await.status, 401);
     }
 
-    async fn a_limited_token_sees_the_tokens_that_name_nothing_hidden(store: TestStore) {
+    async fn a_limited_token_sees_no_tokens_with_hidden_groups(store: TestStore) {
         let service = Service::start(store).await;
         let group = async |name: &str, ancestor: Option<&str>| {
             service.create("/content-groups", &json!({"name": name, "ancestor": ancestor})).await
@@ -186,7 +186,7 @@ on_both_engines! {
         assert_eq!(service.send_as(&token, Method::GET, "/tokens/list", None).await.status, 401);
     }
 
-    async fn wrong_tokens_name_what_is_wrong(store: TestStore) {
+    async fn errors_of_invalid_tokens_are_reported(store: TestStore) {
         let service = Service::start(store).await;
         let answer = service.post("/tokens", &json!({})).await;
         answer.assert_problem(400, "validation", &["name", "permissions"]);

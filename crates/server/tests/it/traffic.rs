@@ -7,21 +7,26 @@ use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::service::{Answer, Service};
+use crate::service::{Service, TestResponse};
 
 /// Sends a GET with this `Accept-Encoding` and `If-None-Match`.
-async fn get(service: &Service, path: &str, accepts: Option<&str>, known: Option<&str>) -> Answer {
+async fn get(
+    service: &Service,
+    path: &str,
+    accepts: Option<&str>,
+    known: Option<&str>,
+) -> TestResponse {
     let mut request = service.request(Method::GET, path).bearer_auth(&service.home.token);
     for (name, value) in [("accept-encoding", accepts), ("if-none-match", known)] {
         if let Some(value) = value {
             request = request.header(name, value);
         }
     }
-    Answer::of(request).await
+    TestResponse::of(request).await
 }
 
 on_both_engines! {
-    async fn large_answers_are_compressed_for_who_accepts_it(store: TestStore) {
+    async fn large_responses_are_compressed_by_accept_encoding(store: TestStore) {
         let service = Service::start(store).await;
         for number in 0..20 {
             service.create("/content-pieces", &service.piece(&format!("piece-{number}"))).await;
@@ -48,7 +53,7 @@ on_both_engines! {
             assert_eq!((again.status.as_u16(), again.header("etag")), (304, tag.as_str()), "{accepts}");
             assert_eq!(again.header("content-encoding"), "");
             let request = service.request(Method::HEAD, list).bearer_auth(&service.home.token);
-            let head = Answer::of(request.header("accept-encoding", accepts)).await;
+            let head = TestResponse::of(request.header("accept-encoding", accepts)).await;
             // The length of a compressed response is known only from the cache.
             let answer = get(&service, list, Some(accepts), None).await;
             for name in ["etag", "content-encoding", "content-type", "content-length", "vary", "link"] {
@@ -61,7 +66,7 @@ on_both_engines! {
         assert_eq!(tags.len(), 3, "as it is, gzip and br: {tags:?}");
     }
 
-    async fn a_compressed_answers_tag_guards_an_update(store: TestStore) {
+    async fn the_entity_tag_of_a_compressed_response_works_for_updates(store: TestStore) {
         let service = Service::start(store).await;
         let mut body = service.piece("long");
         body["description"] = Value::String("long ".repeat(1_000));
@@ -72,19 +77,19 @@ on_both_engines! {
         for status in [204, 412] {
             let change = serde_json::json!({"id": id, "title": format!("for {status}")});
             let request = service.request(Method::PUT, "/content-pieces").bearer_auth(&service.home.token);
-            let put = Answer::of(request.header("if-match", got.header("etag")).json(&change)).await;
+            let put = TestResponse::of(request.header("if-match", got.header("etag")).json(&change)).await;
             assert_eq!(put.status, status, "{put:?}");
         }
     }
 
-    async fn small_answers_are_sent_as_they_are(store: TestStore) {
+    async fn small_responses_are_not_compressed(store: TestStore) {
         let service = Service::start(store).await;
         let answer = get(&service, "/profile", Some("gzip, br"), None).await;
         assert_eq!(answer.header("content-encoding"), "");
         assert!(answer.header("vary").to_lowercase().contains("accept-encoding"));
     }
 
-    async fn a_token_may_send_so_many_requests(store: TestStore) {
+    async fn requests_over_a_tokens_rate_limit_are_rejected(store: TestStore) {
         let limits = ServerLimits { rate_limit: 5, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let second = service.token("tags:read", None).await;
@@ -104,12 +109,12 @@ on_both_engines! {
         // Other tokens are not affected, and an unknown token still gets 401.
         assert_eq!(ask(&second).await.status, 200);
         assert_eq!(ask("galley_x").await.status, 401);
-        assert_eq!(Answer::of(service.request(Method::GET, "/healthz")).await.status, 200);
+        assert_eq!(TestResponse::of(service.request(Method::GET, "/healthz")).await.status, 200);
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         assert_eq!(ask(&service.home.token).await.status, 200);
     }
 
-    async fn no_bound_no_headers(store: TestStore) {
+    async fn without_a_rate_limit_there_are_no_headers(store: TestStore) {
         let service = Service::start(store).await;
         let answer = service.get("/tags/list").await;
         assert_eq!((answer.header("ratelimit"), answer.header("ratelimit-policy")), ("", ""));

@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::content_pieces::{full_piece, walk_by_last_order, walk_by_link};
-use crate::service::{Answer, Service, piece_in};
+use crate::service::{Service, TestResponse, piece_in};
 
 const NO_VARIANT: &str = "var_00000000000000000000000000";
 
@@ -19,7 +19,7 @@ async fn variant(service: &Service, key: &str) -> String {
 }
 
 /// Updates a piece; the update must succeed.
-async fn change(service: &Service, body: &Value) -> Answer {
+async fn change(service: &Service, body: &Value) -> TestResponse {
     let answer = service.put("/content-pieces", body).await;
     assert_eq!(answer.status, 204, "{body}: {answer:?}");
     answer
@@ -44,7 +44,7 @@ fn with(mut body: Value, fields: &Value) -> Value {
 }
 
 on_both_engines! {
-    async fn a_variant_is_made_changed_and_deleted(store: TestStore) {
+    async fn a_variant_is_created_updated_and_deleted(store: TestStore) {
         let service = Service::start(store).await;
         let new = json!({"key": "de_ch", "label": "Swiss German"});
         let id = service.create("/variants", &new).await;
@@ -72,7 +72,7 @@ on_both_engines! {
         assert_eq!(service.events_after(0).await, [], "variants fire nothing");
     }
 
-    async fn variants_are_listed_in_the_order_in_which_they_were_made(store: TestStore) {
+    async fn variants_are_listed_in_order_of_creation(store: TestStore) {
         let service = Service::start(store).await;
         let mut ids = Vec::new();
         for key in ["c", "a", "d", "b"] {
@@ -91,7 +91,7 @@ on_both_engines! {
         assert_eq!(after.column("id"), ids[2..], "the cursor's own variant may be gone");
     }
 
-    async fn a_key_stands_for_one_variant_of_a_workspace(store: TestStore) {
+    async fn variant_keys_are_unique_in_a_workspace(store: TestStore) {
         let service = std::sync::Arc::new(Service::start(store).await);
         let id = variant(&service, "de").await;
         let other = variant(&service, "fr").await;
@@ -132,7 +132,7 @@ on_both_engines! {
         let theirs =
             service.send_as(&other.token, Method::POST, "/variants", Some(&body)).await.id();
         let piece = service.create("/content-pieces", &service.piece("a")).await;
-        let before = service.everything().await;
+        let before = service.workspace_state().await;
         for id in [theirs.as_str(), NO_VARIANT, "theirs", "X", "%F0%9F%92%A9"] {
             for path in [
                 format!("/variants?id={id}"),
@@ -149,7 +149,7 @@ on_both_engines! {
             let put = json!({"id": piece, "variant": id, "title": "x"});
             service.put("/content-pieces", &put).await.assert_problem(404, "not_found", &[]);
         }
-        assert_eq!(service.everything().await, before);
+        assert_eq!(service.workspace_state().await, before);
         let path = format!("/variants?id={theirs}");
         let still = service.send_as(&other.token, Method::GET, &path, None).await;
         assert_eq!(still.body["label"], "theirs");
@@ -205,7 +205,7 @@ on_both_engines! {
         put.assert_problem(404, "not_found", &[]);
     }
 
-    async fn each_field_of_a_variant_stands_for_the_pieces_own_until_null(store: TestStore) {
+    async fn each_override_replaces_the_pieces_value_until_null(store: TestStore) {
         let service = Service::start(store).await;
         let german = variant(&service, "de").await;
         variant(&service, "fr").await;
@@ -250,7 +250,7 @@ on_both_engines! {
         }
     }
 
-    async fn content_of_a_variant_comes_in_every_form(store: TestStore) {
+    async fn content_of_a_variant_is_available_in_every_format(store: TestStore) {
         let service = Service::start(store).await;
         variant(&service, "de").await;
         let (id, _) = full_piece(&service).await;
@@ -288,7 +288,7 @@ on_both_engines! {
         assert_eq!(get("variant=de&contentFormat=html").await, "<p>New</p>");
     }
 
-    async fn what_a_get_of_a_variant_gave_can_be_put_back_and_changes_nothing(store: TestStore) {
+    async fn a_put_of_a_variants_get_response_changes_nothing(store: TestStore) {
         let service = Service::start(store).await;
         variant(&service, "de").await;
         variant(&service, "fr").await;
@@ -316,7 +316,7 @@ on_both_engines! {
         assert_eq!(french, service.get(&of(&id, "")).await.body);
     }
 
-    async fn an_override_equal_to_the_pieces_own_value_is_one(store: TestStore) {
+    async fn an_override_equal_to_the_pieces_value_is_kept(store: TestStore) {
         let service = Service::start(store).await;
         variant(&service, "de").await;
         let id = service.create("/content-pieces", &with(service.piece("a"), &json!({"title": "A"}))).await;
@@ -327,7 +327,7 @@ on_both_engines! {
         assert_eq!(service.get(&of(&id, "&variant=de")).await.body["title"], "A");
     }
 
-    async fn group_and_place_are_the_pieces_whatever_the_variant(store: TestStore) {
+    async fn group_and_position_are_the_same_in_all_variants(store: TestStore) {
         let service = Service::start(store).await;
         variant(&service, "de").await;
         let group = service.create("/content-groups", &json!({"name": "Other"})).await;
@@ -350,7 +350,7 @@ on_both_engines! {
         answer.assert_problem(400, "validation", &["contentGroupId"]);
     }
 
-    async fn a_change_of_a_variant_is_one_event_with_the_piece_in_it(store: TestStore) {
+    async fn an_update_of_a_variant_fires_one_event_with_its_view_of_the_piece(store: TestStore) {
         let service = Service::start(store).await;
         let german = variant(&service, "de").await;
         let (id, _) = full_piece(&service).await;
@@ -375,7 +375,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_change_of_a_variant_is_conditional_on_the_piece(store: TestStore) {
+    async fn updates_of_a_variant_check_the_pieces_version(store: TestStore) {
         let service = Service::start(store).await;
         variant(&service, "de").await;
         let id = service.create("/content-pieces", &service.piece("a")).await;
@@ -383,10 +383,10 @@ on_both_engines! {
         let send = async |tag: &str, body: &Value| {
             let request = service.request(Method::PUT, "/content-pieces");
             let request = request.bearer_auth(&service.home.token).header("if-match", tag);
-            Answer::of(request.header("prefer", "return=representation").json(body)).await
+            TestResponse::of(request.header("prefer", "return=representation").json(body)).await
         };
         let old = service.get(&of(&id, "")).await.header("etag").to_owned();
-        service.pass(Duration::from_millis(3));
+        service.advance_clock(Duration::from_millis(3));
         let put = send(&old, &json!({"id": id, "variant": "de", "title": "Titel"})).await;
         let shown = service.get(&of(&id, "&variant=de")).await;
         assert_eq!((put.status.as_u16(), &put.body), (200, &shown.body));
@@ -442,7 +442,7 @@ on_both_engines! {
         }
     }
 
-    async fn lists_of_a_variant_sort_by_what_shows_and_walk_by_it(store: TestStore) {
+    async fn lists_of_a_variant_sort_and_page_by_overridden_values(store: TestStore) {
         let service = Service::start(store).await;
         variant(&service, "de").await;
         let mut ids = Vec::new();
@@ -459,7 +459,7 @@ on_both_engines! {
             ids.push(id);
         }
         for id in [&ids[3], &ids[0]] {
-            service.pass(Duration::from_millis(3));
+            service.advance_clock(Duration::from_millis(3));
             change(&service, &json!({"id": id, "filename": "touched"})).await;
         }
         for (sort, slugs) in [
@@ -485,7 +485,7 @@ on_both_engines! {
         assert_eq!(own.column("slug"), ["e", "a", "b", "c", "d"], "the pieces' own titles");
     }
 
-    async fn a_new_key_keeps_what_pieces_say_in_the_variant(store: TestStore) {
+    async fn a_new_key_keeps_the_variants_overrides(store: TestStore) {
         let service = Service::start(store).await;
         let id = variant(&service, "de").await;
         let piece = service.create("/content-pieces", &service.piece("a")).await;
@@ -496,7 +496,7 @@ on_both_engines! {
         service.get(&of(&piece, "&variant=de")).await.assert_problem(404, "not_found", &[]);
     }
 
-    async fn a_deleted_variant_takes_what_pieces_say_in_it_along(store: TestStore) {
+    async fn deleting_a_variant_deletes_its_overrides(store: TestStore) {
         let service = Service::start(store).await;
         let german = variant(&service, "de").await;
         variant(&service, "fr").await;
@@ -527,7 +527,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_variant_deleted_while_pieces_are_changed_in_it_leaves_nothing(store: TestStore) {
+    async fn deleting_a_variant_during_updates_leaves_no_overrides(store: TestStore) {
         let service = std::sync::Arc::new(Service::start(store).await);
         let mut pieces = Vec::new();
         for number in 0..12 {
@@ -560,7 +560,7 @@ on_both_engines! {
         }
     }
 
-    async fn a_deleted_tag_and_a_removed_member_are_taken_off_variants(store: TestStore) {
+    async fn deleted_tags_and_removed_members_are_removed_from_variants(store: TestStore) {
         let service = Service::start(store).await;
         variant(&service, "de").await;
         let member = service.home.made.member;
@@ -602,7 +602,7 @@ on_both_engines! {
         assert_eq!(service.last_sequence().await, sequence + 3, "only the changes just made");
     }
 
-    async fn a_deleted_piece_takes_its_variants_along(store: TestStore) {
+    async fn deleting_a_piece_deletes_its_overrides(store: TestStore) {
         let service = Service::start(store).await;
         let german = variant(&service, "de").await;
         let tag = service.create("/tags", &json!({"label": "t"})).await;

@@ -9,7 +9,7 @@ use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::service::{ALL, Answer, Service, TokenKind, key};
+use crate::service::{ALL, Service, TestResponse, TokenKind, key};
 
 /// A URL with a reserved name, which never resolves to a private network.
 const URL: &str = "https://hooks.invalid/hook";
@@ -37,7 +37,7 @@ async fn sealed_secret(service: &Service, id: &str) -> Option<Vec<u8>> {
 }
 
 on_both_engines! {
-    async fn webhooks_are_made_changed_and_deleted(store: TestStore) {
+    async fn webhooks_are_created_updated_and_deleted(store: TestStore) {
         let service = Service::start(store).await;
         let group = service.home.group.clone();
         let body = json!({"url": URL, "name": "Build", "description": "Builds.", "secret": "s3cret",
@@ -69,7 +69,7 @@ on_both_engines! {
         service.get(&path).await.assert_problem(404, "not_found", &[]);
     }
 
-    async fn each_of_the_nine_events_and_no_other(store: TestStore) {
+    async fn only_the_nine_events_are_accepted(store: TestStore) {
         let service = Service::start(store).await;
         for event in EVENTS {
             let answer = service.post("/webhooks", &webhook(event, None)).await;
@@ -91,20 +91,20 @@ on_both_engines! {
         answer.assert_problem(400, "validation", &["metadata.contentGroupId"]);
     }
 
-    async fn a_secret_is_never_shown_and_kept_encrypted(store: TestStore) {
+    async fn secrets_are_never_shown_and_stored_encrypted(store: TestStore) {
         let service = Service::start(store).await;
         let secrets = ["x", "a secret of some length", "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"];
         for secret in secrets {
             let mut body = webhook("memberAdded", None);
             body["secret"] = json!(secret);
             let request = service.request(Method::POST, "/webhooks").bearer_auth(&service.home.token);
-            let made = Answer::of(request.header("prefer", "return=representation").json(&body)).await;
+            let made = TestResponse::of(request.header("prefer", "return=representation").json(&body)).await;
             assert_eq!(made.status, 201, "{made:?}");
             let id = made.id();
             let path = format!("/webhooks?id={id}");
             let change = json!({"id": id, "name": "new name"});
             let request = service.request(Method::PUT, "/webhooks").bearer_auth(&service.home.token);
-            let put = Answer::of(request.header("prefer", "return=representation").json(&change)).await;
+            let put = TestResponse::of(request.header("prefer", "return=representation").json(&change)).await;
             let list = service.get("/webhooks/list").await;
             for answer in [made, put, service.get(&path).await, list] {
                 assert!(!answer.body.to_string().contains("secret"), "{answer:?}");
@@ -132,7 +132,7 @@ on_both_engines! {
         }
     }
 
-    async fn an_address_is_checked_when_it_is_given(store: TestStore) {
+    async fn urls_are_validated_on_creation(store: TestStore) {
         let service = Service::start(store).await;
         let long = format!("https://9.9.9.9/{}", "a".repeat(2_048));
         for url in ["", "9.9.9.9", "/hook", "//9.9.9.9/", "ftp://9.9.9.9/", "javascript:alert(1)", "https://",
@@ -145,7 +145,7 @@ on_both_engines! {
         assert_eq!(service.get("/webhooks/list").await.body, json!([]));
     }
 
-    async fn an_address_that_is_not_called_is_warned_of(store: TestStore) {
+    async fn urls_at_disallowed_addresses_get_a_warning(store: TestStore) {
         let allowed = vec!["10.1.0.0/16".parse().unwrap()];
         let webhook_addresses = AddressPolicy { allowed, allows_loopback: false };
         let limits = ServerLimits { webhook_addresses, ..ServerLimits::default() };
@@ -175,7 +175,7 @@ on_both_engines! {
         }
     }
 
-    async fn an_extensions_webhooks_are_told_apart(store: TestStore) {
+    async fn webhooks_of_extensions_are_marked_and_filtered(store: TestStore) {
         let service = Service::start(store).await;
         let owner = service.home.made.user;
         let one = service.token_of(owner, TokenKind { extension: Some("one"), ..ALL }).await;
@@ -228,7 +228,7 @@ on_both_engines! {
         assert_eq!(shown(&on_home).await["enabled"], json!(true));
     }
 
-    async fn a_limited_token_has_the_webhooks_of_its_groups(store: TestStore) {
+    async fn a_limited_token_sees_the_webhooks_of_its_groups(store: TestStore) {
         let service = Service::start(store).await;
         let a = service.create("/content-groups", &json!({"name": "A"})).await;
         let b = service.create("/content-groups", &json!({"name": "B", "ancestor": a})).await;
@@ -245,7 +245,7 @@ on_both_engines! {
         assert_eq!(service.send_as(&token, Method::PUT, "/webhooks", Some(&change)).await.status, 204);
     }
 
-    async fn wrong_webhooks_name_what_is_wrong(store: TestStore) {
+    async fn errors_of_invalid_webhooks_are_reported(store: TestStore) {
         let service = Service::start(store).await;
         let answer = service.post("/webhooks", &json!({})).await;
         answer.assert_problem(400, "validation", &["url", "name", "event"]);

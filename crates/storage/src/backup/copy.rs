@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures_util::future::join;
 
 use super::digest::RowDigest;
-use super::new_store::StagedStore;
 use super::snapshot::Snapshot;
+use super::staged_store::StagedStore;
 use super::tables::{self, Table};
 use crate::engine::error::{Error, Result};
 use crate::engine::progress::Progress;

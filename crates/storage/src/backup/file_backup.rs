@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::copy::{self, TableSummary};
-use super::new_store::{StagedStore, reject_rows};
 use super::snapshot::Snapshot;
+use super::staged_store::{StagedStore, reject_rows};
 use super::tables;
 use crate::engine::database::Database;
 use crate::engine::error::{Cause, Error, Result};

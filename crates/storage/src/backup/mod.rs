@@ -3,11 +3,11 @@
 mod copy;
 mod digest;
 mod file_backup;
-mod new_store;
 mod snapshot;
+mod staged_store;
 mod tables;
 
 pub use copy::{TableSummary, copy};
 pub use file_backup::{FileSummary, back_up, restore, verify};
-pub use new_store::StagedStore;
 pub use snapshot::Snapshot;
+pub use staged_store::StagedStore;

@@ -2,8 +2,8 @@
 //! responses.
 //!
 //! A cached response is valid as long as none of its rows has changed. Two inputs decide that: the
-//! store's own count of commits, read for each request ([`crate::Database::moment`]), and the scope
-//! of each transaction's changes, derived from its statements ([`Reach`]). Both err on the side of
+//! store's own count of commits, read for each request ([`crate::Database::data_version`]), and the scope
+//! of each transaction's changes, derived from its statements ([`ChangeScope`]). Both err on the side of
 //! invalidation:
 //!
 //! - A change becomes visible at its commit. From then on, no data version is returned before the
@@ -91,12 +91,12 @@ impl WorkspaceLastModified {
 }
 
 impl LastModified {
-    /// Returns true if data read at `moment` or later is still current.
+    /// Returns true if data read at `data_version` or later is still current.
     pub fn is_not_after(&self, moment: DataVersion) -> bool {
         self.no_later_than(&self.workspace.anything, moment)
     }
 
-    /// Like [`LastChange::is_before`], for one piece and everything shown with it.
+    /// Like [`LastModified::is_not_after`], for one piece and everything shown with it.
     pub fn piece_is_not_after(&self, piece: ContentPieceId, moment: DataVersion) -> bool {
         let pieces = self.workspace.pieces.lock().unwrap_or_else(PoisonError::into_inner);
         let own = pieces.get(&piece).is_none_or(|&last| last <= moment.0);
@@ -104,7 +104,7 @@ impl LastModified {
         own && self.no_later_than(&self.workspace.shared, moment)
     }
 
-    /// Like [`LastChange::is_before`], for the permissions of tokens.
+    /// Like [`LastModified::is_not_after`], for the permissions of tokens.
     pub fn permissions_are_not_after(&self, moment: DataVersion) -> bool {
         self.no_later_than(&self.workspace.access, moment)
     }
@@ -185,7 +185,7 @@ const PIECE_TABLES: [&str; 9] = [
     "content_pieces",
 ];
 
-/// Tables that no cached response shows (listed at [`crate::Database::moment`]).
+/// Tables that no cached response shows (listed at [`crate::Database::data_version`]).
 const UNCACHED_TABLES: [&str; 16] = [
     "deliveries",
     "delivery_heartbeats",

@@ -155,7 +155,7 @@ impl Database {
         self.read(name, operation).await.map(|value| (value, None))
     }
 
-    /// Returns true if [`Database::read_aged`] may use a standby.
+    /// Returns true if [`Database::read_stale`] may use a standby.
     pub fn has_replica(&self) -> bool {
         match &*self.engine {
             Engine::Sqlite(_) => false,
@@ -210,7 +210,7 @@ impl Database {
     }
 
     /// Like [`Database::write`], with background priority. Between its steps the closure checks
-    /// whether it should yield ([`WriteTx::is_in_the_way`]), and then leaves the rest to a later
+    /// whether it should yield ([`WriteTx::should_yield`]), and then leaves the rest to a later
     /// transaction.
     pub async fn write_in_background<T, E, F>(
         &self,
@@ -293,7 +293,7 @@ impl Database {
     /// Returns the current data version if that takes no query: on SQLite.
     ///
     /// A response that is read after it may be cached. It is valid as long as
-    /// [`Database::last_change`] is no later. Cacheable responses show pieces, groups, tags,
+    /// [`Database::last_modified`] is no later. Cacheable responses show pieces, groups, tags,
     /// variants, members' profiles, roles and the permissions of tokens. They don't show when
     /// tokens were last used, invites, events, webhooks or deliveries.
     pub fn data_version(&self) -> Option<DataVersion> {
@@ -310,7 +310,7 @@ impl Database {
         matches!(*self.engine, Engine::Postgres(_))
     }
 
-    /// Returns when a workspace was last modified, or `None` where [`Database::moment`] returns
+    /// Returns when a workspace was last modified, or `None` where [`Database::data_version`] returns
     /// none.
     pub fn last_modified(&self, workspace: WorkspaceId) -> Option<LastModified> {
         match &*self.engine {

@@ -274,7 +274,7 @@ impl<'a> WriteTx<'a> {
         self.slice.is_some_and(TimeSlice::is_short)
     }
 
-    /// Notifies the subscribers of [`crate::Database::news`] once the transaction is committed.
+    /// Notifies the subscribers of [`crate::Database::subscribe_to_commits`] once the transaction is committed.
     pub fn notify_on_commit(&self) {
         self.has_news.store(true, Ordering::Relaxed);
     }
@@ -294,7 +294,7 @@ impl<'a> WriteTx<'a> {
     }
 
     /// Like [`WriteTx::execute`], for a change that no cached response shows
-    /// ([`crate::Database::moment`]).
+    /// ([`crate::Database::data_version`]).
     pub(crate) async fn execute_untracked(&self, sql: &str, params: &[Value<'_>]) -> Result<u64> {
         self.run(sql, params, false).await
     }

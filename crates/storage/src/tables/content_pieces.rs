@@ -453,7 +453,7 @@ const UPDATABLE_COLUMNS: [&str; 16] = [
 /// need to be prepared.
 const INDEXED_COLUMNS: [&str; 5] = ["content_group_id", "order_key", "date_ms", "title", "slug"];
 
-/// Adds the values of [`CHANGING`].
+/// Adds the values of [`UPDATABLE_COLUMNS`].
 fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
     let fields = &piece.fields;
     params.extend([

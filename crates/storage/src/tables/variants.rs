@@ -122,7 +122,7 @@ fn columns(workspace: WorkspaceId, variant: &Variant) -> Vec<Value<'_>> {
 }
 
 /// Deletes a variant with all its overrides, and increments the version of each piece that had one.
-/// Returns true if it existed. The caller has locked it by [`find_to_change`].
+/// Returns true if it existed. The caller has locked it by [`find_for_update`].
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: VariantId) -> Result<bool> {
     tx.execute(
         "UPDATE content_pieces SET version = version + 1

@@ -13,15 +13,15 @@ use rusqlite::{Connection, params_from_iter};
 use crate::conformance;
 
 /// The workspace that contains a copy of every row, with the same ids.
-const TWIN: &str = "ws_00000000000000000000000000";
+const COPY_WORKSPACE: &str = "ws_00000000000000000000000000";
 
 /// A table whose rows belong to workspaces.
-struct Table {
+struct WorkspaceTable {
     name: String,
     columns: Vec<String>,
 }
 
-impl Table {
+impl WorkspaceTable {
     /// Returns all such tables of a database, with referencing tables after the referenced ones.
     fn all(connection: &Connection) -> Vec<Self> {
         let names =
@@ -63,7 +63,7 @@ impl Table {
     }
 
     /// Adds a copy in the other workspace of each row that has none.
-    fn add_twins(&self, connection: &Connection) {
+    fn add_copies(&self, connection: &Connection) {
         let columns = |workspace: &str| {
             let column = |column: &String| match column.as_str() {
                 "workspace_id" => workspace.to_owned(),
@@ -72,10 +72,10 @@ impl Table {
             self.columns.iter().map(column).collect::<Vec<_>>().join(", ")
         };
         let sql = format!(
-            "INSERT OR IGNORE INTO {name} ({own}) SELECT {twin} FROM {name} WHERE workspace_id <> '{TWIN}'",
+            "INSERT OR IGNORE INTO {name} ({own}) SELECT {twin} FROM {name} WHERE workspace_id <> '{COPY_WORKSPACE}'",
             name = self.name,
             own = columns("workspace_id"),
-            twin = columns(&format!("'{TWIN}'"))
+            twin = columns(&format!("'{COPY_WORKSPACE}'"))
         );
         connection.execute(&sql, []).unwrap();
     }
@@ -86,11 +86,11 @@ fn violations(statements: &[ChangeStatement], path: &std::path::Path) -> Vec<Str
     let connection = Connection::open(path).unwrap();
     // Copies are inserted in any order.
     connection.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
-    let tables = Table::all(&connection);
+    let tables = WorkspaceTable::all(&connection);
     let mut found = Vec::new();
     for statement in statements {
         for table in &tables {
-            table.add_twins(&connection);
+            table.add_copies(&connection);
         }
         let before: Vec<_> = tables.iter().map(|table| table.rows(&connection)).collect();
         connection.execute_batch("PRAGMA foreign_keys = ON").unwrap();
@@ -134,7 +134,7 @@ async fn empty() -> (TestStore, std::path::PathBuf) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_statement_that_names_a_workspace_or_a_piece_changes_no_other() {
+async fn statements_change_no_rows_outside_their_workspace_or_piece() {
     let statements = conformance::changes().await;
     let naming = |named: fn(&ChangeStatement) -> bool| {
         let texts = statements.iter().filter(|one| named(one)).map(|one| one.sql.as_str());
@@ -148,7 +148,7 @@ async fn a_statement_that_names_a_workspace_or_a_piece_changes_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_statement_that_changes_more_than_it_names_is_found() {
+async fn statements_that_change_rows_outside_their_scope_are_detected() {
     let statements = conformance::changes().await;
     let is_update = |one: &&ChangeStatement| {
         one.piece.is_some() && one.sql.starts_with("UPDATE content_pieces SET order_key")

@@ -25,7 +25,7 @@ use galley_storage::{
 };
 use galley_testing::{TestStore, on_both_engines};
 
-use crate::store::{NOW, Open, id, options};
+use crate::store::{NOW, OpenStore, id, options};
 use crate::{people, plans};
 
 fn group(name: &str) -> ContentGroup {
@@ -83,7 +83,11 @@ async fn groups(
     Ok(())
 }
 
-async fn pieces(tx: &WriteTx<'_>, open: &Given, member: WorkspaceMemberId) -> Result<(), Error> {
+async fn pieces(
+    tx: &WriteTx<'_>,
+    open: &ConformanceFixture,
+    member: WorkspaceMemberId,
+) -> Result<(), Error> {
     let workspace = open.workspace;
     let (mut red, blue) = (tag("red"), tag("blue"));
     for tag in [&red, &blue] {
@@ -166,7 +170,7 @@ async fn pieces(tx: &WriteTx<'_>, open: &Given, member: WorkspaceMemberId) -> Re
 /// deleted.
 async fn in_variant(
     tx: &WriteTx<'_>,
-    open: &Given,
+    open: &ConformanceFixture,
     piece: &ContentPiece,
     member: WorkspaceMemberId,
     [own_tag, tag]: [&Tag; 2],
@@ -305,7 +309,7 @@ fn everything() -> ListQuery {
 }
 
 /// Exercises spreading out order keys. Moved pieces keep their order.
-async fn spreads(tx: &WriteTx<'_>, open: &Given) -> Result<(), Error> {
+async fn spreads(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Result<(), Error> {
     assert_eq!(ordering::spread_slice(tx, open.workspace, None).await?, None);
     let around = galley_domain::OrderKey::from_stored("V0000");
     let sql = "INSERT INTO order_spreads (workspace_id, around) VALUES (?1, ?2)";
@@ -337,7 +341,7 @@ async fn spreads(tx: &WriteTx<'_>, open: &Given) -> Result<(), Error> {
 /// Exercises every filter and sort key, and pagination by position.
 async fn lists(
     tx: &WriteTx<'_>,
-    open: &Given,
+    open: &ConformanceFixture,
     tag: &Tag,
     variant: Option<VariantId>,
 ) -> Result<(), Error> {
@@ -378,7 +382,7 @@ async fn lists(
     Ok(())
 }
 
-async fn told(
+async fn append_and_list_events(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     group: ContentGroupId,
@@ -403,7 +407,7 @@ async fn told(
 
 /// The fixture of the closures.
 #[derive(Clone)]
-struct Given {
+struct ConformanceFixture {
     workspace: WorkspaceId,
     group: ContentGroupId,
     first: galley_domain::content_piece::ContentPiece,
@@ -411,8 +415,8 @@ struct Given {
 }
 
 /// Calls every function.
-async fn exercise(open: &Open) {
-    let given = Given {
+async fn exercise(open: &OpenStore) {
+    let given = ConformanceFixture {
         workspace: open.workspace,
         group: open.group,
         first: open.piece("first", None),
@@ -423,21 +427,21 @@ async fn exercise(open: &Open) {
         groups(tx, given.workspace, given.group).await?;
         pieces(tx, &given, member).await?;
         people::leave(tx, given.workspace, member).await?;
-        told(tx, given.workspace, given.group).await
+        append_and_list_events(tx, given.workspace, given.group).await
     };
     Box::pin(open.database.write::<_, Error, _>("exercise", exercise)).await.unwrap();
 }
 
 /// Returns the statements that change rows when every function is called, in their order.
 pub(crate) async fn changes() -> Vec<ChangeStatement> {
-    let open = Open::with_log(TestStore::sqlite(), StatementLog::with_changes()).await;
+    let open = OpenStore::with_log(TestStore::sqlite(), StatementLog::with_changes()).await;
     exercise(&open).await;
     open.log.take_changes()
 }
 
 on_both_engines! {
     async fn every_function_works_and_finds_its_rows_by_an_index(store: TestStore) {
-        let open = Open::new(store).await;
+        let open = OpenStore::new(store).await;
         exercise(&open).await;
         open.database.ping().await.unwrap();
         let statements = open.log.take();
@@ -447,9 +451,9 @@ on_both_engines! {
 }
 
 on_both_engines! {
-    async fn nobody_waits_for_rows_that_nobody_wants(store: TestStore) {
+    async fn a_partially_read_result_closes_its_connection(store: TestStore) {
         let DatabaseUrl::Postgres(_) = store.url else { return };
-        let open = Open::new(store).await;
+        let open = OpenStore::new(store).await;
         let workspace = open.workspace;
         let first = open.piece("first", None);
         let pieces = [first.clone(), open.piece("second", Some(&first.order))];
@@ -480,7 +484,7 @@ on_both_engines! {
 }
 
 on_both_engines! {
-    async fn nobody_waits_for_what_was_given_up(store: TestStore) {
+    async fn an_abandoned_statement_closes_its_connection_unless_it_ends_soon(store: TestStore) {
         let DatabaseUrl::Postgres(_) = store.url else { return };
         let one = Options { connections: 1, ..options(store.url.clone(), Role::Server) };
         let database = Database::open(one).await.unwrap();
@@ -520,8 +524,8 @@ on_both_engines! {
 }
 
 on_both_engines! {
-    async fn what_a_piece_says_in_variants_goes_with_it(store: TestStore) {
-        let open = Open::new(store).await;
+    async fn deleting_a_piece_deletes_its_variant_overrides(store: TestStore) {
+        let open = OpenStore::new(store).await;
         let (workspace, group) = (open.workspace, open.group);
         let piece = open.piece("first", None);
         let fill = async move |tx: &WriteTx<'_>| {

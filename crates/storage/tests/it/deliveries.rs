@@ -20,7 +20,7 @@ use galley_testing::on_both_engines;
 use tokio_postgres::NoTls;
 
 use crate::plans;
-use crate::store::{NOW, Open, id};
+use crate::store::{NOW, OpenStore, id};
 
 const FAILED: AttemptOutcome = AttemptOutcome::Failed { retry_after: None };
 
@@ -36,7 +36,7 @@ async fn write<T: Send + 'static>(
 }
 
 /// Creates a webhook for the whole workspace.
-pub(crate) async fn webhook(open: &Open) -> WebhookId {
+pub(crate) async fn webhook(open: &OpenStore) -> WebhookId {
     let workspace = open.workspace;
     let webhook = Webhook {
         id: WebhookId::new(id()),
@@ -77,21 +77,21 @@ pub(crate) async fn webhook(open: &Open) -> WebhookId {
 }
 
 /// Stores `count` events in one transaction.
-async fn happen(open: &Open, count: usize) {
-    happen_at(open, count, NOW).await;
+async fn append_events(open: &OpenStore, count: usize) {
+    append_events_at(open, count, NOW).await;
 }
 
 /// Stores `count` events with this time.
-pub(crate) async fn happen_at(open: &Open, count: usize, now: Timestamp) {
+pub(crate) async fn append_events_at(open: &OpenStore, count: usize, now: Timestamp) {
     let ids: Vec<EventId> = (0..count).map(|_| EventId::new(id())).collect();
-    happen_as(open, &ids, now).await;
+    append_events_with_ids(open, &ids, now).await;
 }
 
 /// The data of each event.
 const DATA: &str = "{}";
 
 /// Stores events with these ids in one transaction.
-async fn happen_as(open: &Open, ids: &[EventId], now: Timestamp) {
+async fn append_events_with_ids(open: &OpenStore, ids: &[EventId], now: Timestamp) {
     let workspace = open.workspace;
     let new = |&id: &EventId| NewEvent {
         id,
@@ -105,7 +105,7 @@ async fn happen_as(open: &Open, ids: &[EventId], now: Timestamp) {
     write(&open.database, append).await;
 }
 
-async fn expand(open: &Open, max: usize) -> bool {
+async fn expand(open: &OpenStore, max: usize) -> bool {
     let expand = async move |tx: &WriteTx<'_>| {
         let (mut lines, front) = (LockedQueues::default(), ScanPosition::default());
         let new_id = || DeliveryId::new(id());
@@ -127,7 +127,7 @@ fn lease_request(session: &str, now: Timestamp) -> ClaimRequest {
     }
 }
 
-async fn lease(open: &Open, session: &str, now: Timestamp) -> Vec<ClaimedDelivery> {
+async fn lease(open: &OpenStore, session: &str, now: Timestamp) -> Vec<ClaimedDelivery> {
     let request = lease_request(session, now);
     let lease = async move |tx: &WriteTx<'_>| {
         let mut lines = LockedQueues::default();
@@ -159,7 +159,7 @@ fn settlement(
 
 /// Records the same result for all of these. Returns the number of recorded results.
 async fn settle(
-    open: &Open,
+    open: &OpenStore,
     leased: &[ClaimedDelivery],
     outcome: AttemptOutcome,
     step: DeliveryStep,
@@ -178,7 +178,7 @@ async fn settle(
 
 /// In one transaction, records these as delivered, fans out events, and leases deliveries.
 async fn exchange(
-    open: &Open,
+    open: &OpenStore,
     front: &Arc<ScanPosition>,
     done: Vec<ClaimedDelivery>,
     max: usize,
@@ -203,7 +203,7 @@ async fn exchange(
 }
 
 /// Returns the number of entries read from each index of these tables.
-async fn index_reads(open: &Open, url: &str, tables: &[&str]) -> Vec<(String, i64)> {
+async fn index_reads(open: &OpenStore, url: &str, tables: &[&str]) -> Vec<(String, i64)> {
     // PostgreSQL adds a connection's reads to the statistics when the connection ends.
     open.database.close().await;
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
@@ -220,11 +220,11 @@ async fn index_reads(open: &Open, url: &str, tables: &[&str]) -> Vec<(String, i6
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-async fn statuses(open: &Open) -> Vec<DeliveryStatus> {
+async fn statuses(open: &OpenStore) -> Vec<DeliveryStatus> {
     statuses_of(open, 1_000).await
 }
 
-async fn statuses_of(open: &Open, limit: i64) -> Vec<DeliveryStatus> {
+async fn statuses_of(open: &OpenStore, limit: i64) -> Vec<DeliveryStatus> {
     let workspace = open.workspace;
     let list = async move |tx: &Tx<'_>| {
         let query = ListQuery { limit, ..ListQuery::default() };
@@ -234,13 +234,13 @@ async fn statuses_of(open: &Open, limit: i64) -> Vec<DeliveryStatus> {
     found.iter().map(|delivery| delivery.status).collect()
 }
 
-async fn gauges(open: &Open) -> delivery_queue::QueueMetrics {
+async fn gauges(open: &OpenStore) -> delivery_queue::QueueMetrics {
     let read = async move |tx: &Tx<'_>| delivery_queue::queue_metrics(tx, NOW).await;
     open.database.read::<_, Error, _>("gauges", read).await.unwrap()
 }
 
 /// Checks the plans of the statements so far, except for the test's own.
-async fn check_plans(open: &Open) {
+async fn check_plans(open: &OpenStore) {
     let statements = open.log.take();
     let of_the_test = |sql: &&String| sql.starts_with("SELECT count(*)");
     plans::check(&open.store.url, statements.keys().filter(|sql| !of_the_test(sql))).await;
@@ -248,12 +248,12 @@ async fn check_plans(open: &Open) {
 
 on_both_engines! {
     async fn events_become_deliveries_in_slices(store: TestStore) {
-        let open = Open::new(store).await;
+        let open = OpenStore::new(store).await;
         for _ in 0..30 {
             webhook(&open).await;
         }
-        happen(&open, 5).await;
-        happen(&open, 1).await;
+        append_events(&open, 5).await;
+        append_events(&open, 1).await;
         assert_eq!(open.count("event_matches").await, 2, "five events in a row are one run");
         let mut made = Vec::new();
         while expand(&open, 7).await {
@@ -268,17 +268,17 @@ on_both_engines! {
         check_plans(&open).await;
     }
 
-    async fn a_table_that_grows_is_read_by_the_right_index(store: TestStore) {
+    async fn growing_tables_are_read_by_the_right_index(store: TestStore) {
         const ROUNDS: i64 = 150;
         const WEBHOOKS: i64 = 40;
         // SQLite has statistics from the beginning.
         let DatabaseUrl::Postgres(url) = store.url.clone() else { return };
-        let open = Open::new(store).await;
+        let open = OpenStore::new(store).await;
         for _ in 0..WEBHOOKS {
             webhook(&open).await;
         }
         for _ in 0..ROUNDS {
-            happen(&open, 1).await;
+            append_events(&open, 1).await;
             while expand(&open, 100).await {}
             while gauges(&open).await.pending > 0 {
                 let leased = lease(&open, "a", NOW).await;
@@ -294,10 +294,10 @@ on_both_engines! {
         assert!(all >= ROUNDS * WEBHOOKS, "each was read at least once, and counted: {all}");
     }
 
-    async fn what_is_done_is_not_read_again(store: TestStore) {
+    async fn finished_deliveries_are_not_scanned_again(store: TestStore) {
         const ROUNDS: i64 = 300;
         let DatabaseUrl::Postgres(url) = store.url.clone() else { return };
-        let open = Open::new(store).await;
+        let open = OpenStore::new(store).await;
         webhook(&open).await;
         // This transaction keeps PostgreSQL from vacuuming rows that exist from here on.
         let (foreign, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
@@ -314,7 +314,7 @@ on_both_engines! {
             }
             let now = later(round * 1_000);
             let made_at = u128::try_from(now.ms()).unwrap() << 80;
-            happen_as(&open, &[EventId::new(made_at)], now).await;
+            append_events_with_ids(&open, &[EventId::new(made_at)], now).await;
             let done = std::mem::take(&mut leased);
             leased = exchange(&open, &front, done, 100, now).await;
             assert_eq!(leased.len(), 1);
@@ -329,10 +329,10 @@ on_both_engines! {
         drop(foreign);
     }
 
-    async fn what_is_due_earlier_than_the_line_knows_is_found(store: TestStore) {
-        let open = Open::new(store).await;
+    async fn deliveries_with_an_earlier_due_time_than_their_queue_are_leased(store: TestStore) {
+        let open = OpenStore::new(store).await;
         webhook(&open).await;
-        happen(&open, 3).await;
+        append_events(&open, 3).await;
         expand(&open, 100).await;
         let leased = lease(&open, "a", NOW).await;
         assert_eq!(leased.len(), 2);
@@ -351,12 +351,12 @@ on_both_engines! {
         assert_eq!(found.len(), 2);
     }
 
-    async fn programs_that_send_to_the_same_webhooks_never_wait_in_a_circle(store: TestStore) {
+    async fn concurrent_senders_to_the_same_webhooks_never_deadlock(store: TestStore) {
         const WEBHOOKS: usize = 25;
         const EVENTS: usize = 40;
         const PROGRAMS: usize = 4;
         let DatabaseUrl::Postgres(url) = store.url.clone() else { return };
-        let open = Arc::new(Open::new(store).await);
+        let open = Arc::new(OpenStore::new(store).await);
         for _ in 0..WEBHOOKS {
             webhook(&open).await;
         }
@@ -372,7 +372,7 @@ on_both_engines! {
             })
         }).collect();
         for _ in 0..EVENTS {
-            happen(&open, 1).await;
+            append_events(&open, 1).await;
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         for program in programs {
@@ -387,14 +387,14 @@ on_both_engines! {
         assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), 0);
     }
 
-    async fn what_is_left_over_is_told_of(store: TestStore) {
+    async fn fan_out_reports_remaining_events(store: TestStore) {
         const WEBHOOKS: usize = 30;
-        let open = Open::new(store).await;
+        let open = OpenStore::new(store).await;
         for _ in 0..WEBHOOKS {
             webhook(&open).await;
         }
-        happen(&open, 1).await;
-        happen(&open, 1).await;
+        append_events(&open, 1).await;
+        append_events(&open, 1).await;
         for is_more in [true, false] {
             let expand = async move |tx: &WriteTx<'_>| {
                 let (mut lines, front) = (LockedQueues::default(), ScanPosition::default());
@@ -411,10 +411,10 @@ on_both_engines! {
         assert_eq!(open.count("deliveries").await, 2 * WEBHOOKS as i64);
     }
 
-    async fn what_is_under_way_is_not_dropped(store: TestStore) {
-        let open = Open::new(store).await;
+    async fn deliveries_in_progress_are_not_dropped(store: TestStore) {
+        let open = OpenStore::new(store).await;
         let (workspace, id) = (open.workspace, webhook(&open).await);
-        happen(&open, 2).await;
+        append_events(&open, 2).await;
         expand(&open, 100).await;
         let leased = lease(&open, "a", NOW).await;
         assert_eq!(leased.len(), 2);
@@ -424,7 +424,7 @@ on_both_engines! {
             tx.execute(&sql, &[]).await
         };
         write(&open.database, disable).await;
-        happen(&open, 2).await;
+        append_events(&open, 2).await;
         expand(&open, 100).await;
         assert_eq!(gauges(&open).await.held, DISABLED_BACKLOG_MAX, "the two new ones went");
         settle(&open, &leased, AttemptOutcome::Accepted, DeliveryStep::Delivered, NOW).await;
@@ -432,17 +432,17 @@ on_both_engines! {
         assert_eq!(gauges(&open).await.held, DISABLED_BACKLOG_MAX - 2);
     }
 
-    async fn what_is_committed_late_is_found(store: TestStore) {
-        let open = Open::new(store).await;
+    async fn events_committed_late_are_found(store: TestStore) {
+        let open = OpenStore::new(store).await;
         webhook(&open).await;
         let front = Arc::new(ScanPosition::default());
         let made_at = |ms: i64| EventId::new(u128::try_from(later(ms).ms()).unwrap() << 80);
-        happen_as(&open, &[made_at(60_000)], NOW).await;
+        append_events_with_ids(&open, &[made_at(60_000)], NOW).await;
         exchange(&open, &front, Vec::new(), 100, NOW).await;
         // The first event's id is slightly older than the scan position. The second one's is so
         // much older that only a full scan finds it.
         for (ms, waits) in [(56_000, false), (1_000, matches!(open.store.url, DatabaseUrl::Postgres(_)))] {
-            happen_as(&open, &[made_at(ms)], NOW).await;
+            append_events_with_ids(&open, &[made_at(ms)], NOW).await;
             exchange(&open, &front, Vec::new(), 100, NOW).await;
             let left = open.count("event_matches").await;
             assert_eq!(left == 1, waits);
@@ -460,10 +460,10 @@ on_both_engines! {
         assert_eq!(open.count("deliveries").await, 3);
     }
 
-    async fn who_lost_the_lease_changes_nothing(store: TestStore) {
-        let open = Open::new(store).await;
+    async fn results_with_an_expired_lease_are_ignored(store: TestStore) {
+        let open = OpenStore::new(store).await;
         webhook(&open).await;
-        happen(&open, 5).await;
+        append_events(&open, 5).await;
         expand(&open, 100).await;
         let mine = lease(&open, "a", NOW).await;
         assert_eq!(mine.len(), 2, "of a receiver that nothing is known of");
@@ -480,17 +480,17 @@ on_both_engines! {
         assert_eq!(found.iter().filter(|&&status| status == DeliveryStatus::Delivered).count(), 2);
         assert_eq!(gauges(&open).await.pending, 3);
         // The receiver's concurrency limit applies to all sessions together.
-        happen(&open, 12).await;
+        append_events(&open, 12).await;
         expand(&open, 100).await;
         assert_eq!(lease(&open, "a", later(62_000)).await.len(), 8);
         assert_eq!(lease(&open, "b", later(63_000)).await, []);
         check_plans(&open).await;
     }
 
-    async fn leases_are_given_back(store: TestStore) {
-        let open = Open::new(store).await;
+    async fn leases_are_released(store: TestStore) {
+        let open = OpenStore::new(store).await;
         webhook(&open).await;
-        happen(&open, 2).await;
+        append_events(&open, 2).await;
         expand(&open, 100).await;
         let leased = lease(&open, "a", NOW).await;
         let release = async move |tx: &WriteTx<'_>| delivery_queue::release(tx, &leased, NOW).await;
@@ -527,9 +527,9 @@ on_both_engines! {
     }
 
     async fn a_failing_receiver_is_probed(store: TestStore) {
-        let open = Open::new(store).await;
+        let open = OpenStore::new(store).await;
         webhook(&open).await;
-        happen(&open, 20).await;
+        append_events(&open, 20).await;
         expand(&open, 100).await;
         let mut now = NOW;
         let mut tried = Vec::new();
@@ -549,9 +549,9 @@ on_both_engines! {
     }
 
     async fn what_is_paused_has_its_bounds(store: TestStore) {
-        let open = Open::new(store).await;
+        let open = OpenStore::new(store).await;
         let (workspace, id) = (open.workspace, webhook(&open).await);
-        happen(&open, 5).await;
+        append_events(&open, 5).await;
         expand(&open, 100).await;
         let disable = async move |tx: &WriteTx<'_>| {
             let fails = webhooks::record_failure(tx, workspace, id, NOW).await?;
@@ -566,7 +566,7 @@ on_both_engines! {
         write(&open.database, disable).await;
         assert_eq!(lease(&open, "a", NOW).await, [], "nothing is sent");
         let oldest = open.count("deliveries").await;
-        happen(&open, 3).await;
+        append_events(&open, 3).await;
         expand(&open, 100).await;
         assert_eq!((oldest, open.count("deliveries").await), (5, 5), "the oldest three went");
         assert_eq!(statuses(&open).await, [DeliveryStatus::Paused; 5]);
@@ -584,10 +584,10 @@ on_both_engines! {
         check_plans(&open).await;
     }
 
-    async fn operators_have_deliveries_sent_again(store: TestStore) {
-        let open = Open::new(store).await;
+    async fn deliveries_are_repeated_recovered_and_tested_on_request(store: TestStore) {
+        let open = OpenStore::new(store).await;
         let (workspace, id) = (open.workspace, webhook(&open).await);
-        happen(&open, 2).await;
+        append_events(&open, 2).await;
         expand(&open, 100).await;
         let leased = lease(&open, "a", NOW).await;
         settle(&open, &leased, FAILED, DeliveryStep::Failed, NOW).await;
@@ -624,10 +624,10 @@ on_both_engines! {
         check_plans(&open).await;
     }
 
-    async fn what_is_old_goes(store: TestStore) {
-        let open = Open::new(store).await;
+    async fn expired_deliveries_and_events_are_deleted(store: TestStore) {
+        let open = OpenStore::new(store).await;
         let (workspace, id) = (open.workspace, webhook(&open).await);
-        happen(&open, 5).await;
+        append_events(&open, 5).await;
         expand(&open, 100).await;
         let read = async move |tx: &Tx<'_>| events::bounds(tx, workspace).await;
         assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(1), 5));
@@ -675,16 +675,16 @@ on_both_engines! {
         assert_eq!(write(&open.database, forget).await, 1);
         assert_eq!(write(&open.database, forget).await, 0);
         assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(5), 5));
-        happen(&open, 1).await;
+        append_events(&open, 1).await;
         assert_eq!(open.database.read::<_, Error, _>("bounds", read).await.unwrap(), (Some(5), 6));
         check_plans(&open).await;
     }
 
-    async fn what_deliveries_show_is_told(store: TestStore) {
-        let open = Open::new(store).await;
+    async fn the_event_types_of_deliveries_are_listed(store: TestStore) {
+        let open = OpenStore::new(store).await;
         let webhook = webhook(&open).await;
         let workspace = open.workspace;
-        happen(&open, 5).await;
+        append_events(&open, 5).await;
         let shown = async |which| {
             let list = async move |tx: &WriteTx<'_>| {
                 delivery_queue::lock_queue_of_webhook(tx, workspace, webhook).await?;

@@ -14,8 +14,8 @@
 
 mod change_tracking;
 mod conformance;
+mod data_versions;
 mod deliveries;
-mod moments;
 mod opening;
 mod ordering;
 mod people;

@@ -3,9 +3,9 @@
 use galley_storage::{Database, DatabaseUrl, Error, Role, Tx, WriteTx};
 use galley_testing::{TestStore, on_both_engines};
 
-use crate::store::{Open, options};
+use crate::store::{OpenStore, options};
 
-async fn pretend_a_newer_program_was_here(database: &Database, oldest: &'static str) {
+async fn insert_newer_migration(database: &Database, oldest: &'static str) {
     let write = async move |tx: &WriteTx<'_>| {
         tx.execute(
             "INSERT INTO schema_migrations (version, name, checksum, oldest_program, applied_at_ms)
@@ -19,7 +19,7 @@ async fn pretend_a_newer_program_was_here(database: &Database, oldest: &'static 
 
 on_both_engines! {
     async fn opening_again_changes_nothing(store: TestStore) {
-        let open = Open::new(store).await;
+        let open = OpenStore::new(store).await;
         let before = open.count("schema_migrations").await;
         let again = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
         assert_eq!(open.count("schema_migrations").await, before);
@@ -27,7 +27,7 @@ on_both_engines! {
         again.close().await;
     }
 
-    async fn many_may_open_an_empty_database_at_once(store: TestStore) {
+    async fn concurrent_opens_of_an_empty_database_succeed(store: TestStore) {
         let mut tasks = Vec::new();
         for _ in 0..6 {
             tasks.push(tokio::spawn(Database::open(options(store.url.clone(), Role::Command))));
@@ -37,25 +37,25 @@ on_both_engines! {
         }
     }
 
-    async fn a_database_that_is_too_new_is_refused(store: TestStore) {
-        let open = Open::new(store).await;
-        pretend_a_newer_program_was_here(&open.database, "9.0.0").await;
+    async fn a_database_that_is_too_new_is_rejected(store: TestStore) {
+        let open = OpenStore::new(store).await;
+        insert_newer_migration(&open.database, "9.0.0").await;
         let refused = Database::open(options(open.store.url.clone(), Role::Command)).await;
         let Err(Error::Schema(message)) = refused else { panic!("{refused:?}") };
         assert!(message.contains("too new") && message.contains("9.0.0"), "{message}");
     }
 
-    async fn a_newer_schema_that_allows_this_program_is_served(store: TestStore) {
-        let open = Open::new(store).await;
-        pretend_a_newer_program_was_here(&open.database, "0.1.0").await;
+    async fn a_newer_schema_that_allows_this_program_is_accepted(store: TestStore) {
+        let open = OpenStore::new(store).await;
+        insert_newer_migration(&open.database, "0.1.0").await;
         let again = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
         again.ping().await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_second_server_on_one_file_is_refused_and_a_command_is_not() {
-    let open = Open::new(TestStore::sqlite()).await;
+async fn a_second_server_on_one_file_is_rejected_but_a_command_is_not() {
+    let open = OpenStore::new(TestStore::sqlite()).await;
     let refused = Database::open(options(open.store.url.clone(), Role::Server)).await;
     assert!(matches!(refused, Err(Error::Locked(_))), "{refused:?}");
     let command = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
@@ -72,7 +72,7 @@ async fn a_second_server_on_one_file_is_refused_and_a_command_is_not() {
 }
 
 #[tokio::test]
-async fn a_server_that_has_gone_leaves_its_file_free() {
+async fn a_closed_server_releases_its_file_lock() {
     let store = TestStore::sqlite();
     let first = Database::open(options(store.url.clone(), Role::Server)).await.unwrap();
     first.close().await;
@@ -81,7 +81,7 @@ async fn a_server_that_has_gone_leaves_its_file_free() {
 }
 
 #[tokio::test]
-async fn an_address_where_nobody_listens_is_said_to_be_unavailable() {
+async fn an_unreachable_server_is_reported_as_unavailable() {
     let url = DatabaseUrl::Postgres("postgres://galley@127.0.0.1:1/galley".to_owned());
     let refused = Database::open(options(url, Role::Command)).await;
     assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");

@@ -6,23 +6,23 @@ use galley_storage::ordering::{self, OrderedPiece, SpreadPlan};
 use galley_storage::{Error, Tx, WriteTx, content_pieces};
 use galley_testing::on_both_engines;
 
-use crate::store::{NOW, Open};
+use crate::store::{NOW, OpenStore};
 
 /// The most pieces that a transaction may move, and the most bytes that it may write for them.
-const MOVED_MAX: usize = 256;
-const BYTES_MAX: usize = 1024 * 1024;
+const SLICE_PIECES_LIMIT: usize = 256;
+const SLICE_BYTES_LIMIT: usize = 1024 * 1024;
 
 /// A deterministic number generator.
-struct Numbers(u32);
+struct NumberSequence(u32);
 
-impl Numbers {
+impl NumberSequence {
     fn next(&mut self) -> u32 {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         self.0 >> 8
     }
 }
 
-impl Open {
+impl OpenStore {
     async fn insert_at(&self, order: OrderKey, description: Option<&str>) -> ContentPieceId {
         let mut piece = self.piece("p", None);
         piece.order = order;
@@ -64,7 +64,7 @@ impl Open {
         let around = pending.unplanned?;
         let workspace = self.workspace;
         let plan = async move |tx: &Tx<'_>| {
-            let mut numbers = Numbers(7);
+            let mut numbers = NumberSequence(7);
             ordering::plan_spread(tx, workspace, &around, || numbers.next().wrapping_mul(509)).await
         };
         Some(self.database.read_long::<_, Error, _>("plan", plan).await.unwrap())
@@ -92,8 +92,8 @@ fn nested(count: usize) -> Vec<OrderKey> {
 }
 
 on_both_engines! {
-    async fn a_crowded_place_is_spread_out_in_small_slices(store: TestStore) {
-        let open = Open::new(store).await;
+    async fn long_keys_are_spread_out_in_small_slices(store: TestStore) {
+        let open = OpenStore::new(store).await;
         let mut expected = vec![open.insert_at(OrderKey::from_stored("00000zzzzz"), None).await];
         let description = "x".repeat(10_000);
         for order in nested(600) {
@@ -114,7 +114,7 @@ on_both_engines! {
                 assert_eq!(piece.fields.custom_data, None, "it is not loaded");
                 piece.fields.description.as_ref().map_or(0, |text| text.as_str().len())
             }).sum();
-            assert!(slice.len() <= MOVED_MAX && bytes <= BYTES_MAX, "{}, {bytes}", slice.len());
+            assert!(slice.len() <= SLICE_PIECES_LIMIT && bytes <= SLICE_BYTES_LIMIT, "{}, {bytes}", slice.len());
             moved += slice.len();
             let now = open.in_order().await;
             assert!(now.iter().map(|(id, _)| id).eq(&expected), "out of order after {moved}");
@@ -141,8 +141,8 @@ on_both_engines! {
         assert!(longest <= 64, "{longest}");
     }
 
-    async fn a_key_beyond_the_greatest_length_is_not_chosen(store: TestStore) {
-        let open = Open::new(store).await;
+    async fn keys_over_the_maximum_length_are_rejected(store: TestStore) {
+        let open = OpenStore::new(store).await;
         let (deep, next) = ("00001".repeat(51), "00001".repeat(50) + "00002");
         let id = open.insert_at(OrderKey::from_stored(deep.clone()), None).await;
         open.insert_at(OrderKey::from_stored(next), None).await;
@@ -158,9 +158,9 @@ on_both_engines! {
         assert!(open.choose_after(&before, 0).await.unwrap().as_str().len() <= 64);
     }
 
-    async fn an_adversary_who_always_inserts_between_the_last_two_meets_short_keys(store: TestStore) {
-        let open = Open::new(store).await;
-        let mut numbers = Numbers(11);
+    async fn keys_stay_short_under_adversarial_inserts(store: TestStore) {
+        let open = OpenStore::new(store).await;
+        let mut numbers = NumberSequence(11);
         let place = |id, order: &OrderKey| OrderedPiece { id, order: order.clone(), placed_at: NOW };
         let first = OrderKey::from_stored("V0000");
         let mut before = place(open.insert_at(first.clone(), None).await, &first);

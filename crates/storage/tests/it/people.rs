@@ -33,7 +33,7 @@ pub(crate) async fn exercise(
     let member = the_members(tx, workspace, role).await?;
     the_tokens(tx, workspace, &member).await?;
     the_webhooks(tx, workspace, group).await?;
-    once(tx, workspace).await?;
+    idempotency_keys(tx, workspace).await?;
     installation::lock(tx).await?;
     assert_eq!(installation::find_key_check(tx).await?, None);
     installation::insert_key_check(tx, &[1, 2]).await?;
@@ -209,7 +209,7 @@ async fn invited(tx: &WriteTx<'_>, workspace: WorkspaceId, admin: &Member) -> Re
     };
     mails::insert(tx, workspace, &mail, NOW).await?;
     assert_eq!(mails::list_of_member(tx, workspace, pending.id).await?, [mail.clone()]);
-    the_mail_is_sent(tx, workspace, &mail).await?;
+    send_mail(tx, workspace, &mail).await?;
     mails::delete_of_member(tx, workspace, pending.id).await?;
     assert_eq!(mails::list_of_member(tx, workspace, pending.id).await?, []);
     let joined = users::find_by_email(tx, &EmailAddress::parse("ben@example.org").unwrap()).await?;
@@ -232,11 +232,7 @@ async fn invited(tx: &WriteTx<'_>, workspace: WorkspaceId, admin: &Member) -> Re
 }
 
 /// Exercises a mail that is leased by one worker at a time, retried, and abandoned.
-async fn the_mail_is_sent(
-    tx: &WriteTx<'_>,
-    workspace: WorkspaceId,
-    mail: &Mail,
-) -> Result<(), Error> {
+async fn send_mail(tx: &WriteTx<'_>, workspace: WorkspaceId, mail: &Mail) -> Result<(), Error> {
     let lease = async |now| mails::lease(tx, now, Timestamp::from_ms(now.ms() + 100), 10).await;
     let at = |ms| Timestamp::from_ms(NOW.ms() + ms);
     let postponed = |ms| MailOutcome::Postponed(at(ms), "421 not now".to_owned());
@@ -378,7 +374,7 @@ async fn the_webhooks(
     Ok(())
 }
 
-async fn once(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<(), Error> {
+async fn idempotency_keys(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<(), Error> {
     let token = TokenId::new(id());
     let before = Timestamp::from_ms(NOW.ms() - 1);
     assert!(idempotency::claim(tx, workspace, token, "k", &[1; 32], NOW, before).await?);

@@ -88,7 +88,7 @@ fn tables(sql: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_statement_without_its_workspace_is_seen() {
+fn statements_without_a_workspace_are_detected() {
     assert!(is_of_one_workspace("SELECT a FROM tags WHERE workspace_id = ?1 AND id = ?2"));
     assert!(is_of_one_workspace("SELECT 1 FROM a JOIN b ON b.id = a.id WHERE a.workspace_id = ?3"));
     assert!(is_of_one_workspace("INSERT INTO tags (workspace_id, id) VALUES (?1, ?2)"));

@@ -19,23 +19,23 @@ use galley_storage::delivery_queue::{
 };
 use galley_storage::{Error, Tx, Value, WriteTx};
 use galley_testing::TestStore;
-use galley_testing::proof::{figure, size};
+use galley_testing::reliability_suite::{report_figure, size};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::deliveries::{happen_at, webhook};
-use crate::store::{NOW, Open, id};
+use crate::deliveries::{append_events_at, webhook};
+use crate::store::{NOW, OpenStore, id};
 
 const WEBHOOKS: usize = 100;
 
 /// The longest delay in milliseconds between a delivery's due time and its attempt.
-const LATE_MAX: i64 = 5_000;
+const DELAY_LIMIT_MS: i64 = 5_000;
 
 const HOUR: i64 = 3_600_000;
 
 /// The behaviour of a receiver.
 #[derive(Clone, Copy)]
-enum Receiver {
+enum SimulatedReceiver {
     Well,
     /// Fails in this percentage of attempts.
     Flaky(u32),
@@ -45,7 +45,7 @@ enum Receiver {
     Busy,
 }
 
-impl Receiver {
+impl SimulatedReceiver {
     fn of(place: usize, random: &mut StdRng) -> Self {
         match place % 10 {
             0..6 => Self::Well,
@@ -77,25 +77,25 @@ impl Receiver {
 
 /// A model of a webhook's queue, kept outside of the store.
 #[derive(Default)]
-struct Line {
+struct QueueModel {
     under_way: usize,
     /// The time at which the receiver was last at its concurrency limit, or its program was killed.
-    full_at: i64,
+    busy_until: i64,
     /// The receiver's health in the worst case, with the longest possible back-off.
     health: CircuitBreaker,
-    rests_until: i64,
+    backs_off_until: i64,
 }
 
 struct Simulation {
-    open: Open,
+    open: OpenStore,
     random: StdRng,
     now: Timestamp,
     dispatcher: Dispatcher<ClaimedDelivery, AttemptResult>,
     /// The attempts in progress, by their end.
     ends: BinaryHeap<Reverse<(i64, u64)>>,
     attempts: HashMap<u64, (WebhookId, bool, AttemptResult)>,
-    receivers: BTreeMap<WebhookId, Receiver>,
-    lines: BTreeMap<WebhookId, Line>,
+    receivers: BTreeMap<WebhookId, SimulatedReceiver>,
+    lines: BTreeMap<WebhookId, QueueModel>,
     /// The due times of deliveries that were attempted before.
     due: HashMap<DeliveryId, i64>,
     made: u64,
@@ -106,7 +106,7 @@ struct Simulation {
 }
 
 #[tokio::test]
-async fn no_attempt_is_early_late_or_forgotten() {
+async fn no_attempt_is_early_late_or_lost() {
     let number = |name| env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let schedules: u64 = size(2_000, 10_000, 1_000_000);
     let seed = number("GALLEY_TEST_SEED").unwrap_or_else(rand::random);
@@ -118,7 +118,7 @@ async fn no_attempt_is_early_late_or_forgotten() {
         if left > 0 {
             let count = simulation.random.random_range(1..=40).min(left);
             left -= count;
-            simulation.happen(count).await;
+            simulation.append_events(count).await;
         }
         let pause = simulation.random.random_range(1..20 * 60_000);
         simulation.run_until(simulation.now.ms() + pause).await;
@@ -133,19 +133,19 @@ async fn no_attempt_is_early_late_or_forgotten() {
         (simulation.now.ms() - NOW.ms()) / (24 * HOUR)
     );
     println!("{found}");
-    figure("deliveries under a simulated clock", found, "0");
+    report_figure("deliveries under a simulated clock", found, "0");
 }
 
 impl Simulation {
     async fn new(seed: u64) -> Self {
-        let open = Open::new(TestStore::sqlite()).await;
+        let open = OpenStore::new(TestStore::sqlite()).await;
         let mut random = StdRng::seed_from_u64(seed);
         let mut receivers = BTreeMap::new();
         for place in 0..WEBHOOKS {
             let webhook = webhook(&open).await;
-            receivers.insert(webhook, Receiver::of(place, &mut random));
+            receivers.insert(webhook, SimulatedReceiver::of(place, &mut random));
         }
-        let lines = receivers.keys().map(|id| (*id, Line::default())).collect();
+        let lines = receivers.keys().map(|id| (*id, QueueModel::default())).collect();
         Self {
             open,
             random,
@@ -163,8 +163,8 @@ impl Simulation {
         }
     }
 
-    async fn happen(&mut self, count: usize) {
-        happen_at(&self.open, count, self.now).await;
+    async fn append_events(&mut self, count: usize) {
+        append_events_at(&self.open, count, self.now).await;
         self.dispatcher.commit_signalled();
     }
 
@@ -187,7 +187,7 @@ impl Simulation {
             if self.attempts.is_empty() {
                 // Nothing happens before a queue is next due. Until then the dispatcher polls in
                 // vain once a second.
-                let first = self.first_look().await.unwrap_or(end).min(end);
+                let first = self.first_due_at().await.unwrap_or(end).min(end);
                 next = next.max(first + (next - first).rem_euclid(1_000));
             }
             if next > end {
@@ -213,12 +213,16 @@ impl Simulation {
         let line = self.lines.get_mut(&job.webhook).unwrap();
         let due = self.due.get(&leased.id).copied().unwrap_or(leased.happened_at.ms());
         assert!(now.ms() >= due, "{} ms early: {leased:?}", due - now.ms());
-        let may_begin = due.max(line.full_at).max(line.rests_until);
-        assert!(now.ms() - may_begin <= LATE_MAX, "{} ms late: {leased:?}", now.ms() - may_begin);
+        let may_begin = due.max(line.busy_until).max(line.backs_off_until);
+        assert!(
+            now.ms() - may_begin <= DELAY_LIMIT_MS,
+            "{} ms late: {leased:?}",
+            now.ms() - may_begin
+        );
         line.under_way += 1;
         assert!(line.under_way <= job.slots, "more than its receiver can do with");
         if line.under_way == job.slots {
-            line.full_at = now.ms();
+            line.busy_until = now.ms();
         }
         let attempts = leased.attempts + 1;
         assert!(attempts <= ATTEMPTS_MAX);
@@ -255,11 +259,11 @@ impl Simulation {
     async fn ask(&mut self, ask: StoreRequest<AttemptResult>) {
         for one in &ask.attempt_results {
             let line = self.lines.get_mut(&one.webhook).unwrap();
-            line.full_at = self.now.ms();
+            line.busy_until = self.now.ms();
             line.under_way -= 1;
             line.health = line.health.after(one.outcome, self.now, 1.0);
-            line.rests_until =
-                line.health.open_until.map_or(0, Timestamp::ms).max(line.rests_until);
+            line.backs_off_until =
+                line.health.open_until.map_or(0, Timestamp::ms).max(line.backs_off_until);
             match one.step {
                 DeliveryStep::Retry(due) => self.due.insert(one.delivery, due.ms()),
                 DeliveryStep::Delivered | DeliveryStep::Failed => self.due.remove(&one.delivery),
@@ -310,7 +314,7 @@ impl Simulation {
         self.ends.clear();
         for line in self.lines.values_mut() {
             line.under_way = 0;
-            line.full_at = self.now.ms();
+            line.busy_until = self.now.ms();
         }
         let now = self.now;
         let recover = async move |tx: &WriteTx<'_>| {
@@ -327,7 +331,7 @@ impl Simulation {
         self.open.database.read_long::<_, Error, _>("read", read).await.unwrap()
     }
 
-    async fn first_look(&self) -> Option<i64> {
+    async fn first_due_at(&self) -> Option<i64> {
         self.read("SELECT MIN(next_at_ms) FROM webhook_queues WHERE ?1 = 0", 0).await
     }
 
@@ -339,7 +343,7 @@ impl Simulation {
                  JOIN webhook_queues q ON q.workspace_id = d.workspace_id AND q.webhook_id = d.webhook_id
                  WHERE d.status = 'pending' AND d.due_at_ms < ?1 AND COALESCE(q.open_until_ms, 0) < ?1
                     AND NOT EXISTS (SELECT 1 FROM delivery_leases l WHERE l.webhook_id = d.webhook_id)",
-                self.now.ms() - LATE_MAX,
+                self.now.ms() - DELAY_LIMIT_MS,
             )
             .await;
         assert_eq!(overdue, Some(0), "nothing holds these");

@@ -6,17 +6,17 @@ use std::time::Duration;
 use galley_storage::{Database, Error, Role, Tx, WriteTx, content_pieces};
 use galley_testing::TestStore;
 
-use crate::store::{NOW, Open, options};
+use crate::store::{NOW, OpenStore, options};
 
 /// Limits the file to `pages`, as a disk of that size would.
-async fn set_room(open: &Open, pages: u32) {
+async fn limit_file_size(open: &OpenStore, pages: u32) {
     let set = async move |tx: &WriteTx<'_>| {
         tx.query(&format!("PRAGMA max_page_count = {pages}"), &[], |_| Ok(())).await.map(drop)
     };
     open.database.write::<_, Error, _>("set room", set).await.unwrap();
 }
 
-async fn insert(open: &Open, number: usize) -> Result<(), Error> {
+async fn insert(open: &OpenStore, number: usize) -> Result<(), Error> {
     let workspace = open.workspace;
     let mut piece = open.piece(&format!("p{number}"), None);
     piece.order = galley_domain::OrderKey::from_stored(format!("{number:05}"));
@@ -26,7 +26,7 @@ async fn insert(open: &Open, number: usize) -> Result<(), Error> {
     open.database.write("insert", write).await
 }
 
-async fn slugs(open: &Open) -> Vec<String> {
+async fn slugs(open: &OpenStore) -> Vec<String> {
     let read = async |tx: &Tx<'_>| {
         let sql = "SELECT slug FROM content_pieces ORDER BY slug";
         tx.query(sql, &[], |row| Ok(row.text(0)?.to_owned())).await
@@ -35,9 +35,9 @@ async fn slugs(open: &Open) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_a_full_disk_every_answer_agrees_with_the_database() {
-    let open = Arc::new(Open::new(TestStore::sqlite()).await);
-    set_room(&open, 400).await;
+async fn on_a_full_disk_only_acknowledged_writes_are_stored() {
+    let open = Arc::new(OpenStore::new(TestStore::sqlite()).await);
+    limit_file_size(&open, 400).await;
     let mut acknowledged = Vec::new();
     let mut refused = 0;
     for round in 0..10 {
@@ -60,13 +60,13 @@ async fn on_a_full_disk_every_answer_agrees_with_the_database() {
     }
     assert!(refused > 0 && !acknowledged.is_empty(), "{refused} refused, {acknowledged:?}");
     assert_eq!(open.count("content_piece_contents").await, acknowledged.len() as i64);
-    set_room(&open, 1_000_000).await;
+    limit_file_size(&open, 1_000_000).await;
     insert(&open, 9_999).await.expect("it heals when there is room");
     assert_eq!(open.count("content_pieces").await, acknowledged.len() as i64 + 1);
 }
 
 #[tokio::test]
-async fn a_write_that_waits_too_long_is_refused_and_not_done_later() {
+async fn a_write_that_times_out_is_rejected_and_not_executed_later() {
     let store = TestStore::sqlite();
     let mut short = options(store.url.clone(), Role::Server);
     short.write_timeout = Duration::from_millis(300);
@@ -97,8 +97,8 @@ async fn a_write_that_waits_too_long_is_refused_and_not_done_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_that_takes_long_goes_on_beside_the_others() {
-    let open = Open::new(TestStore::sqlite()).await;
+async fn a_long_read_continues_on_a_thread_of_its_own() {
+    let open = OpenStore::new(TestStore::sqlite()).await;
     let read = async |tx: &Tx<'_>| {
         let sql =
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000)
@@ -112,11 +112,11 @@ async fn a_read_that_takes_long_goes_on_beside_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_begins_anew_though_somebody_reads_all_the_time() {
+async fn the_wal_restarts_despite_constant_reads() {
     const MIB: u64 = 1024 * 1024;
     let store = TestStore::sqlite();
     let log = store.directory().join("galley.db-wal");
-    let open = Arc::new(Open::new(store).await);
+    let open = Arc::new(OpenStore::new(store).await);
     let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let readers: Vec<_> = (0..8)
         .map(|_| {
@@ -151,11 +151,11 @@ async fn the_log_begins_anew_though_somebody_reads_all_the_time() {
 
 /// Results of grouped writes are sent from the runtime in which the database was opened.
 #[test]
-fn a_write_is_answered_also_when_the_runtime_has_ended() {
+fn writes_complete_after_the_opening_runtime_has_ended() {
     let runtime =
         || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let (first, second) = (runtime().unwrap(), runtime().unwrap());
-    let open = first.block_on(Open::new(TestStore::sqlite()));
+    let open = first.block_on(OpenStore::new(TestStore::sqlite()));
     first.block_on(insert(&open, 1)).unwrap();
     drop(first);
     second.block_on(insert(&open, 2)).unwrap();

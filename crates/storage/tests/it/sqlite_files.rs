@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use galley_domain::WorkspaceId;
 use galley_storage::{Database, DatabaseUrl, Error, Role, WriteTx, workspaces};
-use galley_testing::proof::size;
+use galley_testing::reliability_suite::size;
 use galley_testing::{TestStore, locks};
 use rusqlite::Connection;
 
-use crate::store::{NOW, Open, id, options};
+use crate::store::{NOW, OpenStore, id, options};
 
 async fn add_workspace(database: &Database) -> Result<(), Error> {
     let workspace = WorkspaceId::new(id());
@@ -38,7 +38,7 @@ fn descriptors(path: &Path) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_keeps_its_locks_through_checkpoints_commands_and_backups() {
-    let open = Open::new(TestStore::sqlite()).await;
+    let open = OpenStore::new(TestStore::sqlite()).await;
     let path = database_of(&open.store);
     let index = path.with_file_name("galley.db-shm");
     let is_locked = |when: &str| {
@@ -76,8 +76,8 @@ async fn the_server_keeps_its_locks_through_checkpoints_commands_and_backups() {
 
 /// Moves or deletes files of an open database, and checks that writes fail and that the database is
 /// rescued.
-async fn takes_note_of(take_away: fn(&Path)) {
-    let open = Open::new(TestStore::sqlite()).await;
+async fn assert_detached_and_rescued(take_away: fn(&Path)) {
+    let open = OpenStore::new(TestStore::sqlite()).await;
     let directory = open.store.directory().join("data");
     // The database has its own directory, so that the whole directory can be replaced.
     fs::create_dir(&directory).unwrap();
@@ -125,17 +125,23 @@ async fn takes_note_of(take_away: fn(&Path)) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_log_is_noticed_and_the_database_rescued() {
-    takes_note_of(|path| fs::remove_file(path.with_file_name("galley.db-wal")).unwrap()).await;
+    assert_detached_and_rescued(|path| {
+        fs::remove_file(path.with_file_name("galley.db-wal")).unwrap()
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_index_is_noticed_and_the_database_rescued() {
-    takes_note_of(|path| fs::remove_file(path.with_file_name("galley.db-shm")).unwrap()).await;
+    assert_detached_and_rescued(|path| {
+        fs::remove_file(path.with_file_name("galley.db-shm")).unwrap()
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replaced_database_is_noticed_and_rescued() {
-    takes_note_of(|path| {
+    assert_detached_and_rescued(|path| {
         let other = path.with_file_name("other.db");
         Connection::open(&other).unwrap().execute_batch("CREATE TABLE a (b)").unwrap();
         fs::rename(other, path).unwrap();
@@ -144,8 +150,8 @@ async fn a_replaced_database_is_noticed_and_rescued() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_another_program_wrote_is_left_to_it() {
-    takes_note_of(|path| {
+async fn a_wal_written_by_another_program_is_left_unchanged() {
+    assert_detached_and_rescued(|path| {
         for end in ["-wal", "-shm"] {
             fs::remove_file(path.with_file_name(format!("galley.db{end}"))).unwrap();
         }
@@ -156,7 +162,7 @@ async fn a_log_that_another_program_wrote_is_left_to_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_data_directory_that_was_moved_away_is_noticed_and_its_database_rescued() {
-    takes_note_of(|path| {
+    assert_detached_and_rescued(|path| {
         let directory = path.parent().unwrap();
         fs::rename(directory, directory.with_file_name("elsewhere")).unwrap();
     })
@@ -165,7 +171,7 @@ async fn a_data_directory_that_was_moved_away_is_noticed_and_its_database_rescue
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replaced_data_directory_is_noticed_and_its_database_rescued() {
-    takes_note_of(|path| {
+    assert_detached_and_rescued(|path| {
         let directory = path.parent().unwrap();
         fs::rename(directory, directory.with_file_name("elsewhere")).unwrap();
         fs::create_dir(directory).unwrap();
@@ -201,8 +207,8 @@ async fn a_database_behind_a_link_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_is_restored_into_the_file_that_a_link_leads_to() {
-    let open = Open::new(TestStore::sqlite()).await;
+async fn a_backup_is_restored_into_the_target_of_a_link() {
+    let open = OpenStore::new(TestStore::sqlite()).await;
     add_workspace(&open.database).await.unwrap();
     let backup = open.store.directory().join("a.backup");
     let of_server = options(open.store.url.clone(), Role::Server);
@@ -220,8 +226,8 @@ async fn a_backup_is_restored_into_the_file_that_a_link_leads_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_vanish_while_nothing_is_written_are_noticed_all_the_same() {
-    let open = Open::new(TestStore::sqlite()).await;
+async fn deleted_files_are_noticed_without_a_write() {
+    let open = OpenStore::new(TestStore::sqlite()).await;
     fs::remove_file(open.store.directory().join("galley.db-wal")).unwrap();
     let started = Instant::now();
     let rescued = || {

@@ -17,7 +17,7 @@ use galley_testing::TestStore;
 pub(crate) const NOW: Timestamp = Timestamp::from_ms(1_763_631_000_000);
 
 /// An open store, and the ids to fill it with.
-pub(crate) struct Open {
+pub(crate) struct OpenStore {
     pub(crate) database: Database,
     pub(crate) log: Arc<StatementLog>,
     pub(crate) workspace: WorkspaceId,
@@ -44,7 +44,7 @@ pub(crate) fn id() -> u128 {
     IDS.lock().unwrap().get_or_insert_default().next(NOW.ms(), 7)
 }
 
-impl Open {
+impl OpenStore {
     pub(crate) async fn new(store: TestStore) -> Self {
         Self::with_log(store, StatementLog::default()).await
     }

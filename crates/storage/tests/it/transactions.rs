@@ -5,7 +5,7 @@ use std::time::Duration;
 use galley_storage::{Database, Error, Role, Tx, WriteTx, content_pieces};
 use galley_testing::{TestStore, on_both_engines};
 
-use crate::store::{Open, options};
+use crate::store::{OpenStore, options};
 
 /// Waits once for an event outside of the database.
 async fn await_elsewhere() {
@@ -21,8 +21,8 @@ async fn await_elsewhere() {
 }
 
 on_both_engines! {
-    async fn a_failed_write_leaves_nothing(store: TestStore) {
-        let open = Open::new(store).await;
+    async fn a_failed_write_is_rolled_back(store: TestStore) {
+        let open = OpenStore::new(store).await;
         let (workspace, piece) = (open.workspace, open.piece("a", None));
         let write = async move |tx: &WriteTx<'_>| {
             content_pieces::insert(tx, workspace, &piece, "{}").await?;
@@ -33,8 +33,8 @@ on_both_engines! {
         assert_eq!(open.count("content_piece_contents").await, 0);
     }
 
-    async fn a_panic_undoes_its_own_write_alone(store: TestStore) {
-        let open = std::sync::Arc::new(Open::new(store).await);
+    async fn a_panic_rolls_back_only_its_own_write(store: TestStore) {
+        let open = std::sync::Arc::new(OpenStore::new(store).await);
         let mut tasks = Vec::new();
         for number in 0..60 {
             let open = std::sync::Arc::clone(&open);
@@ -61,8 +61,8 @@ on_both_engines! {
         open.database.ping().await.unwrap();
     }
 
-    async fn writers_at_one_key_do_not_lose_one_another(store: TestStore) {
-        let open = std::sync::Arc::new(Open::new(store).await);
+    async fn concurrent_inserts_at_one_key_all_succeed(store: TestStore) {
+        let open = std::sync::Arc::new(OpenStore::new(store).await);
         let mut tasks = Vec::new();
         for _ in 0..16 {
             let open = std::sync::Arc::clone(&open);
@@ -87,12 +87,12 @@ on_both_engines! {
         assert_eq!(open.count("content_pieces").await, 160);
     }
 
-    async fn a_crowd_is_served_and_what_never_ends_is_not(store: TestStore) {
+    async fn bursts_are_admitted_and_sustained_overload_is_rejected(store: TestStore) {
         /// More writes than may wait while the queue never empties.
         const MANY: usize = 400;
-        let open = std::sync::Arc::new(Open::new(store).await);
+        let open = std::sync::Arc::new(OpenStore::new(store).await);
         // This takes a while, and changes no rows that others would wait for.
-        let write = |open: &Open| {
+        let write = |open: &OpenStore| {
             let (database, workspace) = (open.database.clone(), open.workspace);
             let write = async move |tx: &WriteTx<'_>| {
                 std::thread::sleep(std::time::Duration::from_millis(2));
@@ -133,8 +133,8 @@ on_both_engines! {
         write(&open).await.unwrap();
     }
 
-    async fn a_read_sees_every_answered_write(store: TestStore) {
-        let open = Open::new(store).await;
+    async fn a_read_sees_every_acknowledged_write(store: TestStore) {
+        let open = OpenStore::new(store).await;
         for number in 0..100 {
             let workspace = open.workspace;
             let mut piece = open.piece("a", None);
@@ -152,7 +152,7 @@ on_both_engines! {
 
 /// Starts a proxy to a PostgreSQL server, and returns its URL with a switch. After the switch,
 /// existing connections transfer nothing, but stay open.
-async fn pass_on(url: &str) -> Option<(String, tokio::sync::watch::Sender<bool>)> {
+async fn start_silenceable_proxy(url: &str) -> Option<(String, tokio::sync::watch::Sender<bool>)> {
     let authority = url.split_once("://")?.1.split(['/', '?']).next()?;
     let server = authority.rsplit('@').next()?.to_owned();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.ok()?;
@@ -176,10 +176,10 @@ async fn pass_on(url: &str) -> Option<(String, tokio::sync::watch::Sender<bool>)
 }
 
 #[tokio::test]
-async fn a_server_that_falls_silent_is_asked_again_over_another_connection() {
+async fn reads_use_a_new_connection_after_one_falls_silent() {
     let Some(store) = galley_testing::TestStore::postgres().await else { return };
     let galley_storage::DatabaseUrl::Postgres(url) = &store.url else { unreachable!() };
-    let Some((url, silence)) = pass_on(url).await else { return };
+    let Some((url, silence)) = start_silenceable_proxy(url).await else { return };
     let options = galley_storage::Options {
         url: galley_storage::DatabaseUrl::Postgres(url),
         replica_url: None,
@@ -201,8 +201,8 @@ async fn a_server_that_falls_silent_is_asked_again_over_another_connection() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_awaits_something_else_is_refused_on_sqlite() {
-    let open = Open::new(galley_testing::TestStore::sqlite()).await;
+async fn a_transaction_that_awaits_something_else_is_rejected_on_sqlite() {
+    let open = OpenStore::new(galley_testing::TestStore::sqlite()).await;
     let (workspace, piece) = (open.workspace, open.piece("a", None));
     let write = async move |tx: &WriteTx<'_>| {
         content_pieces::insert(tx, workspace, &piece, "{}").await?;
@@ -221,7 +221,7 @@ async fn a_transaction_that_awaits_something_else_is_refused_on_sqlite() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_that_is_dropped_is_interrupted_and_keeps_its_thread_until_then() {
+async fn a_dropped_read_is_interrupted_and_keeps_its_thread_until_then() {
     let store = TestStore::sqlite();
     let mut one_thread = options(store.url.clone(), Role::Server);
     one_thread.connections = 1;

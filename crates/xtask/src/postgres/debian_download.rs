@@ -65,7 +65,7 @@ Conf libpq5 (15.10-0+deb12u1 Debian:12.9/stable [amd64])
 ";
 
     #[test]
-    fn the_server_and_the_libraries_are_fetched_and_nothing_else() {
+    fn only_the_server_and_its_libraries_are_fetched() {
         assert_eq!(packages_to_fetch(SIMULATION).unwrap(), ["libpq5", "postgresql-15"]);
     }
 

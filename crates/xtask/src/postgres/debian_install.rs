@@ -11,7 +11,7 @@ const SETTINGS: &str = "/etc/postgresql-common/createcluster.conf";
 const SETTINGS_TEMPLATE: &str = "/usr/share/postgresql-common/createcluster.conf";
 
 /// Returns true if an installation overwrites no existing settings.
-pub(super) fn is_harmless() -> bool {
+pub(super) fn keeps_existing_settings() -> bool {
     !Path::new(SETTINGS).exists()
 }
 

@@ -14,7 +14,7 @@ pub(super) fn install(account: &Account) -> Result<()> {
     if !apt_is_there(account) {
         bail!("this system has no apt-get, with which they could be fetched");
     }
-    if geteuid().is_root() && debian_install::is_harmless() {
+    if geteuid().is_root() && debian_install::keeps_existing_settings() {
         debian_install::install()
     } else {
         debian_download::download()

@@ -16,11 +16,11 @@ use crate::child;
 /// The user that runs PostgreSQL's programs.
 pub(super) struct Account {
     /// The other user, set if the current user is root.
-    lowered: Option<User>,
+    other_user: Option<SystemUser>,
     uid: u32,
 }
 
-struct User {
+struct SystemUser {
     name: &'static str,
     uid: u32,
     gid: u32,
@@ -31,13 +31,13 @@ impl Account {
     pub(super) fn choose() -> Result<Self> {
         let own = geteuid();
         if !own.is_root() {
-            return Ok(Self { lowered: None, uid: own.as_raw() });
+            return Ok(Self { other_user: None, uid: own.as_raw() });
         }
-        let user = User::find("postgres").or_else(|| User::find("nobody")).context(
+        let user = SystemUser::find("postgres").or_else(|| SystemUser::find("nobody")).context(
             "PostgreSQL refuses to run as root, and neither of the users `postgres` and `nobody` \
              exists; run this command as another user",
         )?;
-        Ok(Self { uid: user.uid, lowered: Some(user) })
+        Ok(Self { uid: user.uid, other_user: Some(user) })
     }
 
     /// Returns the owner of the files that PostgreSQL works with.
@@ -47,13 +47,13 @@ impl Account {
 
     /// Returns the user's name if it is not the current user.
     pub(super) fn name(&self) -> Option<&'static str> {
-        self.lowered.as_ref().map(|user| user.name)
+        self.other_user.as_ref().map(|user| user.name)
     }
 
     /// Returns a command that runs with this account's rights only.
     pub(super) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
-        if let Some(user) = &self.lowered {
+        if let Some(user) = &self.other_user {
             // The standard library drops root's supplementary groups as well.
             command.uid(user.uid).gid(user.gid);
         }
@@ -62,21 +62,21 @@ impl Account {
 
     /// Returns the shell words that run the following command with this account's rights.
     pub(super) fn shell_prefix(&self) -> String {
-        let lowered = self.lowered.as_ref();
-        lowered.map_or_else(String::new, |User { uid, gid, .. }| {
+        let lowered = self.other_user.as_ref();
+        lowered.map_or_else(String::new, |SystemUser { uid, gid, .. }| {
             format!("setpriv --reuid={uid} --regid={gid} --clear-groups ")
         })
     }
 
     /// Makes the account the owner of a file or directory.
-    pub(super) fn take_over(&self, path: &Path) -> Result<()> {
-        let Some(user) = &self.lowered else { return Ok(()) };
+    pub(super) fn change_owner(&self, path: &Path) -> Result<()> {
+        let Some(user) = &self.other_user else { return Ok(()) };
         unix::fs::chown(path, Some(user.uid), Some(user.gid))
             .with_context(|| format!("cannot give {} to the user {}", path.display(), user.name))
     }
 }
 
-impl User {
+impl SystemUser {
     fn find(name: &'static str) -> Option<Self> {
         let ask = |option: &str| -> Option<u32> {
             child::output(Command::new("id").args([option, name])).ok()?.trim().parse().ok()

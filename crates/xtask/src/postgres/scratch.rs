@@ -45,7 +45,7 @@ impl Scratch {
             .mode(0o700)
             .create(path)
             .with_context(|| format!("cannot create {}", path.display()))?;
-        account.take_over(path)?;
+        account.change_owner(path)?;
         Ok(scratch)
     }
 

@@ -26,7 +26,7 @@ const START_TIMEOUT: Duration = Duration::from_mins(1);
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of attempts to start a server. Its port is free when chosen, but another process may
 /// bind it before the server does.
-const START_ATTEMPTS_MAX: u32 = 3;
+const START_ATTEMPTS_LIMIT: u32 = 3;
 /// The number of lines of the server's log that an error shows.
 const LOG_TAIL_LINES: usize = 40;
 
@@ -64,7 +64,7 @@ impl Server {
         let (process, port) = loop {
             match launch(binaries, account, &scratch) {
                 Ok(launched) => break launched,
-                Err(error) if attempt == START_ATTEMPTS_MAX => return Err(error),
+                Err(error) if attempt == START_ATTEMPTS_LIMIT => return Err(error),
                 Err(_) => attempt += 1,
             }
         };
@@ -144,7 +144,7 @@ fn free_port() -> Result<u16> {
 
 fn wait_until_ready(process: &mut Child, data: &Path) -> Result<()> {
     let deadline = Instant::now() + START_TIMEOUT;
-    while !says_that_it_is_ready(data) {
+    while !is_ready(data) {
         if let Some(status) = process.try_wait()? {
             bail!("PostgreSQL ended with {status} while starting");
         }
@@ -158,7 +158,7 @@ fn wait_until_ready(process: &mut Child, data: &Path) -> Result<()> {
 
 /// Reads the server's state from the same place as `pg_ctl --wait`: the eighth line of its pid
 /// file.
-fn says_that_it_is_ready(data: &Path) -> bool {
+fn is_ready(data: &Path) -> bool {
     let pid_file = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
     pid_file.lines().nth(7).is_some_and(|state| state.trim() == "ready")
 }

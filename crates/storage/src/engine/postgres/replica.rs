@@ -211,7 +211,7 @@ impl HeartbeatWriter {
         self.beats().known.front().is_some_and(|(began, _)| began.elapsed() > HEARTBEAT_DURATION)
     }
 
-    /// Keeps heartbeats running for [`BEATS_FOR`].
+    /// Keeps heartbeats running for [`HEARTBEAT_DURATION`].
     fn keep_running(self: &Arc<Self>) {
         let mut beats = self.beats();
         beats.ends_at = Some(Instant::now() + HEARTBEAT_DURATION);

@@ -9,7 +9,7 @@
 //! Two kinds of changes must not be missed: those of our own writer, and any of another process.
 //! After a commit, the writer compares `PRAGMA data_version` on its own connection with the value
 //! at the start. If it is equal, no other process has committed. The writer then records the scope
-//! of its commit, and marks the count as *recorded* ([`Commits::commit`]).
+//! of its commit, and marks the count as *recorded* ([`CommitCounter::commit`]).
 //!
 //! A reader that finds another count than the recorded one has two cases. If a commit of our own
 //! is being recorded, the reader waits some microseconds. Otherwise another process has committed,

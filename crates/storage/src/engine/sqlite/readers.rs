@@ -59,7 +59,7 @@ impl Readers {
     }
 
     /// Runs `operation` in one snapshot on this thread. Fails with [`Error::TimedOut`] after
-    /// `time_max`.
+    /// `time_limit`.
     pub(super) fn run<T, E, F>(
         &self,
         name: &'static str,

@@ -24,7 +24,7 @@ static STRICT: LazyLock<Value> = LazyLock::new(|| {
 static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
 
 /// A request, as far as the checks need it.
-pub(crate) struct Asked {
+pub(crate) struct RequestSummary {
     method: Method,
     path: String,
     body: Option<Value>,
@@ -32,7 +32,7 @@ pub(crate) struct Asked {
     is_dry: bool,
 }
 
-impl Asked {
+impl RequestSummary {
     pub(crate) fn of(request: &Request) -> Self {
         let bytes = request.body().and_then(|body| body.as_bytes());
         Self {
@@ -46,7 +46,7 @@ impl Asked {
 
 /// Panics if the response differs from the document. Unknown paths and unknown methods are not
 /// described.
-pub(crate) fn check(asked: &Asked, status: StatusCode, headers: &HeaderMap, body: &[u8]) {
+pub(crate) fn check(asked: &RequestSummary, status: StatusCode, headers: &HeaderMap, body: &[u8]) {
     check_safety(asked, status, headers);
     let reads = asked.method == Method::HEAD;
     let method = if reads { "get".to_owned() } else { asked.method.as_str().to_lowercase() };
@@ -83,7 +83,7 @@ pub(crate) fn check(asked: &Asked, status: StatusCode, headers: &HeaderMap, body
 }
 
 /// Checks the headers that every response has.
-fn check_safety(asked: &Asked, status: StatusCode, headers: &HeaderMap) {
+fn check_safety(asked: &RequestSummary, status: StatusCode, headers: &HeaderMap) {
     let place = || format!("{} {} {status}: {headers:?}", asked.method, asked.path);
     assert!(
         headers.get("x-content-type-options").is_some_and(|value| value == "nosniff"),

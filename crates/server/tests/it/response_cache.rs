@@ -12,10 +12,10 @@ use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::service::{Answer, Service};
+use crate::service::{Service, TestResponse};
 
 /// Returns the parts of a response that must not differ between requests.
-fn comparable(mut answer: Answer) -> (u16, Value, Vec<(String, String)>) {
+fn comparable(mut answer: TestResponse) -> (u16, Value, Vec<(String, String)>) {
     if let Some(problem) = answer.body.as_object_mut() {
         problem.remove("requestId");
     }
@@ -26,9 +26,9 @@ fn comparable(mut answer: Answer) -> (u16, Value, Vec<(String, String)>) {
     (answer.status.as_u16(), answer.body, headers.collect())
 }
 
-async fn get_as(service: &Service, token: &str, path: &str, origin: Option<&str>) -> Answer {
+async fn get_as(service: &Service, token: &str, path: &str, origin: Option<&str>) -> TestResponse {
     let request = service.request(Method::GET, path).bearer_auth(token);
-    Answer::of(match origin {
+    TestResponse::of(match origin {
         Some(origin) => request.header("origin", origin),
         None => request,
     })
@@ -64,7 +64,7 @@ fn read(service: &Service) -> (usize, usize) {
 
 /// Returns the look-ups of a read from the cache. The token is looked up if only the database can
 /// tell its validity.
-fn read_from_memory(service: &Service) -> (usize, usize) {
+fn lookups_of_a_cached_read(service: &Service) -> (usize, usize) {
     (usize::from(service.database.has_generations()), 0)
 }
 
@@ -82,7 +82,7 @@ async fn retitle(database: &Database, service: &Service, id: ContentPieceId, tit
 }
 
 on_both_engines! {
-    async fn a_read_after_any_write_is_of_now(store: TestStore) {
+    async fn a_read_after_any_write_is_fresh(store: TestStore) {
         let service = Service::start(store).await;
         let person = service.person("ann", &service.roles()[1]).await;
         let group = service.create("/content-groups", &json!({"name": "Below", "ancestor": service.home.group})).await;
@@ -157,7 +157,7 @@ on_both_engines! {
         }
     }
 
-    async fn what_did_not_change_is_not_read_again(store: TestStore) {
+    async fn unchanged_resources_are_served_from_the_cache(store: TestStore) {
         let service = Service::start(store).await;
         let other = service.other_workspace().await;
         let id = service.create("/content-pieces", &service.piece("a")).await;
@@ -169,22 +169,22 @@ on_both_engines! {
         assert_eq!(read(&service).1, 1);
         service.statements.take();
         assert_eq!(comparable(service.get(&path).await), first);
-        assert_eq!(read(&service), read_from_memory(&service));
+        assert_eq!(read(&service), lookups_of_a_cached_read(&service));
         // A change in another workspace invalidates nothing, either.
         let tag = service.send_as(&other.token, Method::POST, "/tags", Some(&json!({"label": "x"}))).await;
         assert_eq!(tag.status, 201);
         service.statements.take();
         assert_eq!(comparable(service.get(&path).await), first);
-        assert_eq!(read(&service), read_from_memory(&service));
+        assert_eq!(read(&service), lookups_of_a_cached_read(&service));
         // A response that is not cached takes one query.
         service.statements.take();
         assert_eq!(service.get(&format!("{path}&content=true")).await.status, 200);
-        assert_eq!(read(&service), (read_from_memory(&service).0, 1));
+        assert_eq!(read(&service), (lookups_of_a_cached_read(&service).0, 1));
         // A cached response keeps the request id of its own request, and HEAD gets the same entity
         // tag.
         let request = service.request(Method::GET, &path).bearer_auth(&service.home.token).header("x-request-id", "mine");
-        assert_eq!(Answer::of(request).await.header("x-request-id"), "mine");
-        let head = Answer::of(service.request(Method::HEAD, &path).bearer_auth(&service.home.token)).await;
+        assert_eq!(TestResponse::of(request).await.header("x-request-id"), "mine");
+        let head = TestResponse::of(service.request(Method::HEAD, &path).bearer_auth(&service.home.token)).await;
         assert_eq!((head.status.as_u16(), head.header("etag")), (200, first.2.iter().find(|(name, _)| name == "etag").unwrap().1.as_str()));
         // The cached response is not served to another token.
         let outside = service.token("contentPieces:read", Some(&[])).await;
@@ -193,10 +193,10 @@ on_both_engines! {
         assert_eq!(service.send_as("galley_x", Method::GET, &path, None).await.status, 401);
         // A request with two authorization headers is rejected.
         let twice = service.request(Method::GET, &path).bearer_auth(&service.home.token).bearer_auth(&service.home.token);
-        assert_eq!(Answer::of(twice).await.status, 401);
+        assert_eq!(TestResponse::of(twice).await.status, 401);
     }
 
-    async fn a_token_that_ends_opens_nothing_from_memory(store: TestStore) {
+    async fn cached_responses_are_not_served_to_ended_tokens(store: TestStore) {
         let service = Service::start(store).await;
         let id = service.create("/content-pieces", &service.piece("a")).await;
         let path = format!("/content-pieces?id={id}");
@@ -224,13 +224,13 @@ on_both_engines! {
         };
         let token = service.token_of(service.home.made.user, ends).await;
         assert_eq!(get_as(&service, &token, &path, None).await.status, 200);
-        service.pass(Duration::from_secs(59));
+        service.advance_clock(Duration::from_secs(59));
         assert_eq!(get_as(&service, &token, &path, None).await.status, 200);
-        service.pass(Duration::from_secs(1));
+        service.advance_clock(Duration::from_secs(1));
         assert_eq!(get_as(&service, &token, &path, None).await.status, 401);
     }
 
-    async fn the_rate_counts_what_is_remembered(store: TestStore) {
+    async fn cached_responses_count_towards_the_rate_limit(store: TestStore) {
         let limits = ServerLimits { rate_limit: 20, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let token = service.token("tags:read", None).await;
@@ -244,7 +244,7 @@ on_both_engines! {
         assert!(refused.header("ratelimit").contains("r=0;"));
     }
 
-    async fn a_refusal_of_what_is_remembered_is_for_its_origin(store: TestStore) {
+    async fn rejections_of_cached_requests_have_cors_and_vary_headers(store: TestStore) {
         let origin = "https://site.example";
         let limits = ServerLimits { rate_limit: 2, cors_origins: vec![origin.parse().unwrap()], ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
@@ -259,10 +259,10 @@ on_both_engines! {
         }
     }
 
-    async fn writers_read_what_they_wrote_while_others_read_the_same(store: TestStore) {
+    async fn writers_read_their_own_writes_beside_concurrent_readers(store: TestStore) {
         let service = Arc::new(Service::start(store).await);
-        let beside = Arc::new(service.beside().await);
-        let another = service.another_server().await;
+        let beside = Arc::new(service.second_connection().await);
+        let another = service.start_second_server().await;
         let mut ids = Vec::new();
         for number in 0..6 {
             ids.push(service.create("/content-pieces", &service.piece(&format!("p-{number}"))).await);
@@ -300,7 +300,7 @@ on_both_engines! {
                     }
                     for server in [Some(&service.url), another.as_ref(), Some(&service.url), another.as_ref()].into_iter().flatten() {
                         let request = service.request_to(server, Method::GET, &path).bearer_auth(&service.home.token);
-                        assert_eq!(Answer::of(request).await.body["title"], json!(title), "{server}");
+                        assert_eq!(TestResponse::of(request).await.body["title"], json!(title), "{server}");
                     }
                 }
             }));
@@ -315,9 +315,9 @@ on_both_engines! {
     }
 
     /// Another process changes the database directly.
-    async fn commands_beside_the_server_are_seen(store: TestStore) {
+    async fn changes_by_other_processes_invalidate_the_cache(store: TestStore) {
         let service = Service::start(store).await;
-        let beside = service.beside().await;
+        let beside = service.second_connection().await;
         let workspace = service.home.made.workspace;
         let id = service.create("/content-pieces", &service.piece("a")).await;
         let path = format!("/content-pieces?id={id}");

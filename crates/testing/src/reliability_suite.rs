@@ -19,7 +19,7 @@ pub fn size<T>(test: T, short: T, long: T) -> T {
 }
 
 /// Reports a measured figure and its required value to the reliability suite.
-pub fn figure(what: &str, found: impl Display, required: &str) {
+pub fn report_figure(what: &str, found: impl Display, required: &str) {
     if std::env::var_os(VARIABLE).is_some() {
         // The test continues even if standard error is closed.
         let _ = writeln!(std::io::stderr(), "\nFIGURE\t{what}\t{found}\t{required}");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::service::Service;
 
 on_both_engines! {
-    async fn a_profile_is_read_and_changed_wherever_it_shows(store: TestStore) {
+    async fn a_profile_change_shows_everywhere(store: TestStore) {
         let service = Service::start(store).await;
         let profile = service.get("/profile").await.body;
         assert_eq!(profile, json!({"id": service.home.made.user.to_string(), "email": "home@example.org",
@@ -51,7 +51,7 @@ on_both_engines! {
         answer.assert_problem(400, "validation", &["username", "fullName"]);
     }
 
-    async fn a_workspace_is_read_and_changed(store: TestStore) {
+    async fn a_workspace_is_read_and_updated(store: TestStore) {
         let service = Service::start(store).await;
         let sequence = service.last_sequence().await;
         let workspace = service.get("/workspace").await;

@@ -8,7 +8,7 @@ use galley_domain::WorkspaceId;
 use galley_storage::{Database, Error, Role, WriteTx, tokens, workspaces};
 use galley_testing::TestStore;
 
-use crate::store::{NOW, Open, id, options};
+use crate::store::{NOW, OpenStore, id, options};
 
 async fn rename(database: &Database, workspace: WorkspaceId, name: String) -> Result<(), Error> {
     let write = async move |tx: &WriteTx<'_>| {
@@ -27,8 +27,8 @@ async fn add_workspace(database: &Database) -> WorkspaceId {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_ends_what_was_of_its_workspace_alone() {
-    let open = Open::new(TestStore::sqlite()).await;
+async fn a_change_invalidates_only_its_own_workspace() {
+    let open = OpenStore::new(TestStore::sqlite()).await;
     let (database, own) = (&open.database, open.workspace);
     let other = add_workspace(database).await;
     let last = |workspace| database.last_modified(workspace).unwrap();
@@ -57,8 +57,8 @@ async fn a_change_ends_what_was_of_its_workspace_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_commit_ends_everything() {
-    let open = Open::new(TestStore::sqlite()).await;
+async fn commits_of_other_processes_invalidate_all_workspaces() {
+    let open = OpenStore::new(TestStore::sqlite()).await;
     let (database, own) = (&open.database, open.workspace);
     let other = add_workspace(database).await;
     let beside = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
@@ -81,8 +81,8 @@ async fn what_others_commit_ends_everything() {
 /// A process that is killed while it writes the WAL index's header leaves an invalid header. SQLite
 /// then rebuilds the index, and its change counter restarts.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_index_that_is_made_anew_ends_everything() {
-    let open = Open::new(TestStore::sqlite()).await;
+async fn a_rebuilt_wal_index_invalidates_all_workspaces() {
+    let open = OpenStore::new(TestStore::sqlite()).await;
     let (database, own) = (&open.database, open.workspace);
     let beside = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
     let mut index = database.path().unwrap().as_os_str().to_owned();
@@ -112,8 +112,8 @@ async fn an_index_that_is_made_anew_ends_everything() {
 
 /// Cached reads beside writers of both kinds are never older than the last acknowledged write.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_remembered_is_never_older_than_an_answered_write() {
-    let open = Open::new(TestStore::sqlite()).await;
+async fn cached_reads_are_never_older_than_an_acknowledged_write() {
+    let open = OpenStore::new(TestStore::sqlite()).await;
     let (database, own) = (open.database.clone(), open.workspace);
     let beside = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
     rename(&database, own, "0".to_owned()).await.unwrap();

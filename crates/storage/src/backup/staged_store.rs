@@ -14,7 +14,7 @@ use crate::engine::postgres::{Postgres, TransactionConnection};
 use crate::engine::sqlite::{ServerLock, StagedFile, finish_at_once, open_reader};
 use crate::engine::transaction::{Tx, WriteTx};
 
-/// A staged store. If it is dropped before [`NewStore::finish`], everything in it is discarded.
+/// A staged store. If it is dropped before [`StagedStore::finish`], everything in it is discarded.
 pub struct StagedStore(Arc<Engine>);
 
 enum Engine {

@@ -50,7 +50,7 @@ fn assert_each_once(seen: &[String], ids: &[String]) {
 }
 
 on_both_engines! {
-    async fn a_cursor_walk_sees_each_once_while_others_insert_anywhere(store: TestStore) {
+    async fn cursor_paging_sees_each_piece_once_during_inserts(store: TestStore) {
         let service = Arc::new(Service::start(store).await);
         let ids = filled(&service).await;
         let stop = Arc::new(AtomicBool::new(false));
@@ -70,7 +70,7 @@ on_both_engines! {
         assert!(writer.await.unwrap() > 0, "somebody wrote meanwhile");
     }
 
-    async fn a_page_walk_sees_each_once_while_others_append(store: TestStore) {
+    async fn numbered_paging_sees_each_piece_once_during_appends(store: TestStore) {
         let service = Arc::new(Service::start(store).await);
         let ids = filled(&service).await;
         let stop = Arc::new(AtomicBool::new(false));
@@ -86,7 +86,7 @@ on_both_engines! {
         assert_eq!(seen[..PIECES], ids);
     }
 
-    async fn deep_pages_are_right_whatever_has_happened(store: TestStore) {
+    async fn deep_pages_are_right_after_every_kind_of_change(store: TestStore) {
         let service = Service::start(store).await;
         let other = service.create("/content-groups", &json!({"name": "Other"})).await;
         let mut number = 0;

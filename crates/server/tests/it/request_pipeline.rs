@@ -10,8 +10,8 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::described::DOCUMENT;
-use crate::service::{ALL, Answer, Service, TokenKind};
+use crate::response_validation::DOCUMENT;
+use crate::service::{ALL, Service, TestResponse, TokenKind};
 
 on_both_engines! {
     async fn a_request_needs_a_valid_token(store: TestStore) {
@@ -37,24 +37,24 @@ on_both_engines! {
             if let Some(authorization) = &authorization {
                 request = request.header("authorization", authorization);
             }
-            let answer = Answer::of(request).await;
+            let answer = TestResponse::of(request).await;
             answer.assert_problem(401, "unauthorized", &[]);
             assert_eq!(answer.header("www-authenticate"), "Bearer", "{authorization:?}");
         }
         let in_url = service.request(Method::GET, &format!("/tags/list?access_token={valid}"));
-        Answer::of(in_url).await.assert_problem(401, "unauthorized", &[]);
+        TestResponse::of(in_url).await.assert_problem(401, "unauthorized", &[]);
         let lower = service.request(Method::GET, "/tags/list").header(
             "authorization", format!("bearer {valid}"));
-        assert_eq!(Answer::of(lower).await.status, 200);
+        assert_eq!(TestResponse::of(lower).await.status, 200);
     }
 
     async fn a_token_is_checked_before_anything_else(store: TestStore) {
         let service = Service::start(store).await;
         let request = service.request(Method::POST, "/tags").body("{{{");
-        Answer::of(request).await.assert_problem(401, "unauthorized", &[]);
+        TestResponse::of(request).await.assert_problem(401, "unauthorized", &[]);
         let reader = service.token("tags:read", None).await;
         let request = service.request(Method::POST, "/tags").bearer_auth(reader).body("{{{");
-        Answer::of(request).await.assert_problem(403, "insufficient_permissions", &[]);
+        TestResponse::of(request).await.assert_problem(403, "insufficient_permissions", &[]);
     }
 
     async fn a_revoked_token_stops_working_at_the_next_request(store: TestStore) {
@@ -72,7 +72,7 @@ on_both_engines! {
         answer.assert_problem(401, "unauthorized", &[]);
     }
 
-    async fn paths_answer_with_and_without_a_slash(store: TestStore) {
+    async fn paths_work_with_and_without_a_trailing_slash(store: TestStore) {
         let service = Service::start(store).await;
         let id = service.create("/tags/", &json!({"label": "a"})).await;
         for path in [format!("/tags?id={id}"), format!("/tags/?id={id}")] {
@@ -82,7 +82,7 @@ on_both_engines! {
         assert_eq!(service.get("/healthz/").await.status, 200);
     }
 
-    async fn the_root_is_a_page_that_leads_on(store: TestStore) {
+    async fn the_root_is_a_page_with_links(store: TestStore) {
         let service = Service::start(store).await;
         let answer = service.get("/").await;
         assert_eq!((answer.status.as_u16(), &answer.headers["content-type"]), (200, &"text/html; charset=utf-8".parse().unwrap()));
@@ -92,7 +92,7 @@ on_both_engines! {
         }
     }
 
-    async fn unknown_paths_and_methods_are_told_apart(store: TestStore) {
+    async fn unknown_paths_get_404_and_unknown_methods_405(store: TestStore) {
         let service = Service::start(store).await;
         for path in ["/nothing", "/tags/list/more", "/Tags", "/tags%2Flist"] {
             service.get(path).await.assert_problem(404, "not_found", &[]);
@@ -120,11 +120,11 @@ on_both_engines! {
         assert!(head.body.is_null());
     }
 
-    async fn request_ids_are_taken_or_made(store: TestStore) {
+    async fn request_ids_are_accepted_or_generated(store: TestStore) {
         let service = Service::start(store).await;
         let with = async |id: &str| {
             let request = service.request(Method::GET, "/healthz").header("x-request-id", id);
-            Answer::of(request).await.header("x-request-id").to_owned()
+            TestResponse::of(request).await.header("x-request-id").to_owned()
         };
         assert_eq!(with("my-id:1").await, "my-id:1");
         for bad in ["", "with space", &"x".repeat(129)] {
@@ -134,7 +134,7 @@ on_both_engines! {
         assert_ne!(with("").await, with("").await);
     }
 
-    async fn bodies_must_be_json_by_their_own_word(store: TestStore) {
+    async fn bodies_must_have_a_json_content_type(store: TestStore) {
         let service = Service::start(store).await;
         let send = async |content_type: Option<&str>, encoding: Option<&str>| {
             let mut request = service
@@ -147,7 +147,7 @@ on_both_engines! {
             if let Some(encoding) = encoding {
                 request = request.header("content-encoding", encoding);
             }
-            Answer::of(request).await
+            TestResponse::of(request).await
         };
         for good in ["application/json", "application/json; charset=utf-8",
             "APPLICATION/JSON;charset=\"UTF-8\"", "application/ld+json"] {
@@ -171,7 +171,7 @@ on_both_engines! {
         assert_eq!(delete.status, 204);
     }
 
-    async fn too_large_a_body_is_refused(store: TestStore) {
+    async fn oversized_bodies_are_rejected(store: TestStore) {
         let limits = ServerLimits { body_size_limit: 1_000, ..ServerLimits::default() };
         let service = Service::start_with(store, limits).await;
         let long = json!({"label": "x".repeat(1_000)});
@@ -183,7 +183,7 @@ on_both_engines! {
             let request = service.request(Method::POST, "/tags").bearer_auth(&service.home.token);
             let request = request.header("content-type", content_type).body(large.to_string());
             let expected = if content_type == "text/plain" { 415 } else { 413 };
-            assert_eq!(Answer::of(request).await.status, expected);
+            assert_eq!(TestResponse::of(request).await.status, expected);
         }
         let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
         let head = format!(
@@ -202,7 +202,7 @@ on_both_engines! {
         assert!(first_line(&mut stream).await.contains("413"), "also when the length isn't announced");
     }
 
-    async fn too_large_a_head_is_refused(store: TestStore) {
+    async fn oversized_headers_are_rejected(store: TestStore) {
         let service = Service::start(store).await;
         let mut stream = TcpStream::connect(&service.url[7..]).await.unwrap();
         let head = format!("GET /healthz HTTP/1.1\r\nx-long: {}\r\n\r\n", "x".repeat(20_000));
@@ -210,7 +210,7 @@ on_both_engines! {
         assert!(first_line(&mut stream).await.contains("431"));
     }
 
-    async fn a_request_is_for_one_host(store: TestStore) {
+    async fn a_request_needs_exactly_one_host(store: TestStore) {
         let service = Service::start(store).await;
         for (head, status) in [
             ("GET /healthz HTTP/1.1\r\n\r\n", "400"),
@@ -266,7 +266,7 @@ on_both_engines! {
         assert!(ended.is_err() || rest.len() < 18_000_000, "{} bytes came", rest.len());
     }
 
-    async fn a_client_that_goes_away_does_not_tear_its_write(store: TestStore) {
+    async fn a_write_completes_after_its_client_disconnects(store: TestStore) {
         let service = Service::start(store).await;
         // Another transaction holds a lock that the request waits for.
         let (database, workspace) = (service.database.clone(), service.home.made.workspace);
@@ -303,14 +303,14 @@ on_both_engines! {
         assert_eq!(names().await, ["Posts", "kept"], "nobody waits for it, and it is made");
     }
 
-    async fn scripts_of_named_origins_are_let_in_and_no_others(store: TestStore) {
+    async fn cors_allows_only_configured_origins(store: TestStore) {
         let origin = "https://site.example";
         let cors_origins = vec![galley_server::parse_origin(origin).unwrap()];
         let service = Service::start_with(store, ServerLimits { cors_origins, ..ServerLimits::default() }).await;
         let ask = async |method, path: &str, origin: &str| {
             let request = service.request(method, path).bearer_auth(&service.home.token);
             let request = request.header("origin", origin);
-            Answer::of(request.header("access-control-request-method", "PUT")).await
+            TestResponse::of(request.header("access-control-request-method", "PUT")).await
         };
         for (asked, allowed) in [(origin, origin), ("https://other.example", "")] {
             let preflight = ask(Method::OPTIONS, "/tags", asked).await;
@@ -348,20 +348,20 @@ on_both_engines! {
         }
     }
 
-    async fn cors_is_off_unless_origins_are_named(store: TestStore) {
+    async fn cors_is_off_without_configured_origins(store: TestStore) {
         let service = Service::start(store).await;
         let request = service.request(Method::GET, "/healthz").header("origin", "https://a.example");
-        assert_eq!(Answer::of(request).await.header("access-control-allow-origin"), "");
+        assert_eq!(TestResponse::of(request).await.header("access-control-allow-origin"), "");
     }
 
     async fn health_and_readiness_need_no_token(store: TestStore) {
         let service = Service::start(store).await;
         for path in ["/healthz", "/readyz"] {
-            let answer = Answer::of(service.request(Method::GET, path)).await;
+            let answer = TestResponse::of(service.request(Method::GET, path)).await;
             assert_eq!(answer.status, 200, "{answer:?}");
         }
         service.database.close().await;
-        let answer = Answer::of(service.request(Method::GET, "/healthz")).await;
+        let answer = TestResponse::of(service.request(Method::GET, "/healthz")).await;
         assert_eq!(answer.status, 200, "the process still runs");
     }
 }

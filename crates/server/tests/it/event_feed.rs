@@ -17,7 +17,7 @@ fn sequences(body: &Value) -> Vec<i64> {
 }
 
 /// Returns type and data of a page's events.
-fn told(body: &Value) -> Vec<(String, Value)> {
+fn types_and_data(body: &Value) -> Vec<(String, Value)> {
     let events = body.as_array().expect("a list");
     events
         .iter()
@@ -26,12 +26,12 @@ fn told(body: &Value) -> Vec<(String, Value)> {
 }
 
 /// A client of server-sent events.
-struct Stream {
+struct EventStreamClient {
     response: Response,
     buffered: String,
 }
 
-impl Stream {
+impl EventStreamClient {
     async fn open(service: &Service, token: &str, path: &str, last: Option<i64>) -> Self {
         let mut request = service.request(Method::GET, path).bearer_auth(token);
         request = request.header("accept", "text/event-stream");
@@ -86,7 +86,7 @@ on_both_engines! {
         }
         let found = Value::Array(found);
         assert_eq!(sequences(&found), (before + 1..=before + 25).collect::<Vec<_>>());
-        let data: Vec<Value> = told(&found).into_iter().map(|(_, data)| data).collect();
+        let data: Vec<Value> = types_and_data(&found).into_iter().map(|(_, data)| data).collect();
         assert_eq!(data, expected);
         let first = &found[0];
         assert_eq!(first["type"], "contentGroupAdded");
@@ -99,7 +99,7 @@ on_both_engines! {
         assert!(!theirs.body.to_string().contains(&service.home.made.workspace.to_string()));
     }
 
-    async fn a_limited_token_sees_its_window(store: TestStore) {
+    async fn a_limited_token_sees_events_in_its_scope(store: TestStore) {
         let service = Service::start(store).await;
         let group = async |name: &str, ancestor: Option<&str>| {
             service.create("/content-groups", &json!({"name": name, "ancestor": ancestor})).await
@@ -121,7 +121,7 @@ on_both_engines! {
         let all = service.get(&path).await.body;
         assert_eq!(all.as_array().unwrap().len(), 7, "{all:#}");
         let seen = service.send_as(&token, Method::GET, &path, None).await.body;
-        let seen = told(&seen);
+        let seen = types_and_data(&seen);
         let types: Vec<_> = seen.iter().map(|(event, _)| event.as_str()).collect();
         assert_eq!(types, ["contentGroupAdded", "contentPieceAdded", "contentPieceUpdated", "contentPieceRemoved"]);
         assert_eq!(seen[0].1["ancestors"], json!([mine]), "what is above it is not told");
@@ -131,14 +131,14 @@ on_both_engines! {
         // Each kind of event needs its own permission.
         let pieces = service.token("webhooks:read contentPieces:read", None).await;
         let seen = service.send_as(&pieces, Method::GET, &path, None).await.body;
-        assert!(told(&seen).iter().all(|(event, _)| event.starts_with("contentPiece")), "{seen:#}");
-        assert_eq!(told(&seen).len(), 5);
+        assert!(types_and_data(&seen).iter().all(|(event, _)| event.starts_with("contentPiece")), "{seen:#}");
+        assert_eq!(types_and_data(&seen).len(), 5);
         let none = service.token("contentPieces:read", None).await;
         let refused = service.send_as(&none, Method::GET, &path, None).await;
         refused.assert_problem(403, "insufficient_permissions", &[]);
     }
 
-    async fn what_is_forgotten_is_said_to_be(store: TestStore) {
+    async fn reads_after_expired_events_get_410(store: TestStore) {
         let service = Service::start(store).await;
         for number in 0..5 {
             service.create("/content-groups", &json!({"name": format!("{number}")})).await;
@@ -156,7 +156,7 @@ on_both_engines! {
         assert_eq!(stream.send().await.unwrap().status(), 410);
     }
 
-    async fn a_number_beyond_the_newest_event_is_rejected_and_the_newest_told(store: TestStore) {
+    async fn a_number_beyond_the_newest_event_is_rejected_with_the_newest(store: TestStore) {
         let service = Service::start(store).await;
         service.create("/content-groups", &json!({"name": "one"})).await;
         let last = service.last_sequence().await;
@@ -179,12 +179,12 @@ on_both_engines! {
         assert_eq!(service.get(&format!("/events?after={last}")).await.body, json!([]));
     }
 
-    async fn a_stream_goes_on_where_it_was(store: TestStore) {
+    async fn a_stream_resumes_after_the_last_event(store: TestStore) {
         let service = Service::start(store).await;
         let before = service.last_sequence().await;
         let first = service.create("/content-groups", &json!({"name": "first"})).await;
         let mut stream =
-            Stream::open(&service, &service.home.token, &format!("/events?after={before}"), None).await;
+            EventStreamClient::open(&service, &service.home.token, &format!("/events?after={before}"), None).await;
         let (id, event, data) = stream.next().await.unwrap();
         assert_eq!((id, event.as_str(), &data["data"]["id"]), (before + 1, "contentGroupAdded", &json!(first)));
         for number in 0..150 {
@@ -196,7 +196,7 @@ on_both_engines! {
         // The stream is cut off and resumes.
         drop(stream);
         let mut again =
-            Stream::open(&service, &service.home.token, "/events?after=0", Some(before + 101)).await;
+            EventStreamClient::open(&service, &service.home.token, "/events?after=0", Some(before + 101)).await;
         for number in 0..50 {
             assert_eq!(again.next().await.unwrap().0, before + 102 + number);
         }
@@ -207,14 +207,14 @@ on_both_engines! {
         let token = service.token("all", None).await;
         let id = service.token_id(&token).await;
         let last = service.last_sequence().await;
-        let mut stream = Stream::open(&service, &token, &format!("/events?after={last}"), None).await;
+        let mut stream = EventStreamClient::open(&service, &token, &format!("/events?after={last}"), None).await;
         service.create("/content-groups", &json!({"name": "seen"})).await;
         assert!(stream.next().await.is_some());
         assert_eq!(service.delete(&format!("/tokens?id={id}")).await.status, 204);
         assert_eq!(stream.next().await, None, "at once, though nothing happens");
     }
 
-    async fn a_stream_shows_no_more_than_its_reader_may_see_by_now(store: TestStore) {
+    async fn a_stream_applies_the_current_permissions(store: TestStore) {
         let service = Service::start(store).await;
         let role = json!({"name": "reader", "permissions": ["webhooks:read", "contentGroups:read"]});
         let role = service.create("/roles", &role).await;
@@ -222,7 +222,7 @@ on_both_engines! {
             let person = service.person(&what.replace(' ', "-"), &role).await;
             let last = service.last_sequence().await;
             let path = format!("/events?after={last}");
-            let mut stream = Stream::open(&service, &person.token, &path, None).await;
+            let mut stream = EventStreamClient::open(&service, &person.token, &path, None).await;
             service.create("/content-groups", &json!({"name": "seen"})).await;
             assert!(stream.next().await.is_some());
             let (member, memberships) = (&person.member, "/workspace-memberships");
@@ -247,17 +247,17 @@ on_both_engines! {
         let kind = TokenKind { expires_at: Some(Timestamp::from_ms(end)), ..ALL };
         let token = service.token_of(service.home.made.user, kind).await;
         let last = service.last_sequence().await;
-        let mut stream = Stream::open(&service, &token, &format!("/events?after={last}"), None).await;
+        let mut stream = EventStreamClient::open(&service, &token, &format!("/events?after={last}"), None).await;
         service.create("/content-groups", &json!({"name": "seen"})).await;
         assert!(stream.next().await.is_some());
-        service.pass(Duration::from_mins(2));
+        service.advance_clock(Duration::from_mins(2));
         service.create("/content-groups", &json!({"name": "unseen"})).await;
         assert_eq!(stream.next().await, None);
         // The same holds for a token that is limited to a group meanwhile.
         let token = service.token("all", None).await;
         let inner = service.create("/content-groups", &json!({"name": "inner"})).await;
         let last = service.last_sequence().await;
-        let mut stream = Stream::open(&service, &token, &format!("/events?after={last}"), None).await;
+        let mut stream = EventStreamClient::open(&service, &token, &format!("/events?after={last}"), None).await;
         service.create("/content-groups", &json!({"name": "seen"})).await;
         assert!(stream.next().await.is_some());
         let change = json!({"id": service.token_id(&token).await, "contentGroupIds": [inner]});
@@ -268,18 +268,18 @@ on_both_engines! {
         assert_eq!((event.as_str(), &envelope["data"]["slug"]), ("contentPieceAdded", &json!("inside")));
     }
 
-    async fn a_workspace_has_so_many_streams(store: TestStore) {
+    async fn a_workspace_has_a_limit_of_streams(store: TestStore) {
         let service = Service::start(store).await;
         let other = service.other_workspace().await;
         let mut open = Vec::new();
         for _ in 0..200 {
-            open.push(Stream::open(&service, &service.home.token, "/events", None).await);
+            open.push(EventStreamClient::open(&service, &service.home.token, "/events", None).await);
         }
         let request = service.request(Method::GET, "/events").bearer_auth(&service.home.token);
-        let answer = crate::service::Answer::of(request.header("accept", "text/event-stream")).await;
+        let answer = crate::service::TestResponse::of(request.header("accept", "text/event-stream")).await;
         answer.assert_problem(503, "overloaded", &[]);
         // Another workspace's limit is separate.
-        Stream::open(&service, &other.token, "/events", None).await;
+        EventStreamClient::open(&service, &other.token, "/events", None).await;
         open.truncate(100);
         let deadline = std::time::Instant::now() + Duration::from_secs(30);
         loop {
@@ -295,22 +295,22 @@ on_both_engines! {
 }
 
 on_both_engines! {
-    async fn a_stream_says_what_is_wrong(store: TestStore) {
+    async fn invalid_stream_requests_are_rejected(store: TestStore) {
         let service = Service::start(store).await;
         for (name, value) in [("last-event-id", "x"), ("last-event-id", "-1"), ("last-event-id", "-0"), ("last-event-id", "+5")] {
             let request = service.request(Method::GET, "/events").bearer_auth(&service.home.token);
             let request = request.header("accept", "text/event-stream").header(name, value);
-            let answer = crate::service::Answer::of(request).await;
+            let answer = crate::service::TestResponse::of(request).await;
             answer.assert_problem(400, "validation", &["Last-Event-ID"]);
         }
         // `Last-Event-ID` is ignored if the client requests no stream.
         let request = service.request(Method::GET, "/events").bearer_auth(&service.home.token);
         let request = request.header("accept", "application/json").header("last-event-id", "x");
-        assert_eq!(crate::service::Answer::of(request).await.status, 200);
+        assert_eq!(crate::service::TestResponse::of(request).await.status, 200);
         // A media type with a lower or zero quality is not chosen.
         for accept in ["application/json, text/event-stream;q=0.5", "text/event-stream;q=0"] {
             let request = service.request(Method::GET, "/events").bearer_auth(&service.home.token);
-            let answer = crate::service::Answer::of(request.header("accept", accept)).await;
+            let answer = crate::service::TestResponse::of(request.header("accept", accept)).await;
             assert_eq!(answer.header("content-type"), "application/json", "{accept}");
         }
     }

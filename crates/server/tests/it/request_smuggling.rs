@@ -32,7 +32,7 @@ async fn statuses(service: &Service, bytes: &[u8]) -> (Vec<String>, bool) {
 }
 
 on_both_engines! {
-    async fn a_request_is_one_whoever_reads_it(store: TestStore) {
+    async fn ambiguous_requests_are_rejected(store: TestStore) {
         let service = Service::start(store).await;
         let head = format!(
             "POST /tags HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n",
@@ -122,7 +122,7 @@ on_both_engines! {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_whose_client_closed_its_side_is_given_up() {
+async fn a_read_is_cancelled_when_its_client_half_closes() {
     let Some(store) = TestStore::postgres().await else { return };
     let service = Service::start(store).await;
     let mut client = service.postgres().await.unwrap();
