@@ -104,8 +104,8 @@ async fn measure(service: &Service) {
                 #[expect(clippy::cast_precision_loss, reason = "gauges are floats")]
                 for (name, value) in [
                     ("galley_webhook_deliveries_pending", found.pending as f64),
-                    ("galley_webhook_deliveries_held", found.held as f64),
-                    ("galley_webhook_breakers_open", found.open as f64),
+                    ("galley_webhook_deliveries_paused", found.held as f64),
+                    ("galley_webhook_circuit_breakers_open", found.open as f64),
                     ("galley_webhook_oldest_overdue_seconds", overdue.max(0) as f64 / 1_000.0),
                 ] {
                     metrics::gauge!(name).set(value);

@@ -175,7 +175,7 @@ impl Plan {
     /// Compares stores of different sizes. The response cache is off, as it would hide the
     /// difference.
     fn many(&self) -> anyhow::Result<()> {
-        let forgetful = [("GALLEY_ANSWERS_MAX", "0".to_owned())];
+        let forgetful = [("GALLEY_RESPONSE_CACHE_SIZE", "0".to_owned())];
         let (few, many) = (self.store(self.few)?, self.store(self.many)?);
         let of_few = few.serve(&self.galley, &forgetful)?;
         let of_many = many.serve(&self.galley, &forgetful)?;
@@ -408,7 +408,7 @@ impl Plan {
             let settings = [
                 ("GALLEY_DATABASE_URL", url.clone()),
                 ("GALLEY_KEY", key.trim().to_owned()),
-                ("GALLEY_ANSWERS_MAX", answers_max.to_owned()),
+                ("GALLEY_RESPONSE_CACHE_SIZE", answers_max.to_owned()),
             ];
             let galley = store.serve(&self.galley, &settings)?;
             self.rows(vec![row], "floor", &galley, &floor)?;

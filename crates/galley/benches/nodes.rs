@@ -56,7 +56,7 @@ async fn main() {
 fn serve(url: &str, store: &TestStore) -> Program {
     let mut command = galley(store);
     command.env("GALLEY_DATABASE_URL", url).env("GALLEY_INIT_TOKEN", init_token());
-    command.env("GALLEY_ANSWERS_MAX", "0");
+    command.env("GALLEY_RESPONSE_CACHE_SIZE", "0");
     command.args(["serve", "--listen", &format!("127.0.0.1:{}", free_port())]);
     Program::start(command)
 }

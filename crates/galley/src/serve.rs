@@ -52,19 +52,19 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     let key = key::load(settings, &database).await?;
     first_start(settings, &database, &environment, address).await?;
     let limits = ServerLimits {
-        body_size_limit: settings.body_max.value,
-        response_size_limit: settings.page_max.value,
-        header_size_limit: settings.head_max.value,
-        receive_timeout: Duration::from_secs(settings.receive_time_max.value),
-        content_size_limit: settings.content_max.value,
+        body_size_limit: settings.body_size_limit.value,
+        response_size_limit: settings.response_size_limit.value,
+        header_size_limit: settings.header_size_limit.value,
+        receive_timeout: Duration::from_secs(settings.receive_timeout.value),
+        content_size_limit: settings.content_size_limit.value,
         cors_origins: settings.cors_origins()?,
-        response_cache_size: u64::from(settings.answers_max.value) * 1024 * 1024,
+        response_cache_size: u64::from(settings.response_cache_size.value) * 1024 * 1024,
         rate_limit: settings.rate_limit.value,
         invites_per_hour: settings.invites_per_hour.value,
         webhook_addresses: settings.webhook_addresses(address)?,
         public_url: settings.public_url(address),
         node: node(address),
-        drain_delay: Duration::from_secs(settings.stop_delay.value),
+        drain_delay: Duration::from_secs(settings.shutdown_delay.value),
         connection_limit: connections_max(),
     };
     let app = App::new(database.clone(), environment, key, limits, Some(mailer));

@@ -53,32 +53,32 @@ pub(crate) struct SettingsArguments {
     #[arg(long, global = true, env = "GALLEY_LOG", value_name = "FILTER")]
     log: Option<String>,
     /// Limit a request's body to this many bytes [default: 8388608]
-    #[arg(long, global = true, env = "GALLEY_BODY_MAX", value_name = "BYTES")]
-    body_max: Option<usize>,
+    #[arg(long, global = true, env = "GALLEY_BODY_SIZE_LIMIT", value_name = "BYTES")]
+    body_size_limit: Option<usize>,
     /// Limit a request's header to this many bytes [default: 16384]
-    #[arg(long, global = true, env = "GALLEY_HEAD_MAX", value_name = "BYTES")]
-    head_max: Option<usize>,
+    #[arg(long, global = true, env = "GALLEY_HEADER_SIZE_LIMIT", value_name = "BYTES")]
+    header_size_limit: Option<usize>,
     /// Time out clients that take longer than this many seconds to send a request's header or body,
     /// or to receive more of a response [default: 30]
-    #[arg(long, global = true, env = "GALLEY_RECEIVE_TIME_MAX", value_name = "SECONDS")]
-    receive_time_max: Option<u64>,
+    #[arg(long, global = true, env = "GALLEY_RECEIVE_TIMEOUT", value_name = "SECONDS")]
+    receive_timeout: Option<u64>,
     /// Keep serving for this many seconds after a stop signal, while /readyz reports the stop to
     /// load balancers [default: 0]
-    #[arg(long, global = true, env = "GALLEY_STOP_DELAY", value_name = "SECONDS")]
-    stop_delay: Option<u64>,
+    #[arg(long, global = true, env = "GALLEY_SHUTDOWN_DELAY", value_name = "SECONDS")]
+    shutdown_delay: Option<u64>,
     /// Limit a piece's HTML content to this many bytes [default: 2097152]
-    #[arg(long, global = true, env = "GALLEY_CONTENT_MAX", value_name = "BYTES")]
-    content_max: Option<usize>,
+    #[arg(long, global = true, env = "GALLEY_CONTENT_SIZE_LIMIT", value_name = "BYTES")]
+    content_size_limit: Option<usize>,
     /// Limit a response to this many bytes, and all unsent responses together to eight times as
     /// many [default: 67108864]
-    #[arg(long, global = true, env = "GALLEY_PAGE_MAX", value_name = "BYTES")]
-    page_max: Option<usize>,
+    #[arg(long, global = true, env = "GALLEY_RESPONSE_SIZE_LIMIT", value_name = "BYTES")]
+    response_size_limit: Option<usize>,
     /// Allow browser scripts of these origins (CORS), separated by commas [default: none]
     #[arg(long, global = true, env = "GALLEY_CORS_ORIGINS", value_name = "ORIGINS")]
     cors_origins: Option<String>,
     /// Limit the response cache to this many MiB; 0 disables it [default: 64]
-    #[arg(long, global = true, env = "GALLEY_ANSWERS_MAX", value_name = "MIB")]
-    answers_max: Option<u32>,
+    #[arg(long, global = true, env = "GALLEY_RESPONSE_CACHE_SIZE", value_name = "MIB")]
+    response_cache_size: Option<u32>,
     /// Limit a token to this many requests per minute [default: 0, unlimited]
     #[arg(long, global = true, env = "GALLEY_RATE_LIMIT", value_name = "COUNT")]
     rate_limit: Option<u32>,
@@ -146,14 +146,14 @@ pub(crate) struct Settings {
     pub(crate) public_url: Setting<Option<String>>,
     pub(crate) metrics_addr: Setting<Option<SocketAddr>>,
     pub(crate) log: Setting<String>,
-    pub(crate) body_max: Setting<usize>,
-    pub(crate) head_max: Setting<usize>,
-    pub(crate) receive_time_max: Setting<u64>,
-    pub(crate) stop_delay: Setting<u64>,
-    pub(crate) content_max: Setting<usize>,
-    pub(crate) page_max: Setting<usize>,
+    pub(crate) body_size_limit: Setting<usize>,
+    pub(crate) header_size_limit: Setting<usize>,
+    pub(crate) receive_timeout: Setting<u64>,
+    pub(crate) shutdown_delay: Setting<u64>,
+    pub(crate) content_size_limit: Setting<usize>,
+    pub(crate) response_size_limit: Setting<usize>,
     pub(crate) cors_origins: Setting<String>,
-    pub(crate) answers_max: Setting<u32>,
+    pub(crate) response_cache_size: Setting<u32>,
     pub(crate) rate_limit: Setting<u32>,
     pub(crate) invites_per_hour: Setting<u32>,
     pub(crate) smtp_url: Setting<Option<String>>,
@@ -193,7 +193,7 @@ pub(crate) fn load(mut given: SettingsArguments) -> anyhow::Result<Settings> {
         None => SettingsArguments::default(),
     };
     let limits = galley_server::ServerLimits::default();
-    let receive_time_max = limits.receive_timeout.as_secs();
+    let receive_timeout = limits.receive_timeout.as_secs();
     let settings = Settings {
         listen: pick(given.listen, in_file.listen, SocketAddr::from(([127, 0, 0, 1], 8080))),
         data_dir: pick(given.data_dir, in_file.data_dir, PathBuf::from("galley-data")),
@@ -203,14 +203,30 @@ pub(crate) fn load(mut given: SettingsArguments) -> anyhow::Result<Settings> {
         public_url: pick_optional(given.public_url, in_file.public_url),
         metrics_addr: pick_optional(given.metrics_addr, in_file.metrics_addr),
         log: pick(given.log, in_file.log, "info".to_owned()),
-        body_max: pick(given.body_max, in_file.body_max, limits.body_size_limit),
-        head_max: pick(given.head_max, in_file.head_max, limits.header_size_limit),
-        receive_time_max: pick(given.receive_time_max, in_file.receive_time_max, receive_time_max),
-        stop_delay: pick(given.stop_delay, in_file.stop_delay, 0),
-        content_max: pick(given.content_max, in_file.content_max, limits.content_size_limit),
-        page_max: pick(given.page_max, in_file.page_max, limits.response_size_limit),
+        body_size_limit: pick(
+            given.body_size_limit,
+            in_file.body_size_limit,
+            limits.body_size_limit,
+        ),
+        header_size_limit: pick(
+            given.header_size_limit,
+            in_file.header_size_limit,
+            limits.header_size_limit,
+        ),
+        receive_timeout: pick(given.receive_timeout, in_file.receive_timeout, receive_timeout),
+        shutdown_delay: pick(given.shutdown_delay, in_file.shutdown_delay, 0),
+        content_size_limit: pick(
+            given.content_size_limit,
+            in_file.content_size_limit,
+            limits.content_size_limit,
+        ),
+        response_size_limit: pick(
+            given.response_size_limit,
+            in_file.response_size_limit,
+            limits.response_size_limit,
+        ),
         cors_origins: pick(given.cors_origins, in_file.cors_origins, String::new()),
-        answers_max: pick(given.answers_max, in_file.answers_max, 64),
+        response_cache_size: pick(given.response_cache_size, in_file.response_cache_size, 64),
         rate_limit: pick(given.rate_limit, in_file.rate_limit, 0),
         invites_per_hour: pick(
             given.invites_per_hour,
@@ -254,16 +270,22 @@ impl Settings {
     fn check(&self) -> anyhow::Result<()> {
         for (name, value) in [
             ("database-connections", self.database_connections.value),
-            ("body-max", self.body_max.value),
-            ("content-max", self.content_max.value),
+            ("body-size-limit", self.body_size_limit.value),
+            ("content-size-limit", self.content_size_limit.value),
         ] {
             anyhow::ensure!(value > 0, "{name} must be at least 1");
         }
         // Every stored piece must fit into a response by itself.
-        anyhow::ensure!(self.page_max.value >= 32 << 20, "page-max must be at least 33554432");
+        anyhow::ensure!(
+            self.response_size_limit.value >= 32 << 20,
+            "response-size-limit must be at least 33554432"
+        );
         // The HTTP library rejects a lower limit.
-        anyhow::ensure!(self.head_max.value >= 8_192, "head-max must be at least 8192");
-        anyhow::ensure!(self.receive_time_max.value > 0, "receive-time-max must be at least 1");
+        anyhow::ensure!(
+            self.header_size_limit.value >= 8_192,
+            "header-size-limit must be at least 8192"
+        );
+        anyhow::ensure!(self.receive_timeout.value > 0, "receive-timeout must be at least 1");
         if let Some(url) = &self.database_read_url.value {
             anyhow::ensure!(is_postgres(url), "database-read-url must start with postgres://");
             anyhow::ensure!(

@@ -170,7 +170,7 @@ impl Engine {
             }
         }
         #[expect(clippy::cast_precision_loss, reason = "there are few")]
-        metrics::gauge!("galley_webhook_attempts_under_way")
+        metrics::gauge!("galley_webhook_attempts_in_flight")
             .set(self.dispatcher.under_way() as f64);
     }
 

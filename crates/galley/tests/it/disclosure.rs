@@ -172,7 +172,7 @@ on_both_engines! {
             let request_id = answer.headers()["x-request-id"].to_str().unwrap().to_owned();
             let problem: Value = answer.json().await.unwrap();
             let expected = json!({"type": "/problems/internal", "status": 500, "reason": "internal",
-                "title": "Something went wrong on the server", "instance": null,
+                "title": "Internal error", "instance": null,
                 "detail": "the log has the cause under this request's id",
                 "message": "the log has the cause under this request's id", "requestId": request_id});
             let known = |value: &Value| -> Value {

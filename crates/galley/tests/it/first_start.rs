@@ -170,7 +170,7 @@ on_both_engines! {
 
     async fn a_draining_server_reports_not_ready_and_keeps_serving(store: TestStore) {
         let mut command = galley(&store);
-        command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_STOP_DELAY", "5");
+        command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_SHUTDOWN_DELAY", "5");
         command.args(["serve", "--listen", "127.0.0.1:0"]);
         let mut program = Program::start(command);
         let ask = async |path: &str| program.request(Method::GET, path).send().await;

@@ -297,7 +297,7 @@ on_both_engines! {
         let kept = time + Duration::from_secs(10);
         let mut command = galley(&store);
         command.env("GALLEY_INIT_TOKEN", init_token()).args(["serve", "--listen", "127.0.0.1:0"]);
-        command.env("GALLEY_RECEIVE_TIME_MAX", kept.as_secs().to_string());
+        command.env("GALLEY_RECEIVE_TIMEOUT", kept.as_secs().to_string());
         let program = Program::start(command);
         let sender = LoadSender::new(&program).await;
         let alone = healthy(&sender, time).await;

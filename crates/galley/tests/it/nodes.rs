@@ -91,7 +91,7 @@ impl Drop for Balancer {
 fn node(store: &TestStore, port: u16) -> Program {
     let mut command = galley(store);
     // The stop delay that the configuration requires.
-    command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_STOP_DELAY", "4");
+    command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_SHUTDOWN_DELAY", "4");
     command.env("GALLEY_INVITES_PER_HOUR", "1000000");
     command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
     Program::start(command)

@@ -11,10 +11,10 @@ use crate::program::{Program, free_port, galley, init_token, piece};
 /// The timeout for expected changes.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Starts a server with a response cache of `answers_max` MiB.
-fn serve(store: &TestStore, replica: &PostgresServer, answers_max: &str) -> Program {
+/// Starts a server with a response cache of `response_cache_size` MiB.
+fn serve(store: &TestStore, replica: &PostgresServer, response_cache_size: &str) -> Program {
     let mut command = galley(store);
-    command.env("GALLEY_ANSWERS_MAX", answers_max);
+    command.env("GALLEY_RESPONSE_CACHE_SIZE", response_cache_size);
     command.env("GALLEY_INIT_TOKEN", init_token()).env("GALLEY_DATABASE_READ_URL", replica.url());
     command.args(["serve", "--listen", &format!("127.0.0.1:{}", free_port())]);
     Program::start(command)

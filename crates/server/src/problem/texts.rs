@@ -36,172 +36,171 @@ macro_rules! texts {
 
 texts! {
     Validation, BAD_REQUEST, "The request is not valid",
-        "At least one field of the body, or one parameter of the query, is missing, of the \
-         wrong type, or breaks a rule. Nothing was changed.",
-        "Go through `issues`: it names everything that is wrong at once, each with its place \
-         in `path`, a `code` and a message. Correct these and send the request again.";
-    UnknownReference, BAD_REQUEST, "The request names something that is not there",
-        "The body names a tag, a member, a role, a group or a piece that this workspace doesn't \
-         have, or that lies outside of the groups to which the token is limited.",
-        "See `issues` for its place, such as `tags[1]`. Create what is missing first, take an \
-         identifier that exists, or leave it out.";
+        "At least one field of the body or parameter of the query is missing, has the wrong type \
+         or violates a rule. Nothing was changed.",
+        "See `issues`: it lists all errors at once, each with its location in `path`, a `code` and \
+         a message. Correct them and send the request again.";
+    UnknownReference, BAD_REQUEST, "The request refers to an unknown resource",
+        "The body refers to a tag, member, role, group or piece that doesn't exist in this \
+         workspace. Or the resource is outside the groups to which the token is limited.",
+        "See `issues` for the location, such as `tags[1]`. Create the missing resource first, use \
+         an existing identifier, or omit the reference.";
     ImmutableField, BAD_REQUEST, "The field can't be changed",
-        "The body names a field that is set when the resource is made, and never after, such as \
-         the `secret` of a webhook.",
-        "Leave the field out. Where another value is needed, make a new resource with it and \
-         delete this one.";
-    MalformedBody, BAD_REQUEST, "The body can't be read",
-        "The body is not a JSON object (or on the page of an invite, a form) in UTF-8, ended early, has a key \
-         twice, nests over 128 levels, or holds a NUL character.",
-        "The detail says line and column. Let a JSON library write the body, and check that \
-         it is sent whole.";
-    ContentTooDeep, BAD_REQUEST, "The content nests too deep",
-        "The HTML in `content` has more than 256 block elements inside one another, or would \
-         become a tree of more than 100 levels.",
-        "Flatten the content: lists, quotes and tables within one another are what makes it \
-         deep.";
+        "The body contains a field that can only be set when the resource is created, such as the \
+         `secret` of a webhook.",
+        "Omit the field. If you need another value, create a new resource with it and delete this \
+         one.";
+    MalformedBody, BAD_REQUEST, "The body can't be parsed",
+        "The body is not a JSON object (or, on the page of an invite, a form) in UTF-8. Or it \
+         ended early, has a duplicate key, nests over 128 levels, or contains a NUL character.",
+        "The detail states line and column. Generate the body with a JSON library, and check that \
+         it is sent completely.";
+    ContentTooDeep, BAD_REQUEST, "The content is nested too deeply",
+        "The HTML in `content` nests more than 256 block elements, or its tree would have more \
+         than 100 levels.",
+        "Flatten the content, for example nested lists, quotes and tables.";
     ContentTooComplex, BAD_REQUEST, "The content is too complex",
-        "By the rules for parsing HTML, the content would become far more than its length \
-         justifies, or a tree of over 16 MiB.",
-        "Close formatting elements such as `<b>` and `<a>` where they end, simplify the \
-         content, or spread it over several pieces.";
-    Circle, BAD_REQUEST, "A group can't stand under itself",
-        "The new `ancestor` is the group itself, or a group under it.",
-        "Choose another `ancestor`, or move that one out of the group first.";
-    Unauthorized, UNAUTHORIZED, "A valid access token is needed",
-        "The request has no access token, or one that is mistyped, unknown, revoked or \
-         expired.",
-        "Send the header `Authorization: Bearer <ACCESS_TOKEN>`. The operator makes a new \
-         token with `galley token create`.";
-    InsufficientPermissions, FORBIDDEN, "The token may not do this",
-        "The token, or the role of its user, lacks the permission that the detail names. A \
-         token may do what both allow.",
-        "Use a token that has the permission, or ask an Admin of the workspace for one, or \
-         for another role.";
-    BeyondOwn, FORBIDDEN, "Nobody gives or takes more than they have",
-        "The request would give permissions, groups, a later end or another extension than \
-          the token itself has, or would change or remove a member, a role or a token that \
-          holds more than the token.",
-        "Let somebody do it who holds all of that, such as an Admin with an unlimited \
-          token, or ask for less.";
+        "By the rules for parsing HTML, the parsed content would be far larger than its text, or \
+         its tree would exceed 16 MiB.",
+        "Close formatting elements such as `<b>` and `<a>` where they end, simplify the content, \
+         or split it into several pieces.";
+    Circle, BAD_REQUEST, "A group can't be its own ancestor",
+        "The new `ancestor` is the group itself, or one of its descendants.",
+        "Choose another `ancestor`, or move that group elsewhere first.";
+    Unauthorized, UNAUTHORIZED, "A valid access token is required",
+        "The request has no access token, or one that is malformed, unknown, revoked or expired.",
+        "Send the header `Authorization: Bearer <ACCESS_TOKEN>`. The operator can create a token \
+         with `galley token create`.";
+    InsufficientPermissions, FORBIDDEN, "The token lacks a permission",
+        "The token, or the role of its user, lacks the permission that the detail names. A request \
+         needs the permission in both.",
+        "Use a token that has the permission. An Admin of the workspace can create such a token, \
+         or change the user's role.";
+    BeyondOwn, FORBIDDEN, "The request exceeds the token's own permissions",
+        "The request would grant permissions, groups, a later expiry or another extension than the \
+         token itself has. Or it would change or remove a member, role or token with more \
+         permissions than the token.",
+        "Use a token with all of these permissions, such as an Admin's unlimited token, or reduce \
+         the request.";
     OutsideGroupLimit, FORBIDDEN, "The token is limited to other groups",
-        "The token is limited to some content groups, and the request would reach beyond them: put \
-         a group at the top level, give a token or a webhook a view of other groups, or change \
-         roles or members.",
-        "Stay within the token's groups: name one of them, or a group under it. Or use a token \
-         without such a limit.";
-    NotFound, NOT_FOUND, "There is no such thing",
-        "Nothing in this workspace has this identifier, or the path is none of this service. \
-         What belongs to another workspace, or lies outside of the groups to which the token \
-         is limited, is answered in the same way.",
-        "Check the identifier, the path, and of which workspace the token is. It may also \
-         have been deleted meanwhile.";
+        "The token is limited to some content groups, and the request would exceed that limit. For \
+         example, it would put a group at the top level, give a token or webhook access to other \
+         groups, or change roles or members.",
+        "Use one of the token's groups or a descendant of one, or use a token without such a \
+         limit.";
+    NotFound, NOT_FOUND, "Not found",
+        "No resource in this workspace has this identifier, or the path doesn't exist. Resources \
+         of another workspace, or outside the groups to which the token is limited, get the same \
+         response.",
+        "Check the identifier, the path and the token's workspace. The resource may also have been \
+         deleted.";
     MethodNotAllowed, METHOD_NOT_ALLOWED, "The method is not allowed here",
         "The path exists, but not with this method.",
-        "Use one of the methods that the header `Allow` of the answer names.";
-    EventsForgotten, GONE, "The events are not kept any more",
-        "Events are kept for 30 days, and some of those behind the number in `after` or \
+        "Use one of the methods in the response header `Allow`.";
+    EventsForgotten, GONE, "The events have been deleted",
+        "Events are stored for 30 days, and some events after the number in `after` or \
          `Last-Event-ID` are older.",
-        "Read what is there now by the other endpoints, and follow the events from there on: leave \
-         `after` out to begin with the oldest one that is kept.";
+        "Read the current state from the other endpoints, and follow the events from then on. Omit \
+         `after` to begin with the oldest stored event.";
     AfterBeyondNewest, GONE, "The workspace has fewer events than that",
-        "`after` or `Last-Event-ID` is greater than the number of the newest event. The database was \
-         set back to an earlier state, as by restoring a backup, or the number is of another workspace.",
-        "Read everything anew, and go on from the newest event, which the problem's `sequence` names.";
-    InviteEnded, GONE, "The invite can't be accepted any more",
-        "The invite was accepted before, its seven days are over, or it was taken back. The detail says \
-         which.",
-        "Ask who invited you for another one. Who accepted it before has a token; where that was lost, \
-         the operator makes another one with `galley token create`.";
+        "`after` or `Last-Event-ID` is greater than the number of the newest event. Either the \
+         database was reset to an earlier state, for example from a backup, or the number belongs \
+         to another workspace.",
+        "Read the complete state again, and continue from the newest event, whose number is in the \
+         problem's `sequence`.";
+    InviteEnded, GONE, "The invite is no longer valid",
+        "The invite was accepted before, has expired after seven days, or was revoked. The detail \
+         states which.",
+        "Ask the inviter for a new invite. If you have accepted it before, you have a token. If \
+         that was lost, the operator can create another one with `galley token create`.";
     NotEmpty, CONFLICT, "The group is not empty",
-        "The group holds groups or pieces, and is only deleted with them if that is asked \
-         for.",
-        "Move or delete what it holds first, or send `recursive=true` to delete it with all \
-         that it holds.";
-    TooLarge, CONFLICT, "The group holds too much to be deleted at once",
-        "The group holds more than 10,000 pieces, together with the groups under it. One \
-         request deletes no more than that; nothing was deleted.",
-        "Delete the groups under it one after the other, or some of the pieces first.";
-    AlreadyMember, CONFLICT, "Somebody with this address is a member",
+        "The group contains groups or pieces. It is deleted together with them only on request.",
+        "Move or delete its contents first, or send `recursive=true` to delete the group with its \
+         contents.";
+    TooLarge, CONFLICT, "The group is too large to be deleted at once",
+        "The group and its descendants contain more than 10,000 pieces, the limit of one request. \
+         Nothing was deleted.",
+        "Delete its subgroups one after the other, or some of the pieces first.";
+    AlreadyMember, CONFLICT, "A member with this address exists",
         "A member of the workspace has this e-mail address.",
-        "Nothing is left to do; `GET /workspace-memberships/list-members` shows the member, \
-          and `PUT /workspace-memberships` gives it another role.";
-    AlreadyInvited, CONFLICT, "Somebody with this address is invited",
-        "An invite to this e-mail address is open.",
-        "Wait until it is accepted, or remove it with `DELETE /workspace-memberships` and \
-          invite anew.";
-    LastAdmin, CONFLICT, "The last Admin can't go",
-        "The member is the only one with the role Admin. Without an Admin nobody could \
-          manage the workspace any more. Pending invites don't count.",
-        "Give somebody else the role Admin first.";
+        "No action is needed. `GET /workspace-memberships/list-members` shows the member, and `PUT \
+         /workspace-memberships` changes the role.";
+    AlreadyInvited, CONFLICT, "An invite to this address exists",
+        "An invite to this e-mail address is pending.",
+        "Wait until it is accepted, or delete it with `DELETE /workspace-memberships` and send a \
+         new one.";
+    LastAdmin, CONFLICT, "The last Admin can't be removed",
+        "The member is the only one with the role Admin. Without an Admin, the workspace could not \
+         be managed. Pending invites don't count.",
+        "Give another member the role Admin first.";
     RoleInUse, CONFLICT, "The role is in use",
-        "Members, or people who are invited, have this role.",
+        "Members or pending invites have this role.",
         "Give them another role first, with `PUT /workspace-memberships`.";
-    BuiltinRole, CONFLICT, "The role stays as it is",
-        "The role Admin is part of every workspace; it can be neither changed nor deleted.",
-        "Make a role of your own, and give it the permissions that you want.";
+    BuiltinRole, CONFLICT, "The role is built in",
+        "Every workspace has the role Admin. It can't be changed or deleted.",
+        "Create another role with the permissions that you need.";
     NameTaken, CONFLICT, "The name is taken",
         "Another role of the workspace has this name.",
-        "Choose another name, or change the role that has this one.";
+        "Choose another name, or rename the other role.";
     UsernameTaken, CONFLICT, "The username is taken",
-        "Another user of the installation has this username, perhaps in another case.",
-        "Choose another username, or leave yours as it is.";
-    AlreadyAnswered, CONFLICT, "The request was answered already",
-        "A request with this `Idempotency-Key` was answered before, with something that is \
-          shown only once, such as a token.",
-        "If the first answer was lost, delete what it made, and send the request with a new \
-          key.";
+        "Another user of the installation has this username. Usernames that differ only in case \
+         count as equal.",
+        "Choose another username, or keep the current one.";
+    AlreadyAnswered, CONFLICT, "The response can't be sent again",
+        "A request with this `Idempotency-Key` was completed before. Its response contained a \
+         secret that is shown only once, such as a token, or the token had access to other groups \
+         at that time.",
+        "If the first response was lost, delete the resource that the request created, and send it \
+         with a new key.";
     KeyTaken, CONFLICT, "The key is taken",
         "Another variant of the workspace has this `key`.",
-        "Choose another key, or change the variant that has it.";
+        "Choose another key, or change the key of the other variant.";
     PreconditionFailed, PRECONDITION_FAILED, "The resource has changed",
-        "The request has an `If-Match`, and somebody has changed the resource since it had \
-         that entity tag. The request changed nothing.",
-        "Get the resource again, make the change anew on what it is now, and send it with the \
-         new `ETag`.";
+        "The resource has changed since it had the entity tag in `If-Match`. Nothing was changed \
+         by this request.",
+        "Get the resource again, apply the change to its current state, and send it with the new \
+         `ETag` in `If-Match`.";
     PayloadTooLarge, PAYLOAD_TOO_LARGE, "The body is too large",
-        "The body has more bytes than the service accepts; the detail says how many these \
-         are.",
+        "The body exceeds the size limit of the service, which the detail states.",
         "Send less in one request. The operator can raise the limit with the setting \
-         `body-max`.";
-    RequestTimeout, REQUEST_TIMEOUT, "The request came too slowly",
-        "The body did not arrive within the time that a request may take, by default 30 \
-         seconds.",
-        "Send it again over a better connection, or send less at once.";
-    UnsupportedMediaType, UNSUPPORTED_MEDIA_TYPE, "The body must be JSON",
-        "By its headers the body is something else than JSON, in another charset than UTF-8, \
-         or compressed.",
+         `body-size-limit`.";
+    RequestTimeout, REQUEST_TIMEOUT, "The request timed out",
+        "The body was not received within the timeout, by default 30 seconds. Or the client closed \
+         its side of the connection, and the response was not ready soon after.",
+        "Send the request again over a faster connection, or send smaller requests.";
+    UnsupportedMediaType, UNSUPPORTED_MEDIA_TYPE, "The media type is not supported",
+        "According to its headers, the body is not JSON (or, on the page of an invite, a form), is \
+         not in UTF-8, or is compressed.",
         "Send the header `Content-Type: application/json`, and no `Content-Encoding`.";
     IdempotencyKeyReused, UNPROCESSABLE_ENTITY, "The Idempotency-Key was used for another request",
-        "The `Idempotency-Key` came with another path or body within the last 24 hours.",
-        "Use a new key for each new request; repeat a key only with the same body.";
+        "The `Idempotency-Key` was used with another path or body within the last 24 hours.",
+        "Use a new key for each new request. Repeat a key only with the same path and body.";
     RateLimited, TOO_MANY_REQUESTS, "The token sends too many requests",
-        "The token sent more requests in a minute than the operator allows.",
-        "Wait as long as `Retry-After` says. `RateLimit` says in every answer how many \
-          requests are left.";
+        "The token exceeded the limit of requests per minute that the operator has set.",
+        "Retry after the time in `Retry-After`. The header `RateLimit` of every response states \
+         how many requests are left.";
     TooManyInvites, TOO_MANY_REQUESTS, "The workspace sends too many invites",
-        "The workspace sent as many invites within the last hour as the operator allows.",
-        "Wait as long as `Retry-After` says.";
-    Internal, INTERNAL_SERVER_ERROR, "Something went wrong on the server",
-        "A fault of the service, not of the request. A change that it was about to make was \
-         undone.",
-        "Tell the operator the `requestId`: the log has the cause under it. Trying again may \
-         help, if the fault was a passing one.";
+        "The workspace reached the limit of invites per hour that the operator has set.",
+        "Retry after the time in `Retry-After`.";
+    Internal, INTERNAL_SERVER_ERROR, "Internal error",
+        "The service failed; the request is not at fault. An uncommitted change was rolled back.",
+        "Report the `requestId` to the operator: the log has the cause under it. A retry may \
+         succeed if the failure was temporary.";
     StorageFull, INSUFFICIENT_STORAGE, "The server's disk is full",
         "The disk that holds the database is full. Nothing was changed.",
-        "The operator has to make room on the disk. Try again after that; `Retry-After` says \
-         when at the earliest.";
-    DatabaseUnavailable, SERVICE_UNAVAILABLE, "The database can't be reached",
-        "The service runs, but can't reach its database. If a change was just being \
-         committed, it may have been made or not.",
-        "Try again after the time in `Retry-After`. After a failed change look first whether \
-         it was made; with `If-Match`, a change that was made is not made twice.";
-    Overloaded, SERVICE_UNAVAILABLE, "The server has too much to do",
-        "The service has more to do than it can at the moment, or the request took longer \
-         than it may. Nothing was changed.",
-        "Try again after the time in `Retry-After`, and wait longer each time.";
-    NotReady, SERVICE_UNAVAILABLE, "The server is not to be asked now",
-        "The service is about to stop, or its database was changed for newer programs. Only `/readyz` says so, for \
-         who balances over several servers; the others are still answered.",
+        "The operator has to free disk space. Retry after that, and no earlier than `Retry-After` \
+         states.";
+    DatabaseUnavailable, SERVICE_UNAVAILABLE, "The database is unavailable",
+        "The service is running but can't reach its database. If a change was being committed, it \
+         may or may not have been made.",
+        "Retry after the time in `Retry-After`. After a failed change, first check if it was made. \
+         With `If-Match`, a retry doesn't apply it twice.";
+    Overloaded, SERVICE_UNAVAILABLE, "The server is overloaded",
+        "The service has reached its capacity, or the request exceeded its time limit. Nothing was \
+         changed.",
+        "Retry after the time in `Retry-After`, with a longer delay each time.";
+    NotReady, SERVICE_UNAVAILABLE, "The server is not ready",
+        "The service is shutting down, or its database was migrated for a newer version. Only \
+         `/readyz` reports this, for load balancers. Other requests are still served.",
         "Send requests to another server.";
 }

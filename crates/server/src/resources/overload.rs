@@ -3,7 +3,7 @@
 //!
 //! The measure is the number of running requests. A short peak is a burst, and all of it is served.
 //! A lasting one means that requests arrive faster than they complete, whatever resource they wait
-//! for. From then on at most [`MANY`] requests run, until none has been rejected for a while. So
+//! for. From then on at most [`RUNNING_LIMIT`] requests run, until none has been rejected for a while. So
 //! the admitted requests complete soon.
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ const HEALTH_PATHS: [&str; 2] = ["/healthz", "/readyz"];
 pub(crate) struct OverloadDetector {
     started: Instant,
     running: Arc<AtomicUsize>,
-    /// The time until which the limit [`MANY`] applies, in milliseconds since the start.
+    /// The time until which the limit [`RUNNING_LIMIT`] applies, in milliseconds since the start.
     limiting_until: AtomicU64,
 }
 
