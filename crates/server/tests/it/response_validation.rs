@@ -28,7 +28,7 @@ pub(crate) struct RequestSummary {
     method: Method,
     path: String,
     body: Option<Value>,
-    /// True for dry runs, which only `docs/api.md` describes.
+    /// True for dry runs, which only `docs/reference/api-content.md` describes.
     is_dry: bool,
 }
 
