@@ -1,9 +1,9 @@
-//! SQL features that the statements use, compared with the list in `docs/scaling.md` for engines
-//! other than PostgreSQL itself.
+//! SQL features that the statements use, compared with the list in
+//! `docs/reference/sql-features.md` for engines other than PostgreSQL itself.
 
 use std::collections::BTreeSet;
 
-const DOCUMENT: &str = include_str!("../../../../docs/scaling.md");
+const DOCUMENT: &str = include_str!("../../../../docs/reference/sql-features.md");
 
 /// Keywords of features that no statement may use.
 const UNUSED: [&str; 13] = [
@@ -40,7 +40,7 @@ pub(crate) fn check<'s>(statements: impl Iterator<Item = &'s String>) {
             }
         }
     }
-    assert!(missing.is_empty(), "not in docs/scaling.md:\n{missing:#?}");
+    assert!(missing.is_empty(), "not in docs/reference/sql-features.md:\n{missing:#?}");
 }
 
 fn features(sql: &str) -> Vec<&'static str> {
