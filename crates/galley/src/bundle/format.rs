@@ -65,7 +65,7 @@ fn depth(text: &[u8]) -> usize {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Manifest {
-    /// The format version, [`VERSION`].
+    /// The format version, [`FORMAT_VERSION`].
     pub(super) galley_bundle: u32,
     pub(super) workspace: BundleWorkspace,
 }

@@ -126,7 +126,7 @@ async fn assert_detached_and_rescued(take_away: fn(&Path)) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_log_is_noticed_and_the_database_rescued() {
     assert_detached_and_rescued(|path| {
-        fs::remove_file(path.with_file_name("galley.db-wal")).unwrap()
+        fs::remove_file(path.with_file_name("galley.db-wal")).unwrap();
     })
     .await;
 }
@@ -134,7 +134,7 @@ async fn a_deleted_log_is_noticed_and_the_database_rescued() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_index_is_noticed_and_the_database_rescued() {
     assert_detached_and_rescued(|path| {
-        fs::remove_file(path.with_file_name("galley.db-shm")).unwrap()
+        fs::remove_file(path.with_file_name("galley.db-shm")).unwrap();
     })
     .await;
 }
