@@ -3,7 +3,8 @@
 /// The error for a document that can't become, or isn't, a content tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ContentError {
-    /// Blocks nest deeper than [`Limits`](crate::Limits) allows, in the source or in the tree.
+    /// Blocks nest deeper than [`ContentLimits`](crate::ContentLimits) allows, in the source or in
+    /// the tree.
     #[error("content is nested too deeply")]
     TooDeep,
     /// Parsing would create far more nodes or take far more steps than the source's length
