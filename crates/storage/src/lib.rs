@@ -17,7 +17,7 @@ pub mod tables;
 pub use backup::{
     FileSummary, Snapshot, StagedStore, TableSummary, back_up, copy, restore, verify,
 };
-pub use engine::change_tracking::{DataVersion, Generation, LastModified};
+pub use engine::change_tracking::{Affects, DataVersion, Generation, LastModified};
 pub use engine::database::Database;
 pub use engine::error::{Error, Failure, Result};
 pub use engine::options::{DatabaseUrl, Options, Role};

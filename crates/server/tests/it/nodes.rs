@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use galley_application::{Clock, DatabaseClock, SystemClock};
 use galley_domain::Timestamp;
-use galley_storage::{Error, WriteTx};
+use galley_storage::{Affects, Error, WriteTx};
 use galley_testing::on_both_engines;
 use reqwest::Method;
 use serde_json::json;
@@ -58,7 +58,7 @@ on_both_engines! {
                     "INSERT INTO schema_migrations (version, name, checksum, oldest_program, applied_at_ms)
                      VALUES ({version}, 'of a newer program', 'x', '{oldest_program}', 0)"
                 );
-                tx.execute(&sql, &[]).await
+                tx.execute(&sql, &[], Affects::Everything).await
             };
             service.database.write::<_, Error, _>("change", change).await.unwrap();
         }

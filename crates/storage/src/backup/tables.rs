@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use rusqlite::Connection;
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::{Error, Result};
 use crate::engine::migrate;
 use crate::engine::row::{OwnedRow, Row};
@@ -160,7 +161,7 @@ impl Table {
     pub(super) async fn insert(&self, tx: &WriteTx<'_>, rows: &[OwnedRow]) -> Result<()> {
         let (columns, places) = (self.column_names(), numbered(self.columns.len()));
         let sql = format!("INSERT INTO {} ({columns}) VALUES ({places})", self.name);
-        tx.execute_each(&sql, rows).await
+        tx.execute_each(&sql, rows, Affects::Everything).await
     }
 
     /// Returns true if rows refer to others of this table, which must be inserted first.

@@ -10,6 +10,7 @@ use galley_domain::{DeliveryId, EventId, Timestamp, WebhookId, WorkspaceId};
 use super::scan_position::ScanPosition;
 use super::slice::until_contended;
 use super::webhook_queues::{self, LockedQueues, WebhookQueue, lock as lock_queue};
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::{Error, Result};
 use crate::engine::row::Row;
 use crate::engine::transaction::{Tx, WriteTx};
@@ -188,6 +189,7 @@ async fn claim_from_queue(
                 DO UPDATE SET lease = excluded.lease, session = excluded.session,
                     until_ms = excluded.until_ms",
             &rows,
+            Affects::Nothing,
         )
         .await?;
         leases.add(taken.iter().map(|one| one.id), request.until);
@@ -408,6 +410,7 @@ pub async fn release(tx: &WriteTx<'_>, leased: &[ClaimedDelivery], now: Timestam
             "DELETE FROM delivery_leases WHERE workspace_id = ?1 AND webhook_id = ?2
                 AND delivery_id = ?3 AND lease = ?4",
             &rows,
+            Affects::Nothing,
         )
         .await?;
         queue.state.next_at = Some(now);

@@ -8,6 +8,7 @@ use super::claim::NOT_LEASED;
 use super::pending::{FAN_OUTS_PER_BATCH, PendingFanOut, pending_fan_outs};
 use super::scan_position::ScanPosition;
 use super::webhook_queues::{LockedQueues, WebhookQueue, lock as lock_queue};
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::{Error, Result};
 use crate::engine::transaction::WriteTx;
 use crate::engine::value::{Value, params};
@@ -107,6 +108,7 @@ async fn fan_out_run(
             status, lane, due_at_ms, attempts, created_at_ms)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?9)",
         &rows,
+        Affects::Nothing,
     )
     .await?;
     for queue in over_limit {
@@ -120,12 +122,12 @@ async fn fan_out_run(
     let key = params![matched.id, event_type.as_str(), matched.part, next, done];
     if next > matched.last_sequence {
         let sql = "DELETE FROM event_matches WHERE id = ?1 AND event_type = ?2 AND part = ?3";
-        tx.execute(sql, &key[..3]).await?;
+        tx.execute(sql, &key[..3], Affects::Nothing).await?;
         return Ok(true);
     }
     let sql = "UPDATE event_matches SET first_sequence = ?4, done = ?5
          WHERE id = ?1 AND event_type = ?2 AND part = ?3";
-    tx.execute(sql, key).await?;
+    tx.execute(sql, key, Affects::Nothing).await?;
     Ok(false)
 }
 
@@ -141,6 +143,7 @@ async fn drop_oldest(tx: &WriteTx<'_>, queue: &mut WebhookQueue, now: Timestamp)
                 ORDER BY lane, due_at_ms LIMIT ?4)"
             ),
             params![queue.workspace, queue.webhook, now, many, queue.state.due_from],
+            Affects::Nothing,
         )
         .await?;
     let dropped = i64::try_from(dropped).unwrap_or(many);
@@ -175,6 +178,7 @@ pub async fn enqueue_test(
             Lane::Test.number(),
             now
         ],
+        Affects::Nothing,
     )
     .await?;
     queue.state.pending += 1;

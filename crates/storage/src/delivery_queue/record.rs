@@ -7,6 +7,7 @@ use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
 
 use super::slice::until_contended;
 use super::webhook_queues::{LockedQueues, WebhookQueue, lock as lock_queue};
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::row::Row;
 use crate::engine::sql_list::in_list;
@@ -169,11 +170,11 @@ async fn record_for_queue(
     let listed = in_list("delivery_id", ended.iter().copied(), &mut params);
     let sql =
         format!("DELETE FROM delivery_leases WHERE workspace_id = ?1 AND webhook_id = ?2{listed}");
-    tx.execute(&sql, &params).await?;
+    tx.execute(&sql, &params, Affects::Nothing).await?;
     let sql =
         "UPDATE deliveries SET status = ?3, due_at_ms = ?4, attempts = ?5, log = ?6, lane = ?7
          WHERE workspace_id = ?1 AND id = ?2";
-    let kept = tx.execute_each_counting(sql, &rows).await?;
+    let kept = tx.execute_each_counting(sql, &rows, Affects::Nothing).await?;
     // An expired delivery was deleted meanwhile, and is not pending any more.
     let no_longer = ends.iter().zip(kept).filter(|(ends, kept)| **ends && *kept > 0).count();
     queue.state.pending -= i64::try_from(no_longer).unwrap_or_default();

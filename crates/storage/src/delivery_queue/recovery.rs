@@ -7,6 +7,7 @@ use super::claim::NOT_LEASED;
 use super::history::AWAITS_RETRY;
 use super::pending::{PendingRecovery, pending_recoveries};
 use super::webhook_queues::{LockedQueues, lock as lock_queue};
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::transaction::WriteTx;
 use crate::engine::value::{Value, params};
@@ -34,8 +35,12 @@ pub async fn redeliver(
     // Pending ones are counted already.
     let rows: Vec<Vec<Value<'_>>> =
         ids.iter().map(|id| params![workspace, *id, now, Lane::Retry.number()].to_vec()).collect();
-    tx.execute_each(&sql.replace("{}", "="), &rows).await?;
-    let woken: u64 = tx.execute_each_counting(&sql.replace("{}", "<>"), &rows).await?.iter().sum();
+    tx.execute_each(&sql.replace("{}", "="), &rows, Affects::Nothing).await?;
+    let woken: u64 = tx
+        .execute_each_counting(&sql.replace("{}", "<>"), &rows, Affects::Nothing)
+        .await?
+        .iter()
+        .sum();
     queue.state.pending += i64::try_from(woken).unwrap_or_default();
     queue.add_due_from(now);
     // The caller expects that the receiver has recovered, so the circuit breaker closes.
@@ -61,6 +66,7 @@ pub async fn start_recovery(
          ON CONFLICT (workspace_id, webhook_id) DO UPDATE SET since_ms = excluded.since_ms,
             done_id = excluded.done_id, last_id = excluded.last_id",
         params![workspace, webhook, since, last],
+        Affects::Nothing,
     )
     .await?;
     tx.notify_on_commit();
@@ -107,13 +113,14 @@ pub async fn continue_recoveries(
                     "UPDATE webhook_recoveries SET done_id = ?3
                      WHERE workspace_id = ?1 AND webhook_id = ?2",
                     params![workspace, webhook, *last],
+                    Affects::Nothing,
                 )
                 .await?;
             }
             _ => {
                 let sql =
                     "DELETE FROM webhook_recoveries WHERE workspace_id = ?1 AND webhook_id = ?2";
-                tx.execute(sql, params![workspace, webhook]).await?;
+                tx.execute(sql, params![workspace, webhook], Affects::Nothing).await?;
             }
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
 
 use super::webhook_queues::lock as lock_queue;
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::value::{Value, params};
@@ -58,7 +59,7 @@ pub async fn delete_orphans(tx: &WriteTx<'_>, limit: i64) -> Result<u64> {
             for table in ["delivery_leases", "webhook_recoveries", "webhook_queues"] {
                 let sql =
                     format!("DELETE FROM {table} WHERE workspace_id = ?1 AND webhook_id = ?2");
-                deleted += tx.execute(&sql, params![workspace, webhook]).await?;
+                deleted += tx.execute(&sql, params![workspace, webhook], Affects::Nothing).await?;
             }
             continue;
         }
@@ -91,11 +92,11 @@ async fn delete_listed(
         .collect();
     let sql = "DELETE FROM delivery_leases
         WHERE workspace_id = ?1 AND webhook_id = ?2 AND delivery_id = ?3";
-    tx.execute_each(sql, &leases).await?;
+    tx.execute_each(sql, &leases, Affects::Nothing).await?;
     let rows: Vec<Vec<Value<'_>>> =
         deliveries.iter().map(|(id, ..)| params![workspace, *id].to_vec()).collect();
     let sql = "DELETE FROM deliveries WHERE workspace_id = ?1 AND id = ?2";
-    Ok(tx.execute_each_counting(sql, &rows).await?.iter().sum())
+    Ok(tx.execute_each_counting(sql, &rows, Affects::Nothing).await?.iter().sum())
 }
 
 /// Metrics of all queues together.

@@ -12,6 +12,7 @@ use galley_domain::Timestamp;
 use galley_domain::{WebhookId, WorkspaceId};
 
 use super::webhook_queues::lock as lock_queue;
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::heartbeat::DeadSession;
 use crate::engine::row::Row;
@@ -34,10 +35,10 @@ pub async fn open_session(
         }
     }
     let sql = "INSERT INTO delivery_sessions (session, node) VALUES (?1, ?2)";
-    tx.execute(sql, params![session, node]).await?;
+    tx.execute(sql, params![session, node], Affects::Nothing).await?;
     let sql = "INSERT INTO delivery_heartbeats (session, seen_at_ms, server, backend_pid)
         VALUES (?1, ?2, 0, 0)";
-    tx.execute(sql, params![session, now]).await?;
+    tx.execute(sql, params![session, now], Affects::Nothing).await?;
     Ok(freed)
 }
 
@@ -77,9 +78,14 @@ async fn release_leases(tx: &WriteTx<'_>, session: &str, now: Timestamp) -> Resu
         }
     }
     let sql = "DELETE FROM delivery_leases WHERE session = ?1";
-    let freed = tx.execute(sql, params![session]).await?;
+    let freed = tx.execute(sql, params![session], Affects::Nothing).await?;
     for table in ["delivery_heartbeats", "delivery_sessions"] {
-        tx.execute(&format!("DELETE FROM {table} WHERE session = ?1"), params![session]).await?;
+        tx.execute(
+            &format!("DELETE FROM {table} WHERE session = ?1"),
+            params![session],
+            Affects::Nothing,
+        )
+        .await?;
     }
     tx.notify_on_commit();
     Ok(freed)

@@ -6,6 +6,7 @@ use galley_domain::delivery::CircuitBreaker;
 use galley_domain::{DeliveryId, Timestamp, WebhookId, WorkspaceId};
 
 use super::pending::{PendingFanOut, PendingRecovery};
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::{Error, Result};
 use crate::engine::row::Row;
 use crate::engine::sql_list::in_list;
@@ -137,6 +138,7 @@ async fn save_all(tx: &WriteTx<'_>, queues: impl Iterator<Item = &WebhookQueue>)
             pending = ?7, due_from_ms = ?8, leased_from = ?9
          WHERE workspace_id = ?1 AND webhook_id = ?2",
         &rows,
+        Affects::Nothing,
     )
     .await
 }

@@ -3,7 +3,7 @@
 //!
 //! A cached response is valid as long as none of its rows has changed. Two inputs decide that: the
 //! store's own count of commits, read for each request ([`crate::Database::data_version`]), and the scope
-//! of each transaction's changes, derived from its statements ([`ChangeScope`]). Both err on the side of
+//! of each transaction's changes, which its statements declare ([`Affects`]). Both err on the side of
 //! invalidation:
 //!
 //! - A change becomes visible at its commit. From then on, no data version is returned before the
@@ -16,8 +16,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use galley_domain::{ContentPieceId, EventId, WorkspaceId};
-
-use crate::engine::value::Value;
 
 /// A data version: a position in the store's history of commits. Data read after it was returned is
 /// at least as new.
@@ -149,6 +147,21 @@ impl LastModifiedMap {
     }
 }
 
+/// The data that a statement changes, of the data that cached responses show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Affects {
+    /// Data that no cached response shows (listed at [`crate::Database::data_version`]).
+    Nothing,
+    /// One piece.
+    Piece(WorkspaceId, ContentPieceId),
+    /// Pieces, groups, tags or variants of a workspace.
+    Content(WorkspaceId),
+    /// Permissions of a workspace, and all that its responses show.
+    Access(WorkspaceId),
+    /// Data of any workspace.
+    Everything,
+}
+
 /// The scope of a transaction's changes, limited to data that cached responses show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ChangeScope {
@@ -169,62 +182,17 @@ enum ChangedPart {
     Access,
 }
 
-/// Tables that don't affect permissions.
-const CONTENT_TABLES: [&str; 4] = ["content_group_paths", "content_groups", "tags", "variants"];
-
-/// Tables of pieces; each row belongs to one piece.
-const PIECE_TABLES: [&str; 9] = [
-    "content_piece_contents",
-    "content_piece_custom_data",
-    "content_piece_members",
-    "content_piece_tags",
-    "content_piece_variant_contents",
-    "content_piece_variant_members",
-    "content_piece_variant_tags",
-    "content_piece_variants",
-    "content_pieces",
-];
-
-/// Tables that no cached response shows (listed at [`crate::Database::data_version`]).
-const UNCACHED_TABLES: [&str; 16] = [
-    "deliveries",
-    "delivery_heartbeats",
-    "delivery_leases",
-    "delivery_sessions",
-    "event_matches",
-    "events",
-    "idempotency_keys",
-    "invites",
-    "key_check",
-    "mails",
-    "order_spreads",
-    "schema_migrations",
-    "webhook_queues",
-    "webhook_recoveries",
-    "webhooks",
-    "workspace_sequences",
-];
-
 impl ChangeScope {
-    /// Adds the changes of a statement with these parameters.
-    pub(crate) fn add_statement(&mut self, sql: &str, params: &[Value<'_>]) {
-        let table = changed_table(sql);
-        // Responses don't show a new user before it becomes a member.
-        let is_new_user = table == Some("users") && sql.starts_with("INSERT");
-        if is_new_user || table.is_some_and(|table| UNCACHED_TABLES.contains(&table)) {
-            return;
-        }
-        let is_of = |tables: &[&str]| table.is_some_and(|table| tables.contains(&table));
-        let what = if is_of(&PIECE_TABLES) {
-            only_piece(params).map_or(ChangedPart::Content, ChangedPart::Piece)
-        } else if is_of(&CONTENT_TABLES) {
-            ChangedPart::Content
-        } else {
-            ChangedPart::Access
-        };
-        match named_workspace(params) {
-            Some(workspace) => self.add_workspace((workspace, what)),
-            None => self.everything = true,
+    /// Adds the changes of a statement.
+    pub(crate) fn add_change(&mut self, affects: Affects) {
+        match affects {
+            Affects::Nothing => {}
+            Affects::Piece(workspace, piece) => {
+                self.add_workspace((workspace, ChangedPart::Piece(piece)));
+            }
+            Affects::Content(workspace) => self.add_workspace((workspace, ChangedPart::Content)),
+            Affects::Access(workspace) => self.add_workspace((workspace, ChangedPart::Access)),
+            Affects::Everything => self.everything = true,
         }
     }
 
@@ -252,100 +220,5 @@ impl ChangeScope {
     pub(crate) fn add(&mut self, other: Self) {
         self.everything |= other.everything;
         other.workspaces.into_iter().for_each(|changed| self.add_workspace(changed));
-    }
-}
-
-/// Returns the only workspace and the only piece in the scope of a statement with these parameters.
-pub(crate) fn only_workspace_and_piece(
-    sql: &str,
-    params: &[Value<'_>],
-) -> (Option<WorkspaceId>, Option<ContentPieceId>) {
-    let mut reach = ChangeScope::default();
-    reach.add_statement(sql, params);
-    match reach.workspaces.as_slice() {
-        [(workspace, ChangedPart::Piece(piece))] => (Some(*workspace), Some(*piece)),
-        [(workspace, _)] => (Some(*workspace), None),
-        _ => (None, None),
-    }
-}
-
-/// Returns the table that a statement changes.
-fn changed_table(sql: &str) -> Option<&str> {
-    let mut words = sql.split_whitespace();
-    match words.next()? {
-        "UPDATE" => words.next(),
-        "INSERT" | "DELETE" => words.nth(1),
-        _ => None,
-    }
-}
-
-/// Returns the workspace in the first parameter. By this crate's convention, such a statement
-/// changes no other workspace.
-fn named_workspace(params: &[Value<'_>]) -> Option<WorkspaceId> {
-    match params.first()? {
-        Value::Text(text) => text.parse().ok(),
-        _ => None,
-    }
-}
-
-/// Returns the only piece among the parameters. By this crate's convention, such a statement
-/// changes no other piece.
-fn only_piece(params: &[Value<'_>]) -> Option<ContentPieceId> {
-    let mut named = params.iter().filter_map(|value| match value {
-        Value::Text(text) => text.parse().ok(),
-        _ => None,
-    });
-    let first = named.next()?;
-    named.all(|other| other == first).then_some(first)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn change_scope_follows_from_table_and_first_parameter() {
-        let workspace = WorkspaceId::new(7);
-        let of = |sql: &str, params: &[Value<'_>]| {
-            let mut reach = ChangeScope::default();
-            reach.add_statement(sql, params);
-            reach
-        };
-        let nothing = ChangeScope::default();
-        let everything = ChangeScope { everything: true, workspaces: Vec::new() };
-        let own_of = |what| ChangeScope { everything: false, workspaces: vec![(workspace, what)] };
-        let own = own_of(ChangedPart::Content);
-        let named = [Value::from(workspace), Value::Int(1)];
-        assert_eq!(of("UPDATE tags SET label = ?2 WHERE workspace_id = ?1", &named), own);
-        let (piece, other) = (ContentPieceId::new(1), ContentPieceId::new(2));
-        let by_piece = [Value::from(workspace), Value::from("title"), Value::from(piece)];
-        assert_eq!(
-            of(
-                "UPDATE content_pieces SET title = ?2 WHERE workspace_id = ?1 AND id = ?3",
-                &by_piece
-            ),
-            own_of(ChangedPart::Piece(piece))
-        );
-        let by_two = [Value::from(workspace), Value::from(piece), Value::from(other)];
-        assert_eq!(of("DELETE FROM content_pieces WHERE id IN (?2, ?3)", &by_two), own);
-        assert_eq!(of("DELETE FROM content_piece_tags WHERE workspace_id = ?1", &named), own);
-        assert_eq!(of("INSERT INTO\n tags (workspace_id) VALUES (?1)", &named), own);
-        assert_eq!(of("DELETE FROM tags WHERE workspace_id = ?1", &named), own);
-        assert_eq!(
-            of("UPDATE users SET avatar = NULL WHERE id = ?1", &[Value::Int(1)]),
-            everything
-        );
-        assert_eq!(of("DELETE FROM users", &[]), everything);
-        assert_eq!(of("INSERT INTO users (id) VALUES (?1)", &[Value::Int(1)]), nothing);
-        assert_eq!(
-            of("WITH a AS (SELECT 1) UPDATE tags SET label = ''", &named),
-            own_of(ChangedPart::Access)
-        );
-        assert_eq!(
-            of("UPDATE tokens SET name = ?2 WHERE workspace_id = ?1", &named),
-            own_of(ChangedPart::Access)
-        );
-        assert_eq!(of("UPDATE deliveries AS d SET lane = 1", &named), nothing);
-        assert_eq!(of("INSERT INTO events (workspace_id) VALUES (?1)", &named), nothing);
     }
 }

@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use galley_domain::{ContentPieceId, WorkspaceId};
-
-use crate::engine::change_tracking;
+use crate::engine::change_tracking::Affects;
 use crate::engine::value::Value;
 
 /// Counts the statements of a database that was opened with it.
@@ -23,12 +21,8 @@ pub struct ChangeStatement {
     pub sql: String,
     /// Its parameters.
     pub params: Vec<Value<'static>>,
-    /// True if cached responses may show the rows that it changes.
-    pub is_tracked: bool,
-    /// The only workspace in its change scope.
-    pub workspace: Option<WorkspaceId>,
-    /// The only piece in its change scope.
-    pub piece: Option<ContentPieceId>,
+    /// The data that it affects.
+    pub affects: Affects,
 }
 
 impl StatementLog {
@@ -45,11 +39,10 @@ impl StatementLog {
         }
     }
 
-    pub(crate) fn record_change(&self, sql: &str, params: &[Value<'_>], is_tracked: bool) {
+    pub(crate) fn record_change(&self, sql: &str, params: &[Value<'_>], affects: Affects) {
         let Some(changes) = &self.changes else { return };
-        let (workspace, piece) = change_tracking::only_workspace_and_piece(sql, params);
         let params = params.iter().cloned().map(Value::into_owned).collect();
-        let change = ChangeStatement { sql: sql.to_owned(), params, is_tracked, workspace, piece };
+        let change = ChangeStatement { sql: sql.to_owned(), params, affects };
         changes.lock().unwrap_or_else(PoisonError::into_inner).push(change);
     }
 

@@ -15,7 +15,7 @@ use futures_util::{TryStreamExt, pin_mut};
 use galley_domain::WorkspaceId;
 use tokio_postgres::types::ToSql;
 
-use crate::engine::change_tracking::{ChangeScope, Generation};
+use crate::engine::change_tracking::{Affects, ChangeScope, Generation};
 use crate::engine::error::{Error, Result};
 use crate::engine::postgres::timeouts::within_timeout;
 use crate::engine::row::Row;
@@ -248,7 +248,7 @@ impl<'a> WriteTx<'a> {
         let reach = self.change_scope();
         if reach.affects_all_workspaces() {
             return self
-                .execute_untracked(UPDATE, params![Generation::next_number()])
+                .execute(UPDATE, params![Generation::next_number()], Affects::Nothing)
                 .await
                 .map(drop);
         }
@@ -257,7 +257,8 @@ impl<'a> WriteTx<'a> {
         changed.retain(|workspace| !next.contains(workspace));
         for workspace in changed {
             let sql = format!("{UPDATE} WHERE workspace_id = ?2");
-            self.execute_untracked(&sql, params![Generation::next_number(), workspace]).await?;
+            self.execute(&sql, params![Generation::next_number(), workspace], Affects::Nothing)
+                .await?;
         }
         Ok(())
     }
@@ -283,26 +284,20 @@ impl<'a> WriteTx<'a> {
         self.has_news.load(Ordering::Relaxed)
     }
 
-    /// Runs a statement that changes rows, and returns their number.
-    pub async fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<u64> {
-        let count = self.run(sql, params, true).await?;
-        if count > 0 {
-            let mut reach = self.reach.lock().unwrap_or_else(PoisonError::into_inner);
-            reach.add_statement(sql, params);
+    /// Runs a statement that changes rows, and returns their number. If there are any, the
+    /// transaction affects the data that `affects` names.
+    pub async fn execute(&self, sql: &str, params: &[Value<'_>], affects: Affects) -> Result<u64> {
+        let count = self.run(sql, params, affects).await?;
+        if count > 0 && affects != Affects::Nothing {
+            self.reach.lock().unwrap_or_else(PoisonError::into_inner).add_change(affects);
         }
         Ok(count)
     }
 
-    /// Like [`WriteTx::execute`], for a change that no cached response shows
-    /// ([`crate::Database::data_version`]).
-    pub(crate) async fn execute_untracked(&self, sql: &str, params: &[Value<'_>]) -> Result<u64> {
-        self.run(sql, params, false).await
-    }
-
-    async fn run(&self, sql: &str, params: &[Value<'_>], is_tracked: bool) -> Result<u64> {
+    async fn run(&self, sql: &str, params: &[Value<'_>], affects: Affects) -> Result<u64> {
         self.record(sql);
         if let Some(log) = self.log {
-            log.record_change(sql, params, is_tracked);
+            log.record_change(sql, params, affects);
         }
         match &self.engine {
             Engine::Sqlite(connection) => {
@@ -323,8 +318,13 @@ impl<'a> WriteTx<'a> {
 
     /// Runs a statement once for each set of parameters, in one round trip if the engine allows
     /// that.
-    pub async fn execute_each(&self, sql: &str, params: &[Vec<Value<'_>>]) -> Result<()> {
-        self.execute_each_counting(sql, params).await.map(drop)
+    pub async fn execute_each(
+        &self,
+        sql: &str,
+        params: &[Vec<Value<'_>>],
+        affects: Affects,
+    ) -> Result<()> {
+        self.execute_each_counting(sql, params, affects).await.map(drop)
     }
 
     /// Like [`WriteTx::execute_each`], and returns the number of changed rows for each set.
@@ -332,8 +332,9 @@ impl<'a> WriteTx<'a> {
         &self,
         sql: &str,
         params: &[Vec<Value<'_>>],
+        affects: Affects,
     ) -> Result<Vec<u64>> {
-        try_join_all(params.iter().map(|params| self.execute(sql, params))).await
+        try_join_all(params.iter().map(|params| self.execute(sql, params, affects))).await
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
 use galley_domain::{ContentGroupId, Timestamp, WorkspaceId};
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::row::Row;
 use crate::engine::sql_list::in_list;
@@ -194,6 +195,7 @@ pub async fn insert(
         "INSERT INTO content_groups (workspace_id, id, parent_id, name, version, created_at_ms)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![workspace, group.id, parent, group.name.as_str(), group.version, now],
+        Affects::Content(workspace),
     )
     .await?;
     let own = [group.id];
@@ -206,6 +208,7 @@ pub async fn insert(
         "INSERT INTO content_group_paths (workspace_id, group_id, ancestor_id, depth)
          VALUES (?1, ?2, ?3, ?4)",
         &rows,
+        Affects::Content(workspace),
     )
     .await
 }
@@ -215,6 +218,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, group: &ContentGro
     tx.execute(
         "UPDATE content_groups SET name = ?3, version = ?4 WHERE workspace_id = ?1 AND id = ?2",
         params![workspace, group.id, group.name.as_str(), group.version],
+        Affects::Content(workspace),
     )
     .await?;
     Ok(())
@@ -232,6 +236,7 @@ pub async fn move_under(
     tx.execute(
         "UPDATE content_groups SET parent_id = ?3 WHERE workspace_id = ?1 AND id = ?2",
         params![workspace, id, parent],
+        Affects::Content(workspace),
     )
     .await?;
     tx.execute(
@@ -241,6 +246,7 @@ pub async fn move_under(
          AND ancestor_id IN (SELECT a.ancestor_id FROM content_group_paths a
             WHERE a.workspace_id = ?1 AND a.group_id = ?2 AND a.depth > 0)",
         params![workspace, id],
+        Affects::Content(workspace),
     )
     .await?;
     let Some(parent) = parent else { return Ok(()) };
@@ -251,6 +257,7 @@ pub async fn move_under(
          JOIN content_group_paths a ON a.workspace_id = s.workspace_id AND a.group_id = ?3
          WHERE s.workspace_id = ?1 AND s.ancestor_id = ?2",
         params![workspace, id, parent],
+        Affects::Content(workspace),
     )
     .await?;
     Ok(())
@@ -259,9 +266,9 @@ pub async fn move_under(
 /// Deletes an empty group.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: ContentGroupId) -> Result<()> {
     let sql = "DELETE FROM content_group_paths WHERE workspace_id = ?1 AND group_id = ?2";
-    tx.execute(sql, params![workspace, id]).await?;
+    tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await?;
     let sql = "DELETE FROM content_groups WHERE workspace_id = ?1 AND id = ?2";
-    tx.execute(sql, params![workspace, id]).await?;
+    tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await?;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use galley_domain::text::{ShortText, WebReference};
 use galley_domain::variant::ContentPieceOverrides;
 use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::row::Row;
 use crate::engine::sql_list::comma_separated;
@@ -89,7 +90,7 @@ pub async fn update(
     // The rows of tags and members are deleted by a foreign key.
     let sql = "DELETE FROM content_piece_variants
          WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
-    tx.execute(sql, key).await?;
+    tx.execute(sql, key, Affects::Piece(workspace, piece)).await?;
     if *overrides == ContentPieceOverrides::default() {
         return Ok(());
     }
@@ -101,18 +102,19 @@ pub async fn update(
             custom_data, tag_ids, member_ids)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         &params,
+        Affects::Piece(workspace, piece),
     )
     .await?;
     let tags = overrides.tags.iter().flatten();
     let rows: Vec<_> = tags.map(|&tag| with(key, tag)).collect();
     let sql = "INSERT INTO content_piece_variant_tags
             (workspace_id, content_piece_id, variant_id, tag_id) VALUES (?1, ?2, ?3, ?4)";
-    tx.execute_each(sql, &rows).await?;
+    tx.execute_each(sql, &rows, Affects::Piece(workspace, piece)).await?;
     let members = overrides.members.iter().flatten();
     let rows: Vec<_> = members.map(|&member| with(key, member)).collect();
     let sql = "INSERT INTO content_piece_variant_members
             (workspace_id, content_piece_id, variant_id, member_id) VALUES (?1, ?2, ?3, ?4)";
-    tx.execute_each(sql, &rows).await
+    tx.execute_each(sql, &rows, Affects::Piece(workspace, piece)).await
 }
 
 /// Returns a row's key with one more column.
@@ -157,7 +159,10 @@ pub async fn update_content(
          WHERE c.workspace_id = ?1 AND c.content_piece_id = ?2 AND COALESCE(vc.tree, c.tree) <> ?4
          ON CONFLICT (workspace_id, content_piece_id, variant_id)
             DO UPDATE SET tree = excluded.tree";
-    Ok(tx.execute(sql, params![workspace, piece, variant, tree]).await? > 0)
+    Ok(tx
+        .execute(sql, params![workspace, piece, variant, tree], Affects::Piece(workspace, piece))
+        .await?
+        > 0)
 }
 
 /// Deletes a variant's own content, so that the piece's is shown. Returns true if there was any.
@@ -169,5 +174,8 @@ pub async fn delete_content(
 ) -> Result<bool> {
     let sql = "DELETE FROM content_piece_variant_contents
          WHERE workspace_id = ?1 AND content_piece_id = ?2 AND variant_id = ?3";
-    Ok(tx.execute(sql, params![workspace, piece, variant]).await? > 0)
+    Ok(tx
+        .execute(sql, params![workspace, piece, variant], Affects::Piece(workspace, piece))
+        .await?
+        > 0)
 }

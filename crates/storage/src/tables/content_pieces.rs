@@ -13,6 +13,7 @@ use galley_domain::{
     ContentGroupId, ContentPieceId, OrderKey, TagId, VariantId, WorkspaceId, WorkspaceMemberId,
 };
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::{Error, Result};
 use crate::engine::row::Row;
 use crate::engine::sql_list::{comma_separated, in_list};
@@ -238,12 +239,14 @@ pub async fn insert(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
             ?19)",
         &params,
+        Affects::Piece(workspace, piece.id),
     )
     .await?;
     tx.execute(
         "INSERT INTO content_piece_contents (workspace_id, content_piece_id, tree)
          VALUES (?1, ?2, ?3)",
         params![workspace, piece.id, tree],
+        Affects::Piece(workspace, piece.id),
     )
     .await?;
     if piece.fields.custom_data.is_some() {
@@ -273,7 +276,7 @@ async fn update_custom_data(
     };
     let mut params = vec![Value::from(workspace), Value::from(piece.id)];
     params.extend(piece.fields.custom_data.as_ref().map(|text| Value::from(text.as_str())));
-    tx.execute(sql, &params).await.map(drop)
+    tx.execute(sql, &params, Affects::Piece(workspace, piece.id)).await.map(drop)
 }
 
 /// Updates a piece. `before` is its state in the database.
@@ -296,7 +299,7 @@ pub async fn update(
     }
     let changes = changes.join(", ");
     let sql = format!("UPDATE content_pieces SET {changes} WHERE workspace_id = ?1 AND id = ?2");
-    tx.execute(&sql, &params).await?;
+    tx.execute(&sql, &params, Affects::Piece(workspace, piece.id)).await?;
     if before.fields.custom_data != piece.fields.custom_data {
         update_custom_data(tx, workspace, piece).await?;
     }
@@ -320,7 +323,7 @@ pub async fn update_content(
 ) -> Result<bool> {
     let sql = "UPDATE content_piece_contents SET tree = ?3
         WHERE workspace_id = ?1 AND content_piece_id = ?2 AND tree <> ?3";
-    Ok(tx.execute(sql, params![workspace, id, tree]).await? > 0)
+    Ok(tx.execute(sql, params![workspace, id, tree], Affects::Piece(workspace, id)).await? > 0)
 }
 
 /// Removes a tag from all pieces and their variants, and increments the versions of these pieces.
@@ -360,15 +363,15 @@ async fn remove_item(
             SELECT content_piece_id FROM {of_pieces}
             UNION ALL SELECT content_piece_id FROM {of_variants})"
     );
-    tx.execute(&sql, params).await?;
+    tx.execute(&sql, params, Affects::Content(workspace)).await?;
     let sql = format!(
         "UPDATE content_piece_variants SET {without}
          WHERE workspace_id = ?1 AND (content_piece_id, variant_id) IN (
             SELECT content_piece_id, variant_id FROM {of_variants})"
     );
-    tx.execute(&sql, params).await?;
-    tx.execute(&format!("DELETE FROM {of_pieces}"), params).await?;
-    tx.execute(&format!("DELETE FROM {of_variants}"), params).await?;
+    tx.execute(&sql, params, Affects::Content(workspace)).await?;
+    tx.execute(&format!("DELETE FROM {of_pieces}"), params, Affects::Content(workspace)).await?;
+    tx.execute(&format!("DELETE FROM {of_variants}"), params, Affects::Content(workspace)).await?;
     Ok(())
 }
 
@@ -378,9 +381,9 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPie
     delete_members(tx, workspace, piece).await?;
     let sql =
         "DELETE FROM content_piece_contents WHERE workspace_id = ?1 AND content_piece_id = ?2";
-    tx.execute(sql, params![workspace, piece.id]).await?;
+    tx.execute(sql, params![workspace, piece.id], Affects::Piece(workspace, piece.id)).await?;
     let sql = "DELETE FROM content_pieces WHERE workspace_id = ?1 AND id = ?2";
-    tx.execute(sql, params![workspace, piece.id]).await?;
+    tx.execute(sql, params![workspace, piece.id], Affects::Piece(workspace, piece.id)).await?;
     Ok(())
 }
 
@@ -479,13 +482,13 @@ fn push_columns<'p>(piece: &'p ContentPiece, params: &mut Vec<Value<'p>>) {
 async fn insert_tags(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
     let sql = "INSERT INTO content_piece_tags (workspace_id, tag_id, order_key, content_piece_id)
          VALUES (?1, ?2, ?3, ?4)";
-    tx.execute_each(sql, &tag_rows(workspace, piece)).await
+    tx.execute_each(sql, &tag_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
 }
 
 async fn delete_tags(tx: &WriteTx<'_>, workspace: WorkspaceId, piece: &ContentPiece) -> Result<()> {
     let sql = "DELETE FROM content_piece_tags WHERE workspace_id = ?1 AND tag_id = ?2
          AND order_key = ?3 AND content_piece_id = ?4";
-    tx.execute_each(sql, &tag_rows(workspace, piece)).await
+    tx.execute_each(sql, &tag_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
 }
 
 fn tag_rows(workspace: WorkspaceId, piece: &ContentPiece) -> Vec<Vec<Value<'_>>> {
@@ -500,7 +503,7 @@ async fn insert_members(
 ) -> Result<()> {
     let sql = "INSERT INTO content_piece_members (workspace_id, member_id, content_piece_id)
          VALUES (?1, ?2, ?3)";
-    tx.execute_each(sql, &member_rows(workspace, piece)).await
+    tx.execute_each(sql, &member_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
 }
 
 async fn delete_members(
@@ -510,7 +513,7 @@ async fn delete_members(
 ) -> Result<()> {
     let sql = "DELETE FROM content_piece_members WHERE workspace_id = ?1 AND member_id = ?2
          AND content_piece_id = ?3";
-    tx.execute_each(sql, &member_rows(workspace, piece)).await
+    tx.execute_each(sql, &member_rows(workspace, piece), Affects::Piece(workspace, piece.id)).await
 }
 
 fn member_rows(workspace: WorkspaceId, piece: &ContentPiece) -> Vec<Vec<Value<'_>>> {

@@ -8,6 +8,7 @@ use galley_domain::content_group::GroupPath;
 use galley_domain::event::{EventScope, EventType, ResourceChange};
 use galley_domain::{ContentGroupId, ContentPieceId, EventId, Timestamp, WorkspaceId};
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::{Error, Result};
 use crate::engine::row::Row;
 use crate::engine::sql_list::{comma_separated, in_list};
@@ -91,6 +92,7 @@ pub async fn append(
             path_after, data, data_before, custom_data_of, custom_data_version)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         &rows,
+        Affects::Nothing,
     );
     let ((), watchers) = try_join(inserted, candidates(tx, workspace, &numbered)).await?;
     insert_matches(tx, workspace, &numbered, &watchers).await?;
@@ -275,6 +277,7 @@ async fn insert_matches(
             last_sequence, webhook_ids)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         &rows,
+        Affects::Nothing,
     )
     .await
 }
@@ -420,6 +423,7 @@ pub async fn delete_expired(
                 0))
             AND sequence < (SELECT MAX(sequence) FROM events WHERE workspace_id = ?1)",
         params![workspace, before, limit],
+        Affects::Nothing,
     )
     .await
 }

@@ -3,6 +3,7 @@
 
 use galley_domain::{Timestamp, TokenId, WorkspaceId};
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::value::params;
@@ -35,6 +36,7 @@ pub async fn claim(
         "DELETE FROM idempotency_keys
          WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3 AND created_at_ms <= ?4",
         params![workspace, token, key, since],
+        Affects::Nothing,
     )
     .await?;
     let inserted = tx
@@ -43,6 +45,7 @@ pub async fn claim(
                 created_at_ms)
              VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
             params![workspace, token, key, request_hash.as_slice(), now],
+            Affects::Nothing,
         )
         .await?;
     Ok(inserted > 0)
@@ -76,6 +79,7 @@ pub async fn answer(
         "UPDATE idempotency_keys SET answer = ?4
          WHERE workspace_id = ?1 AND token_id = ?2 AND key = ?3",
         params![workspace, token, key, answer],
+        Affects::Nothing,
     )
     .await?;
     Ok(())
@@ -88,6 +92,7 @@ pub async fn delete_expired(tx: &WriteTx<'_>, before: Timestamp, limit: i64) -> 
             SELECT workspace_id, token_id, key FROM idempotency_keys
             WHERE created_at_ms <= ?1 ORDER BY created_at_ms LIMIT ?2)",
         params![before, limit],
+        Affects::Nothing,
     )
     .await
 }

@@ -4,6 +4,7 @@
 use galley_domain::import_source::{ImportSource, SourceHash};
 use galley_domain::{ContentPieceId, VariantId, WorkspaceId};
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::sql_list::in_list;
 use crate::engine::transaction::{Tx, WriteTx};
@@ -70,6 +71,7 @@ pub async fn save(tx: &WriteTx<'_>, workspace: WorkspaceId, of: &PieceSource) ->
                  ON CONFLICT (workspace_id, content_piece_id) DO UPDATE
                     SET source_hash = excluded.source_hash, imported_hash = excluded.imported_hash",
                 params![workspace, of.piece, source, imported],
+                Affects::Nothing,
             )
             .await?;
         }
@@ -81,6 +83,7 @@ pub async fn save(tx: &WriteTx<'_>, workspace: WorkspaceId, of: &PieceSource) ->
                  ON CONFLICT (workspace_id, content_piece_id, variant_id) DO UPDATE
                     SET source_hash = excluded.source_hash, imported_hash = excluded.imported_hash",
                 params![workspace, of.piece, variant, source, imported],
+                Affects::Nothing,
             )
             .await?;
         }

@@ -1,5 +1,6 @@
 //! Data of the installation as a whole.
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::value::params;
@@ -18,6 +19,6 @@ pub async fn find_key_check(tx: &Tx<'_>) -> Result<Option<Vec<u8>>> {
 /// Stores the known text encrypted with the installation's key, unless there is one already.
 pub async fn insert_key_check(tx: &WriteTx<'_>, sealed: &[u8]) -> Result<()> {
     let sql = "INSERT INTO key_check (id, sealed) VALUES (1, ?1) ON CONFLICT DO NOTHING";
-    tx.execute(sql, params![sealed]).await?;
+    tx.execute(sql, params![sealed], Affects::Nothing).await?;
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use galley_domain::{RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::value::params;
@@ -40,6 +41,7 @@ pub async fn insert(
             now,
             invite.expires_at
         ],
+        Affects::Nothing,
     )
     .await?;
     Ok(())
@@ -126,6 +128,7 @@ pub async fn revoke(
         "UPDATE invites SET ended_at_ms = ?3
          WHERE workspace_id = ?1 AND member_id = ?2 AND ended_at_ms IS NULL",
         params![workspace, member, now],
+        Affects::Nothing,
     )
     .await?;
     Ok(())

@@ -5,6 +5,7 @@
 
 use galley_domain::{MailId, Timestamp, WorkspaceId, WorkspaceMemberId};
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::row::Row;
 use crate::engine::transaction::{Tx, WriteTx};
@@ -45,6 +46,7 @@ pub async fn insert(
             mail.sealed.as_slice(),
             now
         ],
+        Affects::Nothing,
     )
     .await?;
     Ok(())
@@ -132,6 +134,7 @@ pub async fn lease(
         tx.execute(
             "UPDATE mails SET due_at_ms = ?3, attempts = ?4 WHERE workspace_id = ?1 AND id = ?2",
             params![one.workspace, one.mail.id, until, one.attempts],
+            Affects::Nothing,
         )
         .await?;
     }
@@ -151,15 +154,15 @@ pub async fn record_outcome(
     match outcome {
         MailOutcome::Sent => {
             let sql = format!("DELETE FROM mails WHERE {which}");
-            tx.execute(&sql, params![workspace, id, attempts]).await?;
+            tx.execute(&sql, params![workspace, id, attempts], Affects::Nothing).await?;
         }
         MailOutcome::Postponed(due, why) => {
             let sql = format!("UPDATE mails SET due_at_ms = ?4, last_error = ?5 WHERE {which}");
-            tx.execute(&sql, params![workspace, id, attempts, *due, why]).await?;
+            tx.execute(&sql, params![workspace, id, attempts, *due, why], Affects::Nothing).await?;
         }
         MailOutcome::GivenUp(why) => {
             let sql = format!("UPDATE mails SET failed_at_ms = ?4, last_error = ?5 WHERE {which}");
-            tx.execute(&sql, params![workspace, id, attempts, now, why]).await?;
+            tx.execute(&sql, params![workspace, id, attempts, now, why], Affects::Nothing).await?;
         }
     }
     Ok(())
@@ -211,6 +214,7 @@ pub async fn delete_abandoned(tx: &WriteTx<'_>, before: Timestamp, max: i64) -> 
             SELECT workspace_id, id FROM mails
             WHERE failed_at_ms IS NOT NULL AND failed_at_ms < ?1 ORDER BY failed_at_ms LIMIT ?2)",
         params![before, max],
+        Affects::Nothing,
     )
     .await
 }
@@ -222,6 +226,6 @@ pub async fn delete_of_member(
     member: WorkspaceMemberId,
 ) -> Result<()> {
     let sql = "DELETE FROM mails WHERE workspace_id = ?1 AND member_id = ?2";
-    tx.execute(sql, params![workspace, member]).await?;
+    tx.execute(sql, params![workspace, member], Affects::Nothing).await?;
     Ok(())
 }

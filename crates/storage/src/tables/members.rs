@@ -8,6 +8,7 @@ use galley_domain::role::Role;
 use galley_domain::workspace::Workspace;
 use galley_domain::{RoleId, Timestamp, UserId, WorkspaceId, WorkspaceMemberId};
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::row::Row;
 use crate::engine::sql_list::in_list_or_all;
@@ -100,6 +101,7 @@ pub async fn insert(
             member.version,
             now
         ],
+        Affects::Access(workspace),
     )
     .await?;
     Ok(())
@@ -119,6 +121,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, member: &Member) -
             member.invited_name.as_deref(),
             member.version
         ],
+        Affects::Access(workspace),
     )
     .await?;
     Ok(())
@@ -136,6 +139,7 @@ pub async fn join(
         "UPDATE workspace_members SET user_id = ?3, version = ?4
          WHERE workspace_id = ?1 AND id = ?2",
         params![workspace, id, user, version],
+        Affects::Access(workspace),
     )
     .await?;
     Ok(())
@@ -144,7 +148,7 @@ pub async fn join(
 /// Deletes a member that no piece refers to.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WorkspaceMemberId) -> Result<()> {
     let sql = "DELETE FROM workspace_members WHERE workspace_id = ?1 AND id = ?2";
-    tx.execute(sql, params![workspace, id]).await?;
+    tx.execute(sql, params![workspace, id], Affects::Access(workspace)).await?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use galley_domain::{OrderKey, WorkspaceId};
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::transaction::WriteTx;
 use crate::engine::value::params;
@@ -20,5 +21,5 @@ pub async fn note_if_long(
     }
     let sql = "INSERT INTO order_spreads (workspace_id, around) VALUES (?1, ?2)
         ON CONFLICT (workspace_id) DO UPDATE SET next_around = excluded.around";
-    tx.execute(sql, params![workspace, order]).await.map(drop)
+    tx.execute(sql, params![workspace, order], Affects::Nothing).await.map(drop)
 }

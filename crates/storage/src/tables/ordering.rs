@@ -11,10 +11,12 @@
 //! from the first one on. So the order is correct in every intermediate state, and inserts continue
 //! meanwhile.
 
+use futures_util::future::try_join_all;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::order_key::{Gap, MovingNeighbour};
 use galley_domain::{ContentGroupId, ContentPieceId, OrderKey, Timestamp, WorkspaceId};
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::{Error, Result};
 use crate::engine::row::Row;
 use crate::engine::transaction::{Tx, WriteTx};
@@ -367,6 +369,7 @@ pub async fn spread_slice(
             i64::from(plan.left_count),
             i64::from(plan.right_count)
         ],
+        Affects::Nothing,
     )
     .await?;
     Ok(Some(moved))
@@ -377,9 +380,9 @@ async fn end_spread(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()> {
     let sql = "UPDATE order_spreads SET around = next_around, next_around = NULL, low = NULL,
             high = NULL, left_end = NULL, right_start = NULL, left_count = NULL, right_count = NULL
          WHERE workspace_id = ?1 AND next_around IS NOT NULL";
-    if tx.execute(sql, params![workspace]).await? == 0 {
+    if tx.execute(sql, params![workspace], Affects::Nothing).await? == 0 {
         let sql = "DELETE FROM order_spreads WHERE workspace_id = ?1";
-        tx.execute(sql, params![workspace]).await?;
+        tx.execute(sql, params![workspace], Affects::Nothing).await?;
     }
     Ok(())
 }
@@ -499,14 +502,14 @@ async fn move_to(
     let moves: Vec<(&ContentPiece, &OrderKey)> = pieces.iter().zip(&keys).collect();
     let (left, right): (Vec<_>, Vec<_>) =
         moves.iter().partition(|(piece, key)| **key < piece.order);
-    let rows: Vec<Vec<Value<'_>>> = left
-        .into_iter()
-        .chain(right.into_iter().rev())
-        .map(|(piece, key)| params![workspace, piece.id, key].to_vec())
-        .collect();
     let sql = "UPDATE content_pieces SET order_key = ?3, version = version + 1
         WHERE workspace_id = ?1 AND id = ?2";
-    tx.execute_each(sql, &rows).await?;
+    let in_order = left.into_iter().chain(right.into_iter().rev());
+    try_join_all(in_order.map(async |(piece, key)| {
+        let affects = Affects::Piece(workspace, piece.id);
+        tx.execute(sql, params![workspace, piece.id, key], affects).await
+    }))
+    .await?;
     let tags = moves.iter().flat_map(|(piece, key)| {
         let row = |tag| params![workspace, tag, &piece.order, piece.id, *key].to_vec();
         piece.fields.tags.iter().copied().map(row)
@@ -514,7 +517,7 @@ async fn move_to(
     let tags: Vec<Vec<Value<'_>>> = tags.collect();
     let sql = "UPDATE content_piece_tags SET order_key = ?5
         WHERE workspace_id = ?1 AND tag_id = ?2 AND order_key = ?3 AND content_piece_id = ?4";
-    tx.execute_each(sql, &tags).await?;
+    tx.execute_each(sql, &tags, Affects::Content(workspace)).await?;
     let with_key = |(piece, order): (ContentPiece, OrderKey)| {
         let version = piece.version + 1;
         ContentPiece { order, version, ..piece }

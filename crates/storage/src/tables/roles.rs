@@ -4,6 +4,7 @@ use galley_domain::role::{BaseType, Role, RoleName};
 use galley_domain::text::ShortText;
 use galley_domain::{RoleId, Timestamp, WorkspaceId};
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::row::Row;
 use crate::engine::transaction::{Tx, WriteTx};
@@ -68,6 +69,7 @@ pub async fn insert(
             role.version,
             now
         ],
+        Affects::Access(workspace),
     )
     .await?;
     Ok(())
@@ -86,6 +88,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, role: &Role) -> Re
             role.permissions,
             role.version
         ],
+        Affects::Access(workspace),
     )
     .await?;
     Ok(())
@@ -100,6 +103,6 @@ pub async fn is_in_use(tx: &Tx<'_>, workspace: WorkspaceId, id: RoleId) -> Resul
 /// Deletes a role that is not in use.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: RoleId) -> Result<()> {
     let sql = "DELETE FROM roles WHERE workspace_id = ?1 AND id = ?2";
-    tx.execute(sql, params![workspace, id]).await?;
+    tx.execute(sql, params![workspace, id], Affects::Access(workspace)).await?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 use galley_domain::tag::{Tag, TagLabel};
 use galley_domain::{TagId, Timestamp, WorkspaceId};
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::{Error, Result};
 use crate::engine::row::Row;
 use crate::engine::sql_list::in_list_or_all;
@@ -92,6 +93,7 @@ pub async fn insert(
         "INSERT INTO tags (workspace_id, id, label, color, version, created_at_ms)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![workspace, tag.id, tag.label.as_str(), tag.color.as_str(), tag.version, now],
+        Affects::Content(workspace),
     )
     .await?;
     Ok(())
@@ -102,6 +104,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, tag: &Tag) -> Resu
     tx.execute(
         "UPDATE tags SET label = ?3, color = ?4, version = ?5 WHERE workspace_id = ?1 AND id = ?2",
         params![workspace, tag.id, tag.label.as_str(), tag.color.as_str(), tag.version],
+        Affects::Content(workspace),
     )
     .await?;
     Ok(())
@@ -111,5 +114,5 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, tag: &Tag) -> Resu
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TagId) -> Result<bool> {
     content_pieces::remove_tag(tx, workspace, id).await?;
     let sql = "DELETE FROM tags WHERE workspace_id = ?1 AND id = ?2";
-    Ok(tx.execute(sql, params![workspace, id]).await? > 0)
+    Ok(tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await? > 0)
 }

@@ -7,6 +7,7 @@ use galley_domain::{
     ContentGroupId, PermissionSet, Timestamp, TokenId, UserId, WorkspaceId, WorkspaceMemberId,
 };
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::change_tracking::Generation;
 use crate::engine::error::Result;
 use crate::engine::row::Row;
@@ -232,6 +233,7 @@ pub async fn insert(
             token.created_at,
             token.version
         ],
+        Affects::Access(workspace),
     )
     .await?;
     Ok(())
@@ -254,6 +256,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, token: &Token) -> 
             token.expires_at,
             token.version
         ],
+        Affects::Access(workspace),
     )
     .await?;
     Ok(())
@@ -266,10 +269,11 @@ pub async fn record_use(
     id: TokenId,
     now: Timestamp,
 ) -> Result<()> {
-    tx.execute_untracked(
+    tx.execute(
         "UPDATE tokens SET last_used_at_ms = ?3 WHERE workspace_id = ?1 AND id = ?2
             AND COALESCE(last_used_at_ms, 0) < ?3",
         params![workspace, id, now],
+        Affects::Nothing,
     )
     .await?;
     Ok(())
@@ -292,13 +296,13 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: TokenId) -> Re
     let sql = "DELETE FROM tokens WHERE workspace_id = ?1 AND id = ?2";
     // The notification ends the streams of the token.
     tx.notify_on_commit();
-    Ok(tx.execute(sql, params![workspace, id]).await? > 0)
+    Ok(tx.execute(sql, params![workspace, id], Affects::Access(workspace)).await? > 0)
 }
 
 /// Deletes all of a user's tokens of a workspace.
 pub async fn delete_of_user(tx: &WriteTx<'_>, workspace: WorkspaceId, user: UserId) -> Result<()> {
     let sql = "DELETE FROM tokens WHERE workspace_id = ?1 AND user_id = ?2";
     tx.notify_on_commit();
-    tx.execute(sql, params![workspace, user]).await?;
+    tx.execute(sql, params![workspace, user], Affects::Access(workspace)).await?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 use galley_domain::people::{EmailAddress, Username};
 use galley_domain::{Timestamp, UserId};
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::row::Row;
 use crate::engine::transaction::{Tx, WriteTx};
@@ -84,6 +85,7 @@ pub async fn insert(tx: &WriteTx<'_>, user: &User, now: Timestamp) -> Result<()>
             user.version,
             now
         ],
+        Affects::Nothing,
     )
     .await?;
     Ok(())
@@ -103,6 +105,7 @@ pub async fn update(tx: &WriteTx<'_>, user: &User) -> Result<()> {
             user.avatar.as_deref(),
             user.version
         ],
+        Affects::Everything,
     )
     .await?;
     Ok(())

@@ -4,6 +4,7 @@ use galley_domain::text::ShortText;
 use galley_domain::variant::{Variant, VariantKey, VariantLabel, VariantRef};
 use galley_domain::{Timestamp, VariantId, WorkspaceId};
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::row::Row;
 use crate::engine::transaction::{Tx, WriteTx};
@@ -99,6 +100,7 @@ pub async fn insert(
         "INSERT INTO variants (workspace_id, id, key, label, description, version, created_at_ms)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         &params,
+        Affects::Content(workspace),
     )
     .await?;
     Ok(())
@@ -110,6 +112,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, variant: &Variant)
         "UPDATE variants SET key = ?3, label = ?4, description = ?5, version = ?6
          WHERE workspace_id = ?1 AND id = ?2",
         &columns(workspace, variant),
+        Affects::Content(workspace),
     )
     .await?;
     Ok(())
@@ -133,8 +136,9 @@ pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: VariantId) -> 
             SELECT content_piece_id FROM content_piece_variant_contents
             WHERE workspace_id = ?1 AND variant_id = ?2)",
         params![workspace, id],
+        Affects::Content(workspace),
     )
     .await?;
     let sql = "DELETE FROM variants WHERE workspace_id = ?1 AND id = ?2";
-    Ok(tx.execute(sql, params![workspace, id]).await? > 0)
+    Ok(tx.execute(sql, params![workspace, id], Affects::Content(workspace)).await? > 0)
 }

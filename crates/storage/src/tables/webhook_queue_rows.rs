@@ -3,6 +3,7 @@
 use galley_domain::delivery::CircuitBreaker;
 use galley_domain::{WebhookId, WorkspaceId};
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::transaction::WriteTx;
 use crate::engine::value::params;
@@ -17,8 +18,7 @@ pub(crate) async fn insert(
     tx.execute(
         "INSERT INTO webhook_queues (workspace_id, webhook_id, failures, slots, pending, leased_from)
          VALUES (?1, ?2, ?3, ?4, 0, NULL)",
-        params![workspace, webhook, i64::from(health.failures), i64::from(health.slots)],
-    )
+        params![workspace, webhook, i64::from(health.failures), i64::from(health.slots)], Affects::Nothing)
     .await?;
     Ok(())
 }

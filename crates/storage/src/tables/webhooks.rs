@@ -6,6 +6,7 @@ use galley_domain::text::ShortText;
 use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookUrl};
 use galley_domain::{ContentGroupId, Timestamp, WebhookId, WorkspaceId};
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::{Error, Result};
 use crate::engine::row::Row;
 use crate::engine::sql_list::in_list;
@@ -131,6 +132,7 @@ pub async fn insert(
             created_at_ms)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         &params,
+        Affects::Nothing,
     )
     .await?;
     webhook_queue_rows::insert(tx, workspace, webhook.id).await
@@ -146,6 +148,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: WorkspaceId, webhook: &Webhook)
             version = ?11
          WHERE workspace_id = ?1 AND id = ?2",
         &params,
+        Affects::Nothing,
     )
     .await?;
     Ok(())
@@ -188,6 +191,7 @@ pub async fn disable_on_group(
          WHERE workspace_id = ?1 AND content_group_id = ?2 AND enabled AND {GROUP_APPLIES}"
         ),
         params![workspace, group, false, DisabledReason::GroupDeleted.as_str()],
+        Affects::Nothing,
     )
     .await?;
     Ok(())
@@ -243,6 +247,7 @@ pub(crate) async fn count_dropped(
         "UPDATE webhooks SET dropped = dropped + ?3, version = version + 1
          WHERE workspace_id = ?1 AND id = ?2",
         params![workspace, id, count],
+        Affects::Nothing,
     )
     .await?;
     Ok(())
@@ -270,6 +275,7 @@ pub async fn record_success(tx: &WriteTx<'_>, workspace: WorkspaceId, id: Webhoo
         "UPDATE webhooks SET failing_since_ms = NULL, version = version + 1
          WHERE workspace_id = ?1 AND id = ?2 AND failing_since_ms IS NOT NULL",
         params![workspace, id],
+        Affects::Nothing,
     )
     .await?;
     Ok(())
@@ -286,6 +292,7 @@ pub async fn record_failure(
         "UPDATE webhooks SET failing_since_ms = ?3, version = version + 1
          WHERE workspace_id = ?1 AND id = ?2 AND failing_since_ms IS NULL",
         params![workspace, id, now],
+        Affects::Nothing,
     )
     .await?;
     let sql = "SELECT failing_since_ms FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
@@ -306,6 +313,7 @@ pub async fn disable(
                  WHERE workspace_id = ?1 AND id = ?2 AND {SENDS}"
             ),
             params![workspace, id, false, reason.as_str()],
+            Affects::Nothing,
         )
         .await?;
     Ok(changed > 0)
@@ -314,6 +322,6 @@ pub async fn disable(
 /// Deletes a webhook.
 pub async fn delete(tx: &WriteTx<'_>, workspace: WorkspaceId, id: WebhookId) -> Result<()> {
     let sql = "DELETE FROM webhooks WHERE workspace_id = ?1 AND id = ?2";
-    tx.execute(sql, params![workspace, id]).await?;
+    tx.execute(sql, params![workspace, id], Affects::Nothing).await?;
     Ok(())
 }

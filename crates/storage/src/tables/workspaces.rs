@@ -4,6 +4,7 @@ use galley_domain::text::{ShortText, WebReference};
 use galley_domain::workspace::{Billing, Workspace, WorkspaceName};
 use galley_domain::{Timestamp, WorkspaceId};
 
+use crate::engine::change_tracking::Affects;
 use crate::engine::error::Result;
 use crate::engine::row::Row;
 use crate::engine::transaction::{Tx, WriteTx};
@@ -42,11 +43,13 @@ pub async fn insert(
     tx.execute(
         "INSERT INTO workspaces (id, name, version, created_at_ms) VALUES (?1, ?2, 1, ?3)",
         params![workspace, name, now],
+        Affects::Access(workspace),
     )
     .await?;
     tx.execute(
         "INSERT INTO workspace_sequences (workspace_id, last_sequence) VALUES (?1, 0)",
         params![workspace],
+        Affects::Nothing,
     )
     .await?;
     Ok(())
@@ -78,6 +81,7 @@ pub async fn update(tx: &WriteTx<'_>, workspace: &Workspace) -> Result<()> {
             billing.subscription_expires_at,
             workspace.version
         ],
+        Affects::Access(workspace.id),
     )
     .await?;
     Ok(())

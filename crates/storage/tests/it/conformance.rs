@@ -20,8 +20,8 @@ use galley_storage::import_sources::{self, PieceSource};
 use galley_storage::order_spread_rows;
 use galley_storage::ordering::{self, OrderedPiece};
 use galley_storage::{
-    ChangeStatement, Database, DatabaseUrl, Error, Options, Role, StatementLog, Tx, WriteTx,
-    content_groups, content_piece_variants, content_pieces, tags, variants,
+    Affects, ChangeStatement, Database, DatabaseUrl, Error, Options, Role, StatementLog, Tx,
+    WriteTx, content_groups, content_piece_variants, content_pieces, tags, variants,
 };
 use galley_testing::{TestStore, on_both_engines};
 
@@ -313,7 +313,7 @@ async fn spreads(tx: &WriteTx<'_>, open: &ConformanceFixture) -> Result<(), Erro
     assert_eq!(ordering::spread_slice(tx, open.workspace, None).await?, None);
     let around = galley_domain::OrderKey::from_stored("V0000");
     let sql = "INSERT INTO order_spreads (workspace_id, around) VALUES (?1, ?2)";
-    tx.execute(sql, &[open.workspace.into(), (&around).into()]).await?;
+    tx.execute(sql, &[open.workspace.into(), (&around).into()], Affects::Everything).await?;
     let pending = ordering::pending_spreads(tx, None).await?;
     assert_eq!(pending.len(), 1);
     assert_eq!(

@@ -15,7 +15,7 @@ use galley_storage::delivery_queue::{
     LockedQueues, ScanPosition,
 };
 use galley_storage::events::{self, NewEvent};
-use galley_storage::{Database, DatabaseUrl, Error, Tx, WriteTx, webhooks};
+use galley_storage::{Affects, Database, DatabaseUrl, Error, Tx, WriteTx, webhooks};
 use galley_testing::on_both_engines;
 use tokio_postgres::NoTls;
 
@@ -66,7 +66,7 @@ pub(crate) async fn webhook(open: &OpenStore) -> WebhookId {
         for session in ["a", "b"] {
             if !tx.exists(find, &[session.into()]).await? {
                 for sql in opened {
-                    tx.execute(sql, &[session.into()]).await?;
+                    tx.execute(sql, &[session.into()], Affects::Everything).await?;
                 }
             }
         }
@@ -309,7 +309,7 @@ on_both_engines! {
         for round in 0..ROUNDS {
             if round == 50 {
                 // Autovacuum does this some time after a table has grown.
-                let analyze = async |tx: &WriteTx<'_>| tx.execute("ANALYZE", &[]).await;
+                let analyze = async |tx: &WriteTx<'_>| tx.execute("ANALYZE", &[], Affects::Everything).await;
                 write(&open.database, analyze).await;
             }
             let now = later(round * 1_000);
@@ -342,8 +342,8 @@ on_both_engines! {
         assert_eq!(lease(&open, "a", later(60_000)).await, [], "those that wait are due later");
         // An operator could change the due time by hand like this.
         let hurry = async |tx: &WriteTx<'_>| {
-            tx.execute(&format!("UPDATE deliveries SET due_at_ms = {}", NOW.ms() - 1_000), &[]).await?;
-            tx.execute(&format!("UPDATE webhook_queues SET next_at_ms = {}", NOW.ms()), &[]).await
+            tx.execute(&format!("UPDATE deliveries SET due_at_ms = {}", NOW.ms() - 1_000), &[], Affects::Everything).await?;
+            tx.execute(&format!("UPDATE webhook_queues SET next_at_ms = {}", NOW.ms()), &[], Affects::Everything).await
         };
         write(&open.database, hurry).await;
         let mut found = lease(&open, "a", later(61_000)).await;
@@ -421,7 +421,7 @@ on_both_engines! {
         let disable = async move |tx: &WriteTx<'_>| {
             webhooks::disable(tx, workspace, id, DisabledReason::Failing).await?;
             let sql = format!("UPDATE webhook_queues SET pending = {DISABLED_BACKLOG_MAX}");
-            tx.execute(&sql, &[]).await
+            tx.execute(&sql, &[], Affects::Everything).await
         };
         write(&open.database, disable).await;
         append_events(&open, 2).await;
@@ -561,7 +561,7 @@ on_both_engines! {
             assert!(!webhooks::disable(tx, workspace, id, DisabledReason::Gone).await?);
             // This simulates the largest number of held deliveries.
             let sql = format!("UPDATE webhook_queues SET pending = {DISABLED_BACKLOG_MAX}");
-            tx.execute(&sql, &[]).await
+            tx.execute(&sql, &[], Affects::Everything).await
         };
         write(&open.database, disable).await;
         assert_eq!(lease(&open, "a", NOW).await, [], "nothing is sent");

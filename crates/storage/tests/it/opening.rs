@@ -1,19 +1,19 @@
 //! Opening a database: its schema, and its lock.
 
-use galley_storage::{Database, DatabaseUrl, Error, Role, Tx, WriteTx};
+use galley_storage::{Affects, Database, DatabaseUrl, Error, Role, Tx, WriteTx};
 use galley_testing::{TestStore, on_both_engines};
 
 use crate::store::{OpenStore, options};
 
 async fn insert_newer_migration(database: &Database, oldest: &'static str) {
-    let write = async move |tx: &WriteTx<'_>| {
-        tx.execute(
+    let write =
+        async move |tx: &WriteTx<'_>| {
+            tx.execute(
             "INSERT INTO schema_migrations (version, name, checksum, oldest_program, applied_at_ms)
              VALUES (99, 'from the future', 'x', ?1, 0)",
-            &[oldest.into()],
-        )
+            &[oldest.into()], Affects::Everything)
         .await
-    };
+        };
     database.write::<_, Error, _>("pretend", write).await.unwrap();
 }
 
@@ -59,8 +59,9 @@ async fn a_second_server_on_one_file_is_rejected_but_a_command_is_not() {
     let refused = Database::open(options(open.store.url.clone(), Role::Server)).await;
     assert!(matches!(refused, Err(Error::Locked(_))), "{refused:?}");
     let command = Database::open(options(open.store.url.clone(), Role::Command)).await.unwrap();
-    let write =
-        async |tx: &WriteTx<'_>| tx.execute("UPDATE workspaces SET name = 'changed'", &[]).await;
+    let write = async |tx: &WriteTx<'_>| {
+        tx.execute("UPDATE workspaces SET name = 'changed'", &[], Affects::Everything).await
+    };
     command.write::<_, Error, _>("rename", write).await.unwrap();
     let read = async |tx: &Tx<'_>| {
         tx.get("SELECT name FROM workspaces", &[], |row| Ok(row.text(0)?.to_owned())).await
