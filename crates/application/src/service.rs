@@ -41,8 +41,8 @@ struct Parts {
 }
 
 impl Service {
-    /// Creates a service on `database`. `key` encrypts its secrets, and `mailer` sends its mails; without
-    /// one they stay in the queue.
+    /// Creates a service on `database`. `key` encrypts its secrets. `mailer` sends its mails;
+    /// without a mailer they stay queued.
     pub fn new(
         database: Database,
         environment: Environment,
