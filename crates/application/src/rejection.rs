@@ -112,7 +112,7 @@ pub struct Rejection {
     pub reason: Reason,
     /// The cause in this request.
     pub detail: String,
-    /// Everything that is wrong with fields and parameters.
+    /// The issues of fields and parameters.
     pub issues: Vec<Issue>,
     /// The sequence number of the newest event, if the request names a later one.
     pub sequence: Option<i64>,
@@ -139,13 +139,14 @@ impl Rejection {
         Self { issues, ..Self::new(reason, detail) }
     }
 
-    /// The request names an event after the newest one.
+    /// Rejects a request that names an event after the newest one.
     pub fn after_beyond_newest(newest: i64) -> Self {
         let detail = format!("the newest event has the number {newest}");
         Self { sequence: Some(newest), ..Self::new(Reason::AfterBeyondNewest, detail) }
     }
 
-    /// The response would have more than `bytes` bytes. A smaller value of the parameter avoids that.
+    /// Rejects a request whose response would exceed `bytes` bytes. A smaller value of the
+    /// parameter avoids that.
     pub fn too_much(parameter: &str, bytes: usize) -> Self {
         let message =
             format!("asks for more than {bytes} bytes at once: ask for fewer, or for less of each");
@@ -153,17 +154,17 @@ impl Rejection {
         Self::of_issues(vec![Issue::new(place, &Invalid::new("too_long", message))])
     }
 
-    /// The resource does not exist in this workspace.
+    /// Rejects a request for a resource that does not exist in this workspace.
     pub fn not_found() -> Self {
         Self::new(Reason::NotFound, "there is no such thing, or not in this workspace")
     }
 
-    /// The request has no valid access token.
+    /// Rejects a request without a valid access token.
     pub fn unauthorized(detail: &str) -> Self {
         Self::new(Reason::Unauthorized, detail)
     }
 
-    /// The token lacks a permission.
+    /// Rejects a request whose token lacks a permission.
     pub fn insufficient_permissions(permission: Permission) -> Self {
         let detail = format!("the permission {permission} is missing");
         Self::new(Reason::InsufficientPermissions, detail)

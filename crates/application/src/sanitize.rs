@@ -1,4 +1,4 @@
-//! Sanitization of descriptions: HTML from clients that sites render.
+//! The sanitiser of descriptions: HTML from clients that sites render.
 
 use std::cell::Cell;
 

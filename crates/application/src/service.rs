@@ -24,7 +24,7 @@ pub struct ServiceSettings {
     pub node: String,
 }
 
-/// The running service without HTTP: the database, and what workers need. Clones share it.
+/// The running service without HTTP: the database, and the resources of workers. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Service(Arc<Parts>);
 

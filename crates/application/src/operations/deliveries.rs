@@ -1,4 +1,5 @@
-//! What attempts mean for a webhook, and what its people may do about its deliveries.
+//! Effects of delivery attempts on webhooks, and operations on deliveries: tests, retries,
+//! recoveries.
 
 use galley_api_types::sample_events::sample_data;
 use galley_domain::delivery::FAILING_MAX;
@@ -19,10 +20,10 @@ use crate::operations::webhooks::{NEEDED, check_may_see, find};
 use crate::rejection::{Reason, Rejection};
 use crate::secrets::SecretKey;
 
-/// The kind of the mail that says that a webhook was disabled.
+/// The kind of the mail that reports a disabled webhook.
 pub const DISABLED_MAIL: &str = "webhook_disabled";
 
-/// That mail, as it is kept until it is sent.
+/// The content of that mail, as stored until it is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DisabledMail {
@@ -30,13 +31,14 @@ pub struct DisabledMail {
     pub webhook: String,
     /// The workspace's name.
     pub workspace: String,
-    /// Why it was disabled.
+    /// The reason why it was disabled.
     pub reason: String,
-    /// Since when nothing came through.
+    /// The time since which no delivery has succeeded.
     pub failing_since_ms: Option<i64>,
 }
 
-/// Draws the consequences of a webhook's last attempts.
+/// Applies the results of a webhook's last attempts: records success or failure, and disables a
+/// webhook whose receiver is gone or has failed for too long.
 pub async fn judge(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -94,7 +96,7 @@ async fn tell_admins(
     Ok(())
 }
 
-/// Has a sample of a webhook's event sent to it.
+/// Enqueues a sample of a webhook's event as a test delivery.
 pub async fn test(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -111,8 +113,9 @@ pub async fn test(
     Ok(id)
 }
 
-/// Refuses to have deliveries sent by somebody who does not see what they show. What a webhook gets now
-/// says nothing of that: it may have watched for something else when they were made, or elsewhere.
+/// Rejects sending deliveries whose data the token may not see. The webhook's current event and
+/// group are not enough for that check. It may have watched another event or group when the
+/// deliveries were created.
 pub(crate) async fn check_may_send(
     tx: &WriteTx<'_>,
     actor: &Authentication,
@@ -135,13 +138,13 @@ pub(crate) async fn check_may_send(
     Ok(())
 }
 
-/// Whether there is no event of the workspace that is kept from them.
+/// Returns true if the token may see every event of the workspace.
 pub fn sees_all(actor: &Authentication) -> bool {
     let may_see = |event: &EventType| actor.permissions.allows(event.permission());
     actor.content_groups.is_none() && EventType::ALL.iter().all(may_see)
 }
 
-/// Has a delivery sent again.
+/// Sends a delivery again.
 pub async fn retry(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -159,7 +162,7 @@ pub async fn retry(
     Ok(delivery_queue::redeliver(tx, workspace, webhook.id, &[delivery], now).await?)
 }
 
-/// Sends all deliveries of a webhook again that failed or wait for their next attempt, and were made
+/// Sends all deliveries of a webhook again that failed or are pending a retry, and were created
 /// since a point in time.
 pub async fn recover(
     tx: &WriteTx<'_>,
