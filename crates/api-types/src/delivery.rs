@@ -60,29 +60,29 @@ impl<'a> From<&'a Delivery> for DeliveryBody<'a> {
     }
 }
 
-/// An attempt, as it is kept and shown.
+/// An attempt, as it is stored and shown.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = DeliveryAttempt)]
 pub struct AttemptBody<'a> {
     #[schema(value_type = schemas::Time)]
     pub started_at: Timestamp,
-    /// Milliseconds from its start to the end of the answer.
+    /// The milliseconds from the start to the end of the response.
     #[schema(example = 84)]
     pub duration_ms: u64,
-    /// The status of the answer, if there was one.
+    /// The status of the response, if there was one.
     #[schema(example = 503)]
     pub status: Option<u16>,
-    /// What went wrong, if there was no answer: `address_refused`, `name_not_resolved`,
+    /// The cause, if there was no response: `address_refused`, `name_not_resolved`,
     /// `connect_failed`, `connect_timed_out`, `tls_failed`, `timed_out`, `connection_lost`,
     /// `bad_answer`, `secret_unreadable`, `event_forgotten` or `invalid_url`.
     #[schema(example = "timed_out")]
     pub error: Option<&'a str>,
-    /// The same in words.
+    /// A description of the cause.
     #[schema(example = "no answer came in time")]
     pub detail: Option<String>,
-    /// The first 4 KiB of the answer, with the secret masked. Nothing is kept of what comes from an
-    /// address that may be called by exception only.
+    /// The first 4 KiB of the response, with the secret masked. Null for addresses that may only be
+    /// called by an exception.
     #[schema(example = "Service Unavailable")]
     pub answer: Option<&'a str>,
 }

@@ -1,11 +1,11 @@
-//! What a webhook gets, and what the feed shows.
+//! The JSON of an event, as webhooks receive it and the feed returns it.
 
 use galley_domain::{Timestamp, WebhookId, WorkspaceId};
 use galley_storage::delivery_queue::ClaimedDelivery;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// An event for somebody.
+/// An event with its metadata.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Envelope<'a> {
@@ -16,14 +16,14 @@ pub struct Envelope<'a> {
     pub workspace_id: WorkspaceId,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook_id: Option<WebhookId>,
-    /// The resource as its GET gives it.
+    /// The resource as its GET returns it.
     pub data: &'a RawValue,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub test: bool,
 }
 
 impl<'a> Envelope<'a> {
-    /// A delivery's; nothing, where its event isn't kept any more.
+    /// Creates the envelope of a delivery. Returns `None` if its event is no longer stored.
     pub fn of_delivery(leased: &'a ClaimedDelivery) -> Option<Self> {
         Some(Self {
             event_type: leased.event_type.as_str(),

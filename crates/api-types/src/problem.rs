@@ -1,4 +1,4 @@
-//! Problem details after RFC 9457.
+//! Problem details as in RFC 9457.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use galley_domain::Invalid;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A step on the way to a value in a body: a field's name, or a place in an array.
+/// A step of the path to a value in a body: a field's name, or an index in an array.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum Step {
@@ -14,35 +14,35 @@ pub enum Step {
     Item(usize),
 }
 
-/// One thing that is wrong with a request.
+/// An error in one value of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Issue {
-    /// The way to the value: names of fields, and places in arrays from 0.
+    /// The path to the value: names of fields, and indexes in arrays from 0.
     #[schema(inline, example = json!(["slug"]))]
     pub path: Vec<Step>,
-    /// What is wrong, for programs.
+    /// The cause, for programs.
     #[schema(example = "required")]
     pub code: &'static str,
-    /// What is wrong, for people.
+    /// The cause, for people.
     #[schema(example = "slug is required")]
     pub message: String,
 }
 
 impl Issue {
-    /// What is wrong with the value at `path`; the message starts with the path.
+    /// Creates an issue of the value at `path`. The message starts with the path.
     pub fn new(path: Vec<Step>, invalid: &Invalid) -> Self {
         let message = format!("{} {}", written(&path), invalid.message);
         Self { path, code: invalid.code, message }
     }
 
-    /// The same, of something within a greater whole that stands there.
+    /// Prepends `place` to the path, in the message as well.
     pub fn within(self, place: &[Step]) -> Self {
         let rest = self.message.strip_prefix(&written(&self.path)).unwrap_or(&self.message);
         let path: Vec<_> = place.iter().cloned().chain(self.path).collect();
         Self { message: format!("{}{rest}", written(&path)), path, code: self.code }
     }
 
-    /// Something that the request names, and that is not there.
+    /// Creates the issue of a reference to a resource that does not exist.
     pub fn unknown_reference(path: Vec<Step>, what: &str) -> Self {
         let invalid =
             Invalid::new("unknown_reference", format!("names no {what} of this workspace"));
@@ -50,7 +50,7 @@ impl Issue {
     }
 }
 
-/// `tags[1]`, `metadata.contentGroupId`.
+/// Formats a path, as in `tags[1]` or `metadata.contentGroupId`.
 pub fn written(path: &[Step]) -> String {
     let mut text = String::new();
     for step in path {
@@ -68,16 +68,16 @@ pub fn written(path: &[Step]) -> String {
 #[schema(as = Problem)]
 #[serde(rename_all = "camelCase")]
 pub struct ProblemBody<'a> {
-    /// The address of a page on the cause and the cure, below the service's own.
+    /// The URL of a page on the cause and the cure, relative to the service's own.
     #[schema(example = "/problems/validation")]
     pub r#type: String,
     /// The reason in a few words, the same for every problem of this type.
     #[schema(example = "The request is not valid")]
     pub title: &'a str,
-    /// The answer's status.
+    /// The response's status.
     #[schema(minimum = 400, maximum = 599, example = 400)]
     pub status: u16,
-    /// What is wrong with this request.
+    /// The cause in this request.
     #[schema(example = "slug is required")]
     pub detail: &'a str,
     /// The status in words.
@@ -86,10 +86,10 @@ pub struct ProblemBody<'a> {
     /// The same as `detail`.
     #[schema(example = "slug is required")]
     pub message: &'a str,
-    /// The precise, stable cause: decide by it.
+    /// The precise, stable cause. Programs should use it to distinguish problems.
     #[schema(example = "validation")]
     pub reason: &'a str,
-    /// Everything that is wrong with fields and parameters; absent where these are not at fault.
+    /// All issues of fields and parameters. Absent if the problem has another cause.
     #[schema(required = false)]
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub issues: &'a [Issue],
@@ -97,7 +97,7 @@ pub struct ProblemBody<'a> {
     #[schema(value_type = i64, required = false, example = 1042)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<i64>,
-    /// The `X-Request-Id` of the answer, under which the log has more.
+    /// The `X-Request-Id` of the response, with which log lines can be found.
     #[schema(example = "01a1fc13012e52d457d806ffae31da64")]
     pub request_id: &'a str,
 }

@@ -1,11 +1,11 @@
-//! `dryRun=true`: a write that is carried out to its end, and then undone.
+//! `dryRun=true`: a write that is carried out and then rolled back.
 
 use galley_storage::{Error as StorageError, Failure, WriteTx};
 
 use crate::error::Error;
 use crate::service::Service;
 
-/// What ends the transaction: the operation's own error, or that all of it went well.
+/// The error that rolls the transaction back: the operation's own, or its result on success.
 #[derive(Debug)]
 enum Undone<T> {
     Failed(Error),
@@ -27,7 +27,7 @@ impl<T: Send + 'static> Failure for Undone<T> {
     }
 }
 
-/// What `operation` would give, or be refused with. Nothing of it stays.
+/// Returns the result that `operation` would have, or its error. Its changes are rolled back.
 pub async fn dry_run<T, F>(service: &Service, name: &'static str, operation: F) -> Result<T, Error>
 where
     T: Send + 'static,

@@ -1,4 +1,4 @@
-//! Time, randomness and what names lead to, handed to whatever needs them.
+//! The sources of time, randomness and name resolution, passed to operations and workers.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,9 +13,9 @@ use galley_domain::access_token::AccessToken;
 use galley_domain::id::IdSequence;
 use galley_storage::{Database, Error as StorageError};
 
-/// Tells the time.
+/// A source of time.
 pub trait Clock: Debug + Send + Sync {
-    /// What time it is.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 
@@ -31,8 +31,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// The clock of a database that several servers share, as this one follows it: the clocks of their machines may differ,
-/// and what one of them has leased ends for all at the same moment.
+/// The clock of a database that several nodes share, followed by its offset. The clocks of machines
+/// may differ, and a lease must expire at the same moment on all nodes.
 #[derive(Debug)]
 pub struct DatabaseClock {
     own: Arc<dyn Clock>,
@@ -40,8 +40,8 @@ pub struct DatabaseClock {
 }
 
 impl DatabaseClock {
-    /// Follows the clock of `database` by means of this machine's `own`, as long as anybody has it. Where the database
-    /// has none it is `own`.
+    /// Follows the clock of `database` relative to this machine's clock `own`, until the returned
+    /// clock is dropped. Returns `own` if the database has no clock.
     pub async fn follow(
         database: &Database,
         own: Arc<dyn Clock>,
@@ -71,7 +71,8 @@ impl DatabaseClock {
         Ok(clock)
     }
 
-    /// How much the database's clock is ahead, to half of what the quickest of a few questions took.
+    /// Returns the offset of the database's clock, from the quickest of three reads. The error is
+    /// at most half of that read's duration.
     async fn measure(database: &Database, own: &dyn Clock) -> Result<Option<i64>, StorageError> {
         let mut quickest: Option<(i64, i64)> = None;
         for _ in 0..3 {
@@ -93,13 +94,13 @@ impl Clock for DatabaseClock {
     }
 }
 
-/// How often a database's clock is looked at.
+/// The interval between two measurements of the offset.
 const FOLLOW_PAUSE: Duration = Duration::from_secs(10);
 
-/// Clocks that are looked after differ by less.
+/// The offset above which a warning is logged. Synchronized clocks differ by less.
 const AMOUNT_USUAL: Duration = Duration::from_secs(1);
 
-/// Where operations get the time, identifiers and random numbers from. Clones share them.
+/// The source of time, identifiers and random numbers for operations. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Environment {
     clock: Arc<dyn Clock>,
@@ -114,48 +115,48 @@ impl Default for Environment {
 }
 
 impl Environment {
-    /// An environment in which `clock` tells the time.
+    /// Creates an environment with this clock.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self { clock, resolver: Arc::new(SystemResolver::default()), ids: Arc::default() }
     }
 
-    /// The same with another way to find the addresses of names.
+    /// Replaces the resolver of names.
     pub fn with_resolver(self, resolver: Arc<dyn Resolve>) -> Self {
         Self { resolver, ..self }
     }
 
-    /// Finds the addresses of names.
+    /// Returns the resolver of names.
     pub fn resolver(&self) -> &Arc<dyn Resolve> {
         &self.resolver
     }
 
-    /// What time it is.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// The value of a new identifier, greater than every earlier one.
+    /// Returns the value of a new identifier, greater than every earlier one.
     pub fn new_id(&self) -> u128 {
         let now = self.now().ms();
         self.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, rand::random())
     }
 
-    /// A random number that need not be unpredictable.
+    /// Returns a random number that need not be unpredictable.
     pub fn random(&self) -> u32 {
         rand::random()
     }
 
-    /// A random number from 0 to 1 that need not be unpredictable.
+    /// Returns a random number from 0 to 1 that need not be unpredictable.
     pub fn random_part(&self) -> f64 {
         f64::from(self.random()) / f64::from(u32::MAX)
     }
 
-    /// A text that nobody guesses, such as the code of a new invite: 256 random bits.
+    /// Returns an unguessable text of 256 random bits, such as the code of an invite.
     pub fn new_code(&self) -> String {
         URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
     }
 
-    /// A new access token.
+    /// Returns a new access token.
     pub fn new_access_token(&self) -> AccessToken {
         AccessToken::from_random(rand::random())
     }

@@ -1,4 +1,4 @@
-//! What is done from time to time beside the requests.
+//! Periodic tasks besides the requests: deletion of expired rows, and measurements.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use crate::environment::Environment;
 use crate::order_spreader;
 use crate::service::Service;
 
-/// How long it rests in between.
+/// The interval between two deletions of expired rows.
 const PAUSE: Duration = Duration::from_mins(10);
 
-/// The most rows that are deleted in one transaction, so that nobody else's write waits long.
+/// The limit on rows that one transaction deletes, so that it doesn't block other writes for long.
 const BATCH: i64 = 1_000;
 
-/// How long it leaves the writes to others between two transactions.
+/// The pause between two such transactions, in which other writes proceed.
 const SLICE_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long it rests between two measurements.
+/// The interval between two measurements.
 const MEASURE_PAUSE: Duration = Duration::from_secs(10);
 
-/// Forgets what is kept for a time only, as long as the service runs.
+/// Deletes expired rows, sets gauges and spreads out order keys, as long as the service runs.
 pub async fn run(service: Service) {
     tokio::join!(tidy(&service), measure(&service), order_spreader::run(&service));
 }
@@ -46,7 +46,7 @@ async fn tidy(service: &Service) {
     }
 }
 
-/// Mails that were given up, once nobody will wonder any more.
+/// Deletes abandoned mails whose retention has ended.
 async fn forget_mails(database: &Database, environment: &Environment) -> Result<(), StorageError> {
     let kept = i64::try_from(RETENTION.as_millis()).unwrap_or(i64::MAX);
     let before = Timestamp::from_ms(environment.now().ms() - kept);
@@ -62,7 +62,8 @@ async fn forget_keys(database: &Database, environment: &Environment) -> Result<(
     Ok(())
 }
 
-/// Deliveries first: what is still to be sent is with its event.
+/// Deletes expired deliveries before events: the data of a pending delivery is stored with its
+/// event.
 async fn forget_deliveries(
     database: &Database,
     environment: &Environment,
@@ -91,7 +92,7 @@ async fn forget_deliveries(
     Ok(())
 }
 
-/// Says how the lines of webhooks are, for whoever watches the service.
+/// Sets the gauges of webhook queues, of mails and of the database's files, at an interval.
 async fn measure(service: &Service) {
     loop {
         let now = service.environment().now();
@@ -117,7 +118,7 @@ async fn measure(service: &Service) {
     }
 }
 
-/// Sets the gauge of whether the database's files are those that the server has open.
+/// Sets the gauge that is 1 if the database's files are not those that the server has open.
 pub fn measure_files(are_own: bool) {
     metrics::gauge!("galley_database_files_detached").set(f64::from(u8::from(!are_own)));
 }

@@ -1,8 +1,9 @@
-//! The operations of Galley, and its workers. Nothing here knows HTTP.
+//! The operations of Galley, and its workers, without HTTP.
 //!
 //! [`operations`] change and read resources in transactions, with their events. Endpoints and the
-//! program's commands call them alike. The workers run beside the requests: [`webhook_worker`] sends
-//! deliveries, [`mail_worker`] sends mails, and [`housekeeping`] deletes expired rows.
+//! program's commands call the same operations. The workers run besides the requests:
+//! [`webhook_worker`] sends deliveries, [`mail_worker`] sends mails, and [`housekeeping`] deletes
+//! expired rows.
 
 pub mod dry_run;
 mod environment;

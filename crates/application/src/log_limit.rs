@@ -1,17 +1,18 @@
-//! A bound on log lines that others cause, such as rejected credentials: one for each key in an interval.
+//! A rate limit for log lines that clients or receivers cause, such as rejected credentials: one
+//! line for each key in an interval.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The keys that are known at the same time.
+/// The limit on tracked keys.
 const KEYS_MAX: usize = 1_000;
 
-/// The time between two lines of one key.
+/// The interval between two lines of one key.
 const INTERVAL: Duration = Duration::from_mins(1);
 
-/// The keys of which a line was logged of late.
+/// The keys of which a line was logged recently.
 #[derive(Debug)]
 pub struct LogLimit<K>(Mutex<HashMap<K, Logged>>);
 
@@ -28,8 +29,8 @@ impl<K: Eq + Hash> Default for LogLimit<K> {
 }
 
 impl<K: Eq + Hash> LogLimit<K> {
-    /// Returns whether to log a line of this key, with the number of lines that were not logged since the
-    /// one before.
+    /// Returns the number of suppressed lines of this key since its last line if a line is to be
+    /// logged, or `None`.
     pub fn admit(&self, key: K) -> Option<u64> {
         self.admit_at(key, Instant::now())
     }
@@ -48,7 +49,7 @@ impl<K: Eq + Hash> LogLimit<K> {
         if logged.len() >= KEYS_MAX {
             logged.retain(|_, known| now.duration_since(known.at) < INTERVAL);
         }
-        // More keys than that in one interval are an attack, of which there are lines enough.
+        // More distinct keys in one interval are an attack, of which enough lines are logged.
         if logged.len() >= KEYS_MAX {
             return None;
         }

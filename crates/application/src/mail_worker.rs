@@ -1,8 +1,8 @@
-//! Sending the mails that were committed: each at least once, for a day.
+//! The worker that sends committed mails, each at least once. It retries for a day.
 //!
-//! A mail is leased from the queue for longer than an attempt takes, sent, and settled. Should the program end
-//! in between, it is sent again when the lease is over: that is the only way for a mail to come twice, and both
-//! have the same `Message-ID`.
+//! A mail is leased from the queue for longer than an attempt takes, sent, and its result recorded.
+//! If the program ends in between, the mail is sent again after the lease has expired. Duplicates
+//! have no other cause, and both have the same `Message-ID`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,28 +20,30 @@ use crate::operations::deliveries::{DISABLED_MAIL, DisabledMail};
 use crate::operations::members::{INVITE_MAIL, InviteMail, mail_place};
 use crate::service::Service;
 
-/// How often the queue is looked at. It isn't told of commits, as nearly all of these have no mail.
+/// The interval between two scans of the queue. Commits don't notify the worker, as hardly any of
+/// them has a mail.
 const POLL_PAUSE: Duration = Duration::from_secs(1);
 
-/// How many mails are sent at the same time.
+/// The limit on mails that are sent concurrently.
 const AT_ONCE: i64 = 4;
 
-/// How long nobody else sends a mail that somebody sends: longer than an attempt may take.
+/// The duration of a lease on a mail: longer than an attempt may take.
 const LEASE_MS: i64 = 120_000;
 
-/// The same where a mail is only written to a file.
+/// The duration of a lease on a mail that is only written to a file.
 const FILE_LEASE_MS: i64 = 10_000;
 
-/// How long a mail that is being sent may take when the service stops. It is not lost: its lease ends.
+/// The time that mails being sent have when the service stops. A mail that takes longer is not
+/// lost, as its lease expires.
 const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// How long a mail is tried.
+/// The time for which a mail is retried.
 const TRIED_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// How long after an attempt the next one comes, in seconds; the last one again and again.
+/// The back-off after each attempt, in seconds. The last one repeats.
 const PAUSES: [i64; 7] = [5, 30, 2 * 60, 10 * 60, 30 * 60, 60 * 60, 2 * 60 * 60];
 
-/// Sends what is due until the service stops.
+/// Sends mails that are due until the service stops.
 pub async fn run(service: Service, mailer: Arc<Mailer>) {
     let mut stop = service.stopping();
     let mut stops = service.stopping();
@@ -70,10 +72,11 @@ pub async fn run(service: Service, mailer: Arc<Mailer>) {
     }
 }
 
-/// Makes an attempt for each of some mails that are due; whether there were any.
+/// Makes one attempt for each of up to [`AT_ONCE`] mails that are due. Returns true if there were
+/// any.
 async fn send_some(service: &Service, mailer: &Mailer) -> bool {
     let now = service.environment().now();
-    // Without keeping a write from anybody.
+    // A read, which doesn't block writes.
     let read = async move |tx: &Tx<'_>| mails::is_any_due(tx, now).await;
     match service.database().read::<_, StorageError, _>("mails.is_any_due", read).await {
         Ok(true) => {}
@@ -175,7 +178,7 @@ struct DisabledText<'a> {
     why: &'a str,
 }
 
-/// What a mail is to say.
+/// The content of a mail.
 enum Says {
     Invite(InviteMail),
     Disabled(DisabledMail),
@@ -203,14 +206,14 @@ impl Says {
     ) -> Result<Option<PathBuf>, SendError> {
         let sent = mailer.send(&self.written(service, leased)).await;
         let Self::Invite(says) = self else { return sent };
-        // A server may quote what it refuses.
+        // A server may quote the text of the mail that it rejects.
         sent.map_err(|error| match error {
             SendError::Rejected(why) => SendError::Rejected(without(&why, &says.code)),
             SendError::Failed(why) => SendError::Failed(without(&why, &says.code)),
         })
     }
 
-    /// The mail, written out.
+    /// Renders the mail.
     fn written(&self, service: &Service, leased: &LeasedMail) -> Mail {
         let (subject, text, html) = match self {
             Self::Invite(says) => {
@@ -250,10 +253,10 @@ impl Says {
     }
 }
 
-/// A text without any part of a secret that is long enough to be of use.
+/// Masks each part of a secret in a text that is long enough to help an attacker.
 fn without(text: &str, secret: &str) -> String {
     const PART: usize = 6;
-    // Servers may write it in another case.
+    // Servers may change the case.
     let (in_lower, secret) = (text.to_ascii_lowercase(), secret.to_ascii_lowercase());
     let mut hidden = vec![false; text.len()];
     for part in secret.as_bytes().windows(PART).filter_map(|part| str::from_utf8(part).ok()) {

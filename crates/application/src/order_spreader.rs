@@ -10,14 +10,14 @@ use crate::error::Error;
 use crate::operations::content_pieces;
 use crate::service::Service;
 
-/// The time between two looks at the database: after the commits of this program, and without them.
+/// The interval between two scans: after a commit of this program, and without commits.
 const BUSY_INTERVAL: Duration = Duration::from_millis(50);
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The most slices of a workspace before it is the turn of others.
+/// The limit on slices of a workspace before other workspaces are served.
 const SLICES_MAX: usize = 32;
 
-/// Runs as long as the service does.
+/// Spreads out order keys as long as the service runs.
 pub(crate) async fn run(service: &Service) {
     let mut committed = service.database().subscribe_to_commits();
     loop {
@@ -29,7 +29,7 @@ pub(crate) async fn run(service: &Service) {
     }
 }
 
-/// Does some work for each workspace that has any.
+/// Spreads out some pieces of each workspace that has long keys.
 async fn spread_pending(service: &Service) -> Result<(), Error> {
     let mut behind = None;
     loop {

@@ -3,17 +3,17 @@
 use crate::error::Error;
 use crate::rejection::{Reason, Rejection};
 
-/// Which version of a resource a change is meant for.
+/// A precondition on the version of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
-    /// Whichever it has.
+    /// Any version.
     Any,
-    /// One of these; another one has been changed since the client read it.
+    /// One of these versions. With any other, the resource was changed since the client read it.
     OneOf(Vec<i64>),
 }
 
 impl Expected {
-    /// Refuses a change of a resource that has another version by now.
+    /// Rejects a change of a resource whose current version is another one.
     pub fn check(&self, version: i64) -> Result<(), Error> {
         match self {
             Self::OneOf(versions) if !versions.contains(&version) => {

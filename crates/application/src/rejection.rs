@@ -1,4 +1,4 @@
-//! Rejections: why an operation was not carried out, in terms of the API.
+//! Rejections: the reasons why an operation was not carried out, in terms of the API.
 
 use galley_api_types::problem::{Issue, Step};
 use galley_domain::{Invalid, Permission};
@@ -13,7 +13,7 @@ macro_rules! reasons {
             /// Every reason.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// Returns its name, as in `reason` and at the end of `type`.
+            /// Returns the name of the reason, as in `reason` and at the end of `type`.
             pub const fn as_str(self) -> &'static str {
                 match self {$(Self::$name => $text,)*}
             }
@@ -22,83 +22,83 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// Fields or parameters that break a rule.
+    /// Fields or parameters break a rule.
     Validation = "validation";
-    /// Something named in the request isn't there.
+    /// The request refers to a resource that does not exist.
     UnknownReference = "unknown_reference";
-    /// A field that stays as it is.
+    /// The field can't be changed.
     ImmutableField = "immutable_field";
-    /// The body is not JSON as it is wanted.
+    /// The body is not valid JSON of the expected form.
     MalformedBody = "malformed_body";
-    /// The content nests too deep.
+    /// The content is nested too deeply.
     ContentTooDeep = "content_too_deep";
-    /// The content multiplies beyond measure.
+    /// The content is too complex: its conversion multiplies elements.
     ContentTooComplex = "content_too_complex";
-    /// A group would stand under itself.
+    /// A group would be moved below itself.
     Circle = "circle";
-    /// No token, or none that works.
+    /// The request has no access token, or no valid one.
     Unauthorized = "unauthorized";
-    /// The token may not do this.
+    /// The token lacks a permission.
     InsufficientPermissions = "insufficient_permissions";
-    /// It would give or take more than the token has.
+    /// The change would grant or revoke more than the token has.
     BeyondOwn = "beyond_own_permissions";
-    /// The token's view is limited to some groups.
+    /// The token is limited to some groups.
     OutsideGroupLimit = "outside_group_limit";
-    /// It isn't there.
+    /// The resource does not exist.
     NotFound = "not_found";
-    /// The path is there, the method is not.
+    /// The path exists, but not with this method.
     MethodNotAllowed = "method_not_allowed";
-    /// The events that are asked for are not kept any more.
+    /// The requested events are no longer stored.
     EventsForgotten = "events_forgotten";
-    /// Events that never happened.
+    /// The request names an event after the newest one.
     AfterBeyondNewest = "after_beyond_newest";
-    /// The invite can't be accepted any more.
+    /// The invite can no longer be accepted.
     InviteEnded = "invite_ended";
-    /// It holds something.
+    /// The group is not empty.
     NotEmpty = "not_empty";
-    /// It holds too much.
+    /// The group contains too much to delete at once.
     TooLarge = "too_large";
-    /// Somebody with this address is a member.
+    /// The address belongs to a member already.
     AlreadyMember = "already_member";
-    /// Somebody with this address is invited.
+    /// The address has a pending invite.
     AlreadyInvited = "already_invited";
-    /// Nobody would be left who may do everything.
+    /// The workspace would be left without an Admin.
     LastAdmin = "last_admin";
-    /// Somebody has the role.
+    /// Members or invites have the role.
     RoleInUse = "role_in_use";
-    /// The role is part of every workspace.
+    /// The role is built in.
     BuiltinRole = "builtin_role";
-    /// The name must be unique and is there.
+    /// The name must be unique and is taken.
     NameTaken = "name_taken";
-    /// The username must be unique and is there.
+    /// The username must be unique and is taken.
     UsernameTaken = "username_taken";
-    /// The request with this key was answered, and the answer can't be given again.
+    /// The request with this idempotency key was carried out, and its response can't be repeated.
     AlreadyAnswered = "already_answered";
-    /// Another one has this key.
+    /// Another variant has this key.
     KeyTaken = "key_taken";
-    /// It changed since it was read.
+    /// The resource has changed since it was read.
     PreconditionFailed = "precondition_failed";
-    /// The body is over its limit.
+    /// The body exceeds its size limit.
     PayloadTooLarge = "payload_too_large";
-    /// The client took too long.
+    /// The client sent the request too slowly.
     RequestTimeout = "request_timeout";
-    /// The body isn't JSON by its own word.
+    /// The content type is not JSON.
     UnsupportedMediaType = "unsupported_media_type";
-    /// The key came with another request before.
+    /// The idempotency key was used with another request.
     IdempotencyKeyReused = "idempotency_key_reused";
-    /// Too many requests of one token.
+    /// The token exceeds its rate limit.
     RateLimited = "rate_limited";
-    /// Too many invites of one workspace.
+    /// The workspace exceeds its limit on invites.
     TooManyInvites = "too_many_invites";
-    /// A fault of the server.
+    /// An internal error.
     Internal = "internal";
-    /// No room on the disk.
+    /// The disk is full.
     StorageFull = "storage_full";
-    /// The database is away.
+    /// The database is not available.
     DatabaseUnavailable = "database_unavailable";
-    /// Too much to do.
+    /// The service is overloaded.
     Overloaded = "overloaded";
-    /// Not to be asked now.
+    /// The service is not ready for requests.
     NotReady = "not_ready";
 }
 
@@ -112,7 +112,7 @@ pub struct Rejection {
     pub reason: Reason,
     /// The cause in this request.
     pub detail: String,
-    /// Everything that is wrong with fields and parameters.
+    /// The issues of fields and parameters.
     pub issues: Vec<Issue>,
     /// The sequence number of the newest event, if the request names a later one.
     pub sequence: Option<i64>,
@@ -139,13 +139,14 @@ impl Rejection {
         Self { issues, ..Self::new(reason, detail) }
     }
 
-    /// The request names an event after the newest one.
+    /// Rejects a request that names an event after the newest one.
     pub fn after_beyond_newest(newest: i64) -> Self {
         let detail = format!("the newest event has the number {newest}");
         Self { sequence: Some(newest), ..Self::new(Reason::AfterBeyondNewest, detail) }
     }
 
-    /// The response would have more than `bytes` bytes. A smaller value of the parameter avoids that.
+    /// Rejects a request whose response would exceed `bytes` bytes. A smaller value of the
+    /// parameter avoids that.
     pub fn too_much(parameter: &str, bytes: usize) -> Self {
         let message =
             format!("asks for more than {bytes} bytes at once: ask for fewer, or for less of each");
@@ -153,17 +154,17 @@ impl Rejection {
         Self::of_issues(vec![Issue::new(place, &Invalid::new("too_long", message))])
     }
 
-    /// The resource does not exist in this workspace.
+    /// Rejects a request for a resource that does not exist in this workspace.
     pub fn not_found() -> Self {
         Self::new(Reason::NotFound, "there is no such thing, or not in this workspace")
     }
 
-    /// The request has no valid access token.
+    /// Rejects a request without a valid access token.
     pub fn unauthorized(detail: &str) -> Self {
         Self::new(Reason::Unauthorized, detail)
     }
 
-    /// The token lacks a permission.
+    /// Rejects a request whose token lacks a permission.
     pub fn insufficient_permissions(permission: Permission) -> Self {
         let detail = format!("the permission {permission} is missing");
         Self::new(Reason::InsufficientPermissions, detail)

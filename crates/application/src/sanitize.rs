@@ -1,4 +1,4 @@
-//! Sanitises descriptions: HTML from clients that sites show.
+//! The sanitiser of descriptions: HTML from clients that sites render.
 
 use std::cell::Cell;
 
@@ -9,8 +9,8 @@ use html5ever::tokenizer::{
     BufferQueue, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
 };
 
-/// Returns a description as the sanitiser writes it: harmless elements and attributes only, each
-/// element closed, so that it never leaves the container that it is shown in.
+/// Returns a description as the sanitiser writes it. It has harmless elements and attributes only.
+/// Each element is closed, so the description never ends the container that it is rendered in.
 pub fn description(html: String) -> Result<Description, Invalid> {
     let html = String::from(Description::parse(html)?);
     let tags = OpenTags::of(&html);
@@ -21,22 +21,22 @@ pub fn description(html: String) -> Result<Description, Invalid> {
     sanitized(html)
 }
 
-/// The most tags that may be open at a time: the sanitiser's time grows with the square of them.
+/// The limit on tags that are open at a time: the sanitiser takes quadratic time in them.
 const OPEN_MAX: usize = 500;
 
-/// The most open tags, added up over all tags. A parser opens the formatting elements that were left
-/// open again in each paragraph: this bounds the elements that it makes.
+/// The limit on open tags, summed over all tags. In each paragraph, a parser reopens the formatting
+/// elements that were left open. So this bounds the elements that it creates.
 const OPEN_SUM_MAX: usize = 200_000;
 
-/// The most passes of the sanitiser over a text.
+/// The limit on passes of the sanitiser over a text.
 const PASSES_MAX: usize = 4;
 
-/// Sanitises HTML until nothing changes any more.
+/// Sanitises HTML until it no longer changes.
 ///
-/// A parser may build trees that no HTML describes, such as links within links. Written out and
-/// parsed again, these become other trees, which must be harmless, too.
+/// A parser may build trees that HTML can't represent, such as links within links. Written out and
+/// parsed again, they become other trees, which must be harmless as well.
 ///
-/// The bound on a description's length holds for the result, too, which may be longer.
+/// The limit on a description's length also applies to the result, which may be longer.
 fn sanitized(mut html: String) -> Result<Description, Invalid> {
     for _ in 0..PASSES_MAX {
         let cleaned = ammonia::clean(&html);
@@ -49,7 +49,7 @@ fn sanitized(mut html: String) -> Result<Description, Invalid> {
     Description::parse(ammonia::clean_text(&html))
 }
 
-/// Counts the tags that are opened and not closed.
+/// A token sink that counts the tags that are open.
 #[derive(Debug, Default)]
 struct OpenTags {
     open: Cell<usize>,
@@ -61,7 +61,7 @@ struct OpenTags {
 const VOID: [&str; 6] = ["br", "hr", "img", "wbr", "col", "input"];
 
 impl OpenTags {
-    /// Counts those of a text.
+    /// Counts the open tags of a text.
     fn of(html: &str) -> Self {
         let input = BufferQueue::default();
         input.push_back(StrTendril::from_slice(html));
@@ -176,7 +176,7 @@ mod tests {
         ) {
             let cleaned = sanitized(parts.concat());
             prop_assert_eq!(&sanitized(cleaned.clone()), &cleaned);
-            // In a container it is the container's own end tag that closes it.
+            // In a container, only the container's own end tag closes it.
             let page = format!("<section><div>{cleaned}</div><hr></section>");
             let sanitiser = {
                 let mut builder = ammonia::Builder::default();

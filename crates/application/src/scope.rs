@@ -7,36 +7,36 @@ use galley_storage::{Tx, content_groups as groups};
 
 use crate::error::Error;
 
-/// Which part of the data an operation sees: one workspace, and of its content perhaps only some
-/// groups with what is under them.
+/// The part of the data that an operation sees: one workspace, with all of its content or with some
+/// groups and the groups below them.
 #[derive(Debug, Clone)]
 pub struct Scope {
     /// The workspace.
     pub workspace: WorkspaceId,
-    /// The groups; `None`: all content.
+    /// The groups; `None` for all content.
     pub content_groups: Option<Vec<ContentGroupId>>,
 }
 
 impl Scope {
-    /// All of a workspace.
+    /// Returns the scope of a whole workspace.
     pub fn whole(workspace: WorkspaceId) -> Self {
         Self { workspace, content_groups: None }
     }
 
-    /// What the holder of a token sees.
+    /// Returns the scope of a token.
     pub fn of(token: &Authentication) -> Self {
         Self { workspace: token.workspace, content_groups: token.content_groups.clone() }
     }
 
-    /// Whether all of these groups are in it. Of what sees everything nothing is asked.
+    /// Returns true if all of these groups are in the scope. If it has all content, they are not
+    /// looked up.
     pub async fn holds_all(&self, tx: &Tx<'_>, ids: &[ContentGroupId]) -> Result<bool, Error> {
         let Some(limits) = &self.content_groups else { return Ok(true) };
         let seen = groups::existing(tx, self.workspace, ids, Some(limits)).await?;
         Ok(ids.iter().all(|id| seen.contains(id)))
     }
 
-    /// Whether what stands at the end of `path` is in it. There is nothing at the end of an empty
-    /// path.
+    /// Returns true if the group at the end of `path` is in the scope. An empty path has no group.
     pub fn holds(&self, path: &GroupPath) -> bool {
         match &self.content_groups {
             None => !path.groups().is_empty(),
@@ -44,7 +44,7 @@ impl Scope {
         }
     }
 
-    /// The part of `path` that is in it.
+    /// Returns the part of `path` that is in the scope.
     pub fn visible<'p>(&self, path: &'p GroupPath) -> &'p [ContentGroupId] {
         let groups = path.groups();
         match &self.content_groups {
@@ -56,7 +56,7 @@ impl Scope {
         }
     }
 
-    /// Whether what stands in `group` is in it.
+    /// Returns true if this group is in the scope.
     pub async fn sees(&self, tx: &Tx<'_>, group: ContentGroupId) -> Result<bool, Error> {
         if self.content_groups.is_none() {
             return Ok(true);

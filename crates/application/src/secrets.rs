@@ -1,8 +1,7 @@
-//! Encryption of what the database keeps and nobody is to read there: webhooks' secrets, codes in
-//! mails.
+//! Encryption of secrets in the database: webhooks' secrets, and codes in mails.
 //!
-//! AES-256-GCM with a random nonce in front. The place where a text is kept is authenticated with
-//! it, so that one can't be put in the place of another.
+//! AES-256-GCM with a random nonce in front. The identity of the row that stores a text is its
+//! associated data (AAD). So a ciphertext that is copied to another row can't be decrypted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,66 +12,67 @@ use galley_storage::{Database, Error as StorageError, Tx, WriteTx, installation}
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
 
-/// How many bytes a key has.
+/// The length of a key in bytes.
 const KEY_BYTES: usize = 32;
 
-/// The known text by which a key is recognised, and its place.
+/// The known text that verifies a key, and its associated data.
 const CHECK: &str = "galley";
 const CHECK_PLACE: &str = "key check";
 
-/// The installation's key. `Debug` doesn't show it; clones are the same one.
+/// The installation's key. `Debug` doesn't show it. Clones share it.
 #[derive(Clone)]
 pub struct SecretKey(Arc<Keys>);
 
-/// What is made of the installation's key.
+/// The keys that are derived from the installation's key.
 struct Keys {
     secrets: LessSafeKey,
     fingerprints: hmac::Key,
 }
 
-/// A text that is no key.
+/// The error for a text that is no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a key is the base 64 of 32 random bytes: make one by `openssl rand -base64 32`")]
 pub struct MalformedKey;
 
-/// What was encrypted with another key, or is not what this program encrypted.
+/// The error for data that was encrypted with another key or other associated data, or that is no
+/// ciphertext.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it can't be decrypted with this key")]
 pub struct Unreadable;
 
-/// Why a key can't be used with a database.
+/// The reason why a key can't be used with a database.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyRefused {
-    /// The database's secrets were encrypted with another one.
+    /// The database's secrets were encrypted with another key.
     #[error("the database was encrypted with another key")]
     Other,
-    /// The database can't be asked.
+    /// The database could not be read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
 impl SecretKey {
-    /// The key of these bytes.
+    /// Creates the key of these bytes.
     pub fn new(bytes: [u8; KEY_BYTES]) -> Self {
         let key = UnboundKey::new(&AES_256_GCM, &bytes).expect("the key has its length");
-        // A key for each purpose, of which none tells another.
+        // Each purpose has a key of its own, from which the others can't be computed.
         let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &bytes), b"fingerprints");
         let fingerprints = hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref());
         Self(Arc::new(Keys { secrets: LessSafeKey::new(key), fingerprints }))
     }
 
-    /// Reads the base 64 of a key.
+    /// Parses the base 64 of a key.
     pub fn parse(text: &str) -> Result<Self, MalformedKey> {
         let bytes = STANDARD.decode(text.trim()).map_err(|_| MalformedKey)?;
         Ok(Self::new(bytes.try_into().map_err(|_| MalformedKey)?))
     }
 
-    /// The text of a new key.
+    /// Returns the base 64 of a new key.
     pub fn generate() -> String {
         STANDARD.encode(rand::random::<[u8; KEY_BYTES]>())
     }
 
-    /// Encrypts a text that is to be kept at `place`.
+    /// Encrypts a text with `place` as associated data.
     pub fn seal(&self, place: &str, text: &[u8]) -> Vec<u8> {
         let nonce: [u8; NONCE_LEN] = rand::random();
         let mut sealed = text.to_vec();
@@ -87,7 +87,7 @@ impl SecretKey {
         [&nonce, &sealed[..]].concat()
     }
 
-    /// Decrypts what [`SecretKey::seal`] gave for `place`.
+    /// Decrypts a result of [`SecretKey::seal`] with the same `place`.
     pub fn open(&self, place: &str, sealed: &[u8]) -> Result<Vec<u8>, Unreadable> {
         let (nonce, sealed) = sealed.split_at_checked(NONCE_LEN).ok_or(Unreadable)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| Unreadable)?;
@@ -96,8 +96,8 @@ impl SecretKey {
         Ok(opened.map_err(|_| Unreadable)?.to_vec())
     }
 
-    /// Refuses a database whose secrets were encrypted with another key; the first key that a
-    /// database sees is its own from then on.
+    /// Rejects a database whose secrets were encrypted with another key. A database without a key
+    /// adopts this one.
     pub async fn take(&self, database: &Database) -> Result<(), KeyRefused> {
         if self.check(database).await? {
             return Ok(());
@@ -105,11 +105,12 @@ impl SecretKey {
         let sealed = self.seal(CHECK_PLACE, CHECK.as_bytes());
         let keep = async move |tx: &WriteTx<'_>| installation::insert_key_check(tx, &sealed).await;
         database.write::<_, StorageError, _>("installation.keep_key", keep).await?;
-        // Of several that came at once the first one's counts.
+        // If several nodes start at once, the first key is kept.
         self.check(database).await.map(drop)
     }
 
-    /// Refuses a database whose secrets were encrypted with another key. Says whether it has one.
+    /// Returns true if the database has this key, or false if it has none. Rejects a database whose
+    /// secrets were encrypted with another key.
     pub async fn check(&self, database: &Database) -> Result<bool, KeyRefused> {
         let find = async |tx: &Tx<'_>| installation::find_key_check(tx).await;
         let found = database.read::<_, StorageError, _>("installation.key", find).await?;
@@ -120,7 +121,7 @@ impl SecretKey {
         }
     }
 
-    /// A fingerprint of something that is not to be guessed by whoever lacks the key.
+    /// Returns a fingerprint of `parts` that can't be computed without the key.
     pub fn fingerprint(&self, parts: &[&[u8]]) -> [u8; 32] {
         let mut context = hmac::Context::with_key(&self.0.fingerprints);
         for part in parts {

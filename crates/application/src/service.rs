@@ -24,7 +24,7 @@ pub struct ServiceSettings {
     pub node: String,
 }
 
-/// The running service without HTTP: the database, and what workers need. Clones share it.
+/// The running service without HTTP: the database, and the resources of workers. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Service(Arc<Parts>);
 
@@ -41,8 +41,8 @@ struct Parts {
 }
 
 impl Service {
-    /// Creates a service on `database`. `key` encrypts its secrets, and `mailer` sends its mails; without
-    /// one they stay in the queue.
+    /// Creates a service on `database`. `key` encrypts its secrets. `mailer` sends its mails;
+    /// without a mailer they stay queued.
     pub fn new(
         database: Database,
         environment: Environment,

@@ -1,4 +1,4 @@
-//! When tokens were last used: noted to the minute, beside the requests.
+//! The times of the last use of tokens, recorded to the minute and outside the requests.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,18 +7,18 @@ use galley_domain::{Timestamp, TokenId};
 use galley_storage::tokens::{self, Authentication};
 use galley_storage::{Database, Error as StorageError, WriteTx};
 
-/// A use is noted when the last one that was lies so far back.
+/// The minimum interval between two recorded uses of a token, in milliseconds.
 const EVERY_MS: i64 = 60_000;
 
-/// From this many on, those that were noted are forgotten.
+/// The number of tokens at which the map of recent uses is cleared.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// What was noted lately.
+/// The times of uses that were recorded recently.
 #[derive(Debug, Default)]
 pub struct TokenUse(Mutex<HashMap<TokenId, Timestamp>>);
 
 impl TokenUse {
-    /// Notes that a token is used now, without making its request wait.
+    /// Records that a token is used now, in a task, so that its request is not delayed.
     pub fn note(&self, database: &Database, token: &Authentication, now: Timestamp) {
         let recent = |at: Timestamp| now.ms() - at.ms() < EVERY_MS;
         if token.last_used_at.is_some_and(recent) || !self.is_due(token.token, now, recent) {

@@ -1,4 +1,4 @@
-//! Nobody gives or takes more than they have.
+//! Authorization: a token can't grant or revoke more than it has.
 
 use galley_domain::role::{BaseType, Role};
 use galley_domain::{ContentGroupId, Permission, PermissionSet, Timestamp};
@@ -10,13 +10,13 @@ use crate::error::Error;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
 
-/// What the holder of a token may give and take, by what holds in this transaction.
+/// The token of a request, as read in this transaction, with the checks of its authority.
 #[derive(Debug)]
 pub struct Authority(Authentication);
 
 impl Authority {
-    /// Looks the token up again, when no other change of who may do what can come in between, and
-    /// refuses one that lacks `permission`.
+    /// Reads the token again under the workspace's lock, which concurrent changes of permissions
+    /// need as well. Rejects a token that lacks `permission`.
     pub async fn confirm(
         tx: &WriteTx<'_>,
         environment: &Environment,
@@ -28,7 +28,8 @@ impl Authority {
         Ok(authority)
     }
 
-    /// As [`Authority::confirm`], for what depends on more than a permission.
+    /// Reads the token as [`Authority::confirm`] does, for operations that depend on more than a
+    /// permission.
     pub async fn look_up(
         tx: &WriteTx<'_>,
         environment: &Environment,
@@ -44,17 +45,17 @@ impl Authority {
         }
     }
 
-    /// The token as it stands.
+    /// Returns the token in its current state.
     pub fn token(&self) -> &Authentication {
         &self.0
     }
 
-    /// What of the workspace it sees.
+    /// Returns the scope of the token.
     pub fn scope(&self) -> Scope {
         Scope::of(&self.0)
     }
 
-    /// Refuses what needs a permission that the token has not.
+    /// Rejects a token that lacks a permission.
     pub fn needs(&self, permission: Permission) -> Result<(), Error> {
         if self.0.permissions.allows(permission) {
             return Ok(());
@@ -62,7 +63,7 @@ impl Authority {
         Err(Rejection::insufficient_permissions(permission).into())
     }
 
-    /// Refuses what is about all content, by a token that sees some of it.
+    /// Rejects an operation on all content by a token that is limited to some groups.
     pub fn needs_all_groups(&self) -> Result<(), Error> {
         if self.0.content_groups.is_none() {
             return Ok(());
@@ -71,7 +72,7 @@ impl Authority {
         Err(Rejection::new(Reason::OutsideGroupLimit, detail).into())
     }
 
-    /// Refuses to give, or to take away, more permissions than the token has.
+    /// Rejects granting or revoking permissions that the token lacks.
     pub fn covers(&self, permissions: PermissionSet) -> Result<(), Error> {
         let Some(missing) = permissions.iter().find(|&one| !self.0.permissions.allows(one)) else {
             return Ok(());
@@ -79,8 +80,8 @@ impl Authority {
         Err(beyond(&format!("the token has not {missing} itself")))
     }
 
-    /// Refuses to give, or to take away, a role that holds more. An Admin also sees everybody's
-    /// tokens, which no permission allows.
+    /// Rejects granting or revoking a role with more permissions than the token. An Admin also sees
+    /// the tokens of all users, which no permission allows.
     pub fn covers_role(&self, role: &Role) -> Result<(), Error> {
         if role.is_admin() && self.0.base_type != Some(BaseType::Admin) {
             return Err(beyond("the role Admin is more than all permissions together"));
@@ -88,7 +89,7 @@ impl Authority {
         self.covers(role.permissions)
     }
 
-    /// Refuses to give what lasts, by a token that ends.
+    /// Rejects granting something without expiry by a token that expires.
     pub fn needs_no_end(&self) -> Result<(), Error> {
         match self.0.expires_at {
             Some(own) => {
@@ -98,7 +99,7 @@ impl Authority {
         }
     }
 
-    /// Refuses a token of another extension, or of none, to one that belongs to an extension.
+    /// Rejects a token of another extension, or of none, by a token that belongs to an extension.
     pub fn covers_extension(&self, extension: Option<&str>) -> Result<(), Error> {
         match &self.0.extension {
             Some(own) if extension != Some(own) => Err(beyond(
@@ -108,7 +109,7 @@ impl Authority {
         }
     }
 
-    /// Refuses a token that works longer than this one.
+    /// Rejects an expiry later than the token's own.
     pub fn covers_expiry(&self, expires_at: Option<Timestamp>) -> Result<(), Error> {
         match self.0.expires_at {
             Some(own) if expires_at.is_none_or(|end| end > own) => {
@@ -118,7 +119,7 @@ impl Authority {
         }
     }
 
-    /// Refuses a limit to groups that shows more than this token sees.
+    /// Rejects a group limit that includes more than the token sees.
     pub async fn covers_groups(
         &self,
         tx: &WriteTx<'_>,

@@ -1,4 +1,4 @@
-//! Making, changing, moving and deleting content groups.
+//! Creation, update, move, deletion and reads of content groups.
 
 use std::collections::HashMap;
 
@@ -21,18 +21,18 @@ use crate::references;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
 
-/// A group's change.
+/// An update of a group.
 #[derive(Debug, Clone)]
 pub struct ContentGroupUpdate {
-    /// Which group.
+    /// The group.
     pub id: ContentGroupId,
-    /// What people call it.
+    /// The name.
     pub name: Option<ContentGroupName>,
-    /// The group that it is to stand under; `Some(None)`: at the top.
+    /// The new parent group; `Some(None)` for the top level.
     pub ancestor: Option<Option<ContentGroupId>>,
 }
 
-/// Makes a group under `ancestor`, or at the top.
+/// Creates a group under `ancestor`, or at the top level.
 pub async fn create(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -45,7 +45,7 @@ pub async fn create(
     insert(tx, environment, scope, group, ancestor).await
 }
 
-/// The same with an id that it had in another store.
+/// Creates a group with the id that it had in another store.
 pub async fn create_with_id(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -77,7 +77,7 @@ async fn insert(
     Ok(group)
 }
 
-/// Renames a group, or moves it with all that is under it.
+/// Renames a group, or moves it with its subtree.
 pub async fn update(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -113,7 +113,8 @@ pub async fn update(
     Ok(group)
 }
 
-/// Deletes a group that holds nothing, or with all that it holds.
+/// Deletes a group. A group that is not empty is deleted with its subtree if `recursive`, else
+/// rejected.
 pub async fn delete(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -139,7 +140,7 @@ pub async fn delete(
     Ok(())
 }
 
-/// How many pieces are deleted between two looks at what is left.
+/// The number of pieces that are deleted per batch.
 const PART: i64 = 500;
 
 /// Deletes the pieces and groups under a group, leaves first, with their events.
@@ -160,7 +161,7 @@ async fn delete_what_it_holds(
     }
     let groups = content_groups::subtree(tx, workspace, &[id]).await?;
     for (group, path) in leaves_first(groups, id, path) {
-        // A part at a time: what all of them say is large.
+        // Works in batches, as the events of all pieces are large.
         loop {
             let part =
                 content_pieces::list_in_group_for_deletion(tx, workspace, group.id, PART).await?;
@@ -186,7 +187,7 @@ async fn delete_what_it_holds(
     Ok(())
 }
 
-/// The groups of a subtree with their paths, each after those under it.
+/// Returns the groups of a subtree with their paths, descendants first.
 fn leaves_first(
     groups: Vec<(ContentGroup, Option<ContentGroupId>)>,
     root: ContentGroupId,
@@ -213,7 +214,7 @@ fn leaves_first(
     ordered
 }
 
-/// A group within the scope, and the path to it.
+/// Returns a group in the scope, and its path.
 async fn find(
     tx: &WriteTx<'_>,
     scope: &Scope,
@@ -227,7 +228,7 @@ async fn find(
     }
 }
 
-/// The path to the group that another is to stand under.
+/// Returns the path to the new parent of a group.
 async fn parent_path(
     tx: &WriteTx<'_>,
     scope: &Scope,
@@ -247,7 +248,8 @@ async fn parent_path(
     Err(Rejection::of_issues(vec![unknown("ancestor", "content group")]).into())
 }
 
-/// The path that a group at `path` is to be moved under; nothing if it stands there already.
+/// Returns the path to the new parent of the group at `path`, or `None` if it is the parent
+/// already.
 async fn move_target(
     tx: &WriteTx<'_>,
     scope: &Scope,
@@ -255,7 +257,7 @@ async fn move_target(
     path: &GroupPath,
     ancestor: Option<ContentGroupId>,
 ) -> Result<Option<GroupPath>, Error> {
-    // As the scope shows it: for a limited token its own groups stand at the top.
+    // As seen in the scope: for a limited token, its own groups are at the top level.
     let parent = scope.visible(path).iter().rev().nth(1).copied();
     if parent == ancestor {
         return Ok(None);
@@ -300,7 +302,7 @@ pub struct GroupView {
     descendants: GroupDescendants,
 }
 
-/// The groups under others: the ids of the children, or all descendants.
+/// The groups below others: the ids of the children, or all descendants.
 #[derive(Debug)]
 enum GroupDescendants {
     Children(HashMap<ContentGroupId, Vec<ContentGroupId>>),
@@ -336,7 +338,7 @@ impl GroupDescendants {
 }
 
 impl GroupView {
-    /// Returns the group as its GET shows it.
+    /// Returns the representation that GET responds with.
     pub fn body(&self) -> ContentGroupBody<'_> {
         let Self { group, ancestors, descendants } = self;
         let descendants = descendants.of(group.id, ancestors);
@@ -344,7 +346,7 @@ impl GroupView {
     }
 }
 
-/// Returns a group, with its children, or with all descendants.
+/// Returns a group with the ids of its children, or with all descendants.
 pub async fn get(
     tx: &Tx<'_>,
     scope: &Scope,
@@ -373,7 +375,7 @@ pub struct GroupList {
 }
 
 impl GroupList {
-    /// Returns the groups as their list shows them.
+    /// Returns the representations of the groups in a list.
     pub fn bodies(&self) -> Vec<ContentGroupBody<'_>> {
         let body =
             |group: &'_ ContentGroup| (group.id, self.descendants.of(group.id, &self.ancestors));
@@ -397,19 +399,19 @@ impl GroupList {
 /// A request for a page of groups.
 #[derive(Debug, Clone)]
 pub struct GroupListRequest {
-    /// The group whose children are listed; `None` for the top of the scope.
+    /// The group whose children are listed; `None` for the top level of the scope.
     pub ancestor: Option<ContentGroupId>,
     /// True to include all descendants instead of the ids of the children.
     pub subtree: bool,
     /// The id after which the page begins.
     pub after: Option<String>,
-    /// The groups to skip.
+    /// The number of groups to skip.
     pub offset: i64,
     /// The limit of the page.
     pub per_page: i64,
 }
 
-/// Lists the groups directly under another one, or at the top of the scope.
+/// Lists the children of a group, or the top level of the scope.
 pub async fn list(
     tx: &Tx<'_>,
     scope: &Scope,
@@ -450,7 +452,7 @@ async fn list_level(
     })
 }
 
-/// Returns the groups of a token that are not under another one of them.
+/// Returns the groups of a token that are not below another one of them.
 async fn topmost(
     tx: &Tx<'_>,
     scope: &Scope,

@@ -1,4 +1,4 @@
-//! Making, changing and deleting content pieces.
+//! Creation, update, move and deletion of content pieces.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -33,37 +33,38 @@ use crate::precondition::Expected;
 use crate::references;
 use crate::scope::Scope;
 
-/// A piece to make.
+/// A piece to create.
 #[derive(Debug, Clone)]
 pub struct NewContentPiece {
-    /// What it says about itself.
+    /// The fields.
     pub fields: ContentPieceFields,
-    /// The group that it is to be in.
+    /// The group.
     pub content_group_id: ContentGroupId,
-    /// The piece after which it is ordered; without one it goes last.
+    /// The piece after which it is placed; `None` for the end.
     pub reference_id: Option<ContentPieceId>,
-    /// The JSON text of its content's tree.
+    /// The content's tree as JSON.
     pub content: String,
 }
 
-/// A piece's change.
+/// An update of a piece.
 #[derive(Debug, Clone)]
 pub struct ContentPieceUpdate {
-    /// Which piece.
+    /// The piece.
     pub id: ContentPieceId,
-    /// The variant in which it is to say so; `None`: in itself. Group and place are the piece's.
+    /// The variant to update; `None` for the piece itself. Group and position belong to the piece.
     pub variant: Option<VariantRef>,
-    /// What it says about itself.
+    /// The changed fields.
     pub change: ContentPieceChange,
-    /// The group that it is to be in.
+    /// The new group.
     pub content_group_id: Option<ContentGroupId>,
-    /// The piece after which it is ordered; `Some(None)`: to the front of its group.
+    /// The piece after which it is placed; `Some(None)` for the front of its group.
     pub reference_id: Option<Option<ContentPieceId>>,
-    /// The JSON text of its content's tree; `Some(None)`: the empty one, or in a variant the piece's.
+    /// The content's tree as JSON. `Some(None)` sets empty content, or in a variant the content of
+    /// the piece.
     pub content: Option<Option<String>>,
 }
 
-/// What a request names, item by item; `None` is an item that is no identifier.
+/// The references in a request, item by item. `None` is an item that is no identifier.
 #[derive(Debug, Clone, Default)]
 pub struct References {
     /// The tags.
@@ -72,12 +73,12 @@ pub struct References {
     pub members: Vec<Option<WorkspaceMemberId>>,
     /// The group.
     pub content_group_id: Option<ContentGroupId>,
-    /// The piece after which to place it.
+    /// The piece after which it is placed.
     pub reference_id: Option<ContentPieceId>,
 }
 
 impl References {
-    /// What of it isn't there, or not in the scope.
+    /// Returns an issue for each reference that does not exist or is outside the scope.
     pub async fn missing(&self, tx: &Tx<'_>, scope: &Scope) -> Result<Vec<Issue>, Error> {
         let tags: Vec<_> = self.tags.iter().copied().flatten().collect();
         let members: Vec<_> = self.members.iter().copied().flatten().collect();
@@ -102,17 +103,17 @@ impl References {
     }
 }
 
-/// What a group's id names.
+/// The noun for a group in messages.
 const GROUP: &str = "content group";
 
-/// Makes a piece, and gives it as it is then.
+/// Creates a piece, and returns it.
 pub async fn create(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
     new: &NewContentPiece,
 ) -> Result<Kept, Error> {
-    // Sent together. What follows reads the keys that the lock holds still.
+    // Both are sent together. Later statements read order keys, which the lock protects.
     let ((), path) = try_join(
         ordering::lock(tx, scope.workspace),
         content_groups::path(tx, scope.workspace, new.content_group_id),
@@ -154,8 +155,9 @@ pub async fn create(
     Ok(Kept { piece, referenced })
 }
 
-/// Keeps a piece as it was in another store, with its id, its place and its times, at a version that it never had here, and with what it says otherwise in
-/// variants; says whether it did. One that is there stays as it is. Where another one has its place it goes last.
+/// Restores a piece from another store, with its id, position, times and overrides in variants. Its
+/// version is one that it never had here. Returns false if the piece exists, which is then not
+/// changed. If another piece has its position, the restored one is placed last.
 pub async fn restore(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -203,24 +205,24 @@ pub async fn restore(
     Ok(true)
 }
 
-/// A piece as it was kept, and what it names.
+/// A stored piece, and the resources that it refers to.
 #[derive(Debug)]
 pub struct Kept {
-    /// The piece, as it is in the variant that was changed.
+    /// The piece, as it is in the updated variant.
     pub piece: ContentPiece,
     /// The tags and members that it refers to.
     pub referenced: Referenced,
 }
 
 impl Kept {
-    /// The piece as its GET shows it.
+    /// Returns the representation that GET responds with.
     pub fn body(&self) -> ContentPieceBody<'_> {
         let description = self.piece.fields.description.as_ref().map(Description::as_str);
         ContentPieceBody::new(&self.piece, &self.referenced, description, None)
     }
 }
 
-/// Changes a piece, and gives it as it is then. A change of nothing raises no version.
+/// Updates a piece, and returns it. An update without changes does not increment the version.
 pub async fn update(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -229,7 +231,7 @@ pub async fn update(
     expected: &Expected,
 ) -> Result<Kept, Error> {
     if update.content_group_id.is_some() || update.reference_id.is_some() {
-        // Before any row is locked: a background slice locks in this order, too.
+        // Before any row is locked, as a background slice locks in this order, too.
         ordering::lock(tx, scope.workspace).await?;
     }
     let variant = match &update.variant {
@@ -310,7 +312,7 @@ pub async fn update(
     Ok(Kept { piece, referenced })
 }
 
-/// The content as an update left it, where it was made.
+/// Returns the content after an update, in the piece or variant that was updated.
 pub async fn content_after(
     tx: &Tx<'_>,
     scope: &Scope,
@@ -326,7 +328,7 @@ pub async fn content_after(
     Ok(content.unwrap_or_else(|| Tree::empty().to_json()))
 }
 
-/// The variant that an update is about, and what the piece says otherwise in it.
+/// The variant of an update, and the piece's overrides in it.
 struct ChangedVariant {
     variant: Variant,
     before: ContentPieceOverrides,
@@ -348,7 +350,7 @@ impl ChangedVariant {
     }
 }
 
-/// Keeps the content that an update sets; says whether it differs from what showed before.
+/// Stores the content of an update. Returns true if it differs from the stored content.
 async fn keep_content(
     tx: &WriteTx<'_>,
     scope: &Scope,
@@ -395,7 +397,7 @@ pub async fn delete(
     Ok(())
 }
 
-/// The event of a piece's removal from the group at the end of `path`.
+/// Creates the event of a piece's removal from the group at the end of `path`.
 pub fn removal(
     environment: &Environment,
     piece: &ContentPiece,
@@ -406,7 +408,7 @@ pub fn removal(
     event(environment, ResourceChange::PieceRemoved(path), data, None)
 }
 
-/// Where the piece goes, if it moves.
+/// Returns the new order key of a piece, if it moves.
 async fn new_place(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -486,7 +488,7 @@ fn place_of(piece: &ContentPiece) -> OrderedPiece {
     OrderedPiece { id: piece.id, order: piece.order.clone(), placed_at: piece.placed_at }
 }
 
-/// A reference must be in the group that the piece is, or is to be, in.
+/// Returns an issue unless the reference is in the group of the piece.
 fn reference_issue(
     reference: Option<&ContentPiece>,
     group: Option<ContentGroupId>,
@@ -513,7 +515,7 @@ fn missing_members(members: &[WorkspaceMemberId], referenced: &Referenced) -> Ve
     missing_items("members", "workspace member", &members, &referenced.members)
 }
 
-/// The items of a list that name nothing of `known`.
+/// Returns an issue for each item of a list that `known` lacks.
 fn missing_items<T: Copy + Eq + Hash, V>(
     field: &str,
     what: &str,
@@ -533,10 +535,10 @@ pub(crate) fn unknown_item(field: &str, index: usize, what: &str) -> Issue {
     Issue::unknown_reference(vec![Step::Field(field.to_owned()), Step::Item(index)], what)
 }
 
-/// Gives the next pieces of a workspace whose order keys have grown long new ones, with an event
-/// each; returns whether there may be more to do.
+/// Assigns new order keys to the next pieces of a workspace whose keys have grown long, and appends
+/// an event for each. Returns true if more may be left.
 ///
-/// The events leave custom data out, so that the transaction stays small: readers fill it in.
+/// The events omit custom data, to keep the transaction small. Readers of events add it.
 pub async fn spread_order_keys(
     tx: &WriteTx<'_>,
     environment: &Environment,

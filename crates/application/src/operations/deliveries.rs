@@ -1,4 +1,5 @@
-//! What attempts mean for a webhook, and what its people may do about its deliveries.
+//! Effects of delivery attempts on webhooks, and operations on deliveries: tests, retries,
+//! recoveries.
 
 use galley_api_types::sample_events::sample_data;
 use galley_domain::delivery::FAILING_TIMEOUT;
@@ -17,10 +18,10 @@ use crate::operations::members::mail_place;
 use crate::operations::webhook_access::{NEEDED, check_may_see, check_may_send, find};
 use crate::secrets::SecretKey;
 
-/// The kind of the mail that says that a webhook was disabled.
+/// The kind of the mail that reports a disabled webhook.
 pub const DISABLED_MAIL: &str = "webhook_disabled";
 
-/// That mail, as it is kept until it is sent.
+/// The content of that mail, as stored until it is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DisabledMail {
@@ -28,13 +29,14 @@ pub struct DisabledMail {
     pub webhook: String,
     /// The workspace's name.
     pub workspace: String,
-    /// Why it was disabled.
+    /// The reason why it was disabled.
     pub reason: String,
-    /// Since when nothing came through.
+    /// The time since which no delivery has succeeded.
     pub failing_since_ms: Option<i64>,
 }
 
-/// Draws the consequences of a webhook's last attempts.
+/// Applies the results of a webhook's last attempts: records success or failure, and disables a
+/// webhook whose receiver is gone or has failed for too long.
 pub async fn judge(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -92,7 +94,7 @@ async fn tell_admins(
     Ok(())
 }
 
-/// Has a sample of a webhook's event sent to it.
+/// Enqueues a sample of a webhook's event as a test delivery.
 pub async fn test(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -109,7 +111,7 @@ pub async fn test(
     Ok(id)
 }
 
-/// Has a delivery sent again.
+/// Sends a delivery again.
 pub async fn retry(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -127,7 +129,7 @@ pub async fn retry(
     Ok(delivery_queue::redeliver(tx, workspace, webhook.id, &[delivery], now).await?)
 }
 
-/// Sends all deliveries of a webhook again that failed or wait for their next attempt, and were made
+/// Sends all deliveries of a webhook again that failed or are pending a retry, and were created
 /// since a point in time.
 pub async fn recover(
     tx: &WriteTx<'_>,

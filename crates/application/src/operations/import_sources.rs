@@ -1,5 +1,5 @@
-//! The sources that pieces were imported from. They are an importer's notes: no part of the piece, and
-//! none of its events.
+//! The sources that pieces were imported from. They are an importer's records, not part of the
+//! piece or its events.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use galley_storage::{Tx, WriteTx, content_pieces, variants};
 use crate::error::Error;
 use crate::scope::Scope;
 
-/// A source to note.
+/// A source to record.
 #[derive(Debug, Clone)]
 pub struct NewSource {
     /// The piece.
@@ -24,7 +24,7 @@ pub struct NewSource {
     pub source: ImportSource,
 }
 
-/// The sources of some pieces, each with its variant's key.
+/// Returns the sources of some pieces, each with its variant's key.
 pub async fn list(
     tx: &Tx<'_>,
     scope: &Scope,
@@ -44,15 +44,15 @@ pub async fn list(
     Ok(by_piece)
 }
 
-/// Notes sources, in place of those before.
+/// Records sources, replacing earlier ones.
 pub async fn save(tx: &WriteTx<'_>, scope: &Scope, new: &[NewSource]) -> Result<(), Error> {
     let mut issues = Vec::new();
     let unknown = |index: usize, field: &str, what: &str| {
         let [list, field] = ["sources".to_owned(), field.to_owned()].map(Step::Field);
         Issue::unknown_reference(vec![list, Step::Item(index), field], what)
     };
-    // Both are locked until the end, as rows refer to them: variants first, and pieces by their ids, so
-    // that two requests wait for each other in one order.
+    // Both are locked until the end, as rows refer to them. Lock order: variants first, then pieces
+    // by id, to avoid a deadlock between two requests.
     let mut found = Vec::with_capacity(new.len());
     for (index, one) in new.iter().enumerate() {
         let variant = match &one.variant {

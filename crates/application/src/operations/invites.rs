@@ -1,4 +1,4 @@
-//! Accepting an invite. The code in the mail's link is all that who was invited has to show.
+//! Accepting an invite. The code in the mail's link is the only credential.
 
 use galley_domain::access_token::AccessToken;
 use galley_domain::event::ResourceChange;
@@ -19,18 +19,18 @@ use crate::operations::profile::username_taken;
 use crate::operations::tokens::{self, TokenRequest};
 use crate::rejection::{Reason, Rejection};
 
-/// What becomes of a code.
+/// The state of an invite's code.
 #[derive(Debug, Clone)]
 pub enum Found {
-    /// It can be accepted.
+    /// The invite can be accepted.
     Open(Box<OpenInvite>),
-    /// No invite has it.
+    /// No invite has this code.
     Unknown,
-    /// Its time is over.
+    /// The invite has expired.
     Expired,
-    /// It was accepted.
+    /// The invite was accepted.
     Used,
-    /// It was taken back, or another one took its place.
+    /// The invite was withdrawn or replaced by another one.
     Void,
 }
 
@@ -41,47 +41,47 @@ pub struct OpenInvite {
     pub workspace: String,
     /// The role's name.
     pub role: String,
-    /// Who invites, if that is known still.
+    /// The inviter's name, if the user still exists.
     pub inviter: Option<String>,
-    /// The address that the invite went to.
+    /// The address that the invite was sent to.
     pub email: String,
-    /// What who is invited was called by who invites.
+    /// The name in the invite.
     pub name: String,
-    /// Until when it can be accepted.
+    /// The expiry time.
     pub expires_at: Timestamp,
     /// The user with this address, if there is one.
     pub user: Option<User>,
 }
 
-/// Somebody who comes by an invite.
+/// A request to accept an invite.
 #[derive(Debug, Clone)]
 pub struct Acceptance {
     /// The code of the invite.
     pub code: String,
-    /// The short name that a new user is to have.
+    /// The username for a new user.
     pub username: Username,
-    /// The name that people are to read of a new user.
+    /// The display name for a new user.
     pub full_name: FullName,
-    /// Their first token. Who sends the same acceptance again sends the same token.
+    /// The first token of the member. A retry of the same acceptance sends the same token.
     pub token: AccessToken,
 }
 
-/// Who became a member.
+/// The result of an accepted invite.
 #[derive(Debug, Clone)]
 pub struct Accepted {
     /// The workspace.
     pub workspace: WorkspaceId,
     /// The workspace's name.
     pub workspace_name: String,
-    /// Who is a member now.
+    /// The membership.
     pub member: WorkspaceMemberId,
-    /// The user who is.
+    /// The user.
     pub user: User,
-    /// Whether that was so before.
+    /// True if an earlier request had accepted the invite.
     pub again: bool,
 }
 
-/// Says what invite has this code.
+/// Returns the state of the invite with this code.
 pub async fn find(tx: &Tx<'_>, now: Timestamp, code: &str) -> Result<Found, Error> {
     let Some(invite) = invites::find(tx, &code_hash(code)).await? else {
         return Ok(Found::Unknown);
@@ -108,7 +108,7 @@ pub async fn find(tx: &Tx<'_>, now: Timestamp, code: &str) -> Result<Found, Erro
     })))
 }
 
-/// Who is invited, or why that is over.
+/// Returns the pending member, or the reason why the invite can't be accepted.
 async fn still_open(
     tx: &Tx<'_>,
     now: Timestamp,
@@ -133,7 +133,7 @@ fn address(member: &Member) -> EmailAddress {
     EmailAddress::from_stored(member.invited_email.as_deref().unwrap_or_default())
 }
 
-/// Makes who was invited a member: the user who has the address already, or a new one.
+/// Accepts an invite: the member becomes the existing user with the address, or a new one.
 pub async fn accept(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -144,7 +144,7 @@ pub async fn accept(
     let unknown = || Error::from(Rejection::new(Reason::NotFound, "no invite has this code"));
     let workspace = invites::find(tx, &hash).await?.ok_or_else(unknown)?.workspace;
     workspaces::lock(tx, workspace).await?;
-    // As it is now that nobody else changes it.
+    // Reads again, as the workspace is locked now.
     let invite = invites::find(tx, &hash).await?.ok_or_else(unknown)?;
     let member = match still_open(tx, now, &invite).await? {
         Ok(member) => member,
@@ -179,8 +179,8 @@ pub async fn accept(
     Ok(Accepted { workspace, workspace_name: name.into(), member: member.id, user, again: false })
 }
 
-/// What came of the invite, if it was this token by which it was accepted not long ago: whoever lost the
-/// answer on its way gets it again.
+/// Returns the result of an invite that this token accepted within the retention of idempotency
+/// keys. A client that lost the response gets it again.
 pub async fn accepted_before(
     tx: &Tx<'_>,
     now: Timestamp,
@@ -212,7 +212,7 @@ pub async fn accepted_before(
 }
 
 impl Found {
-    /// Why it can't be accepted.
+    /// Returns the rejection for a code that can't be accepted.
     fn problem(&self) -> Error {
         let detail = match self {
             Self::Open(_) | Self::Unknown => return Error::not_found(),

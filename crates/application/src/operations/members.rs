@@ -1,4 +1,4 @@
-//! Inviting people, giving them roles, and letting them go.
+//! Invitation, role change and removal of members.
 
 use std::fmt;
 
@@ -30,44 +30,44 @@ use crate::precondition::Expected;
 use crate::rejection::{Reason, Rejection};
 use crate::secrets::SecretKey;
 
-/// What every change here needs, but for leaving.
+/// The permission that every operation here requires, except leaving the workspace.
 const NEEDED: Permission = Permission::write(Resource::WorkspaceMemberships);
 
-/// How long an invite can be accepted.
+/// The validity of an invite.
 const INVITE_LASTS_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 
 const HOUR_MS: i64 = 60 * 60 * 1_000;
 
-/// Somebody to invite.
+/// An invitation to send.
 #[derive(Debug, Clone)]
 pub struct Invitation {
-    /// The address that the invite goes to.
+    /// The address that the invite is sent to.
     pub email: EmailAddress,
-    /// What they are called until they say so themselves.
+    /// The name that is shown until the user has one.
     pub name: FullName,
-    /// Their role.
+    /// The role.
     pub role: RoleId,
 }
 
-/// The mail of an invite, as it is kept until it is sent.
+/// The mail of an invite, as stored until it is sent.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InviteMail {
     /// The code in the mail's link.
     pub code: String,
-    /// Whom it is for.
+    /// The invited person's name.
     pub name: String,
-    /// Who invites.
+    /// The inviter's name.
     pub inviter: String,
     /// The workspace's name.
     pub workspace: String,
     /// The role's name.
     pub role: String,
-    /// Until when the code works.
+    /// The expiry time of the code.
     pub expires_at_ms: i64,
 }
 
-/// Doesn't show the code.
+/// Hides the code.
 impl fmt::Debug for InviteMail {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, role, workspace, .. } = self;
@@ -82,17 +82,17 @@ impl fmt::Debug for InviteMail {
 /// The kind of an invite's mail.
 pub const INVITE_MAIL: &str = "invite";
 
-/// By what an invite's code is kept.
+/// Returns the hash by which an invite's code is stored.
 pub fn code_hash(code: &str) -> [u8; 32] {
     Sha256::digest(code.as_bytes()).into()
 }
 
-/// Where a mail's text is kept, for its encryption.
+/// Returns the associated data for the encryption of a mail's text.
 pub fn mail_place(mail: MailId) -> String {
     format!("mails {mail}")
 }
 
-/// Invites somebody; their mail is committed with the invite.
+/// Invites a person. The mail is committed with the invite.
 pub async fn invite(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -107,7 +107,7 @@ pub async fn invite(
     let role = find_role(tx, workspace, invitation.role).await?;
     authority.covers_role(&role)?;
     authority.needs_no_end()?;
-    // Whoever accepts gets a token that belongs to none.
+    // Accepting the invite creates a token without an extension.
     authority.covers_extension(None)?;
     let now = environment.now();
     check_rate(tx, workspace, now, invites_per_hour).await?;
@@ -126,7 +126,7 @@ pub async fn invite(
             let detail = "this address is invited already: remove the invite first to send another";
             return Err(Rejection::new(Reason::AlreadyInvited, detail).into());
         }
-        // Nobody came by the old one; pieces that list its member go on to do so.
+        // The old invite was not accepted. Its member is reused, so that pieces keep listing it.
         Some(expired) => {
             authority.covers_role(&find_role(tx, workspace, expired.role).await?)?;
             withdraw(tx, workspace, expired.id, now).await?;
@@ -141,7 +141,7 @@ pub async fn invite(
     Ok(member)
 }
 
-/// Keeps an invite's code and its mail.
+/// Stores an invite's code and its mail.
 async fn keep_mail(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -186,7 +186,7 @@ async fn keep_mail(
     Ok(())
 }
 
-/// Refuses more invites than a workspace may send in an hour.
+/// Enforces the limit on invites that a workspace sends in an hour.
 async fn check_rate(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -216,7 +216,7 @@ async fn check_not_member(
     Err(Rejection::new(Reason::AlreadyMember, "somebody with this address is a member").into())
 }
 
-/// Gives a member, or somebody invited, another role.
+/// Changes the role of a member or of a pending invite.
 pub async fn change_role(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -249,7 +249,7 @@ pub async fn change_role(
     Ok(member)
 }
 
-/// Removes a member, or makes an invite void. Every member may remove itself.
+/// Removes a member, or voids an invite. Every member may remove itself.
 pub async fn remove(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -281,7 +281,7 @@ pub async fn remove(
     happened(tx, environment, workspace, ResourceChange::MemberRemoved, &member).await
 }
 
-/// Makes somebody a member on the operator's own word, without an invite.
+/// Adds a member without an invite, on behalf of the operator.
 pub async fn add(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -312,7 +312,7 @@ pub async fn add(
     Ok(member)
 }
 
-/// The user with this address: one who is there, or a new one with a username that nobody has.
+/// Returns the user with this address, or creates one with a free username.
 pub async fn user_for(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -332,7 +332,7 @@ pub async fn user_for(
     new_user(tx, environment, email, username, full_name).await
 }
 
-/// Keeps a user whose address and username nobody had just now.
+/// Creates a user, after the caller has checked that its address and username are free.
 pub async fn new_user(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -350,14 +350,14 @@ pub async fn new_user(
     };
     let kept = users::insert(tx, &user, environment.now()).await;
     kept.map_err(|error| match error {
-        // Somebody else made such a user meanwhile: look again.
+        // A concurrent transaction created such a user: retry.
         StorageError::Taken(UniqueKey::UserEmail | UniqueKey::Username) => StorageError::Conflict,
         other => other,
     })?;
     Ok(user)
 }
 
-/// Makes a member's codes void and takes back the mails that tell of them.
+/// Voids a member's codes, and deletes the queued mails that contain them.
 pub async fn withdraw(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -369,7 +369,7 @@ pub async fn withdraw(
     Ok(())
 }
 
-/// Makes void what somebody has invited to who may do less from now on.
+/// Voids the pending invites of an inviter whose permissions were reduced.
 async fn withdraw_all_of(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -381,7 +381,7 @@ async fn withdraw_all_of(
     withdraw_all(tx, workspace, open, now).await
 }
 
-/// Makes void what those with a role have invited to, who may do less from now on.
+/// Voids the pending invites of all members with a role, after its permissions were reduced.
 pub async fn withdraw_all_of_role(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -410,7 +410,7 @@ async fn find_role(tx: &WriteTx<'_>, workspace: WorkspaceId, id: RoleId) -> Resu
     roles::find(tx, workspace, id).await?.ok_or_else(missing)
 }
 
-/// Refuses to take the last Admin away.
+/// Rejects the removal or demotion of the last Admin.
 async fn check_admin_left(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,

@@ -1,8 +1,8 @@
 //! The operations: each reads or changes resources in one transaction, with its events.
 //!
-//! An operation is a function over a transaction. It checks what must exist, lets the domain compute
-//! the change, stores it, and appends the events last. Endpoints and the program's commands call it
-//! alike, with parsed and validated values.
+//! An operation is a function over a transaction. It checks preconditions, lets the domain compute
+//! the change, stores it, and appends the events last. Endpoints and the program's commands call
+//! the same operations, with parsed and validated values.
 
 pub mod authority;
 pub mod content_groups;
@@ -27,14 +27,14 @@ use galley_storage::events::NewEvent;
 
 use crate::environment::Environment;
 
-/// The version of a resource that is restored with its id. It may have been here before and been
-/// deleted since: versions count changes, so that none of its versions was as high, and no client's
-/// `If-Match` names this one.
+/// Returns the version of a resource that is restored with its id. The resource may have existed
+/// here before and been deleted. Versions count changes, so no earlier version was as high, and no
+/// client's `If-Match` matches this one.
 pub fn restored_version(environment: &Environment) -> i64 {
     environment.now().ms()
 }
 
-/// An event that is to be kept with the change.
+/// Creates an event to store with the change.
 fn event(
     environment: &Environment,
     occurrence: ResourceChange,

@@ -1,4 +1,4 @@
-//! Changing one's own profile. It fires no event.
+//! The update of a user's own profile. It emits no event.
 
 use galley_domain::UserId;
 use galley_domain::people::{FullName, Username};
@@ -10,14 +10,14 @@ use crate::error::Error;
 use crate::precondition::Expected;
 use crate::rejection::{Reason, Rejection};
 
-/// A profile's change.
+/// An update of a profile.
 #[derive(Debug, Clone)]
 pub struct ProfileUpdate {
-    /// The name that people read.
+    /// The display name.
     pub full_name: Option<FullName>,
     /// The short name.
     pub username: Option<Username>,
-    /// Where the picture is.
+    /// The address of the picture.
     pub avatar: Option<Option<WebReference>>,
 }
 
@@ -48,7 +48,7 @@ pub async fn update(
     Ok(user)
 }
 
-/// What is said to somebody who wants another one's username.
+/// Maps a uniqueness error of the username to a rejection.
 pub fn username_taken(error: StorageError) -> Error {
     match error {
         StorageError::Taken(UniqueKey::Username) => {

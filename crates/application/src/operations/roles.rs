@@ -1,4 +1,4 @@
-//! Making, changing and deleting roles. None of it fires an event.
+//! Creation, update and deletion of roles. They emit no events.
 
 use galley_domain::permission::Resource;
 use galley_domain::role::{Role, RoleName};
@@ -14,27 +14,27 @@ use crate::operations::members;
 use crate::precondition::Expected;
 use crate::rejection::{Reason, Rejection};
 
-/// A role to make.
+/// A role to create.
 #[derive(Debug, Clone)]
 pub struct NewRole {
     /// Its name.
     pub name: RoleName,
-    /// One sentence for people.
+    /// The description, one sentence.
     pub description: Option<ShortText>,
-    /// What it allows.
+    /// The permissions.
     pub permissions: PermissionSet,
 }
 
-/// A role's change.
+/// An update of a role.
 #[derive(Debug, Clone)]
 pub struct RoleUpdate {
-    /// Which role.
+    /// The role.
     pub id: RoleId,
-    /// Its name.
+    /// The name.
     pub name: Option<RoleName>,
-    /// One sentence for people.
+    /// The description, one sentence.
     pub description: Option<Option<ShortText>>,
-    /// What it allows.
+    /// The permissions.
     pub permissions: Option<PermissionSet>,
 }
 
@@ -45,12 +45,12 @@ async fn authority(
 ) -> Result<Authority, Error> {
     let needed = Permission::write(Resource::Roles);
     let authority = Authority::confirm(tx, environment, actor, needed).await?;
-    // Whoever has the role may see everything.
+    // A member with the role may see all content.
     authority.needs_all_groups()?;
     Ok(authority)
 }
 
-/// Makes a role.
+/// Creates a role.
 pub async fn create(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -73,7 +73,7 @@ pub async fn create(
     Ok(role)
 }
 
-/// Changes a role: in force for every later request of its members.
+/// Updates a role. The update applies to every later request of its members.
 pub async fn update(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -105,7 +105,7 @@ pub async fn update(
     Ok(role)
 }
 
-/// Deletes a role that nobody has.
+/// Deletes a role that no member or invite has.
 pub async fn delete(
     tx: &WriteTx<'_>,
     environment: &Environment,

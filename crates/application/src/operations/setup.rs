@@ -1,4 +1,4 @@
-//! A new workspace, with all that somebody needs to start.
+//! Creation of a workspace, with all resources that an owner needs to start.
 
 use galley_domain::access_token::AccessToken;
 use galley_domain::content_group::{ContentGroup, ContentGroupName, GroupPath};
@@ -14,20 +14,20 @@ use crate::error::Error;
 use crate::operations::members::user_for;
 use crate::operations::tokens::{self, TokenRequest};
 
-/// What a new workspace is to be like.
+/// A workspace to create.
 #[derive(Debug, Clone)]
 pub struct NewWorkspace {
     /// Its name.
     pub name: String,
-    /// Its owner's e-mail address: of a user who is there already, or of a new one.
+    /// The owner's e-mail address, of an existing user or of a new one.
     pub email: EmailAddress,
-    /// Its first content group's name.
+    /// The first content group's name.
     pub group: ContentGroupName,
-    /// Its first token's text.
+    /// The first token's text.
     pub token: AccessToken,
 }
 
-/// What was made.
+/// The identifiers of a created workspace.
 #[derive(Debug, Clone, Copy)]
 pub struct MadeWorkspace {
     /// The workspace.
@@ -42,13 +42,13 @@ pub struct MadeWorkspace {
     pub roles: [RoleId; 3],
 }
 
-/// Makes a workspace, if the database has none yet.
+/// Creates a workspace, if the database has none yet.
 pub async fn create_first_workspace(
     tx: &WriteTx<'_>,
     environment: &Environment,
     new: &NewWorkspace,
 ) -> Result<Option<MadeWorkspace>, Error> {
-    // Of several first starts at once one makes it.
+    // If several nodes start for the first time at once, one creates it.
     installation::lock(tx).await?;
     if workspaces::any(tx).await? {
         return Ok(None);
@@ -56,7 +56,7 @@ pub async fn create_first_workspace(
     create_workspace(tx, environment, new).await.map(Some)
 }
 
-/// Makes a workspace with the built-in roles, an owner who is its Admin, a content group and a
+/// Creates a workspace with the built-in roles, an owner who is its Admin, a content group and a
 /// token.
 pub async fn create_workspace(
     tx: &WriteTx<'_>,

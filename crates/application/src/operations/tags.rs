@@ -1,4 +1,4 @@
-//! Making, changing and deleting tags. None of it fires an event.
+//! Creation, update and deletion of tags. They emit no events.
 
 use galley_domain::TagId;
 use galley_domain::tag::{Color, Tag, TagLabel};
@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::precondition::Expected;
 use crate::scope::Scope;
 
-/// Makes a tag.
+/// Creates a tag.
 pub async fn create(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -23,7 +23,7 @@ pub async fn create(
     Ok(tag)
 }
 
-/// Changes a tag.
+/// Updates a tag.
 pub async fn update(
     tx: &WriteTx<'_>,
     scope: &Scope,
@@ -45,7 +45,7 @@ pub async fn update(
     Ok(tag)
 }
 
-/// Deletes a tag, and takes it off every piece.
+/// Deletes a tag, and removes it from every piece.
 pub async fn delete(
     tx: &WriteTx<'_>,
     scope: &Scope,

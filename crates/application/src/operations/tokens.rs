@@ -1,4 +1,4 @@
-//! Making, changing and revoking access tokens.
+//! Creation, update, revocation and reads of access tokens.
 
 use std::collections::HashSet;
 
@@ -19,29 +19,30 @@ use crate::operations::content_pieces::unknown_item;
 use crate::precondition::Expected;
 use crate::scope::Scope;
 
-/// A token to make.
+/// A token to create.
 #[derive(Debug, Clone)]
 pub struct TokenRequest {
     /// The token's text.
     pub token: AccessToken,
-    /// Whose it is to be.
+    /// The user.
     pub user: UserId,
-    /// What people call it.
+    /// The name.
     pub name: TokenName,
-    /// One sentence for people.
+    /// The description, one sentence.
     pub description: Option<ShortText>,
-    /// What it allows at the most; its user's role bounds that.
+    /// The maximum permissions, which the user's role limits further.
     pub permissions: PermissionSet,
     /// The groups to which its view of content is limited.
     pub content_groups: Option<Vec<ContentGroupId>>,
     /// The extension that it belongs to.
     pub extension: Option<ExtensionName>,
-    /// When it ends.
+    /// The expiry time.
     pub expires_at: Option<Timestamp>,
 }
 
 impl TokenRequest {
-    /// A token without limits of its own: it allows what its user's role does.
+    /// Creates a request for a token without limits of its own: it has the permissions of its
+    /// user's role.
     pub fn unlimited(token: AccessToken, user: UserId, name: &str) -> Self {
         Self {
             token,
@@ -56,7 +57,7 @@ impl TokenRequest {
     }
 }
 
-/// A token's change.
+/// An update of a token.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the fields are those of `TokenRequest`")]
 pub struct TokenUpdate {
@@ -69,8 +70,8 @@ pub struct TokenUpdate {
     pub expires_at: Option<Option<Timestamp>>,
 }
 
-/// Keeps a token, by the hash of its text: on the operator's own word, or for somebody who has
-/// proven to be its user.
+/// Stores a token by the hash of its text, on behalf of the operator or of its authenticated user.
+/// The caller's authority is not checked.
 pub async fn create(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -94,10 +95,10 @@ pub async fn create(
     Ok(token)
 }
 
-/// What every change here needs.
+/// The permission that every operation here requires.
 const NEEDED: Permission = Permission::write(Resource::Tokens);
 
-/// Makes a token for the holder of another, which it doesn't go beyond.
+/// Creates a token on behalf of another one, whose permissions, groups and expiry it can't exceed.
 pub async fn issue(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -113,7 +114,7 @@ pub async fn issue(
     create(tx, environment, actor.workspace, request).await
 }
 
-/// Changes a token: in force for every later request.
+/// Updates a token. The update applies to every later request.
 pub async fn update(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -149,7 +150,7 @@ pub async fn update(
     Ok(token)
 }
 
-/// Revokes a token: in force for every later request.
+/// Revokes a token. The revocation applies to every later request.
 pub async fn revoke(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -167,7 +168,7 @@ pub async fn revoke(
     Ok(())
 }
 
-/// Refuses to touch a token that may do more than the caller's, or for longer.
+/// Rejects an operation on a token that has more permissions than the caller's, or lasts longer.
 async fn check_holds_no_more(
     tx: &WriteTx<'_>,
     authority: &Authority,
@@ -186,7 +187,7 @@ async fn check_holds_no_more(
     authority.covers_groups(tx, token.content_groups.as_deref()).await
 }
 
-/// Refuses groups that aren't there.
+/// Rejects groups that do not exist.
 async fn check_groups(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
@@ -200,7 +201,7 @@ async fn check_groups(
     Error::refuse(issues.collect())
 }
 
-/// Whose tokens the holder of a token sees: its own user's, or everybody's.
+/// Returns the user whose tokens the actor may see, or `None` for the tokens of all users.
 fn visible_user(actor: &Authentication) -> Option<UserId> {
     let sees_all = actor.base_type == Some(BaseType::Admin)
         && actor.content_groups.is_none()
@@ -208,7 +209,7 @@ fn visible_user(actor: &Authentication) -> Option<UserId> {
     if sees_all { None } else { Some(actor.user) }
 }
 
-/// Finds a token that the holder of `actor` sees.
+/// Returns a token that the actor may see.
 pub async fn find(
     tx: &Tx<'_>,
     actor: &Authentication,
@@ -221,7 +222,7 @@ pub async fn find(
     Ok(shown.then_some(token))
 }
 
-/// Lists the tokens that the holder of `actor` sees.
+/// Lists the tokens that the actor may see.
 pub async fn list(
     tx: &Tx<'_>,
     actor: &Authentication,
@@ -233,7 +234,7 @@ pub async fn list(
     if actor.content_groups.is_none() {
         return Ok(tokens::list(tx, workspace, user, after, limit, offset).await?);
     }
-    // Which of a user's own tokens are shown depends on the groups that they name.
+    // The groups of each token decide if it is visible, so all tokens of the user are read.
     let mut tokens = tokens::list(tx, workspace, user, after, i64::MAX, 0).await?;
     let named: HashSet<_> = tokens
         .iter()

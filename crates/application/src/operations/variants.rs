@@ -1,4 +1,4 @@
-//! Making, changing and deleting variants. None of it fires an event.
+//! Creation, update and deletion of variants. They emit no events.
 
 use galley_domain::VariantId;
 use galley_domain::text::ShortText;
@@ -11,20 +11,20 @@ use crate::precondition::Expected;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
 
-/// What a variant's change sets: `None` stays as it is.
+/// An update of a variant; `None` leaves a field unchanged.
 #[derive(Debug, Clone)]
 pub struct VariantUpdate {
-    /// Which variant.
+    /// The variant.
     pub id: VariantId,
-    /// What programs call it.
+    /// The key that programs use.
     pub key: Option<VariantKey>,
-    /// What people call it.
+    /// The label.
     pub label: Option<VariantLabel>,
-    /// What it is for; `Some(None)` clears.
+    /// The description; `Some(None)` clears it.
     pub description: Option<Option<ShortText>>,
 }
 
-/// Makes a variant.
+/// Creates a variant.
 pub async fn create(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -45,7 +45,7 @@ pub async fn create(
     Ok(variant)
 }
 
-/// Changes a variant. What pieces say in it stays, whatever its key.
+/// Updates a variant. The overrides of pieces are kept if the key changes.
 pub async fn update(
     tx: &WriteTx<'_>,
     scope: &Scope,
@@ -67,7 +67,7 @@ pub async fn update(
     Ok(variant)
 }
 
-/// Deletes a variant with all that pieces say in it.
+/// Deletes a variant with all overrides of pieces in it.
 pub async fn delete(
     tx: &WriteTx<'_>,
     scope: &Scope,
@@ -80,7 +80,7 @@ pub async fn delete(
     Ok(())
 }
 
-/// The variant that a request about pieces names, if it names one.
+/// Returns the variant that a request for pieces names, if any.
 pub async fn find_named(
     tx: &Tx<'_>,
     scope: &Scope,

@@ -1,4 +1,4 @@
-//! Making, changing and deleting webhooks.
+//! Creation, update and deletion of webhooks.
 
 use galley_api_types::problem::{Issue, Step};
 use galley_domain::event::EventType;
@@ -19,7 +19,7 @@ use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
 use crate::secrets::SecretKey;
 
-/// A webhook to make.
+/// A webhook to create.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the fields are those of `Webhook`")]
 pub struct NewWebhook {
@@ -32,7 +32,7 @@ pub struct NewWebhook {
     pub enabled: bool,
 }
 
-/// A webhook's change.
+/// An update of a webhook.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the fields are those of `Webhook`")]
 pub struct WebhookUpdate {
@@ -45,21 +45,21 @@ pub struct WebhookUpdate {
     pub enabled: Option<bool>,
 }
 
-/// A webhook after a change.
+/// The result of an update.
 #[derive(Debug)]
 pub struct Updated {
-    /// As it is now.
+    /// The webhook after the update.
     pub webhook: Webhook,
-    /// Whether it is called at another address than before.
+    /// True if its URL has changed.
     pub has_new_url: bool,
 }
 
-/// Where a webhook's secret is kept, for its encryption.
+/// Returns the associated data for the encryption of a webhook's secret.
 pub fn secret_place(webhook: WebhookId) -> String {
     format!("webhooks {webhook}")
 }
 
-/// Makes a webhook.
+/// Creates a webhook.
 pub async fn create(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -94,7 +94,7 @@ pub async fn create(
     Ok(webhook)
 }
 
-/// Changes a webhook.
+/// Updates a webhook.
 pub async fn update(
     tx: &WriteTx<'_>,
     environment: &Environment,
@@ -127,7 +127,7 @@ pub async fn update(
     if webhook == before {
         return Ok(Updated { webhook, has_new_url: false });
     }
-    // A new address would be told what the webhook shows already.
+    // The new address would receive the event that the webhook sends already.
     check_may_see(actor, before.event)?;
     check_may_see(actor, webhook.event)?;
     check_group(tx, actor, &webhook, Some(&before)).await?;
@@ -136,7 +136,7 @@ pub async fn update(
     let starts_afresh = has_new_url || (webhook.enabled && !before.enabled);
     if starts_afresh {
         webhook.failing_since = None;
-        // What waits is sent to where it leads now.
+        // Pending deliveries are sent to the new address.
         check_may_send(tx, actor, webhook.id, DeliverySelection::Pending).await?;
     }
     let now = environment.now();
@@ -160,7 +160,7 @@ pub async fn delete(
     Ok(())
 }
 
-/// What an event must, and may, be connected with.
+/// Checks the group of a webhook: the event may require one, and a limited token must see it.
 async fn check_group(
     tx: &WriteTx<'_>,
     actor: &Authentication,
@@ -174,7 +174,7 @@ async fn check_group(
         return Err(outside("the token is limited to some groups and sees no members' events"));
     }
     let path = vec![Step::Field("metadata".to_owned()), Step::Field("contentGroupId".to_owned())];
-    // On members' events a group has no effect: one that was deleted since doesn't matter.
+    // A group has no effect on members' events, so its deletion does not matter.
     let kept = before.is_some_and(|before| before.content_group_id == webhook.content_group_id);
     if kept && webhook.event.resource() == Resource::WorkspaceMemberships {
         return Ok(());

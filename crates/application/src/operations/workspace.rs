@@ -1,4 +1,4 @@
-//! Changing a workspace itself. It fires no event.
+//! The update of a workspace itself. It emits no event.
 
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::workspace::{Billing, Workspace, WorkspaceName};
@@ -8,20 +8,20 @@ use galley_storage::{WriteTx, workspaces};
 use crate::error::Error;
 use crate::precondition::Expected;
 
-/// A workspace's change.
+/// An update of a workspace.
 #[derive(Debug, Clone, Default)]
 pub struct WorkspaceUpdate {
-    /// What people call it.
+    /// The name.
     pub name: Option<WorkspaceName>,
-    /// One sentence for people.
+    /// The description, one sentence.
     pub description: Option<Option<ShortText>>,
-    /// Where its logo is.
+    /// The address of the logo.
     pub logo: Option<Option<WebReference>>,
-    /// Its billing: the operator's to say.
+    /// The billing, which the operator sets.
     pub billing: BillingUpdate,
 }
 
-/// A change of a workspace's billing.
+/// An update of a workspace's billing.
 #[derive(Debug, Clone, Default)]
 #[expect(missing_docs, reason = "the fields are those of `Billing`")]
 pub struct BillingUpdate {
@@ -47,7 +47,7 @@ impl BillingUpdate {
     }
 }
 
-/// Changes a workspace.
+/// Updates a workspace.
 pub async fn update(
     tx: &WriteTx<'_>,
     id: WorkspaceId,

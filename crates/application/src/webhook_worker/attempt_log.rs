@@ -1,14 +1,14 @@
-//! What is kept of a delivery's attempts.
+//! The log of a delivery's attempts.
 
 use galley_api_types::delivery::AttemptBody;
 use galley_delivery::{AttemptError, AttemptReport};
 use galley_domain::Timestamp;
 use serde_json::value::RawValue;
 
-/// The last attempts that are kept of a delivery that somebody has sent again and again.
+/// The limit on attempts in the log of a delivery, which may be redelivered many times.
 const KEPT_MAX: usize = 20;
 
-/// The log with one more attempt.
+/// Returns the log with one more attempt.
 pub(super) fn with(log: Option<&str>, started_at: Timestamp, attempt: &AttemptReport) -> String {
     let entry = AttemptBody {
         started_at,

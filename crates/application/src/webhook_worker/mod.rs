@@ -1,8 +1,9 @@
-//! Sending events to webhooks: the dispatcher of `galley-delivery`, driven by the store and the network.
+//! The worker that sends events to webhooks. It drives the dispatcher of `galley-delivery` with the
+//! store and the network.
 //!
-//! What is to be sent is in the database; this only ever holds what it has leased there. A commit
-//! with events wakes it ([`galley_storage::Database::subscribe_to_commits`]), and should that be missed it looks
-//! once a second.
+//! The queue is in the database, and the worker holds only the deliveries that it has leased. The
+//! commit signal of events wakes it ([`galley_storage::Database::news`]). It also scans the store
+//! once a second, in case a signal was missed.
 
 mod attempt_log;
 mod session;
@@ -31,34 +32,34 @@ use crate::environment::Environment;
 use crate::operations::webhooks::secret_place;
 use crate::service::Service;
 
-/// How often idle connections are looked through.
+/// The interval between two checks for idle connections.
 const TIDY_PAUSE: Duration = Duration::from_secs(10);
 
-/// What happened, from the tasks that the engine has started.
+/// The events that the worker's tasks report.
 enum Event {
-    /// An attempt is over.
+    /// An attempt has ended.
     Attempted { webhook: WebhookId, is_failing: bool, settlement: Box<AttemptResult> },
     /// An attempt was abandoned, because another server may repeat it.
     Abandoned { is_failing: bool, leased: Box<ClaimedDelivery> },
-    /// The store has answered.
+    /// The exchange with the store succeeded.
     Answered(Exchange),
-    /// The store could not be asked.
+    /// The exchange with the store failed.
     NotAnswered(StoreRequest<AttemptResult>),
 }
 
-/// A failed release of leases is tried again at this interval, until the leases have expired.
+/// The interval between attempts to release leases, which are retried until the leases have
+/// expired.
 const RELEASE_INTERVAL: Duration = Duration::from_secs(1);
 const RELEASE_ATTEMPTS_MAX: usize = 60;
 
-/// How much the thread that sends stands back where there is not enough of the processor for all: with
-/// this niceness it gets about a tenth of what one that serves requests gets.
+/// The niceness of the worker's thread. If CPU time is scarce, the thread gets about a tenth of the
+/// share of one that serves requests.
 const NICENESS: i32 = 10;
 
-/// Starts to send what is due, on a thread of its own, so that no request waits for it. It ends when
-/// the service has stopped and the attempts under way are over.
+/// Starts the worker, on a thread of its own, so that requests don't wait for it. The returned
+/// receiver resolves when the service has stopped and the attempts under way have ended.
 ///
-/// What it does with the database goes on where requests are served, as it shares its connections with
-/// them.
+/// Database work runs on the runtime that serves requests, as both share its connections.
 pub fn start(service: Service) -> std::io::Result<oneshot::Receiver<()>> {
     let (ended, end) = oneshot::channel();
     let main = Handle::current();
@@ -71,7 +72,7 @@ pub fn start(service: Service) -> std::io::Result<oneshot::Receiver<()>> {
     Ok(end)
 }
 
-/// Sends what is due until the service stops; then waits for the attempts under way.
+/// Sends deliveries that are due until the service stops, then awaits the attempts under way.
 async fn run(service: Service, main: Handle) {
     let mut stop = service.stopping();
     let environment = service.environment().clone();
@@ -96,7 +97,7 @@ async fn run(service: Service, main: Handle) {
     while !engine.dispatcher.has_stopped() {
         engine.act();
         if engine.dispatcher.can_begin_more() {
-            // Behind the requests that wait by now.
+            // Runs after the tasks that are ready by now.
             tokio::task::yield_now().await;
             while let Ok(event) = happened.try_recv() {
                 engine.take_note(event);
@@ -105,7 +106,7 @@ async fn run(service: Service, main: Handle) {
         }
         let now = environment.now();
         let wake_at = engine.dispatcher.wake_at().map(|at| at.ms().saturating_sub(now.ms()));
-        // A clock that jumps must not make it oversleep.
+        // Bounds the sleep, in case the clock jumps.
         let pause = Duration::from_millis(u64::try_from(wake_at.unwrap_or(1_000)).unwrap_or(0))
             .min(Duration::from_secs(1));
         tokio::select! {
@@ -131,7 +132,7 @@ async fn run(service: Service, main: Handle) {
     let _ = of_requests.spawn(async move { session.close().await }).await;
 }
 
-/// Opens the session that leases belong to; `None`, if the service stops before.
+/// Opens the session that leases belong to. Returns `None` if the service stops before.
 async fn open_session(service: &Service, main: &Handle) -> Option<Arc<Session>> {
     let mut stop = service.stopping();
     let opening = main.spawn(Session::open(service.clone()));
@@ -147,14 +148,14 @@ async fn open_session(service: &Service, main: &Handle) -> Option<Arc<Session>> 
 
 struct Engine {
     service: Service,
-    /// Where requests are served.
+    /// The runtime that serves requests.
     main: Handle,
     sender: Arc<WebhookSender>,
     dispatcher: Dispatcher<ClaimedDelivery, AttemptResult>,
     events: mpsc::UnboundedSender<Event>,
-    /// How often the store was asked.
+    /// The number of exchanges with the store so far.
     turn: usize,
-    /// Where it is looked for events to send.
+    /// The position from which events are scanned for fan-out.
     front: Arc<ScanPosition>,
     session: Arc<Session>,
 }
@@ -201,7 +202,7 @@ impl Engine {
 
     fn ask(&mut self, mut ask: StoreRequest<AttemptResult>) {
         if !self.session.is_valid() {
-            // Results of attempts may still be kept.
+            // Results of attempts may still be recorded.
             (ask.claim_max, ask.failing_claim_max) = (0, 0);
         }
         let (service, events, turn) = (self.service.clone(), self.events.clone(), self.turn);
@@ -216,7 +217,7 @@ impl Engine {
                     Event::NotAnswered(ask)
                 }
             };
-            // Nobody listens any more only when the program ends.
+            // The receiver is dropped only when the program ends.
             let _ = events.send(event);
         });
     }
@@ -260,7 +261,7 @@ impl Engine {
     }
 }
 
-/// Makes an attempt and says what is to be kept of it.
+/// Makes an attempt and returns the result to record.
 async fn attempt(
     service: &Service,
     sender: &WebhookSender,
@@ -308,7 +309,7 @@ async fn attempt(
     }
 }
 
-/// Logs a failed attempt, for each webhook once in a while.
+/// Logs a failed attempt, rate-limited for each webhook.
 fn log_failing(
     service: &Service,
     leased: &ClaimedDelivery,
@@ -328,7 +329,7 @@ fn log_failing(
     );
 }
 
-/// What an attempt is counted as.
+/// Returns the label of an attempt in metrics.
 fn label(attempt: &AttemptReport, outcome: AttemptOutcome) -> &'static str {
     match (outcome, &attempt.error) {
         (AttemptOutcome::Accepted, _) => "taken",
@@ -357,7 +358,7 @@ fn request(
     })
 }
 
-/// Nothing is ever sent unsigned because a secret can't be read.
+/// Decrypts a webhook's secret. On failure the attempt fails, so that no delivery is sent unsigned.
 fn open(
     service: &Service,
     webhook: WebhookId,

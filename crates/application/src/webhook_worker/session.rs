@@ -1,8 +1,8 @@
-//! The session of this server among those that send deliveries: leases belong to it.
+//! The session of this node among those that send deliveries. Leases belong to a session.
 //!
-//! A heartbeat keeps it valid. When none got through for so long that other servers may take it for
-//! dead, it is invalid: nothing is leased, and attempts under way are abandoned, because others may
-//! repeat them.
+//! Heartbeats keep the session valid. Without a successful heartbeat it becomes invalid before
+//! other nodes may take it for dead. While it is invalid, no delivery is leased, and attempts under
+//! way are abandoned, as other nodes may repeat them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,17 +19,20 @@ use crate::service::Service;
 /// The time between two heartbeats.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A session is valid for so long after a heartbeat was sent: less than others wait for a silent one.
+/// The validity of a session after a heartbeat was sent: less than the timeout after which other
+/// nodes take it for dead.
 const VALID_FOR: Duration = Duration::from_secs(8);
 
-/// The same when the connection ended: less than the 2.2 seconds that others wait then.
+/// The same after the connection was lost: less than the 2.2 seconds of the other nodes' timeout
+/// for that case.
 const VALID_WITHOUT_CONNECTION: Duration = Duration::from_millis(1_600);
 
-/// A session is dead when this server has itself seen no heartbeat of it for so long. Neither a step
-/// of the database's clock nor an outage of the database makes one dead.
+/// The timeout after which a session is dead, during which this node itself has seen no heartbeat
+/// of it. Neither a step of the database's clock nor an outage of the database makes a session
+/// dead.
 const SILENT_FOR: Duration = Duration::from_millis(8_500);
 
-/// This server's session.
+/// The session of this node.
 #[derive(Debug)]
 pub(super) struct Session {
     service: Service,
@@ -39,35 +42,35 @@ pub(super) struct Session {
 #[derive(Debug, Clone)]
 struct State {
     id: Arc<str>,
-    /// `None`: as long as the server runs.
+    /// `None` if it is valid as long as the node runs.
     valid_until: Option<Instant>,
 }
 
 impl State {
-    /// The time for which it is still valid; `None`: as long as the server runs.
+    /// Returns the remaining validity, or `None` if the session is valid as long as the node runs.
     fn left(&self) -> Option<Duration> {
         self.valid_until.map(|until| until.saturating_duration_since(Instant::now()))
     }
 }
 
 impl Session {
-    /// Opens a session. Retries until the database takes it.
+    /// Opens a session. Retries until the database accepts it.
     pub(super) async fn open(service: Service) -> Self {
         let state = open(&service).await;
         Self { service, state: watch::Sender::new(state) }
     }
 
-    /// The session's id. It is another one after others have taken the session for dead.
+    /// Returns the session's id. It changes after other nodes have taken the session for dead.
     pub(super) fn id(&self) -> Arc<str> {
         Arc::clone(&self.state.borrow().id)
     }
 
-    /// Returns whether deliveries may be leased.
+    /// Returns true if deliveries may be leased.
     pub(super) fn is_valid(&self) -> bool {
         self.state.borrow().left().is_none_or(|left| !left.is_zero())
     }
 
-    /// Waits until the session of this id is no longer valid.
+    /// Resolves when the session with this id is no longer valid.
     pub(super) async fn lost(&self, id: &str) {
         let mut states = self.state.subscribe();
         loop {
@@ -76,7 +79,7 @@ impl Session {
             if &*state.id != id || left.is_some_and(|left| left.is_zero()) {
                 return;
             }
-            // Nothing changes any more when the session is dropped, with the server.
+            // The channel closes when the session is dropped, at the end of the worker.
             let changed = states.changed();
             match left {
                 Some(left) => drop(tokio::time::timeout(left, changed).await),
@@ -85,10 +88,10 @@ impl Session {
         }
     }
 
-    /// Writes heartbeats, and frees the leases of sessions that are dead.
+    /// Writes heartbeats, and releases the leases of dead sessions.
     pub(super) async fn keep(&self) {
         if !self.service.database().has_generations() {
-            // One server writes the database.
+            // Only one node writes the database.
             return;
         }
         let node = self.service.settings().node.clone();
@@ -99,7 +102,8 @@ impl Session {
         loop {
             let sent = Instant::now();
             if !self.service.database().has_heartbeat_connection() {
-                // Others may know already that it ended, while making another one takes its time.
+                // Other nodes may have seen the end of the connection already, while a new one
+                // takes its time.
                 self.set_valid_until(last + VALID_WITHOUT_CONNECTION);
             }
             match self.service.database().heartbeat(&self.id(), &node).await {
@@ -126,7 +130,7 @@ impl Session {
                 Err(error) => {
                     self.set_valid_until(last + VALID_WITHOUT_CONNECTION);
                     seen = Seen::default();
-                    // A single failure changes nothing.
+                    // After a single failure the session is still valid.
                     if !self.is_valid() && !std::mem::replace(&mut is_silent, true) {
                         tracing::warn!(
                             %error,
@@ -143,7 +147,8 @@ impl Session {
         self.state.send_modify(|state| state.valid_until = Some(until));
     }
 
-    /// Frees the leases of dead sessions beside the heartbeats, one after another.
+    /// Releases the leases of dead sessions in a task, one session after another, so that
+    /// heartbeats are not delayed.
     fn bury(&self, burying: &mut Option<JoinHandle<()>>, dead: Vec<DeadSession>) {
         if dead.is_empty() || burying.as_ref().is_some_and(|burying| !burying.is_finished()) {
             return;
@@ -156,7 +161,7 @@ impl Session {
         }));
     }
 
-    /// Ends the session.
+    /// Closes the session.
     pub(super) async fn close(&self) {
         let (id, environment) = (self.id(), self.service.environment().clone());
         let close = async move |tx: &WriteTx<'_>| {
@@ -169,12 +174,13 @@ impl Session {
     }
 }
 
-/// Sessions whose heartbeats are late: the last one of each, and since when this server knows it.
+/// The sessions whose heartbeats are late: the last heartbeat of each, and since when this node has
+/// seen no newer one.
 #[derive(Debug, Default)]
 struct Seen(HashMap<String, (Timestamp, Instant)>);
 
 impl Seen {
-    /// Picks the sessions that are dead.
+    /// Returns the sessions that are dead.
     fn dead(&mut self, late: Vec<DeadSession>) -> Vec<DeadSession> {
         let known = std::mem::take(&mut self.0);
         for one in &late {

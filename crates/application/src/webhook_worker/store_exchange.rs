@@ -1,5 +1,5 @@
-//! One transaction with the store: what came of attempts is kept, events become deliveries, and
-//! those that are due are leased.
+//! One transaction with the store: results of attempts are recorded, events are fanned out into
+//! deliveries, and deliveries that are due are leased.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,26 +17,26 @@ use crate::operations;
 use crate::secrets::SecretKey;
 use crate::service::Service;
 
-/// How many deliveries are made of events at a time, how many where others write meanwhile, and how
-/// many in one transaction.
+/// The limits on deliveries that are fanned out in one step, in one step while other writers wait,
+/// and in one transaction.
 const EXPANDED_AT_A_TIME: usize = 64;
 const EXPANDED_BESIDE_OTHERS: usize = 8;
 const EXPANDED_MAX: usize = 256;
 
-/// For how long deliveries are leased: an attempt's time, that of those before it, and some more.
+/// The duration of a lease: time for an attempt, for those queued before it, and a margin.
 const LEASE_TIME: Duration = Duration::from_mins(1);
 
-/// What the store has answered.
+/// The result of an exchange.
 pub(super) struct Exchange {
     pub(super) leased: Vec<ClaimedDelivery>,
-    /// What is still to be kept, as others waited for the store.
+    /// The results that are not recorded yet, as the transaction yielded to other writers.
     pub(super) left: Vec<AttemptResult>,
-    /// Whether there is more than it looked at.
+    /// True if the store may have more work.
     pub(super) more: bool,
 }
 
-/// What an exchange does. While others write it may do only some of it, so that each of them comes
-/// first in its turn.
+/// The parts of an exchange. While the store is contended, an exchange may do only some of them. So
+/// each part is the first one in turn.
 #[derive(Clone, Copy)]
 enum Part {
     Settle,
@@ -46,7 +46,8 @@ enum Part {
 
 const PARTS: [Part; 3] = [Part::Settle, Part::Expand, Part::Lease];
 
-/// Asks the store, for the `turn`th time. On an error nothing was kept, and the question is given back.
+/// Performs the exchange with number `turn`. On an error nothing was recorded, and the request is
+/// returned.
 pub(super) async fn with_store(
     service: &Service,
     front: &Arc<ScanPosition>,
@@ -105,7 +106,7 @@ async fn exchange(
                 }
                 Part::Expand => {
                     more_to_expand = expand(tx, &mut lines, &front, &environment, now).await?;
-                    // What was just made was not looked at, if that comes first.
+                    // If leasing came first, it has not seen the new deliveries.
                     more_to_lease = true;
                     delivery_queue::continue_recoveries(tx, &mut lines, now).await?;
                 }
@@ -126,7 +127,8 @@ async fn exchange(
     service.database().write_in_background("deliveries.exchange", write).await
 }
 
-/// Keeps what came of attempts; gives back what it has not kept.
+/// Records results of attempts, and applies their consequences for webhooks. Returns the results
+/// that are not recorded yet.
 async fn settle(
     tx: &WriteTx<'_>,
     lines: &mut LockedQueues,
@@ -143,7 +145,7 @@ async fn settle(
     Ok(settled.deferred)
 }
 
-/// Makes deliveries of events; says whether there are more to make.
+/// Fans out events into deliveries. Returns true if more may be left.
 async fn expand(
     tx: &WriteTx<'_>,
     lines: &mut LockedQueues,
@@ -155,7 +157,7 @@ async fn expand(
     while expanded < EXPANDED_MAX {
         let new_id = || DeliveryId::new(environment.new_id());
         let max = match (lines.has_read_ahead(), tx.is_contended()) {
-            // What else there is has lines that are not locked.
+            // All work that is left belongs to queues that are not locked.
             (true, _) => EXPANDED_MAX,
             (false, true) => EXPANDED_BESIDE_OTHERS,
             (false, false) => EXPANDED_AT_A_TIME,

@@ -1,10 +1,11 @@
-// Looks at the pages for people in a real browser: on a phone and on a desk, light and dark, with axe-core, without
-// scripts, and clicks through an invite from its link to the token. In a copy of this folder:
+// Checks the HTML pages in a real browser with axe-core: in the viewports of a phone and a desktop,
+// with the light and the dark color scheme. Follows an invite from its link to the token, without
+// scripts of the pages. In a copy of this folder:
 //
 //   npm install --no-save puppeteer-core axe-core
 //   node pages.mjs <URL> <TOKEN> <OUTBOX> <DIRECTORY FOR SCREENSHOTS>
 //
-// URL is a running Galley without a mail server, TOKEN an Admin's, OUTBOX its `outbox`.
+// URL is a running Galley without a mail server, TOKEN a token of an Admin, OUTBOX its `outbox`.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -25,7 +26,7 @@ async function call(method, path, body) {
 const roles = await call("GET", "/roles/list");
 let number = 0;
 
-// Invites somebody, and returns the link in the mail.
+// Sends an invite, and returns the link in its mail.
 async function invited() {
   number += 1;
   const email = `ann-${Date.now()}-${number}@example.org`;
@@ -41,7 +42,8 @@ async function invited() {
   }
 }
 
-// `other` is what stands on the page and isn't ours.
+// Checks a page for accessibility and width. `other` is the selector of third-party markup, which
+// is not checked.
 async function look(page, name, other) {
   await page.screenshot({ path: `${directory}/${name}.png`, fullPage: true });
   const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
@@ -57,7 +59,7 @@ async function look(page, name, other) {
 for (const [device, width, height] of [["phone", 360, 740], ["desk", 1280, 900]]) {
   for (const scheme of ["light", "dark"]) {
     const page = await browser.newPage();
-    // For axe-core to run; the pages' own policy allows no script.
+    // Bypasses the pages' content security policy, which allows no script, so that axe-core runs.
     await page.setBypassCSP(true);
     await page.setViewport({ width, height, isMobile: device === "phone", hasTouch: device === "phone" });
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
@@ -69,14 +71,14 @@ for (const [device, width, height] of [["phone", 360, 740], ["desk", 1280, 900]]
     await Promise.all([page.waitForNavigation(), page.click("button")]);
     await look(page, name("refused"));
     await page.$eval("#username", (input, value) => (input.value = value), `ann-${Date.now()}`);
-    // By the keyboard.
+    // Submits the form with the keyboard.
     await page.focus("#username");
     await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
     await look(page, name("accepted"));
     const shown = await page.$eval(".secret", (element) => element.textContent.trim());
     const own = await fetch(`${url}/profile`, { headers: { authorization: `Bearer ${shown}` } });
     if (own.status !== 200) throw new Error(`the token is answered ${own.status}`);
-    // Loaded anew, the form is sent again.
+    // A reload sends the form again.
     await page.reload();
     const again = await page.$eval(".secret", (element) => element.textContent.trim());
     if (again !== shown) throw new Error("the form sent again shows another token");
@@ -94,7 +96,7 @@ for (const [device, width, height] of [["phone", 360, 740], ["desk", 1280, 900]]
     await page.close();
   }
 }
-// The policy holds, too, when nobody gets round it.
+// Without the bypass, the page must not violate its content security policy.
 const strict = await browser.newPage();
 strict.on("console", (message) => {
   console.log(`console: ${message.text()}`);
