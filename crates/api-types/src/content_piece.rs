@@ -55,7 +55,7 @@ pub struct ContentPieceBody<'a> {
     /// The slug. It need not be unique.
     #[schema(example = "hello")]
     slug: &'a str,
-    members: Vec<MemberBody<'a>>,
+    members: Vec<PieceMemberBody<'a>>,
     tags: Vec<TagBody<'a>>,
     /// The content. Present only with `content=true`.
     #[schema(value_type = Content, required = false)]
@@ -77,18 +77,18 @@ pub struct ContentPieceBody<'a> {
 /// A member in a content piece.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ContentPieceMember)]
-struct MemberBody<'a> {
+struct PieceMemberBody<'a> {
     #[schema(value_type = schemas::WorkspaceMemberId)]
     id: WorkspaceMemberId,
     /// Null while the invite is pending.
-    profile: Option<ProfileBody<'a>>,
+    profile: Option<PieceMemberProfileBody<'a>>,
 }
 
 /// The user of a member.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ContentPieceMemberProfile)]
 #[serde(rename_all = "camelCase")]
-struct ProfileBody<'a> {
+struct PieceMemberProfileBody<'a> {
     #[schema(value_type = schemas::UserId)]
     id: UserId,
     /// The address of the picture.
@@ -104,7 +104,7 @@ struct ProfileBody<'a> {
 
 /// The tags and members that pieces refer to.
 #[derive(Debug, Default)]
-pub struct Referenced {
+pub struct ReferencedResources {
     pub tags: HashMap<TagId, Tag>,
     pub members: HashMap<WorkspaceMemberId, MemberProfile>,
 }
@@ -114,12 +114,12 @@ impl<'a> ContentPieceBody<'a> {
     /// requested format.
     pub fn new(
         piece: &'a ContentPiece,
-        referenced: &'a Referenced,
+        referenced: &'a ReferencedResources,
         description: Option<&'a str>,
         content: Option<&'a RawValue>,
     ) -> Self {
         let fields = &piece.fields;
-        let member = |id| referenced.members.get(id).map(MemberBody::from);
+        let member = |id| referenced.members.get(id).map(PieceMemberBody::from);
         let tag = |id| referenced.tags.get(id).map(TagBody::from);
         Self {
             id: piece.id,
@@ -148,7 +148,7 @@ impl<'a> ContentPieceBody<'a> {
     /// description. After a change of a variant, `piece` is the piece as it is in this variant.
     pub fn event_data(
         piece: &'a ContentPiece,
-        referenced: &'a Referenced,
+        referenced: &'a ReferencedResources,
         variant: Option<&'a VariantKey>,
     ) -> String {
         let description = piece.fields.description.as_ref().map(Description::as_str);
@@ -158,9 +158,9 @@ impl<'a> ContentPieceBody<'a> {
     }
 }
 
-impl<'a> From<&'a MemberProfile> for MemberBody<'a> {
+impl<'a> From<&'a MemberProfile> for PieceMemberBody<'a> {
     fn from(member: &'a MemberProfile) -> Self {
-        let profile = member.user.as_ref().map(|user| ProfileBody {
+        let profile = member.user.as_ref().map(|user| PieceMemberProfileBody {
             id: user.id,
             avatar: user.avatar.as_deref(),
             username: &user.username,

@@ -40,12 +40,12 @@ pub struct LossBody<'a> {
     effect: &'static str,
     /// The number of occurrences.
     count: u64,
-    first: PlaceBody<'a>,
+    first: LossPositionBody<'a>,
 }
 
 /// The position of the first occurrence in the HTML.
 #[derive(Debug, Serialize)]
-struct PlaceBody<'a> {
+struct LossPositionBody<'a> {
     /// The line in which the element's start tag ends, from 1.
     line: u64,
     /// A CSS selector of the element. A long selector lacks its beginning.
@@ -60,7 +60,7 @@ impl<'a> From<&'a ConversionWarning> for LossBody<'a> {
             property: loss.property.as_deref(),
             effect: loss.effect.as_str(),
             count: loss.count,
-            first: PlaceBody { line: loss.first.line, path: &loss.first.path },
+            first: LossPositionBody { line: loss.first.line, path: &loss.first.path },
         }
     }
 }

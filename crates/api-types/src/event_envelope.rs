@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 /// An event with its metadata.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Envelope<'a> {
+pub struct EventJson<'a> {
     #[serde(rename = "type")]
     pub event_type: &'a str,
     pub timestamp: Timestamp,
@@ -22,7 +22,7 @@ pub struct Envelope<'a> {
     pub test: bool,
 }
 
-impl<'a> Envelope<'a> {
+impl<'a> EventJson<'a> {
     /// Creates the envelope of a delivery. Returns `None` if its event is no longer stored.
     pub fn of_delivery(leased: &'a ClaimedDelivery) -> Option<Self> {
         Some(Self {

@@ -31,15 +31,15 @@ pub struct Issue {
 impl Issue {
     /// Creates an issue of the value at `path`. The message starts with the path.
     pub fn new(path: Vec<Step>, invalid: &Invalid) -> Self {
-        let message = format!("{} {}", written(&path), invalid.message);
+        let message = format!("{} {}", path_text(&path), invalid.message);
         Self { path, code: invalid.code, message }
     }
 
     /// Prepends `place` to the path, in the message as well.
-    pub fn within(self, place: &[Step]) -> Self {
-        let rest = self.message.strip_prefix(&written(&self.path)).unwrap_or(&self.message);
+    pub fn prefixed(self, place: &[Step]) -> Self {
+        let rest = self.message.strip_prefix(&path_text(&self.path)).unwrap_or(&self.message);
         let path: Vec<_> = place.iter().cloned().chain(self.path).collect();
-        Self { message: format!("{}{rest}", written(&path)), path, code: self.code }
+        Self { message: format!("{}{rest}", path_text(&path)), path, code: self.code }
     }
 
     /// Creates the issue of a reference to a resource that does not exist.
@@ -51,7 +51,7 @@ impl Issue {
 }
 
 /// Formats a path, as in `tags[1]` or `metadata.contentGroupId`.
-pub fn written(path: &[Step]) -> String {
+pub fn path_text(path: &[Step]) -> String {
     let mut text = String::new();
     for step in path {
         match step {

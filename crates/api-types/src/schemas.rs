@@ -75,16 +75,16 @@ impl ToSchema for Time {}
 
 /// The invisible characters, as the inside of a character class. White space and control characters
 /// are not among them.
-const HIDDEN: &str = concat!(
+const INVISIBLE_CHARACTERS: &str = concat!(
     "\u{ad}\u{34f}\u{61c}\u{115f}-\u{1160}\u{17b4}-\u{17b5}\u{180b}-\u{180f}\u{200b}-\u{200f}\u{202a}-\u{202e}",
     "\u{2060}-\u{206f}\u{2800}\u{3164}\u{fe00}-\u{fe0f}\u{feff}\u{ffa0}\u{fff0}-\u{fffb}",
     "\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}",
 );
 
 /// Returns the character class of the visible characters.
-fn shown() -> String {
+fn visible_characters() -> String {
     let blank = r"\s\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000";
-    format!("[^{blank}{HIDDEN}]")
+    format!("[^{blank}{INVISIBLE_CHARACTERS}]")
 }
 
 /// Defines schemas of request fields that are strings with a pattern.
@@ -105,8 +105,8 @@ macro_rules! texts {
 }
 
 texts! {
-    Username = "The short name of a user.", 64, "ann", format!("^{}+$", shown());
-    FullName = "The name of a user that people read.", 255, "Ann Example", full_name();
+    Username = "The short name of a user.", 64, "ann", format!("^{}+$", visible_characters());
+    FullName = "The name of a user that people read.", 255, "Ann Example", full_name_pattern();
 }
 
 /// The URL to which a webhook's events are sent.
@@ -128,9 +128,9 @@ impl ToSchema for WebhookUrl {}
 
 /// Returns the pattern of full names: one line without controls of text direction, and with at
 /// least one visible character.
-fn full_name() -> String {
+fn full_name_pattern() -> String {
     let other = r"[^\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]";
-    format!("^{other}*{}{other}*$", shown())
+    format!("^{other}*{}{other}*$", visible_characters())
 }
 
 /// A time in a request.

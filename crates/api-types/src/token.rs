@@ -46,7 +46,7 @@ pub struct TokenBody<'a> {
 
 impl<'a> TokenBody<'a> {
     /// Creates the representation with the token's text.
-    pub fn revealing(token: &'a Token, text: &'a str) -> Self {
+    pub fn with_text(token: &'a Token, text: &'a str) -> Self {
         Self { token: Some(text), ..Self::from(token) }
     }
 }

@@ -59,7 +59,7 @@ struct MetadataBody {
 
 impl<'a> WebhookBody<'a> {
     /// Creates the representation with a warning about the URL.
-    pub fn warning(webhook: &'a Webhook, warning: Option<&'a str>) -> Self {
+    pub fn with_warning(webhook: &'a Webhook, warning: Option<&'a str>) -> Self {
         Self { warning, ..Self::from(webhook) }
     }
 }

@@ -7,22 +7,22 @@ use crate::service::Service;
 
 /// The error that rolls the transaction back: the operation's own, or its result on success.
 #[derive(Debug)]
-enum Undone<T> {
+enum RollbackResult<T> {
     Failed(Error),
-    Done(T),
+    Succeeded(T),
 }
 
-impl<T> From<StorageError> for Undone<T> {
+impl<T> From<StorageError> for RollbackResult<T> {
     fn from(error: StorageError) -> Self {
         Self::Failed(error.into())
     }
 }
 
-impl<T: Send + 'static> Failure for Undone<T> {
+impl<T: Send + 'static> Failure for RollbackResult<T> {
     fn storage_error(&self) -> Option<&StorageError> {
         match self {
             Self::Failed(error) => error.storage_error(),
-            Self::Done(_) => None,
+            Self::Succeeded(_) => None,
         }
     }
 }
@@ -33,13 +33,13 @@ where
     T: Send + 'static,
     F: AsyncFn(&WriteTx<'_>) -> Result<T, Error> + Send + Sync + 'static,
 {
-    let undo = async move |tx: &WriteTx<'_>| {
-        let done = operation(tx).await.map_err(Undone::Failed)?;
-        Err::<(), _>(Undone::Done(done))
+    let run_and_roll_back = async move |tx: &WriteTx<'_>| {
+        let done = operation(tx).await.map_err(RollbackResult::Failed)?;
+        Err::<(), _>(RollbackResult::Succeeded(done))
     };
-    match service.database().write::<(), Undone<T>, _>(name, undo).await {
-        Err(Undone::Done(done)) => Ok(done),
-        Err(Undone::Failed(error)) => Err(error),
+    match service.database().write::<(), RollbackResult<T>, _>(name, run_and_roll_back).await {
+        Err(RollbackResult::Succeeded(done)) => Ok(done),
+        Err(RollbackResult::Failed(error)) => Err(error),
         Ok(()) => unreachable!("it never ends well"),
     }
 }

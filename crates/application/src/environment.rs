@@ -47,11 +47,11 @@ impl DatabaseClock {
         own: Arc<dyn Clock>,
     ) -> Result<Arc<dyn Clock>, StorageError> {
         let Some(ahead_ms) = Self::measure(database, &*own).await? else { return Ok(own) };
-        let amount = Duration::from_millis(ahead_ms.unsigned_abs());
-        if amount > AMOUNT_USUAL {
+        let offset = Duration::from_millis(ahead_ms.unsigned_abs());
+        if offset > CLOCK_OFFSET_WARNING_MIN {
             let ahead = ahead_ms > 0;
             tracing::warn!(
-                ?amount,
+                ?offset,
                 ahead,
                 "the database's clock differs from this machine's: it counts"
             );
@@ -60,7 +60,7 @@ impl DatabaseClock {
         let (database, followed) = (database.clone(), Arc::downgrade(&clock));
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(FOLLOW_PAUSE).await;
+                tokio::time::sleep(CLOCK_OFFSET_INTERVAL).await;
                 let Some(clock) = followed.upgrade() else { break };
                 match Self::measure(&database, &*clock.own).await {
                     Ok(ahead) => clock.ahead_ms.store(ahead.unwrap_or(0), Ordering::Relaxed),
@@ -95,10 +95,10 @@ impl Clock for DatabaseClock {
 }
 
 /// The interval between two measurements of the offset.
-const FOLLOW_PAUSE: Duration = Duration::from_secs(10);
+const CLOCK_OFFSET_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The offset above which a warning is logged. Synchronized clocks differ by less.
-const AMOUNT_USUAL: Duration = Duration::from_secs(1);
+const CLOCK_OFFSET_WARNING_MIN: Duration = Duration::from_secs(1);
 
 /// The source of time, identifiers and random numbers for operations. Clones share them.
 #[derive(Debug, Clone)]
@@ -147,7 +147,7 @@ impl Environment {
     }
 
     /// Returns a random number from 0 to 1 that need not be unpredictable.
-    pub fn random_part(&self) -> f64 {
+    pub fn random_fraction(&self) -> f64 {
         f64::from(self.random()) / f64::from(u32::MAX)
     }
 

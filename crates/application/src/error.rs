@@ -17,7 +17,7 @@ pub enum Error {
 
 impl Error {
     /// Rejects a request that has issues.
-    pub fn refuse(issues: Vec<Issue>) -> Result<(), Self> {
+    pub fn reject_issues(issues: Vec<Issue>) -> Result<(), Self> {
         if issues.is_empty() { Ok(()) } else { Err(Rejection::of_issues(issues).into()) }
     }
 
@@ -30,10 +30,10 @@ impl Error {
     }
 
     /// Prepends `place` to the paths of all issues.
-    pub fn within(self, place: &[Step]) -> Self {
+    pub fn prefixed(self, place: &[Step]) -> Self {
         match self {
             Self::Rejected(rejection) if !rejection.issues.is_empty() => {
-                let issues = rejection.issues.into_iter().map(|issue| issue.within(place));
+                let issues = rejection.issues.into_iter().map(|issue| issue.prefixed(place));
                 Rejection::of_issues(issues.collect()).into()
             }
             other => other,

@@ -15,85 +15,104 @@ use crate::order_spreader;
 use crate::service::Service;
 
 /// The interval between two deletions of expired rows.
-const PAUSE: Duration = Duration::from_mins(10);
+const RETENTION_CHECK_INTERVAL: Duration = Duration::from_mins(10);
 
 /// The limit on rows that one transaction deletes, so that it doesn't block other writes for long.
-const BATCH: i64 = 1_000;
+const ROWS_PER_TRANSACTION: i64 = 1_000;
 
 /// The pause between two such transactions, in which other writes proceed.
-const SLICE_PAUSE: Duration = Duration::from_millis(50);
+const TRANSACTION_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The interval between two measurements.
-const MEASURE_PAUSE: Duration = Duration::from_secs(10);
+const MEASURE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Deletes expired rows, sets gauges and spreads out order keys, as long as the service runs.
 pub async fn run(service: Service) {
-    tokio::join!(tidy(&service), measure(&service), order_spreader::run(&service));
+    tokio::join!(
+        delete_expired_periodically(&service),
+        measure_periodically(&service),
+        order_spreader::run(&service)
+    );
 }
 
-async fn tidy(service: &Service) {
+async fn delete_expired_periodically(service: &Service) {
     loop {
-        if let Err(error) = forget_keys(service.database(), service.environment()).await {
+        if let Err(error) = delete_expired_keys(service.database(), service.environment()).await {
             tracing::warn!(%error, "old idempotency keys were not forgotten");
         }
-        if let Err(error) = forget_deliveries(service.database(), service.environment()).await {
+        if let Err(error) =
+            delete_expired_deliveries(service.database(), service.environment()).await
+        {
             tracing::warn!(%error, "old events and deliveries were not forgotten");
         }
-        if let Err(error) = forget_mails(service.database(), service.environment()).await {
+        if let Err(error) = delete_abandoned_mails(service.database(), service.environment()).await
+        {
             tracing::warn!(%error, "old mails were not forgotten");
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RETENTION_CHECK_INTERVAL).await;
     }
 }
 
 /// Deletes abandoned mails whose retention has ended.
-async fn forget_mails(database: &Database, environment: &Environment) -> Result<(), StorageError> {
-    let kept = i64::try_from(RETENTION.as_millis()).unwrap_or(i64::MAX);
-    let before = Timestamp::from_ms(environment.now().ms() - kept);
-    let forget = async move |tx: &WriteTx<'_>| mails::delete_abandoned(tx, before, BATCH).await;
+async fn delete_abandoned_mails(
+    database: &Database,
+    environment: &Environment,
+) -> Result<(), StorageError> {
+    let retention_ms = i64::try_from(RETENTION.as_millis()).unwrap_or(i64::MAX);
+    let before = Timestamp::from_ms(environment.now().ms() - retention_ms);
+    let forget = async move |tx: &WriteTx<'_>| {
+        mails::delete_abandoned(tx, before, ROWS_PER_TRANSACTION).await
+    };
     while database.write("mails.forget", forget).await? > 0 {}
     Ok(())
 }
 
-async fn forget_keys(database: &Database, environment: &Environment) -> Result<(), StorageError> {
+async fn delete_expired_keys(
+    database: &Database,
+    environment: &Environment,
+) -> Result<(), StorageError> {
     let before = Timestamp::from_ms(environment.now().ms() - RETENTION_MS);
-    let forget = async move |tx: &WriteTx<'_>| idempotency::delete_expired(tx, before, BATCH).await;
+    let forget = async move |tx: &WriteTx<'_>| {
+        idempotency::delete_expired(tx, before, ROWS_PER_TRANSACTION).await
+    };
     while database.write("idempotency.forget", forget).await? > 0 {}
     Ok(())
 }
 
 /// Deletes expired deliveries before events: the data of a pending delivery is stored with its
 /// event.
-async fn forget_deliveries(
+async fn delete_expired_deliveries(
     database: &Database,
     environment: &Environment,
 ) -> Result<(), StorageError> {
-    let orphans = async move |tx: &WriteTx<'_>| delivery_queue::delete_orphans(tx, BATCH).await;
+    let orphans = async move |tx: &WriteTx<'_>| {
+        delivery_queue::delete_orphans(tx, ROWS_PER_TRANSACTION).await
+    };
     while database.write("deliveries.forget_orphans", orphans).await? > 0 {
-        tokio::time::sleep(SLICE_PAUSE).await;
+        tokio::time::sleep(TRANSACTION_INTERVAL).await;
     }
     let kept = i64::try_from(RETENTION.as_millis()).unwrap_or(i64::MAX);
     let before = Timestamp::from_ms(environment.now().ms() - kept);
     let list = async |tx: &Tx<'_>| workspaces::list(tx).await;
     for (workspace, _) in database.read_long("workspaces.list", list).await? {
         let deliveries = async move |tx: &WriteTx<'_>| {
-            delivery_queue::delete_expired(tx, workspace, before, BATCH).await
+            delivery_queue::delete_expired(tx, workspace, before, ROWS_PER_TRANSACTION).await
         };
         while database.write("deliveries.forget", deliveries).await? > 0 {
-            tokio::time::sleep(SLICE_PAUSE).await;
+            tokio::time::sleep(TRANSACTION_INTERVAL).await;
         }
         let events = async move |tx: &WriteTx<'_>| {
-            events::delete_expired(tx, workspace, before, BATCH).await
+            events::delete_expired(tx, workspace, before, ROWS_PER_TRANSACTION).await
         };
         while database.write("events.forget", events).await? > 0 {
-            tokio::time::sleep(SLICE_PAUSE).await;
+            tokio::time::sleep(TRANSACTION_INTERVAL).await;
         }
     }
     Ok(())
 }
 
 /// Sets the gauges of webhook queues, of mails and of the database's files, at an interval.
-async fn measure(service: &Service) {
+async fn measure_periodically(service: &Service) {
     loop {
         let now = service.environment().now();
         measure_mails(service).await;
@@ -114,7 +133,7 @@ async fn measure(service: &Service) {
             }
             Err(error) => tracing::debug!(%error, "the deliveries could not be measured"),
         }
-        tokio::time::sleep(MEASURE_PAUSE).await;
+        tokio::time::sleep(MEASURE_INTERVAL).await;
     }
 }
 

@@ -26,7 +26,7 @@ pub mod webhook_worker;
 pub use environment::{Clock, DatabaseClock, Environment, SystemClock};
 pub use error::Error;
 pub use log_limit::LogLimit;
-pub use precondition::Expected;
+pub use precondition::VersionPrecondition;
 pub use rejection::{Reason, Rejection};
 pub use scope::Scope;
 pub use service::{Service, ServiceSettings};

@@ -17,15 +17,15 @@ use galley_storage::mails::{self, LeasedMail, MailOutcome};
 use galley_storage::{Error as StorageError, Tx, WriteTx};
 
 use crate::operations::deliveries::{DISABLED_MAIL, DisabledMail};
-use crate::operations::members::{INVITE_MAIL, InviteMail, mail_place};
+use crate::operations::members::{INVITE_MAIL, InviteMail, mail_aad};
 use crate::service::Service;
 
 /// The interval between two scans of the queue. Commits don't notify the worker, as hardly any of
 /// them has a mail.
-const POLL_PAUSE: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The limit on mails that are sent concurrently.
-const AT_ONCE: i64 = 4;
+const CONCURRENT_MAILS_MAX: i64 = 4;
 
 /// The duration of a lease on a mail: longer than an attempt may take.
 const LEASE_MS: i64 = 120_000;
@@ -35,27 +35,27 @@ const FILE_LEASE_MS: i64 = 10_000;
 
 /// The time that mails being sent have when the service stops. A mail that takes longer is not
 /// lost, as its lease expires.
-const STOP_TIME_MAX: Duration = Duration::from_secs(5);
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time for which a mail is retried.
-const TRIED_MS: i64 = 24 * 60 * 60 * 1_000;
+const RETRY_PERIOD_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// The back-off after each attempt, in seconds. The last one repeats.
-const PAUSES: [i64; 7] = [5, 30, 2 * 60, 10 * 60, 30 * 60, 60 * 60, 2 * 60 * 60];
+const RETRY_BACKOFF_SECONDS: [i64; 7] = [5, 30, 2 * 60, 10 * 60, 30 * 60, 60 * 60, 2 * 60 * 60];
 
 /// Sends mails that are due until the service stops.
 pub async fn run(service: Service, mailer: Arc<Mailer>) {
     let mut stop = service.stopping();
-    let mut stops = service.stopping();
+    let mut drain_stop = service.stopping();
     let stopped = async {
-        let _ = stops.wait_for(|stopping| *stopping).await;
-        tokio::time::sleep(STOP_TIME_MAX).await;
+        let _ = drain_stop.wait_for(|stopping| *stopping).await;
+        tokio::time::sleep(STOP_TIMEOUT).await;
     };
     tokio::pin!(stopped);
     loop {
         loop {
             let sent = tokio::select! {
-                sent = send_some(&service, &mailer) => sent,
+                sent = send_batch(&service, &mailer) => sent,
                 () = &mut stopped => return,
             };
             if *stop.borrow() {
@@ -66,15 +66,15 @@ pub async fn run(service: Service, mailer: Arc<Mailer>) {
             }
         }
         tokio::select! {
-            () = tokio::time::sleep(POLL_PAUSE) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
             _ = stop.wait_for(|stopping| *stopping) => return,
         }
     }
 }
 
-/// Makes one attempt for each of up to [`AT_ONCE`] mails that are due. Returns true if there were
+/// Makes one attempt for each of up to [`CONCURRENT_MAILS_MAX`] mails that are due. Returns true if there were
 /// any.
-async fn send_some(service: &Service, mailer: &Mailer) -> bool {
+async fn send_batch(service: &Service, mailer: &Mailer) -> bool {
     let now = service.environment().now();
     // A read, which doesn't block writes.
     let read = async move |tx: &Tx<'_>| mails::is_any_due(tx, now).await;
@@ -91,7 +91,8 @@ async fn send_some(service: &Service, mailer: &Mailer) -> bool {
         Mailer::Outbox(_) => FILE_LEASE_MS,
     };
     let until = Timestamp::from_ms(now.ms() + lasts);
-    let lease = async move |tx: &WriteTx<'_>| mails::lease(tx, now, until, AT_ONCE).await;
+    let lease =
+        async move |tx: &WriteTx<'_>| mails::lease(tx, now, until, CONCURRENT_MAILS_MAX).await;
     let leased = match service.database().write::<_, StorageError, _>("mails.lease", lease).await {
         Ok(leased) => leased,
         Err(error) => {
@@ -104,7 +105,7 @@ async fn send_some(service: &Service, mailer: &Mailer) -> bool {
 }
 
 async fn send(service: &Service, mailer: &Mailer, leased: &LeasedMail) {
-    let sent = match opened(service, leased) {
+    let sent = match decrypt_content(service, leased) {
         Ok(says) => says.send(service, mailer, leased).await,
         Err(error) => Err(error),
     };
@@ -120,10 +121,10 @@ async fn send(service: &Service, mailer: &Mailer, leased: &LeasedMail) {
             tracing::info!(mail = %id, to, %file, "kept a mail: set smtp-url to send them");
             MailOutcome::Sent
         }
-        Err(SendError::Failed(why)) if now.ms() - leased.created_at.ms() < TRIED_MS => {
+        Err(SendError::Failed(why)) if now.ms() - leased.created_at.ms() < RETRY_PERIOD_MS => {
             tracing::warn!(mail = %id, to, why, "a mail could not be sent, and is tried again");
-            let place = usize::try_from(leased.attempts - 1).unwrap_or_default();
-            let pause = PAUSES[place.min(PAUSES.len() - 1)];
+            let index = usize::try_from(leased.attempts - 1).unwrap_or_default();
+            let pause = RETRY_BACKOFF_SECONDS[index.min(RETRY_BACKOFF_SECONDS.len() - 1)];
             MailOutcome::Postponed(Timestamp::from_ms(now.ms() + pause * 1_000), why)
         }
         Err(SendError::Rejected(why) | SendError::Failed(why)) => {
@@ -150,7 +151,7 @@ async fn send(service: &Service, mailer: &Mailer, leased: &LeasedMail) {
 #[template(path = "mail_invite.html")]
 struct InviteHtml<'a> {
     subject: &'a str,
-    says: &'a InviteMail,
+    values: &'a InviteMail,
     link: &'a str,
     expires: &'a str,
 }
@@ -158,7 +159,7 @@ struct InviteHtml<'a> {
 #[derive(Template)]
 #[template(path = "mail_invite.txt")]
 struct InviteText<'a> {
-    says: &'a InviteMail,
+    values: &'a InviteMail,
     link: &'a str,
     expires: &'a str,
 }
@@ -167,54 +168,54 @@ struct InviteText<'a> {
 #[template(path = "mail_webhook_disabled.html")]
 struct DisabledHtml<'a> {
     subject: &'a str,
-    says: &'a DisabledMail,
+    values: &'a DisabledMail,
     why: &'a str,
 }
 
 #[derive(Template)]
 #[template(path = "mail_webhook_disabled.txt")]
 struct DisabledText<'a> {
-    says: &'a DisabledMail,
+    values: &'a DisabledMail,
     why: &'a str,
 }
 
 /// The content of a mail.
-enum Says {
+enum MailContent {
     Invite(InviteMail),
     Disabled(DisabledMail),
 }
 
-fn opened(service: &Service, leased: &LeasedMail) -> Result<Says, SendError> {
+fn decrypt_content(service: &Service, leased: &LeasedMail) -> Result<MailContent, SendError> {
     let mail = &leased.mail;
-    let opened = service.key().open(&mail_place(mail.id), &mail.sealed);
+    let opened = service.key().decrypt(&mail_aad(mail.id), &mail.sealed);
     let opened =
         opened.map_err(|_| SendError::Rejected("its text can't be decrypted".to_owned()))?;
-    let says = match mail.kind.as_str() {
-        INVITE_MAIL => serde_json::from_slice(&opened).ok().map(Says::Invite),
-        DISABLED_MAIL => serde_json::from_slice(&opened).ok().map(Says::Disabled),
+    let values = match mail.kind.as_str() {
+        INVITE_MAIL => serde_json::from_slice(&opened).ok().map(MailContent::Invite),
+        DISABLED_MAIL => serde_json::from_slice(&opened).ok().map(MailContent::Disabled),
         _ => None,
     };
-    says.ok_or_else(|| SendError::Rejected("it is not known what it says".to_owned()))
+    values.ok_or_else(|| SendError::Rejected("it is not known what it says".to_owned()))
 }
 
-impl Says {
+impl MailContent {
     async fn send(
         &self,
         service: &Service,
         mailer: &Mailer,
         leased: &LeasedMail,
     ) -> Result<Option<PathBuf>, SendError> {
-        let sent = mailer.send(&self.written(service, leased)).await;
+        let sent = mailer.send(&self.render(service, leased)).await;
         let Self::Invite(says) = self else { return sent };
         // A server may quote the text of the mail that it rejects.
         sent.map_err(|error| match error {
-            SendError::Rejected(why) => SendError::Rejected(without(&why, &says.code)),
-            SendError::Failed(why) => SendError::Failed(without(&why, &says.code)),
+            SendError::Rejected(why) => SendError::Rejected(mask_secret(&why, &says.code)),
+            SendError::Failed(why) => SendError::Failed(mask_secret(&why, &says.code)),
         })
     }
 
     /// Renders the mail.
-    fn written(&self, service: &Service, leased: &LeasedMail) -> Mail {
+    fn render(&self, service: &Service, leased: &LeasedMail) -> Mail {
         let (subject, text, html) = match self {
             Self::Invite(says) => {
                 let url = service.settings().public_url.trim_end_matches('/');
@@ -222,8 +223,8 @@ impl Says {
                 let expires = Timestamp::from_ms(says.expires_at_ms).to_minute_text();
                 let subject = format!("{} invites you to {}", says.inviter, says.workspace);
                 let (link, expires) = (link.as_str(), expires.as_str());
-                let text = InviteText { says, link, expires }.render();
-                let html = InviteHtml { subject: &subject, says, link, expires }.render();
+                let text = InviteText { values: says, link, expires }.render();
+                let html = InviteHtml { subject: &subject, values: says, link, expires }.render();
                 (subject, text, html)
             }
             Self::Disabled(says) => {
@@ -235,8 +236,8 @@ impl Says {
                     (_, None) => "it failed for days, without one success".to_owned(),
                 };
                 let subject = format!("The webhook {} was disabled", says.webhook);
-                let text = DisabledText { says, why: &why }.render();
-                let html = DisabledHtml { subject: &subject, says, why: &why }.render();
+                let text = DisabledText { values: says, why: &why }.render();
+                let html = DisabledHtml { subject: &subject, values: says, why: &why }.render();
                 (subject, text, html)
             }
         };
@@ -254,14 +255,16 @@ impl Says {
 }
 
 /// Masks each part of a secret in a text that is long enough to help an attacker.
-fn without(text: &str, secret: &str) -> String {
-    const PART: usize = 6;
+fn mask_secret(text: &str, secret: &str) -> String {
+    const SECRET_PART_MIN: usize = 6;
     // Servers may change the case.
     let (in_lower, secret) = (text.to_ascii_lowercase(), secret.to_ascii_lowercase());
     let mut hidden = vec![false; text.len()];
-    for part in secret.as_bytes().windows(PART).filter_map(|part| str::from_utf8(part).ok()) {
+    for part in
+        secret.as_bytes().windows(SECRET_PART_MIN).filter_map(|part| str::from_utf8(part).ok())
+    {
         for (place, _) in in_lower.match_indices(part) {
-            hidden[place..place + PART].fill(true);
+            hidden[place..place + SECRET_PART_MIN].fill(true);
         }
     }
     let mut out = String::new();
@@ -277,16 +280,16 @@ fn without(text: &str, secret: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::without;
+    use super::mask_secret;
 
     #[test]
-    fn no_part_of_a_code_is_told() {
+    fn no_part_of_a_code_is_stored() {
         let code = "kG1p0i3nYcYQ3X1bHc2mZq7n5T0uE8w4rJv9sLdAfBg";
         let told = "550 \u{e9} https://x/invite?code=3DkG1p0i3nYcYQ3X1bHc= 2mZq7n5T0uE8w4rJv9sLdAfBg. KG1P0I3NYC";
         assert_eq!(
-            without(told, code),
+            mask_secret(told, code),
             "550 \u{e9} https://x/invite?code=3D\u{2026}= \u{2026}. \u{2026}"
         );
-        assert_eq!(without("550 no", code), "550 no");
+        assert_eq!(mask_secret("550 no", code), "550 no");
     }
 }

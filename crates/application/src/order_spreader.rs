@@ -31,13 +31,13 @@ pub(crate) async fn run(service: &Service) {
 
 /// Spreads out some pieces of each workspace that has long keys.
 async fn spread_pending(service: &Service) -> Result<(), Error> {
-    let mut behind = None;
+    let mut after = None;
     loop {
         let list =
-            async move |tx: &Tx<'_>| Ok::<_, Error>(ordering::pending_spreads(tx, behind).await?);
+            async move |tx: &Tx<'_>| Ok::<_, Error>(ordering::pending_spreads(tx, after).await?);
         let pending = service.database().read("ordering.pending", list).await?;
         let Some(end) = pending.last() else { return Ok(()) };
-        behind = Some(end.workspace);
+        after = Some(end.workspace);
         for one in pending {
             let workspace = one.workspace;
             if let Err(error) = spread(service, one).await {

@@ -5,16 +5,16 @@ use crate::rejection::{Reason, Rejection};
 
 /// A precondition on the version of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expected {
+pub enum VersionPrecondition {
     /// Any version.
     Any,
     /// One of these versions. With any other, the resource was changed since the client read it.
     OneOf(Vec<i64>),
 }
 
-impl Expected {
+impl VersionPrecondition {
     /// Rejects a change of a resource whose current version is another one.
-    pub fn check(&self, version: i64) -> Result<(), Error> {
+    pub fn check_version(&self, version: i64) -> Result<(), Error> {
         match self {
             Self::OneOf(versions) if !versions.contains(&version) => {
                 let detail = "the resource has changed since it was read: get it again";

@@ -1,6 +1,6 @@
 //! The tags and members that pieces refer to.
 
-use galley_api_types::content_piece::Referenced;
+use galley_api_types::content_piece::ReferencedResources;
 use galley_domain::content_piece::ContentPiece;
 use galley_domain::{TagId, WorkspaceId, WorkspaceMemberId};
 use galley_storage::{Result, Tx, members, tags};
@@ -10,7 +10,7 @@ pub async fn of_pieces<'p>(
     tx: &Tx<'_>,
     workspace: WorkspaceId,
     pieces: impl Iterator<Item = &'p ContentPiece> + Clone + Send,
-) -> Result<Referenced> {
+) -> Result<ReferencedResources> {
     let tags = distinct(pieces.clone().flat_map(|piece| &piece.fields.tags));
     let members = distinct(pieces.flat_map(|piece| &piece.fields.members));
     find(tx, workspace, &tags, &members).await
@@ -22,13 +22,13 @@ pub async fn find(
     workspace: WorkspaceId,
     tags: &[TagId],
     members: &[WorkspaceMemberId],
-) -> Result<Referenced> {
+) -> Result<ReferencedResources> {
     let (tags, members) = futures_util::future::try_join(
         tags::find_all(tx, workspace, tags),
         members::profiles(tx, workspace, members),
     )
     .await?;
-    Ok(Referenced {
+    Ok(ReferencedResources {
         tags: tags.into_iter().map(|tag| (tag.id, tag)).collect(),
         members: members.into_iter().map(|member| (member.id, member)).collect(),
     })

@@ -147,7 +147,7 @@ impl Rejection {
 
     /// Rejects a request whose response would exceed `bytes` bytes. A smaller value of the
     /// parameter avoids that.
-    pub fn too_much(parameter: &str, bytes: usize) -> Self {
+    pub fn response_too_large(parameter: &str, bytes: usize) -> Self {
         let message =
             format!("asks for more than {bytes} bytes at once: ask for fewer, or for less of each");
         let place = vec![Step::Field(parameter.to_owned())];

@@ -13,20 +13,20 @@ use html5ever::tokenizer::{
 /// Each element is closed, so the description never ends the container that it is rendered in.
 pub fn description(html: String) -> Result<Description, Invalid> {
     let html = String::from(Description::parse(html)?);
-    let tags = OpenTags::of(&html);
-    if tags.most.get() > OPEN_MAX || tags.sum.get() > OPEN_SUM_MAX {
-        let message = format!("must not leave more than {OPEN_MAX} tags open");
+    let tags = OpenTags::count(&html);
+    if tags.most.get() > OPEN_TAGS_MAX || tags.sum.get() > OPEN_TAGS_SUM_MAX {
+        let message = format!("must not leave more than {OPEN_TAGS_MAX} tags open");
         return Err(Invalid::new("too_deep", message));
     }
     sanitized(html)
 }
 
 /// The limit on tags that are open at a time: the sanitiser takes quadratic time in them.
-const OPEN_MAX: usize = 500;
+const OPEN_TAGS_MAX: usize = 500;
 
 /// The limit on open tags, summed over all tags. In each paragraph, a parser reopens the formatting
 /// elements that were left open. So this bounds the elements that it creates.
-const OPEN_SUM_MAX: usize = 200_000;
+const OPEN_TAGS_SUM_MAX: usize = 200_000;
 
 /// The limit on passes of the sanitiser over a text.
 const PASSES_MAX: usize = 4;
@@ -58,11 +58,11 @@ struct OpenTags {
 }
 
 /// Elements that have no end tag.
-const VOID: [&str; 6] = ["br", "hr", "img", "wbr", "col", "input"];
+const VOID_ELEMENTS: [&str; 6] = ["br", "hr", "img", "wbr", "col", "input"];
 
 impl OpenTags {
     /// Counts the open tags of a text.
-    fn of(html: &str) -> Self {
+    fn count(html: &str) -> Self {
         let input = BufferQueue::default();
         input.push_back(StrTendril::from_slice(html));
         let tokenizer = Tokenizer::new(Self::default(), TokenizerOpts::default());
@@ -80,7 +80,7 @@ impl TokenSink for OpenTags {
             let open = self.open.get();
             self.open.set(match tag.kind {
                 TagKind::EndTag => open.saturating_sub(1),
-                TagKind::StartTag if VOID.contains(&&*tag.name) => open,
+                TagKind::StartTag if VOID_ELEMENTS.contains(&&*tag.name) => open,
                 TagKind::StartTag => open + 1,
             });
             self.most.set(self.most.get().max(self.open.get()));

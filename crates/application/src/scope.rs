@@ -24,20 +24,20 @@ impl Scope {
     }
 
     /// Returns the scope of a token.
-    pub fn of(token: &Authentication) -> Self {
+    pub fn of_token(token: &Authentication) -> Self {
         Self { workspace: token.workspace, content_groups: token.content_groups.clone() }
     }
 
     /// Returns true if all of these groups are in the scope. If it has all content, they are not
     /// looked up.
-    pub async fn holds_all(&self, tx: &Tx<'_>, ids: &[ContentGroupId]) -> Result<bool, Error> {
+    pub async fn contains_all(&self, tx: &Tx<'_>, ids: &[ContentGroupId]) -> Result<bool, Error> {
         let Some(limits) = &self.content_groups else { return Ok(true) };
         let seen = groups::existing(tx, self.workspace, ids, Some(limits)).await?;
         Ok(ids.iter().all(|id| seen.contains(id)))
     }
 
     /// Returns true if the group at the end of `path` is in the scope. An empty path has no group.
-    pub fn holds(&self, path: &GroupPath) -> bool {
+    pub fn contains(&self, path: &GroupPath) -> bool {
         match &self.content_groups {
             None => !path.groups().is_empty(),
             Some(limits) => limits.iter().any(|&group| path.contains(group)),
@@ -57,10 +57,10 @@ impl Scope {
     }
 
     /// Returns true if this group is in the scope.
-    pub async fn sees(&self, tx: &Tx<'_>, group: ContentGroupId) -> Result<bool, Error> {
+    pub async fn contains_group(&self, tx: &Tx<'_>, group: ContentGroupId) -> Result<bool, Error> {
         if self.content_groups.is_none() {
             return Ok(true);
         }
-        Ok(self.holds(&groups::path(tx, self.workspace, group).await?))
+        Ok(self.contains(&groups::path(tx, self.workspace, group).await?))
     }
 }

@@ -16,15 +16,15 @@ use ring::hmac;
 const KEY_BYTES: usize = 32;
 
 /// The known text that verifies a key, and its associated data.
-const CHECK: &str = "galley";
-const CHECK_PLACE: &str = "key check";
+const KEY_CHECK_TEXT: &str = "galley";
+const KEY_CHECK_AAD: &str = "key check";
 
 /// The installation's key. `Debug` doesn't show it. Clones share it.
 #[derive(Clone)]
-pub struct SecretKey(Arc<Keys>);
+pub struct SecretKey(Arc<DerivedKeys>);
 
 /// The keys that are derived from the installation's key.
-struct Keys {
+struct DerivedKeys {
     secrets: LessSafeKey,
     fingerprints: hmac::Key,
 }
@@ -32,20 +32,20 @@ struct Keys {
 /// The error for a text that is no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a key is the base 64 of 32 random bytes: make one by `openssl rand -base64 32`")]
-pub struct MalformedKey;
+pub struct MalformedKeyError;
 
 /// The error for data that was encrypted with another key or other associated data, or that is no
 /// ciphertext.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it can't be decrypted with this key")]
-pub struct Unreadable;
+pub struct DecryptionError;
 
 /// The reason why a key can't be used with a database.
 #[derive(Debug, thiserror::Error)]
-pub enum KeyRefused {
+pub enum KeyError {
     /// The database's secrets were encrypted with another key.
     #[error("the database was encrypted with another key")]
-    Other,
+    OtherKey,
     /// The database could not be read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -58,13 +58,13 @@ impl SecretKey {
         // Each purpose has a key of its own, from which the others can't be computed.
         let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &bytes), b"fingerprints");
         let fingerprints = hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref());
-        Self(Arc::new(Keys { secrets: LessSafeKey::new(key), fingerprints }))
+        Self(Arc::new(DerivedKeys { secrets: LessSafeKey::new(key), fingerprints }))
     }
 
     /// Parses the base 64 of a key.
-    pub fn parse(text: &str) -> Result<Self, MalformedKey> {
-        let bytes = STANDARD.decode(text.trim()).map_err(|_| MalformedKey)?;
-        Ok(Self::new(bytes.try_into().map_err(|_| MalformedKey)?))
+    pub fn parse(text: &str) -> Result<Self, MalformedKeyError> {
+        let bytes = STANDARD.decode(text.trim()).map_err(|_| MalformedKeyError)?;
+        Ok(Self::new(bytes.try_into().map_err(|_| MalformedKeyError)?))
     }
 
     /// Returns the base 64 of a new key.
@@ -73,36 +73,36 @@ impl SecretKey {
     }
 
     /// Encrypts a text with `place` as associated data.
-    pub fn seal(&self, place: &str, text: &[u8]) -> Vec<u8> {
+    pub fn encrypt(&self, aad: &str, text: &[u8]) -> Vec<u8> {
         let nonce: [u8; NONCE_LEN] = rand::random();
         let mut sealed = text.to_vec();
         self.0
             .secrets
             .seal_in_place_append_tag(
                 Nonce::assume_unique_for_key(nonce),
-                Aad::from(place),
+                Aad::from(aad),
                 &mut sealed,
             )
             .expect("short texts can be encrypted");
         [&nonce, &sealed[..]].concat()
     }
 
-    /// Decrypts a result of [`SecretKey::seal`] with the same `place`.
-    pub fn open(&self, place: &str, sealed: &[u8]) -> Result<Vec<u8>, Unreadable> {
-        let (nonce, sealed) = sealed.split_at_checked(NONCE_LEN).ok_or(Unreadable)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| Unreadable)?;
+    /// Decrypts a result of [`SecretKey::encrypt`] with the same `place`.
+    pub fn decrypt(&self, place: &str, sealed: &[u8]) -> Result<Vec<u8>, DecryptionError> {
+        let (nonce, sealed) = sealed.split_at_checked(NONCE_LEN).ok_or(DecryptionError)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| DecryptionError)?;
         let mut text = sealed.to_vec();
         let opened = self.0.secrets.open_in_place(nonce, Aad::from(place), &mut text);
-        Ok(opened.map_err(|_| Unreadable)?.to_vec())
+        Ok(opened.map_err(|_| DecryptionError)?.to_vec())
     }
 
     /// Rejects a database whose secrets were encrypted with another key. A database without a key
     /// adopts this one.
-    pub async fn take(&self, database: &Database) -> Result<(), KeyRefused> {
+    pub async fn adopt(&self, database: &Database) -> Result<(), KeyError> {
         if self.check(database).await? {
             return Ok(());
         }
-        let sealed = self.seal(CHECK_PLACE, CHECK.as_bytes());
+        let sealed = self.encrypt(KEY_CHECK_AAD, KEY_CHECK_TEXT.as_bytes());
         let keep = async move |tx: &WriteTx<'_>| installation::insert_key_check(tx, &sealed).await;
         database.write::<_, StorageError, _>("installation.keep_key", keep).await?;
         // If several nodes start at once, the first key is kept.
@@ -111,13 +111,13 @@ impl SecretKey {
 
     /// Returns true if the database has this key, or false if it has none. Rejects a database whose
     /// secrets were encrypted with another key.
-    pub async fn check(&self, database: &Database) -> Result<bool, KeyRefused> {
+    pub async fn check(&self, database: &Database) -> Result<bool, KeyError> {
         let find = async |tx: &Tx<'_>| installation::find_key_check(tx).await;
         let found = database.read::<_, StorageError, _>("installation.key", find).await?;
         let Some(sealed) = found else { return Ok(false) };
-        match self.open(CHECK_PLACE, &sealed) {
-            Ok(text) if text == CHECK.as_bytes() => Ok(true),
-            _ => Err(KeyRefused::Other),
+        match self.decrypt(KEY_CHECK_AAD, &sealed) {
+            Ok(text) if text == KEY_CHECK_TEXT.as_bytes() => Ok(true),
+            _ => Err(KeyError::OtherKey),
         }
     }
 
@@ -144,19 +144,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sealed_opens_with_its_key_at_its_place_only() {
+    fn secrets_decrypt_only_with_their_key_and_associated_data() {
         let key = SecretKey::parse(&SecretKey::generate()).unwrap();
-        let sealed = key.seal("a", b"text");
-        assert_eq!(key.open("a", &sealed).unwrap(), b"text");
-        assert_ne!(key.seal("a", b"text"), sealed, "the nonce is new");
-        assert_eq!(key.open("b", &sealed), Err(Unreadable));
-        assert_eq!(SecretKey::new([7; 32]).open("a", &sealed), Err(Unreadable));
+        let sealed = key.encrypt("a", b"text");
+        assert_eq!(key.decrypt("a", &sealed).unwrap(), b"text");
+        assert_ne!(key.encrypt("a", b"text"), sealed, "the nonce is new");
+        assert_eq!(key.decrypt("b", &sealed), Err(DecryptionError));
+        assert_eq!(SecretKey::new([7; 32]).decrypt("a", &sealed), Err(DecryptionError));
         for index in 0..sealed.len() {
             let mut other = sealed.clone();
             other[index] ^= 1;
-            assert_eq!(key.open("a", &other), Err(Unreadable), "{index}");
+            assert_eq!(key.decrypt("a", &other), Err(DecryptionError), "{index}");
         }
-        assert_eq!(key.open("a", &sealed[..5]), Err(Unreadable));
+        assert_eq!(key.decrypt("a", &sealed[..5]), Err(DecryptionError));
     }
 
     #[test]

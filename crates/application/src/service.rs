@@ -26,10 +26,10 @@ pub struct ServiceSettings {
 
 /// The running service without HTTP: the database, and the resources of workers. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Service(Arc<Parts>);
+pub struct Service(Arc<ServiceParts>);
 
 #[derive(Debug)]
-struct Parts {
+struct ServiceParts {
     database: Database,
     environment: Environment,
     key: SecretKey,
@@ -56,7 +56,7 @@ impl Service {
             SenderTimeouts::default(),
             env!("CARGO_PKG_VERSION"),
         );
-        Self(Arc::new(Parts {
+        Self(Arc::new(ServiceParts {
             database,
             environment,
             key,

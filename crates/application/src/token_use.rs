@@ -8,10 +8,10 @@ use galley_storage::tokens::{self, Authentication};
 use galley_storage::{Database, Error as StorageError, WriteTx};
 
 /// The minimum interval between two recorded uses of a token, in milliseconds.
-const EVERY_MS: i64 = 60_000;
+const RECORD_INTERVAL_MS: i64 = 60_000;
 
 /// The number of tokens at which the map of recent uses is cleared.
-const REMEMBERED_MAX: usize = 10_000;
+const RECENT_USES_MAX: usize = 10_000;
 
 /// The times of uses that were recorded recently.
 #[derive(Debug, Default)]
@@ -19,8 +19,8 @@ pub struct TokenUse(Mutex<HashMap<TokenId, Timestamp>>);
 
 impl TokenUse {
     /// Records that a token is used now, in a task, so that its request is not delayed.
-    pub fn note(&self, database: &Database, token: &Authentication, now: Timestamp) {
-        let recent = |at: Timestamp| now.ms() - at.ms() < EVERY_MS;
+    pub fn record(&self, database: &Database, token: &Authentication, now: Timestamp) {
+        let recent = |at: Timestamp| now.ms() - at.ms() < RECORD_INTERVAL_MS;
         if token.last_used_at.is_some_and(recent) || !self.is_due(token.token, now, recent) {
             return;
         }
@@ -40,7 +40,7 @@ impl TokenUse {
         if noted.get(&token).is_some_and(|&at| recent(at)) {
             return false;
         }
-        if noted.len() >= REMEMBERED_MAX {
+        if noted.len() >= RECENT_USES_MAX {
             noted.clear();
         }
         noted.insert(token, now);

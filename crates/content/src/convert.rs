@@ -23,13 +23,14 @@ impl Tree {
     /// ones, each with its count and the place of its first occurrence.
     ///
     /// ```
-    /// use galley_content::{Effect, Limits, Tree};
+    /// use galley_content::{ContentLimits, ConversionEffect, Tree};
     ///
     /// let html = "<p class=lead>Hello <font color=red>world</font>";
-    /// let (_, losses) = Tree::from_html_with_losses(html, &Limits::default())?;
-    /// assert_eq!((losses[0].element.as_str(), losses[0].attribute.as_deref()), ("p", Some("class")));
-    /// assert_eq!((losses[1].element.as_str(), losses[1].effect), ("font", Effect::Unwrapped));
-    /// assert_eq!(losses[1].first.path, "p:nth-child(1) > font:nth-child(1)");
+    /// let (_, warnings) = Tree::from_html_with_warnings(html, &ContentLimits::default())?;
+    /// assert_eq!(warnings[0].element, "p");
+    /// assert_eq!(warnings[0].attribute.as_deref(), Some("class"));
+    /// assert_eq!(warnings[1].effect, ConversionEffect::Unwrapped);
+    /// assert_eq!(warnings[1].first.path, "p:nth-child(1) > font:nth-child(1)");
     /// # Ok::<(), galley_content::ContentError>(())
     /// ```
     pub fn from_html_with_warnings(

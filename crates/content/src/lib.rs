@@ -9,9 +9,10 @@
 //! for incoming content, and the command line for import and export.
 //!
 //! ```
-//! use galley_content::{Limits, Tree};
+//! use galley_content::{ContentLimits, Tree};
 //!
-//! let tree = Tree::from_html("<p>Hello <b>world</b><script>alert(1)</script>", &Limits::default())?;
+//! let html = "<p>Hello <b>world</b><script>alert(1)</script>";
+//! let tree = Tree::from_html(html, &ContentLimits::default())?;
 //! assert_eq!(tree.to_html(), "<p>Hello <strong>world</strong></p>");
 //! assert_eq!(tree.to_markdown(), "Hello **world**\n");
 //! assert_eq!(tree.to_text(), "Hello world\n");

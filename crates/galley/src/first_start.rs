@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use galley_application::operations::setup::{self, MadeWorkspace, NewWorkspace};
+use galley_application::operations::setup::{self, CreatedWorkspace, NewWorkspace};
 use galley_application::{Environment, Error};
 use galley_domain::access_token::AccessToken;
 use galley_domain::content_group::ContentGroupName;
@@ -40,7 +40,7 @@ pub(crate) async fn create(
     name: &str,
     email: &str,
     token: &AccessToken,
-) -> anyhow::Result<Option<MadeWorkspace>> {
+) -> anyhow::Result<Option<CreatedWorkspace>> {
     let new = NewWorkspace {
         name: name.to_owned(),
         email: EmailAddress::parse(email).context("the owner's e-mail address")?,
@@ -77,7 +77,7 @@ pub(crate) fn write_token(settings: &Settings, token: &AccessToken) -> anyhow::R
 }
 
 /// Returns shell commands for a first request.
-pub(crate) fn first_request(url: &str, token: &str, first: &MadeWorkspace) -> String {
+pub(crate) fn first_request(url: &str, token: &str, first: &CreatedWorkspace) -> String {
     let group = first.content_group;
     format!(
         "curl -s {url}/content-pieces \\

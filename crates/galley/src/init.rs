@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use galley_application::Environment;
-use galley_application::operations::setup::MadeWorkspace;
+use galley_application::operations::setup::CreatedWorkspace;
 use galley_domain::access_token::AccessToken;
 use galley_domain::people::EmailAddress;
 use galley_domain::workspace::WorkspaceName;
@@ -63,7 +63,7 @@ pub(crate) async fn run(settings: &Settings, arguments: &InitArguments) -> anyho
 
 /// Prints a new workspace's token, or all its ids and the token as JSON.
 pub(crate) fn print(
-    made: &MadeWorkspace,
+    made: &CreatedWorkspace,
     name: &str,
     token: &AccessToken,
     json: bool,

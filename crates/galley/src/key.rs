@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
-use galley_application::secrets::{KeyRefused, SecretKey};
+use galley_application::secrets::{KeyError, SecretKey};
 use galley_storage::{Database, DatabaseUrl, Error as StorageError, Tx, installation};
 
 use crate::settings::Settings;
@@ -35,7 +35,7 @@ pub(crate) async fn load(settings: &Settings, database: &Database) -> anyhow::Re
     // the key, so the other order could report a missing file.
     let known = has_key(database).await?;
     let (key, from) = find_or_create(settings, known)?;
-    key.take(database).await.map_err(|refused| explain(refused, &from))?;
+    key.adopt(database).await.map_err(|refused| explain(refused, &from))?;
     Ok(key)
 }
 
@@ -63,13 +63,13 @@ fn find_or_create(settings: &Settings, known: bool) -> anyhow::Result<(SecretKey
     })
 }
 
-fn explain(refused: KeyRefused, from: &str) -> anyhow::Error {
+fn explain(refused: KeyError, from: &str) -> anyhow::Error {
     match refused {
-        KeyRefused::Other => anyhow!(
+        KeyError::OtherKey => anyhow!(
             "the key of {from} is not the one that the database was encrypted with: start with \
              that one"
         ),
-        KeyRefused::Storage(error) => error.into(),
+        KeyError::Storage(error) => error.into(),
     }
 }
 

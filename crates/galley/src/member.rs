@@ -46,8 +46,9 @@ async fn add(
         name: FullName::parse(name).context("--name")?,
         role: find_role(database, workspace, role).await?,
     };
-    let write =
-        async move |tx: &WriteTx<'_>| members::add(tx, &environment, workspace, &invitation).await;
+    let write = async move |tx: &WriteTx<'_>| {
+        members::add_without_invite(tx, &environment, workspace, &invitation).await
+    };
     let member = database.write("members.add", write).await?;
     eprintln!("Added {email}. A token for them: galley token create --email {email}");
     say!("{}", member.id);

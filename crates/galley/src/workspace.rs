@@ -1,7 +1,7 @@
 //! `galley workspace create|list|set`
 
 use anyhow::Context;
-use galley_application::Expected;
+use galley_application::VersionPrecondition;
 use galley_application::operations::setup::{self, NewWorkspace};
 use galley_application::operations::workspace::{self, BillingUpdate, WorkspaceUpdate};
 use galley_application::{Environment, Error};
@@ -71,8 +71,9 @@ async fn set(
         .map(|name| WorkspaceName::parse(name).with_context(|| format!("--name {name:?}")))
         .transpose()?;
     let update = WorkspaceUpdate { name, billing: changed(billing)?, ..WorkspaceUpdate::default() };
-    let write =
-        async move |tx: &WriteTx<'_>| workspace::update(tx, id, &update, &Expected::Any).await;
+    let write = async move |tx: &WriteTx<'_>| {
+        workspace::update(tx, id, &update, &VersionPrecondition::Any).await
+    };
     let workspace = database.write("workspaces.update", write).await?;
     let Billing {
         customer_id,

@@ -15,7 +15,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 /// The properties of an endpoint, from the arguments of its handler.
 #[derive(Debug, Default, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(crate) struct Facts {
+pub(crate) struct HandlerFacts {
     /// The handler uses the running service, and so its database.
     pub(crate) service: bool,
     /// The handler requires a valid token.
@@ -39,39 +39,39 @@ pub(crate) struct Facts {
 }
 
 /// An argument of a handler.
-pub(crate) trait Argument {
+pub(crate) trait HandlerArgument {
     /// Adds the properties that follow from this argument.
-    fn tell(facts: &mut Facts);
+    fn add_facts(facts: &mut HandlerFacts);
 }
 
-impl<S> Argument for State<S> {
-    fn tell(facts: &mut Facts) {
+impl<S> HandlerArgument for State<S> {
+    fn add_facts(facts: &mut HandlerFacts) {
         facts.service = true;
     }
 }
 
 /// A segment of the path. A malformed one is handled like an unknown name.
-impl Argument for Result<Path<String>, PathRejection> {
-    fn tell(_: &mut Facts) {}
+impl HandlerArgument for Result<Path<String>, PathRejection> {
+    fn add_facts(_: &mut HandlerFacts) {}
 }
 
-/// A handler whose arguments are all an [`Argument`].
-pub(crate) trait Endpoint<Arguments> {
+/// A handler whose arguments are all an [`HandlerArgument`].
+pub(crate) trait DescribedHandler<Arguments> {
     /// Returns the properties from the handler's arguments.
-    fn facts(&self) -> Facts;
+    fn facts(&self) -> HandlerFacts;
 }
 
 macro_rules! handlers_of {
     ($(($($argument:ident)*))*) => {$(
-        impl<F, R, $($argument,)*> Endpoint<($($argument,)*)> for F
+        impl<F, R, $($argument,)*> DescribedHandler<($($argument,)*)> for F
         where
             F: Fn($($argument),*) -> R,
-            $($argument: Argument,)*
+            $($argument: HandlerArgument,)*
         {
-            fn facts(&self) -> Facts {
+            fn facts(&self) -> HandlerFacts {
                 #[allow(unused_mut, reason = "a handler may have no arguments")]
-                let mut facts = Facts::default();
-                $($argument::tell(&mut facts);)*
+                let mut facts = HandlerFacts::default();
+                $($argument::add_facts(&mut facts);)*
                 facts
             }
         }
@@ -82,16 +82,16 @@ handlers_of! { () (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F1) }
 
 /// The properties of the operation with this path and method.
 #[derive(Debug)]
-pub(crate) struct Fact {
+pub(crate) struct EndpointFacts {
     pub(crate) path: String,
     pub(crate) method: &'static str,
-    pub(crate) facts: Facts,
+    pub(crate) facts: HandlerFacts,
 }
 
 /// The routes with their OpenAPI operations and properties.
 pub(crate) struct Endpoints<S> {
     router: OpenApiRouter<S>,
-    facts: Vec<Fact>,
+    facts: Vec<EndpointFacts>,
 }
 
 impl<S: Clone + Send + Sync + 'static> Endpoints<S> {
@@ -104,11 +104,11 @@ impl<S: Clone + Send + Sync + 'static> Endpoints<S> {
     pub(crate) fn with<A>(
         mut self,
         route: UtoipaMethodRouter<S>,
-        handler: impl Endpoint<A>,
+        handler: impl DescribedHandler<A>,
     ) -> Self {
         for (path, item) in &route.1.paths {
             let (path, method, facts) = (path.clone(), method(item), handler.facts());
-            self.facts.push(Fact { path, method, facts });
+            self.facts.push(EndpointFacts { path, method, facts });
         }
         Self { router: self.router.routes(route), facts: self.facts }
     }
@@ -119,7 +119,7 @@ impl<S: Clone + Send + Sync + 'static> Endpoints<S> {
     }
 
     /// Returns the OpenAPI document of the routes, and the properties of their operations.
-    pub(crate) fn into_descriptions(self) -> (OpenApi, Vec<Fact>) {
+    pub(crate) fn into_descriptions(self) -> (OpenApi, Vec<EndpointFacts>) {
         (self.router.into_openapi(), self.facts)
     }
 }

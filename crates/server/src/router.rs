@@ -91,8 +91,8 @@ fn table() -> Endpoints<App> {
         workspace_memberships::update::handle,
         workspace_memberships::delete::handle,
         invites::accept::handle,
-        invites::page::show,
-        invites::page::send,
+        invites::page::get,
+        invites::page::submit,
         webhooks::get::handle,
         webhooks::create::handle,
         webhooks::update::handle,
@@ -127,14 +127,14 @@ fn routes() -> Router<App> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::describe::Fact;
+    use crate::describe::EndpointFacts;
     use crate::resources::response_cache;
 
     #[test]
     fn cacheable_routes_exist() {
         let (_, facts) = table().into_descriptions();
         for path in response_cache::ROUTES {
-            let exists = |fact: &Fact| fact.path == path && fact.method == "get";
+            let exists = |fact: &EndpointFacts| fact.path == path && fact.method == "get";
             assert!(facts.iter().any(exists), "{path}");
         }
     }

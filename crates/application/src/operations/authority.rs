@@ -17,18 +17,18 @@ pub struct Authority(Authentication);
 impl Authority {
     /// Reads the token again under the workspace's lock, which concurrent changes of permissions
     /// need as well. Rejects a token that lacks `permission`.
-    pub async fn confirm(
+    pub async fn with_permission(
         tx: &WriteTx<'_>,
         environment: &Environment,
         actor: &Authentication,
         permission: Permission,
     ) -> Result<Self, Error> {
         let authority = Self::look_up(tx, environment, actor).await?;
-        authority.needs(permission)?;
+        authority.require(permission)?;
         Ok(authority)
     }
 
-    /// Reads the token as [`Authority::confirm`] does, for operations that depend on more than a
+    /// Reads the token as [`Authority::with_permission`] does, for operations that depend on more than a
     /// permission.
     pub async fn look_up(
         tx: &WriteTx<'_>,
@@ -38,8 +38,8 @@ impl Authority {
         workspaces::lock(tx, actor.workspace).await?;
         let found = tokens::find_authentication(tx, actor.workspace, actor.token).await?;
         let now = environment.now();
-        let works = |found: &Authentication| found.expires_at.is_none_or(|end| end > now);
-        match found.filter(works) {
+        let is_unexpired = |found: &Authentication| found.expires_at.is_none_or(|end| end > now);
+        match found.filter(is_unexpired) {
             Some(found) => Ok(Self(found)),
             None => Err(Rejection::unauthorized("the access token was revoked meanwhile").into()),
         }
@@ -52,11 +52,11 @@ impl Authority {
 
     /// Returns the scope of the token.
     pub fn scope(&self) -> Scope {
-        Scope::of(&self.0)
+        Scope::of_token(&self.0)
     }
 
     /// Rejects a token that lacks a permission.
-    pub fn needs(&self, permission: Permission) -> Result<(), Error> {
+    pub fn require(&self, permission: Permission) -> Result<(), Error> {
         if self.0.permissions.allows(permission) {
             return Ok(());
         }
@@ -64,7 +64,7 @@ impl Authority {
     }
 
     /// Rejects an operation on all content by a token that is limited to some groups.
-    pub fn needs_all_groups(&self) -> Result<(), Error> {
+    pub fn require_all_groups(&self) -> Result<(), Error> {
         if self.0.content_groups.is_none() {
             return Ok(());
         }
@@ -73,36 +73,36 @@ impl Authority {
     }
 
     /// Rejects granting or revoking permissions that the token lacks.
-    pub fn covers(&self, permissions: PermissionSet) -> Result<(), Error> {
+    pub fn require_permissions(&self, permissions: PermissionSet) -> Result<(), Error> {
         let Some(missing) = permissions.iter().find(|&one| !self.0.permissions.allows(one)) else {
             return Ok(());
         };
-        Err(beyond(&format!("the token has not {missing} itself")))
+        Err(exceeds_token(&format!("the token has not {missing} itself")))
     }
 
     /// Rejects granting or revoking a role with more permissions than the token. An Admin also sees
     /// the tokens of all users, which no permission allows.
-    pub fn covers_role(&self, role: &Role) -> Result<(), Error> {
+    pub fn require_role(&self, role: &Role) -> Result<(), Error> {
         if role.is_admin() && self.0.base_type != Some(BaseType::Admin) {
-            return Err(beyond("the role Admin is more than all permissions together"));
+            return Err(exceeds_token("the role Admin is more than all permissions together"));
         }
-        self.covers(role.permissions)
+        self.require_permissions(role.permissions)
     }
 
     /// Rejects granting something without expiry by a token that expires.
-    pub fn needs_no_end(&self) -> Result<(), Error> {
+    pub fn require_no_expiry(&self) -> Result<(), Error> {
         match self.0.expires_at {
             Some(own) => {
-                Err(beyond(&format!("the token itself ends at {own}, and this would last")))
+                Err(exceeds_token(&format!("the token itself ends at {own}, and this would last")))
             }
             None => Ok(()),
         }
     }
 
     /// Rejects a token of another extension, or of none, by a token that belongs to an extension.
-    pub fn covers_extension(&self, extension: Option<&str>) -> Result<(), Error> {
+    pub fn require_extension(&self, extension: Option<&str>) -> Result<(), Error> {
         match &self.0.extension {
-            Some(own) if extension != Some(own) => Err(beyond(
+            Some(own) if extension != Some(own) => Err(exceeds_token(
                 "the token belongs to an extension, and what would come of this does not",
             )),
             _ => Ok(()),
@@ -110,17 +110,17 @@ impl Authority {
     }
 
     /// Rejects an expiry later than the token's own.
-    pub fn covers_expiry(&self, expires_at: Option<Timestamp>) -> Result<(), Error> {
+    pub fn require_expiry(&self, expires_at: Option<Timestamp>) -> Result<(), Error> {
         match self.0.expires_at {
             Some(own) if expires_at.is_none_or(|end| end > own) => {
-                Err(beyond(&format!("the token itself ends at {own}")))
+                Err(exceeds_token(&format!("the token itself ends at {own}")))
             }
             _ => Ok(()),
         }
     }
 
     /// Rejects a group limit that includes more than the token sees.
-    pub async fn covers_groups(
+    pub async fn require_groups(
         &self,
         tx: &WriteTx<'_>,
         groups: Option<&[ContentGroupId]>,
@@ -129,7 +129,7 @@ impl Authority {
             return Ok(());
         }
         if let Some(groups) = groups
-            && self.scope().holds_all(tx, groups).await?
+            && self.scope().contains_all(tx, groups).await?
         {
             return Ok(());
         }
@@ -138,7 +138,7 @@ impl Authority {
     }
 }
 
-fn beyond(detail: &str) -> Error {
+fn exceeds_token(detail: &str) -> Error {
     Rejection::new(
         Reason::BeyondOwn,
         format!("nobody gives or takes more than they have: {detail}"),

@@ -14,9 +14,9 @@ use galley_storage::{Tx, WriteTx, content_groups, content_pieces, events, webhoo
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::operations::content_pieces::{removal, unknown};
+use crate::operations::content_pieces::{removal_event, unknown_field};
 use crate::operations::{event, restored_version};
-use crate::precondition::Expected;
+use crate::precondition::VersionPrecondition;
 use crate::references;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
@@ -83,11 +83,11 @@ pub async fn update(
     environment: &Environment,
     scope: &Scope,
     update: &ContentGroupUpdate,
-    expected: &Expected,
+    expected: &VersionPrecondition,
 ) -> Result<ContentGroup, Error> {
     workspaces::lock(tx, scope.workspace).await?;
     let (before, path) = find(tx, scope, update.id).await?;
-    expected.check(before.version)?;
+    expected.check_version(before.version)?;
     let mut group = before.clone();
     group.name = update.name.clone().unwrap_or(group.name);
     let target = match update.ancestor {
@@ -121,13 +121,13 @@ pub async fn delete(
     scope: &Scope,
     id: ContentGroupId,
     recursive: bool,
-    expected: &Expected,
+    expected: &VersionPrecondition,
 ) -> Result<(), Error> {
     workspaces::lock(tx, scope.workspace).await?;
     let (group, path) = find(tx, scope, id).await?;
-    expected.check(group.version)?;
+    expected.check_version(group.version)?;
     if recursive {
-        delete_what_it_holds(tx, environment, scope, id, &path).await?;
+        delete_contents(tx, environment, scope, id, &path).await?;
     } else if content_groups::has_contents(tx, scope.workspace, id).await? {
         let detail = "the group holds groups or pieces: delete these first, or send recursive=true";
         return Err(Rejection::new(Reason::NotEmpty, detail).into());
@@ -141,10 +141,10 @@ pub async fn delete(
 }
 
 /// The number of pieces that are deleted per batch.
-const PART: i64 = 500;
+const DELETE_BATCH: i64 = 500;
 
 /// Deletes the pieces and groups under a group, leaves first, with their events.
-async fn delete_what_it_holds(
+async fn delete_contents(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
@@ -160,18 +160,19 @@ async fn delete_what_it_holds(
         return Err(Rejection::new(Reason::TooLarge, detail).into());
     }
     let groups = content_groups::subtree(tx, workspace, &[id]).await?;
-    for (group, path) in leaves_first(groups, id, path) {
+    for (group, path) in descendants_first(groups, id, path) {
         // Works in batches, as the events of all pieces are large.
         loop {
-            let part =
-                content_pieces::list_in_group_for_deletion(tx, workspace, group.id, PART).await?;
-            if part.is_empty() {
+            let batch =
+                content_pieces::list_in_group_for_deletion(tx, workspace, group.id, DELETE_BATCH)
+                    .await?;
+            if batch.is_empty() {
                 break;
             }
-            let referenced = references::of_pieces(tx, workspace, part.iter()).await?;
-            let mut removed = Vec::with_capacity(part.len());
-            for piece in &part {
-                removed.push(removal(environment, piece, &referenced, path.clone()));
+            let referenced = references::of_pieces(tx, workspace, batch.iter()).await?;
+            let mut removed = Vec::with_capacity(batch.len());
+            for piece in &batch {
+                removed.push(removal_event(environment, piece, &referenced, path.clone()));
                 content_pieces::delete(tx, workspace, piece).await?;
             }
             events::append(tx, workspace, &removed, now).await?;
@@ -188,7 +189,7 @@ async fn delete_what_it_holds(
 }
 
 /// Returns the groups of a subtree with their paths, descendants first.
-fn leaves_first(
+fn descendants_first(
     groups: Vec<(ContentGroup, Option<ContentGroupId>)>,
     root: ContentGroupId,
     root_path: &GroupPath,
@@ -223,7 +224,7 @@ async fn find(
     let found = content_groups::find(tx, scope.workspace, id).await?;
     let path = content_groups::path(tx, scope.workspace, id).await?;
     match found {
-        Some(group) if scope.holds(&path) => Ok((group, path)),
+        Some(group) if scope.contains(&path) => Ok((group, path)),
         _ => Err(Error::not_found()),
     }
 }
@@ -242,10 +243,10 @@ async fn parent_path(
         return Ok(GroupPath::default());
     };
     let path = content_groups::path(tx, scope.workspace, ancestor).await?;
-    if scope.holds(&path) {
+    if scope.contains(&path) {
         return Ok(path);
     }
-    Err(Rejection::of_issues(vec![unknown("ancestor", "content group")]).into())
+    Err(Rejection::of_issues(vec![unknown_field("ancestor", "content group")]).into())
 }
 
 /// Returns the path to the new parent of the group at `path`, or `None` if it is the parent
@@ -329,9 +330,9 @@ impl GroupDescendants {
             Self::Children(children) => {
                 Descendants::Ids(children.get(&id).map(Vec::as_slice).unwrap_or_default())
             }
-            Self::Subtree(under) => {
+            Self::Subtree(subtree_groups) => {
                 let path: Vec<_> = ancestors.iter().copied().chain([id]).collect();
-                Descendants::Nested(nested(under, id, &path))
+                Descendants::Nested(nested(subtree_groups, id, &path))
             }
         }
     }
@@ -357,7 +358,7 @@ pub async fn get(
     let (group, path) =
         try_join(content_groups::find(tx, workspace, id), content_groups::path(tx, workspace, id))
             .await?;
-    let group = group.filter(|_| scope.holds(&path)).ok_or_else(Error::not_found)?;
+    let group = group.filter(|_| scope.contains(&path)).ok_or_else(Error::not_found)?;
     let path = scope.visible(&path);
     let ancestors = path[..path.len() - 1].to_vec();
     let descendants = GroupDescendants::find(tx, workspace, &[id], subtree).await?;
@@ -441,9 +442,9 @@ async fn list_level(
     let (limit, offset) = (request.per_page + 1, request.offset);
     let (workspace, after) = (scope.workspace, request.after.as_deref());
     Ok(match (request.ancestor, &scope.content_groups) {
-        (Some(_), _) if !scope.holds(path) => Vec::new(),
+        (Some(_), _) if !scope.contains(path) => Vec::new(),
         (None, Some(limits)) => {
-            let roots = topmost(tx, scope, limits).await?;
+            let roots = find_roots(tx, scope, limits).await?;
             content_groups::list_some(tx, workspace, &roots, after, limit, offset).await?
         }
         (ancestor, _) => {
@@ -453,7 +454,7 @@ async fn list_level(
 }
 
 /// Returns the groups of a token that are not below another one of them.
-async fn topmost(
+async fn find_roots(
     tx: &Tx<'_>,
     scope: &Scope,
     limits: &[ContentGroupId],

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
 use futures_util::future::try_join;
-use galley_api_types::content_piece::{ContentPieceBody, Referenced};
+use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
 use galley_api_types::problem::{Issue, Step};
 use galley_content::Tree;
 use galley_domain::content_group::GroupPath;
@@ -29,7 +29,7 @@ use galley_storage::{
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::{event, restored_version};
-use crate::precondition::Expected;
+use crate::precondition::VersionPrecondition;
 use crate::references;
 use crate::scope::Scope;
 
@@ -66,7 +66,7 @@ pub struct ContentPieceUpdate {
 
 /// The references in a request, item by item. `None` is an item that is no identifier.
 #[derive(Debug, Clone, Default)]
-pub struct References {
+pub struct RequestReferences {
     /// The tags.
     pub tags: Vec<Option<TagId>>,
     /// The members.
@@ -77,7 +77,7 @@ pub struct References {
     pub reference_id: Option<ContentPieceId>,
 }
 
-impl References {
+impl RequestReferences {
     /// Returns an issue for each reference that does not exist or is outside the scope.
     pub async fn missing(&self, tx: &Tx<'_>, scope: &Scope) -> Result<Vec<Issue>, Error> {
         let tags: Vec<_> = self.tags.iter().copied().flatten().collect();
@@ -92,7 +92,9 @@ impl References {
         ));
         if let Some(group) = self.content_group_id {
             let path = content_groups::path(tx, scope.workspace, group).await?;
-            issues.extend((!scope.holds(&path)).then(|| unknown("contentGroupId", GROUP)));
+            issues.extend(
+                (!scope.contains(&path)).then(|| unknown_field("contentGroupId", GROUP_NOUN)),
+            );
         }
         if self.reference_id.is_some() {
             let reference = find_reference(tx, scope, self.reference_id).await?;
@@ -104,7 +106,7 @@ impl References {
 }
 
 /// The noun for a group in messages.
-const GROUP: &str = "content group";
+const GROUP_NOUN: &str = "content group";
 
 /// Creates a piece, and returns it.
 pub async fn create(
@@ -112,7 +114,7 @@ pub async fn create(
     environment: &Environment,
     scope: &Scope,
     new: &NewContentPiece,
-) -> Result<Kept, Error> {
+) -> Result<StoredPiece, Error> {
     // Both are sent together. Later statements read order keys, which the lock protects.
     let ((), path) = try_join(
         ordering::lock(tx, scope.workspace),
@@ -123,13 +125,13 @@ pub async fn create(
     let referenced = referenced.await?;
     let reference = find_reference(tx, scope, new.reference_id).await?;
     let mut issues = missing_references(&new.fields, &referenced);
-    if !scope.holds(&path) {
-        issues.push(unknown("contentGroupId", GROUP));
+    if !scope.contains(&path) {
+        issues.push(unknown_field("contentGroupId", GROUP_NOUN));
     }
     if new.reference_id.is_some() {
         issues.extend(reference_issue(reference.as_ref(), Some(new.content_group_id)));
     }
-    Error::refuse(issues)?;
+    Error::reject_issues(issues)?;
     let random = environment.random();
     let order = match &reference {
         Some(reference) => {
@@ -152,7 +154,7 @@ pub async fn create(
     let data = ContentPieceBody::event_data(&piece, &referenced, None);
     let added = event(environment, ResourceChange::PieceAdded(path), data, None);
     events::append(tx, scope.workspace, &[added], now).await?;
-    Ok(Kept { piece, referenced })
+    Ok(StoredPiece { piece, referenced })
 }
 
 /// Restores a piece from another store, with its id, position, times and overrides in variants. Its
@@ -172,20 +174,20 @@ pub async fn restore(
         return Ok(false);
     }
     let path = content_groups::path(tx, workspace, piece.content_group_id).await?;
-    if !scope.holds(&path) {
-        Error::refuse(vec![unknown("contentGroupId", GROUP)])?;
+    if !scope.contains(&path) {
+        Error::reject_issues(vec![unknown_field("contentGroupId", GROUP_NOUN)])?;
     }
     for (variant, overrides, _) in overrides {
         if variants::find(tx, workspace, *variant).await?.is_none() {
-            Error::refuse(vec![unknown("variants", "variant")])?;
+            Error::reject_issues(vec![unknown_field("variants", "variant")])?;
         }
         let shown = piece.fields.clone().with_overrides(overrides.clone());
         let referenced = references::find(tx, workspace, &shown.tags, &shown.members).await?;
-        Error::refuse(missing_references(&shown, &referenced))?;
+        Error::reject_issues(missing_references(&shown, &referenced))?;
     }
     let referenced =
         references::find(tx, workspace, &piece.fields.tags, &piece.fields.members).await?;
-    Error::refuse(missing_references(&piece.fields, &referenced))?;
+    Error::reject_issues(missing_references(&piece.fields, &referenced))?;
     let mut piece = ContentPiece { version: restored_version(environment), ..piece.clone() };
     if ordering::is_taken(tx, workspace, &piece.order).await? {
         piece.order = ordering::at_the_end(tx, workspace, environment.random()).await?;
@@ -207,14 +209,14 @@ pub async fn restore(
 
 /// A stored piece, and the resources that it refers to.
 #[derive(Debug)]
-pub struct Kept {
+pub struct StoredPiece {
     /// The piece, as it is in the updated variant.
     pub piece: ContentPiece,
     /// The tags and members that it refers to.
-    pub referenced: Referenced,
+    pub referenced: ReferencedResources,
 }
 
-impl Kept {
+impl StoredPiece {
     /// Returns the representation that GET responds with.
     pub fn body(&self) -> ContentPieceBody<'_> {
         let description = self.piece.fields.description.as_ref().map(Description::as_str);
@@ -228,8 +230,8 @@ pub async fn update(
     environment: &Environment,
     scope: &Scope,
     update: &ContentPieceUpdate,
-    expected: &Expected,
-) -> Result<Kept, Error> {
+    expected: &VersionPrecondition,
+) -> Result<StoredPiece, Error> {
     if update.content_group_id.is_some() || update.reference_id.is_some() {
         // Before any row is locked, as a background slice locks in this order, too.
         ordering::lock(tx, scope.workspace).await?;
@@ -244,12 +246,12 @@ pub async fn update(
     let found = content_pieces::find_for_update(tx, scope.workspace, update.id).await?;
     let before = found.ok_or_else(Error::not_found)?;
     let path_before = content_groups::path(tx, scope.workspace, before.content_group_id).await?;
-    if !scope.holds(&path_before) {
+    if !scope.contains(&path_before) {
         return Err(Error::not_found());
     }
-    expected.check(before.version)?;
+    expected.check_version(before.version)?;
     let variant = match variant {
-        Some(variant) => Some(ChangedVariant::find(tx, scope, update, variant, &before).await?),
+        Some(variant) => Some(VariantChangeState::find(tx, scope, update, variant, &before).await?),
         None => None,
     };
     let fields = match &variant {
@@ -268,13 +270,20 @@ pub async fn update(
     };
     let referenced = references::find(tx, scope.workspace, &shown.tags, &shown.members).await?;
     let reference = find_reference(tx, scope, update.reference_id.flatten()).await?;
-    Error::refuse(update_issues(scope, update, &referenced, group, &path, reference.as_ref()))?;
+    Error::reject_issues(update_issues(
+        scope,
+        update,
+        &referenced,
+        group,
+        &path,
+        reference.as_ref(),
+    ))?;
 
-    let place = new_place(tx, environment, scope, &before, group, update, reference).await?;
-    let content_changed = keep_content(tx, scope, update, variant.as_ref()).await?;
+    let place = new_order_key(tx, environment, scope, &before, group, update, reference).await?;
+    let content_changed = store_content(tx, scope, update, variant.as_ref()).await?;
     let variant_changed = variant.as_ref().is_some_and(|variant| variant.before != variant.after);
     if fields == before.fields && place.is_none() && !content_changed && !variant_changed {
-        return Ok(Kept { piece: ContentPiece { fields: shown, ..before }, referenced });
+        return Ok(StoredPiece { piece: ContentPiece { fields: shown, ..before }, referenced });
     }
     let order = place.unwrap_or_else(|| before.order.clone());
     let now = environment.now();
@@ -288,7 +297,7 @@ pub async fn update(
         ..before.clone()
     };
     content_pieces::update(tx, scope.workspace, &before, &piece).await?;
-    if let Some(ChangedVariant { variant, after, .. }) = &variant
+    if let Some(VariantChangeState { variant, after, .. }) = &variant
         && variant_changed
     {
         content_piece_variants::update(tx, scope.workspace, piece.id, variant.id, after).await?;
@@ -309,7 +318,7 @@ pub async fn update(
     let occurrence = ResourceChange::PieceUpdated { before: path_before, after: path };
     let updated = event(environment, occurrence, data, data_before);
     events::append(tx, scope.workspace, &[updated], now).await?;
-    Ok(Kept { piece, referenced })
+    Ok(StoredPiece { piece, referenced })
 }
 
 /// Returns the content after an update, in the piece or variant that was updated.
@@ -329,13 +338,13 @@ pub async fn content_after(
 }
 
 /// The variant of an update, and the piece's overrides in it.
-struct ChangedVariant {
+struct VariantChangeState {
     variant: Variant,
     before: ContentPieceOverrides,
     after: ContentPieceOverrides,
 }
 
-impl ChangedVariant {
+impl VariantChangeState {
     async fn find(
         tx: &Tx<'_>,
         scope: &Scope,
@@ -351,11 +360,11 @@ impl ChangedVariant {
 }
 
 /// Stores the content of an update. Returns true if it differs from the stored content.
-async fn keep_content(
+async fn store_content(
     tx: &WriteTx<'_>,
     scope: &Scope,
     update: &ContentPieceUpdate,
-    variant: Option<&ChangedVariant>,
+    variant: Option<&VariantChangeState>,
 ) -> Result<bool, Error> {
     let (workspace, id) = (scope.workspace, update.id);
     let Some(tree) = &update.content else { return Ok(false) };
@@ -381,27 +390,27 @@ pub async fn delete(
     environment: &Environment,
     scope: &Scope,
     id: ContentPieceId,
-    expected: &Expected,
+    expected: &VersionPrecondition,
 ) -> Result<(), Error> {
     let found = content_pieces::find_for_update(tx, scope.workspace, id).await?;
     let piece = found.ok_or_else(Error::not_found)?;
     let path = content_groups::path(tx, scope.workspace, piece.content_group_id).await?;
-    if !scope.holds(&path) {
+    if !scope.contains(&path) {
         return Err(Error::not_found());
     }
-    expected.check(piece.version)?;
+    expected.check_version(piece.version)?;
     let referenced = references::of_pieces(tx, scope.workspace, [&piece].into_iter()).await?;
-    let removed = removal(environment, &piece, &referenced, path);
+    let removed = removal_event(environment, &piece, &referenced, path);
     content_pieces::delete(tx, scope.workspace, &piece).await?;
     events::append(tx, scope.workspace, &[removed], environment.now()).await?;
     Ok(())
 }
 
 /// Creates the event of a piece's removal from the group at the end of `path`.
-pub fn removal(
+pub fn removal_event(
     environment: &Environment,
     piece: &ContentPiece,
-    referenced: &Referenced,
+    referenced: &ReferencedResources,
     path: GroupPath,
 ) -> NewEvent {
     let data = ContentPieceBody::event_data(piece, referenced, None);
@@ -409,7 +418,7 @@ pub fn removal(
 }
 
 /// Returns the new order key of a piece, if it moves.
-async fn new_place(
+async fn new_order_key(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
@@ -444,7 +453,7 @@ async fn new_place(
 fn update_issues(
     scope: &Scope,
     update: &ContentPieceUpdate,
-    referenced: &Referenced,
+    referenced: &ReferencedResources,
     group: ContentGroupId,
     path: &GroupPath,
     reference: Option<&ContentPiece>,
@@ -456,8 +465,8 @@ fn update_issues(
     if let Some(Some(members)) = &update.change.members {
         issues.extend(missing_members(members, referenced));
     }
-    if !scope.holds(path) {
-        issues.push(unknown("contentGroupId", GROUP));
+    if !scope.contains(path) {
+        issues.push(unknown_field("contentGroupId", GROUP_NOUN));
     }
     if update.reference_id == Some(Some(update.id)) {
         let invalid = Invalid::new("invalid_reference", "must name another piece");
@@ -495,22 +504,22 @@ fn reference_issue(
 ) -> Option<Issue> {
     match reference {
         Some(piece) if Some(piece.content_group_id) == group => None,
-        _ => Some(unknown("referenceId", "content piece in this content group")),
+        _ => Some(unknown_field("referenceId", "content piece in this content group")),
     }
 }
 
-fn missing_references(fields: &ContentPieceFields, referenced: &Referenced) -> Vec<Issue> {
+fn missing_references(fields: &ContentPieceFields, referenced: &ReferencedResources) -> Vec<Issue> {
     let mut issues = missing_tags(&fields.tags, referenced);
     issues.extend(missing_members(&fields.members, referenced));
     issues
 }
 
-fn missing_tags(tags: &[TagId], referenced: &Referenced) -> Vec<Issue> {
+fn missing_tags(tags: &[TagId], referenced: &ReferencedResources) -> Vec<Issue> {
     let tags: Vec<_> = tags.iter().copied().map(Some).collect();
     missing_items("tags", "tag", &tags, &referenced.tags)
 }
 
-fn missing_members(members: &[WorkspaceMemberId], referenced: &Referenced) -> Vec<Issue> {
+fn missing_members(members: &[WorkspaceMemberId], referenced: &ReferencedResources) -> Vec<Issue> {
     let members: Vec<_> = members.iter().copied().map(Some).collect();
     missing_items("members", "workspace member", &members, &referenced.members)
 }
@@ -518,16 +527,16 @@ fn missing_members(members: &[WorkspaceMemberId], referenced: &Referenced) -> Ve
 /// Returns an issue for each item of a list that `known` lacks.
 fn missing_items<T: Copy + Eq + Hash, V>(
     field: &str,
-    what: &str,
+    noun: &str,
     items: &[Option<T>],
     known: &HashMap<T, V>,
 ) -> Vec<Issue> {
     let missing = |item: &Option<T>| item.is_some_and(|id| !known.contains_key(&id));
     let indexed = items.iter().enumerate().filter(|(_, item)| missing(item));
-    indexed.map(|(index, _)| unknown_item(field, index, what)).collect()
+    indexed.map(|(index, _)| unknown_item(field, index, noun)).collect()
 }
 
-pub(crate) fn unknown(field: &str, what: &str) -> Issue {
+pub(crate) fn unknown_field(field: &str, what: &str) -> Issue {
     Issue::unknown_reference(vec![Step::Field(field.to_owned())], what)
 }
 
@@ -548,7 +557,7 @@ pub async fn spread_order_keys(
     let Some(moved) = ordering::spread_slice(tx, workspace, plan).await? else { return Ok(false) };
     let referenced = references::of_pieces(tx, workspace, moved.iter()).await?;
     let mut paths: HashMap<ContentGroupId, GroupPath> = HashMap::new();
-    let mut happened = Vec::with_capacity(moved.len());
+    let mut updated_events = Vec::with_capacity(moved.len());
     for piece in &moved {
         let path = match paths.entry(piece.content_group_id) {
             Entry::Occupied(known) => known.get().clone(),
@@ -560,8 +569,9 @@ pub async fn spread_order_keys(
         let occurrence = ResourceChange::PieceUpdated { before: path.clone(), after: path };
         let data = ContentPieceBody::event_data(piece, &referenced, None);
         let updated = event(environment, occurrence, data, None);
-        happened.push(NewEvent { custom_data_of: Some((piece.id, piece.version)), ..updated });
+        updated_events
+            .push(NewEvent { custom_data_of: Some((piece.id, piece.version)), ..updated });
     }
-    events::append(tx, workspace, &happened, environment.now()).await?;
+    events::append(tx, workspace, &updated_events, environment.now()).await?;
     Ok(true)
 }

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::authority::Authority;
-use crate::operations::members::mail_place;
-use crate::operations::webhook_access::{NEEDED, check_may_see, check_may_send, find};
+use crate::operations::members::mail_aad;
+use crate::operations::webhook_access::{REQUIRED_PERMISSION, check_may_see, check_may_send, find};
 use crate::secrets::SecretKey;
 
 /// The kind of the mail that reports a disabled webhook.
@@ -37,7 +37,7 @@ pub struct DisabledMail {
 
 /// Applies the results of a webhook's last attempts: records success or failure, and disables a
 /// webhook whose receiver is gone or has failed for too long.
-pub async fn judge(
+pub async fn apply_receiver_state(
     tx: &WriteTx<'_>,
     environment: &Environment,
     key: &SecretKey,
@@ -63,12 +63,12 @@ pub async fn judge(
     tracing::info!(%workspace, %webhook, reason = reason.as_str(), "disabled a webhook");
     let found = webhooks::find(tx, workspace, webhook, None).await?;
     match found {
-        Some(webhook) => tell_admins(tx, environment, key, workspace, &webhook, reason).await,
+        Some(webhook) => mail_admins(tx, environment, key, workspace, &webhook, reason).await,
         None => Ok(()),
     }
 }
 
-async fn tell_admins(
+async fn mail_admins(
     tx: &WriteTx<'_>,
     environment: &Environment,
     key: &SecretKey,
@@ -77,16 +77,16 @@ async fn tell_admins(
     reason: DisabledReason,
 ) -> Result<(), Error> {
     let name = workspaces::find(tx, workspace).await?.ok_or_else(Error::not_found)?.name;
-    let says = DisabledMail {
+    let values = DisabledMail {
         webhook: webhook.name.as_str().to_owned(),
         workspace: name.into(),
         reason: reason.as_str().to_owned(),
         failing_since_ms: webhook.failing_since.map(Timestamp::ms),
     };
-    let text = serde_json::to_vec(&says).expect("texts are JSON");
+    let text = serde_json::to_vec(&values).expect("texts are JSON");
     for (member, recipient) in members::list_admin_addresses(tx, workspace).await? {
         let id = MailId::new(environment.new_id());
-        let sealed = key.seal(&mail_place(id), &text);
+        let sealed = key.encrypt(&mail_aad(id), &text);
         let kind = DISABLED_MAIL.to_owned();
         let mail = Mail { id, kind, member: Some(member), recipient, sealed };
         mails::insert(tx, workspace, &mail, environment.now()).await?;
@@ -95,13 +95,13 @@ async fn tell_admins(
 }
 
 /// Enqueues a sample of a webhook's event as a test delivery.
-pub async fn test(
+pub async fn send_test(
     tx: &WriteTx<'_>,
     environment: &Environment,
     actor: &Authentication,
     webhook: WebhookId,
 ) -> Result<DeliveryId, Error> {
-    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
     let webhook = find(tx, authority.token(), webhook).await?;
     let now = environment.now();
     let id = DeliveryId::new(environment.new_id());
@@ -118,7 +118,7 @@ pub async fn retry(
     actor: &Authentication,
     delivery: DeliveryId,
 ) -> Result<(), Error> {
-    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
     let workspace = actor.workspace;
     let webhook = delivery_queue::find_webhook(tx, workspace, delivery).await?;
     let webhook = find(tx, authority.token(), webhook.ok_or_else(Error::not_found)?).await?;
@@ -138,7 +138,7 @@ pub async fn recover(
     webhook: WebhookId,
     since: Timestamp,
 ) -> Result<(), Error> {
-    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
     let webhook = find(tx, authority.token(), webhook).await?;
     check_may_see(authority.token(), webhook.event)?;
     let which = DeliverySelection::RecoverableSince(since);

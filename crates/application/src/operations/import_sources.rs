@@ -68,19 +68,19 @@ pub async fn save(tx: &WriteTx<'_>, scope: &Scope, new: &[NewSource]) -> Result<
         let source = one.source.clone();
         found.push((index, PieceSource { piece: one.piece, variant, source }));
     }
-    Error::refuse(std::mem::take(&mut issues))?;
+    Error::reject_issues(std::mem::take(&mut issues))?;
     found.sort_by_key(|(_, one)| one.piece);
     for (index, one) in &found {
         let piece = content_pieces::find_for_update(tx, scope.workspace, one.piece).await?;
         let is_seen = match piece {
-            Some(piece) => scope.sees(tx, piece.content_group_id).await?,
+            Some(piece) => scope.contains_group(tx, piece.content_group_id).await?,
             None => false,
         };
         if !is_seen {
             issues.push(unknown(*index, "contentPieceId", "content piece"));
         }
     }
-    Error::refuse(issues)?;
+    Error::reject_issues(issues)?;
     for (_, one) in &found {
         import_sources::save(tx, scope.workspace, one).await?;
     }

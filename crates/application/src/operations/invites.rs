@@ -14,14 +14,14 @@ use galley_storage::{
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::operations::members::{code_hash, happened, new_user, withdraw};
-use crate::operations::profile::username_taken;
+use crate::operations::members::{append_member_event, code_hash, create_user, void_invites};
+use crate::operations::profile::map_username_taken;
 use crate::operations::tokens::{self, TokenRequest};
 use crate::rejection::{Reason, Rejection};
 
 /// The state of an invite's code.
 #[derive(Debug, Clone)]
-pub enum Found {
+pub enum InviteLookup {
     /// The invite can be accepted.
     Open(Box<OpenInvite>),
     /// No invite has this code.
@@ -31,7 +31,7 @@ pub enum Found {
     /// The invite was accepted.
     Used,
     /// The invite was withdrawn or replaced by another one.
-    Void,
+    Withdrawn,
 }
 
 /// An invite that can be accepted.
@@ -55,7 +55,7 @@ pub struct OpenInvite {
 
 /// A request to accept an invite.
 #[derive(Debug, Clone)]
-pub struct Acceptance {
+pub struct AcceptInviteRequest {
     /// The code of the invite.
     pub code: String,
     /// The username for a new user.
@@ -68,7 +68,7 @@ pub struct Acceptance {
 
 /// The result of an accepted invite.
 #[derive(Debug, Clone)]
-pub struct Accepted {
+pub struct AcceptedInvite {
     /// The workspace.
     pub workspace: WorkspaceId,
     /// The workspace's name.
@@ -78,26 +78,28 @@ pub struct Accepted {
     /// The user.
     pub user: User,
     /// True if an earlier request had accepted the invite.
-    pub again: bool,
+    pub is_repeated: bool,
 }
 
 /// Returns the state of the invite with this code.
-pub async fn find(tx: &Tx<'_>, now: Timestamp, code: &str) -> Result<Found, Error> {
+pub async fn find(tx: &Tx<'_>, now: Timestamp, code: &str) -> Result<InviteLookup, Error> {
     let Some(invite) = invites::find(tx, &code_hash(code)).await? else {
-        return Ok(Found::Unknown);
+        return Ok(InviteLookup::Unknown);
     };
-    let member = match still_open(tx, now, &invite).await? {
+    let member = match check_open(tx, now, &invite).await? {
         Ok(member) => member,
         Err(ended) => return Ok(ended),
     };
     let role = roles::find(tx, invite.workspace, member.role).await?;
     let workspace = workspaces::find(tx, invite.workspace).await?;
-    let (Some(role), Some(workspace)) = (role, workspace) else { return Ok(Found::Void) };
+    let (Some(role), Some(workspace)) = (role, workspace) else {
+        return Ok(InviteLookup::Withdrawn);
+    };
     let inviter = match invite.inviter {
         Some(user) => users::find(tx, user).await?,
         None => None,
     };
-    Ok(Found::Open(Box::new(OpenInvite {
+    Ok(InviteLookup::Open(Box::new(OpenInvite {
         workspace: workspace.name.into(),
         role: role.name.as_str().to_owned(),
         inviter: inviter.map(|user| user.full_name),
@@ -109,23 +111,23 @@ pub async fn find(tx: &Tx<'_>, now: Timestamp, code: &str) -> Result<Found, Erro
 }
 
 /// Returns the pending member, or the reason why the invite can't be accepted.
-async fn still_open(
+async fn check_open(
     tx: &Tx<'_>,
     now: Timestamp,
     invite: &Invite,
-) -> Result<Result<Member, Found>, Error> {
+) -> Result<Result<Member, InviteLookup>, Error> {
     let member = members::find(tx, invite.workspace, invite.member).await?;
     let is_member = member.as_ref().is_some_and(|member| member.user.is_some());
     Ok(match member {
-        Some(_) if invite.ended_at.is_some() && is_member => Err(Found::Used),
+        Some(_) if invite.ended_at.is_some() && is_member => Err(InviteLookup::Used),
         Some(member) if invite.ended_at.is_none() && !is_member => {
             if invite.expires_at > now {
                 Ok(member)
             } else {
-                Err(Found::Expired)
+                Err(InviteLookup::Expired)
             }
         }
-        _ => Err(Found::Void),
+        _ => Err(InviteLookup::Withdrawn),
     })
 }
 
@@ -137,8 +139,8 @@ fn address(member: &Member) -> EmailAddress {
 pub async fn accept(
     tx: &WriteTx<'_>,
     environment: &Environment,
-    acceptance: &Acceptance,
-) -> Result<Accepted, Error> {
+    acceptance: &AcceptInviteRequest,
+) -> Result<AcceptedInvite, Error> {
     let now = environment.now();
     let hash = code_hash(&acceptance.code);
     let unknown = || Error::from(Rejection::new(Reason::NotFound, "no invite has this code"));
@@ -146,11 +148,11 @@ pub async fn accept(
     workspaces::lock(tx, workspace).await?;
     // Reads again, as the workspace is locked now.
     let invite = invites::find(tx, &hash).await?.ok_or_else(unknown)?;
-    let member = match still_open(tx, now, &invite).await? {
+    let member = match check_open(tx, now, &invite).await? {
         Ok(member) => member,
         Err(ended) => {
-            let accepted = accepted_before(tx, now, &acceptance.code, &acceptance.token).await?;
-            return accepted.ok_or_else(|| ended.problem());
+            let accepted = find_accepted(tx, now, &acceptance.code, &acceptance.token).await?;
+            return accepted.ok_or_else(|| ended.rejection());
         }
     };
     let name = workspaces::find(tx, workspace).await?.ok_or_else(unknown)?.name;
@@ -159,10 +161,10 @@ pub async fn accept(
         Some(user) => user,
         None => {
             if users::has_username(tx, &acceptance.username).await? {
-                return Err(username_taken(StorageError::Taken(UniqueKey::Username)));
+                return Err(map_username_taken(StorageError::Taken(UniqueKey::Username)));
             }
             let username = acceptance.username.clone();
-            new_user(tx, environment, &email, username, &acceptance.full_name).await?
+            create_user(tx, environment, &email, username, &acceptance.full_name).await?
         }
     };
     if members::find_by_user(tx, workspace, user.id).await?.is_some() {
@@ -171,54 +173,60 @@ pub async fn accept(
     }
     let version = member.version + 1;
     members::join(tx, workspace, member.id, user.id, version).await?;
-    withdraw(tx, workspace, member.id, now).await?;
+    void_invites(tx, workspace, member.id, now).await?;
     let request = TokenRequest::unlimited(acceptance.token.clone(), user.id, "from the invite");
     tokens::create(tx, environment, workspace, &request).await?;
     let member = Member { user: Some(user.clone()), version, ..member };
-    happened(tx, environment, workspace, ResourceChange::MemberAdded, &member).await?;
-    Ok(Accepted { workspace, workspace_name: name.into(), member: member.id, user, again: false })
+    append_member_event(tx, environment, workspace, ResourceChange::MemberAdded, &member).await?;
+    Ok(AcceptedInvite {
+        workspace,
+        workspace_name: name.into(),
+        member: member.id,
+        user,
+        is_repeated: false,
+    })
 }
 
 /// Returns the result of an invite that this token accepted within the retention of idempotency
 /// keys. A client that lost the response gets it again.
-pub async fn accepted_before(
+pub async fn find_accepted(
     tx: &Tx<'_>,
     now: Timestamp,
     code: &str,
     token: &AccessToken,
-) -> Result<Option<Accepted>, Error> {
+) -> Result<Option<AcceptedInvite>, Error> {
     let Some(invite) = invites::find(tx, &code_hash(code)).await? else { return Ok(None) };
     let workspace = invite.workspace;
-    let Some(made) = stored_tokens::find_by_hash(tx, &token.hash()).await? else {
+    let Some(accepted_token) = stored_tokens::find_by_hash(tx, &token.hash()).await? else {
         return Ok(None);
     };
-    if (made.workspace, made.member) != (workspace, invite.member) {
+    if (accepted_token.workspace, accepted_token.member) != (workspace, invite.member) {
         return Ok(None);
     }
-    let kept = stored_tokens::find(tx, workspace, made.token).await?;
+    let stored_token = stored_tokens::find(tx, workspace, accepted_token.token).await?;
     let since = Timestamp::from_ms(now.ms() - RETENTION_MS);
     let name = workspaces::find(tx, workspace).await?.map(|workspace| workspace.name);
-    let user = users::find(tx, made.user).await?;
-    Ok(match (kept, name, user) {
-        (Some(kept), Some(name), Some(user)) if kept.created_at > since => Some(Accepted {
+    let user = users::find(tx, accepted_token.user).await?;
+    Ok(match (stored_token, name, user) {
+        (Some(kept), Some(name), Some(user)) if kept.created_at > since => Some(AcceptedInvite {
             workspace,
             workspace_name: name.into(),
-            member: made.member,
+            member: accepted_token.member,
             user,
-            again: true,
+            is_repeated: true,
         }),
         _ => None,
     })
 }
 
-impl Found {
+impl InviteLookup {
     /// Returns the rejection for a code that can't be accepted.
-    fn problem(&self) -> Error {
+    fn rejection(&self) -> Error {
         let detail = match self {
             Self::Open(_) | Self::Unknown => return Error::not_found(),
             Self::Expired => "its time is over: ask who invited you for another one",
             Self::Used => "it was accepted before",
-            Self::Void => "it was taken back, or another one took its place",
+            Self::Withdrawn => "it was taken back, or another one took its place",
         };
         Rejection::new(Reason::InviteEnded, detail).into()
     }

@@ -24,17 +24,17 @@ use sha2::{Digest, Sha256};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::authority::Authority;
-use crate::operations::content_pieces::unknown;
+use crate::operations::content_pieces::unknown_field;
 use crate::operations::event;
-use crate::precondition::Expected;
+use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
 use crate::secrets::SecretKey;
 
 /// The permission that every operation here requires, except leaving the workspace.
-const NEEDED: Permission = Permission::write(Resource::WorkspaceMemberships);
+const REQUIRED_PERMISSION: Permission = Permission::write(Resource::WorkspaceMemberships);
 
 /// The validity of an invite.
-const INVITE_LASTS_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+const INVITE_VALIDITY_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 
 const HOUR_MS: i64 = 60 * 60 * 1_000;
 
@@ -88,7 +88,7 @@ pub fn code_hash(code: &str) -> [u8; 32] {
 }
 
 /// Returns the associated data for the encryption of a mail's text.
-pub fn mail_place(mail: MailId) -> String {
+pub fn mail_aad(mail: MailId) -> String {
     format!("mails {mail}")
 }
 
@@ -102,13 +102,13 @@ pub async fn invite(
     invitation: &Invitation,
 ) -> Result<Member, Error> {
     let workspace = actor.workspace;
-    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
-    authority.needs_all_groups()?;
+    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
+    authority.require_all_groups()?;
     let role = find_role(tx, workspace, invitation.role).await?;
-    authority.covers_role(&role)?;
-    authority.needs_no_end()?;
+    authority.require_role(&role)?;
+    authority.require_no_expiry()?;
     // Accepting the invite creates a token without an extension.
-    authority.covers_extension(None)?;
+    authority.require_extension(None)?;
     let now = environment.now();
     check_rate(tx, workspace, now, invites_per_hour).await?;
     let pending = members::find_pending(tx, workspace, &invitation.email).await?;
@@ -128,21 +128,21 @@ pub async fn invite(
         }
         // The old invite was not accepted. Its member is reused, so that pieces keep listing it.
         Some(expired) => {
-            authority.covers_role(&find_role(tx, workspace, expired.role).await?)?;
-            withdraw(tx, workspace, expired.id, now).await?;
+            authority.require_role(&find_role(tx, workspace, expired.role).await?)?;
+            void_invites(tx, workspace, expired.id, now).await?;
             member.id = expired.id;
             member.version = expired.version + 1;
             members::update(tx, workspace, &member).await?;
         }
         None => members::insert(tx, workspace, &member, now).await?,
     }
-    keep_mail(tx, environment, key, actor, invitation, &member, &role).await?;
-    happened(tx, environment, workspace, ResourceChange::MemberInvited, &member).await?;
+    insert_invite_and_mail(tx, environment, key, actor, invitation, &member, &role).await?;
+    append_member_event(tx, environment, workspace, ResourceChange::MemberInvited, &member).await?;
     Ok(member)
 }
 
 /// Stores an invite's code and its mail.
-async fn keep_mail(
+async fn insert_invite_and_mail(
     tx: &WriteTx<'_>,
     environment: &Environment,
     key: &SecretKey,
@@ -152,7 +152,7 @@ async fn keep_mail(
     role: &Role,
 ) -> Result<(), Error> {
     let (now, workspace) = (environment.now(), actor.workspace);
-    let expires_at = Timestamp::from_ms(now.ms() + INVITE_LASTS_MS);
+    let expires_at = Timestamp::from_ms(now.ms() + INVITE_VALIDITY_MS);
     let code = environment.new_code();
     let hash = code_hash(&code);
     let invite = Invite {
@@ -165,7 +165,7 @@ async fn keep_mail(
     invites::insert(tx, &hash, &invite, now).await?;
     let inviter = users::find(tx, actor.user).await?.ok_or_else(Error::not_found)?;
     let name = workspaces::find(tx, workspace).await?.ok_or_else(Error::not_found)?.name;
-    let says = InviteMail {
+    let values = InviteMail {
         code,
         name: invitation.name.as_str().to_owned(),
         inviter: inviter.full_name,
@@ -174,13 +174,13 @@ async fn keep_mail(
         expires_at_ms: expires_at.ms(),
     };
     let id = MailId::new(environment.new_id());
-    let text = serde_json::to_vec(&says).expect("texts are JSON");
+    let text = serde_json::to_vec(&values).expect("texts are JSON");
     let mail = Mail {
         id,
         kind: INVITE_MAIL.to_owned(),
         member: Some(member.id),
         recipient: invitation.email.as_str().to_owned(),
-        sealed: key.seal(&mail_place(id), &text),
+        sealed: key.encrypt(&mail_aad(id), &text),
     };
     mails::insert(tx, workspace, &mail, now).await?;
     Ok(())
@@ -223,28 +223,28 @@ pub async fn change_role(
     actor: &Authentication,
     id: WorkspaceMemberId,
     role: RoleId,
-    expected: &Expected,
+    expected: &VersionPrecondition,
 ) -> Result<Member, Error> {
     let workspace = actor.workspace;
-    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
-    authority.needs_all_groups()?;
+    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
+    authority.require_all_groups()?;
     let before = members::find(tx, workspace, id).await?.ok_or_else(Error::not_found)?;
-    expected.check(before.version)?;
+    expected.check_version(before.version)?;
     let new = find_role(tx, workspace, role).await?;
     if new.id == before.role {
         return Ok(before);
     }
     let old = find_role(tx, workspace, before.role).await?;
-    authority.covers_role(&old)?;
-    authority.covers_role(&new)?;
+    authority.require_role(&old)?;
+    authority.require_role(&new)?;
     if !old.includes(&new) {
-        authority.needs_no_end()?;
+        authority.require_no_expiry()?;
     }
     check_admin_left(tx, workspace, &before, &old).await?;
     let member = Member { role: new.id, version: before.version + 1, ..before };
     members::update(tx, workspace, &member).await?;
     if let Some(user) = member.user.as_ref().filter(|_| !new.includes(&old)) {
-        withdraw_all_of(tx, workspace, user.id, environment.now()).await?;
+        void_invites_of_inviter(tx, workspace, user.id, environment.now()).await?;
     }
     Ok(member)
 }
@@ -255,34 +255,34 @@ pub async fn remove(
     environment: &Environment,
     actor: &Authentication,
     id: WorkspaceMemberId,
-    expected: &Expected,
+    expected: &VersionPrecondition,
 ) -> Result<(), Error> {
     let workspace = actor.workspace;
     let authority = Authority::look_up(tx, environment, actor).await?;
-    let leaves = id == actor.member && authority.token().is_unlimited();
-    if !leaves {
-        authority.needs(NEEDED)?;
-        authority.needs_all_groups()?;
+    let is_leaving = id == actor.member && authority.token().is_unlimited();
+    if !is_leaving {
+        authority.require(REQUIRED_PERMISSION)?;
+        authority.require_all_groups()?;
     }
     let member = members::find(tx, workspace, id).await?.ok_or_else(Error::not_found)?;
-    expected.check(member.version)?;
+    expected.check_version(member.version)?;
     let role = find_role(tx, workspace, member.role).await?;
-    if !leaves {
-        authority.covers_role(&role)?;
+    if !is_leaving {
+        authority.require_role(&role)?;
     }
     check_admin_left(tx, workspace, &member, &role).await?;
     if let Some(user) = &member.user {
         tokens::delete_of_user(tx, workspace, user.id).await?;
-        withdraw_all_of(tx, workspace, user.id, environment.now()).await?;
+        void_invites_of_inviter(tx, workspace, user.id, environment.now()).await?;
     }
-    withdraw(tx, workspace, id, environment.now()).await?;
+    void_invites(tx, workspace, id, environment.now()).await?;
     content_pieces::remove_member(tx, workspace, id).await?;
     members::delete(tx, workspace, id).await?;
-    happened(tx, environment, workspace, ResourceChange::MemberRemoved, &member).await
+    append_member_event(tx, environment, workspace, ResourceChange::MemberRemoved, &member).await
 }
 
 /// Adds a member without an invite, on behalf of the operator.
-pub async fn add(
+pub async fn add_without_invite(
     tx: &WriteTx<'_>,
     environment: &Environment,
     workspace: WorkspaceId,
@@ -292,12 +292,13 @@ pub async fn add(
     let role = find_role(tx, workspace, invitation.role).await?;
     check_not_member(tx, workspace, &invitation.email).await?;
     let now = environment.now();
-    let user = user_for(tx, environment, &invitation.email, &invitation.name).await?;
+    let user = find_or_create_user(tx, environment, &invitation.email, &invitation.name).await?;
     if let Some(pending) = members::find_pending(tx, workspace, &invitation.email).await? {
-        withdraw(tx, workspace, pending.id, now).await?;
+        void_invites(tx, workspace, pending.id, now).await?;
         content_pieces::remove_member(tx, workspace, pending.id).await?;
         members::delete(tx, workspace, pending.id).await?;
-        happened(tx, environment, workspace, ResourceChange::MemberRemoved, &pending).await?;
+        append_member_event(tx, environment, workspace, ResourceChange::MemberRemoved, &pending)
+            .await?;
     }
     let member = Member {
         id: WorkspaceMemberId::new(environment.new_id()),
@@ -308,12 +309,12 @@ pub async fn add(
         version: 1,
     };
     members::insert(tx, workspace, &member, now).await?;
-    happened(tx, environment, workspace, ResourceChange::MemberAdded, &member).await?;
+    append_member_event(tx, environment, workspace, ResourceChange::MemberAdded, &member).await?;
     Ok(member)
 }
 
 /// Returns the user with this address, or creates one with a free username.
-pub async fn user_for(
+pub async fn find_or_create_user(
     tx: &WriteTx<'_>,
     environment: &Environment,
     email: &EmailAddress,
@@ -329,11 +330,11 @@ pub async fn user_for(
         }
         username = Username::from_email(email, number);
     }
-    new_user(tx, environment, email, username, full_name).await
+    create_user(tx, environment, email, username, full_name).await
 }
 
 /// Creates a user, after the caller has checked that its address and username are free.
-pub async fn new_user(
+pub async fn create_user(
     tx: &WriteTx<'_>,
     environment: &Environment,
     email: &EmailAddress,
@@ -348,8 +349,8 @@ pub async fn new_user(
         avatar: None,
         version: 1,
     };
-    let kept = users::insert(tx, &user, environment.now()).await;
-    kept.map_err(|error| match error {
+    let inserted = users::insert(tx, &user, environment.now()).await;
+    inserted.map_err(|error| match error {
         // A concurrent transaction created such a user: retry.
         StorageError::Taken(UniqueKey::UserEmail | UniqueKey::Username) => StorageError::Conflict,
         other => other,
@@ -358,7 +359,7 @@ pub async fn new_user(
 }
 
 /// Voids a member's codes, and deletes the queued mails that contain them.
-pub async fn withdraw(
+pub async fn void_invites(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     member: WorkspaceMemberId,
@@ -370,43 +371,43 @@ pub async fn withdraw(
 }
 
 /// Voids the pending invites of an inviter whose permissions were reduced.
-async fn withdraw_all_of(
+async fn void_invites_of_inviter(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     inviter: UserId,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let since = Timestamp::from_ms(now.ms() - INVITE_LASTS_MS);
+    let since = Timestamp::from_ms(now.ms() - INVITE_VALIDITY_MS);
     let open = invites::list_pending_by(tx, workspace, inviter, since).await?;
-    withdraw_all(tx, workspace, open, now).await
+    void_all_invites(tx, workspace, open, now).await
 }
 
 /// Voids the pending invites of all members with a role, after its permissions were reduced.
-pub async fn withdraw_all_of_role(
+pub async fn void_invites_of_role(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     role: RoleId,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let since = Timestamp::from_ms(now.ms() - INVITE_LASTS_MS);
+    let since = Timestamp::from_ms(now.ms() - INVITE_VALIDITY_MS);
     let open = invites::list_pending_by_role(tx, workspace, role, since).await?;
-    withdraw_all(tx, workspace, open, now).await
+    void_all_invites(tx, workspace, open, now).await
 }
 
-async fn withdraw_all(
+async fn void_all_invites(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     members: Vec<WorkspaceMemberId>,
     now: Timestamp,
 ) -> Result<(), Error> {
     for member in members {
-        withdraw(tx, workspace, member, now).await?;
+        void_invites(tx, workspace, member, now).await?;
     }
     Ok(())
 }
 
 async fn find_role(tx: &WriteTx<'_>, workspace: WorkspaceId, id: RoleId) -> Result<Role, Error> {
-    let missing = || Rejection::of_issues(vec![unknown("roleId", "role")]).into();
+    let missing = || Rejection::of_issues(vec![unknown_field("roleId", "role")]).into();
     roles::find(tx, workspace, id).await?.ok_or_else(missing)
 }
 
@@ -425,7 +426,7 @@ async fn check_admin_left(
     Err(Rejection::new(Reason::LastAdmin, detail).into())
 }
 
-pub(crate) async fn happened(
+pub(crate) async fn append_member_event(
     tx: &WriteTx<'_>,
     environment: &Environment,
     workspace: WorkspaceId,

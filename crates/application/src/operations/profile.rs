@@ -7,7 +7,7 @@ use galley_storage::users::{self, User};
 use galley_storage::{Error as StorageError, UniqueKey, WriteTx};
 
 use crate::error::Error;
-use crate::precondition::Expected;
+use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
 
 /// An update of a profile.
@@ -26,10 +26,10 @@ pub async fn update(
     tx: &WriteTx<'_>,
     user: UserId,
     update: &ProfileUpdate,
-    expected: &Expected,
+    expected: &VersionPrecondition,
 ) -> Result<User, Error> {
     let before = users::find_for_update(tx, user).await?.ok_or_else(Error::not_found)?;
-    expected.check(before.version)?;
+    expected.check_version(before.version)?;
     let mut user = before.clone();
     if let Some(name) = &update.full_name {
         user.full_name = name.as_str().to_owned();
@@ -44,12 +44,12 @@ pub async fn update(
         return Ok(before);
     }
     user.version += 1;
-    users::update(tx, &user).await.map_err(username_taken)?;
+    users::update(tx, &user).await.map_err(map_username_taken)?;
     Ok(user)
 }
 
 /// Maps a uniqueness error of the username to a rejection.
-pub fn username_taken(error: StorageError) -> Error {
+pub fn map_username_taken(error: StorageError) -> Error {
     match error {
         StorageError::Taken(UniqueKey::Username) => {
             Rejection::new(Reason::UsernameTaken, "another user has this username").into()

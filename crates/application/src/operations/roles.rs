@@ -11,7 +11,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::authority::Authority;
 use crate::operations::members;
-use crate::precondition::Expected;
+use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
 
 /// A role to create.
@@ -44,9 +44,9 @@ async fn authority(
     actor: &Authentication,
 ) -> Result<Authority, Error> {
     let needed = Permission::write(Resource::Roles);
-    let authority = Authority::confirm(tx, environment, actor, needed).await?;
+    let authority = Authority::with_permission(tx, environment, actor, needed).await?;
     // A member with the role may see all content.
-    authority.needs_all_groups()?;
+    authority.require_all_groups()?;
     Ok(authority)
 }
 
@@ -58,8 +58,8 @@ pub async fn create(
     new: &NewRole,
 ) -> Result<Role, Error> {
     let authority = authority(tx, environment, actor).await?;
-    authority.covers(new.permissions)?;
-    authority.needs_no_end()?;
+    authority.require_permissions(new.permissions)?;
+    authority.require_no_expiry()?;
     let role = Role {
         id: RoleId::new(environment.new_id()),
         name: new.name.clone(),
@@ -68,8 +68,8 @@ pub async fn create(
         base_type: None,
         version: 1,
     };
-    let kept = roles::insert(tx, actor.workspace, &role, environment.now()).await;
-    kept.map_err(name_taken)?;
+    let inserted = roles::insert(tx, actor.workspace, &role, environment.now()).await;
+    inserted.map_err(name_taken)?;
     Ok(role)
 }
 
@@ -79,11 +79,11 @@ pub async fn update(
     environment: &Environment,
     actor: &Authentication,
     update: &RoleUpdate,
-    expected: &Expected,
+    expected: &VersionPrecondition,
 ) -> Result<Role, Error> {
     let authority = authority(tx, environment, actor).await?;
     let before = find(tx, actor, update.id).await?;
-    expected.check(before.version)?;
+    expected.check_version(before.version)?;
     let mut role = before.clone();
     role.name = update.name.clone().unwrap_or(role.name);
     role.description = update.description.clone().unwrap_or(role.description);
@@ -92,15 +92,15 @@ pub async fn update(
         return Ok(before);
     }
     check_not_builtin(&before)?;
-    authority.covers(before.permissions)?;
-    authority.covers(role.permissions)?;
+    authority.require_permissions(before.permissions)?;
+    authority.require_permissions(role.permissions)?;
     if !before.permissions.includes(role.permissions) {
-        authority.needs_no_end()?;
+        authority.require_no_expiry()?;
     }
     role.version += 1;
     roles::update(tx, actor.workspace, &role).await.map_err(name_taken)?;
     if !role.includes(&before) {
-        members::withdraw_all_of_role(tx, actor.workspace, role.id, environment.now()).await?;
+        members::void_invites_of_role(tx, actor.workspace, role.id, environment.now()).await?;
     }
     Ok(role)
 }
@@ -111,12 +111,12 @@ pub async fn delete(
     environment: &Environment,
     actor: &Authentication,
     id: RoleId,
-    expected: &Expected,
+    expected: &VersionPrecondition,
 ) -> Result<(), Error> {
     let authority = authority(tx, environment, actor).await?;
     let role = find(tx, actor, id).await?;
-    expected.check(role.version)?;
-    authority.covers(role.permissions)?;
+    expected.check_version(role.version)?;
+    authority.require_permissions(role.permissions)?;
     check_not_builtin(&role)?;
     if roles::is_in_use(tx, actor.workspace, id).await? {
         let detail = "members or invites have this role: give them another one first";

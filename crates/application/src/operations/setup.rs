@@ -11,7 +11,7 @@ use galley_storage::{WriteTx, content_groups, installation, members, roles, work
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::operations::members::user_for;
+use crate::operations::members::find_or_create_user;
 use crate::operations::tokens::{self, TokenRequest};
 
 /// A workspace to create.
@@ -29,7 +29,7 @@ pub struct NewWorkspace {
 
 /// The identifiers of a created workspace.
 #[derive(Debug, Clone, Copy)]
-pub struct MadeWorkspace {
+pub struct CreatedWorkspace {
     /// The workspace.
     pub workspace: WorkspaceId,
     /// Its owner.
@@ -47,7 +47,7 @@ pub async fn create_first_workspace(
     tx: &WriteTx<'_>,
     environment: &Environment,
     new: &NewWorkspace,
-) -> Result<Option<MadeWorkspace>, Error> {
+) -> Result<Option<CreatedWorkspace>, Error> {
     // If several nodes start for the first time at once, one creates it.
     installation::lock(tx).await?;
     if workspaces::any(tx).await? {
@@ -62,20 +62,20 @@ pub async fn create_workspace(
     tx: &WriteTx<'_>,
     environment: &Environment,
     new: &NewWorkspace,
-) -> Result<MadeWorkspace, Error> {
+) -> Result<CreatedWorkspace, Error> {
     let now = environment.now();
     let local_part = new.email.as_str().split('@').next().unwrap_or_default();
     let owner = FullName::from_stored(local_part);
-    let user = user_for(tx, environment, &new.email, &owner).await?;
-    let made = MadeWorkspace {
+    let user = find_or_create_user(tx, environment, &new.email, &owner).await?;
+    let created = CreatedWorkspace {
         workspace: WorkspaceId::new(environment.new_id()),
         user: user.id,
         member: WorkspaceMemberId::new(environment.new_id()),
         content_group: ContentGroupId::new(environment.new_id()),
         roles: [(); 3].map(|()| RoleId::new(environment.new_id())),
     };
-    workspaces::insert(tx, made.workspace, &new.name, now).await?;
-    for (id, role) in made.roles.into_iter().zip(builtin_roles()) {
+    workspaces::insert(tx, created.workspace, &new.name, now).await?;
+    for (id, role) in created.roles.into_iter().zip(builtin_roles()) {
         let role = Role {
             id,
             name: RoleName::from_stored(role.name),
@@ -84,20 +84,20 @@ pub async fn create_workspace(
             base_type: role.base_type,
             version: 1,
         };
-        roles::insert(tx, made.workspace, &role, now).await?;
+        roles::insert(tx, created.workspace, &role, now).await?;
     }
     let member = Member {
-        id: made.member,
+        id: created.member,
         user: Some(user),
-        role: made.roles[0],
+        role: created.roles[0],
         invited_email: None,
         invited_name: None,
         version: 1,
     };
-    members::insert(tx, made.workspace, &member, now).await?;
-    let group = ContentGroup { id: made.content_group, name: new.group.clone(), version: 1 };
-    content_groups::insert(tx, made.workspace, &group, &GroupPath::default(), now).await?;
-    let request = TokenRequest::unlimited(new.token.clone(), made.user, "first token");
-    tokens::create(tx, environment, made.workspace, &request).await?;
-    Ok(made)
+    members::insert(tx, created.workspace, &member, now).await?;
+    let group = ContentGroup { id: created.content_group, name: new.group.clone(), version: 1 };
+    content_groups::insert(tx, created.workspace, &group, &GroupPath::default(), now).await?;
+    let request = TokenRequest::unlimited(new.token.clone(), created.user, "first token");
+    tokens::create(tx, environment, created.workspace, &request).await?;
+    Ok(created)
 }

@@ -6,7 +6,7 @@ use galley_storage::{WriteTx, tags};
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::precondition::Expected;
+use crate::precondition::VersionPrecondition;
 use crate::scope::Scope;
 
 /// Creates a tag.
@@ -30,11 +30,11 @@ pub async fn update(
     id: TagId,
     label: Option<&TagLabel>,
     color: Option<Color>,
-    expected: &Expected,
+    expected: &VersionPrecondition,
 ) -> Result<Tag, Error> {
     let before =
         tags::find_for_update(tx, scope.workspace, id).await?.ok_or_else(Error::not_found)?;
-    expected.check(before.version)?;
+    expected.check_version(before.version)?;
     let mut tag = before.clone();
     tag.label = label.unwrap_or(&tag.label).clone();
     tag.color = color.unwrap_or(tag.color);
@@ -50,10 +50,10 @@ pub async fn delete(
     tx: &WriteTx<'_>,
     scope: &Scope,
     id: TagId,
-    expected: &Expected,
+    expected: &VersionPrecondition,
 ) -> Result<(), Error> {
     let tag = tags::find_for_update(tx, scope.workspace, id).await?.ok_or_else(Error::not_found)?;
-    expected.check(tag.version)?;
+    expected.check_version(tag.version)?;
     tags::delete(tx, scope.workspace, id).await?;
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::authority::Authority;
 use crate::operations::content_pieces::unknown_item;
-use crate::precondition::Expected;
+use crate::precondition::VersionPrecondition;
 use crate::scope::Scope;
 
 /// A token to create.
@@ -96,7 +96,7 @@ pub async fn create(
 }
 
 /// The permission that every operation here requires.
-const NEEDED: Permission = Permission::write(Resource::Tokens);
+const REQUIRED_PERMISSION: Permission = Permission::write(Resource::Tokens);
 
 /// Creates a token on behalf of another one, whose permissions, groups and expiry it can't exceed.
 pub async fn issue(
@@ -105,11 +105,11 @@ pub async fn issue(
     actor: &Authentication,
     request: &TokenRequest,
 ) -> Result<Token, Error> {
-    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
-    authority.covers(request.permissions)?;
-    authority.covers_extension(request.extension.as_ref().map(ExtensionName::as_str))?;
-    authority.covers_expiry(request.expires_at)?;
-    authority.covers_groups(tx, request.content_groups.as_deref()).await?;
+    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
+    authority.require_permissions(request.permissions)?;
+    authority.require_extension(request.extension.as_ref().map(ExtensionName::as_str))?;
+    authority.require_expiry(request.expires_at)?;
+    authority.require_groups(tx, request.content_groups.as_deref()).await?;
     check_groups(tx, actor.workspace, request.content_groups.as_deref()).await?;
     create(tx, environment, actor.workspace, request).await
 }
@@ -120,11 +120,11 @@ pub async fn update(
     environment: &Environment,
     actor: &Authentication,
     update: &TokenUpdate,
-    expected: &Expected,
+    expected: &VersionPrecondition,
 ) -> Result<Token, Error> {
-    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
     let before = find(tx, authority.token(), update.id).await?.ok_or_else(Error::not_found)?;
-    expected.check(before.version)?;
+    expected.check_version(before.version)?;
     let mut token = before.clone();
     token.name = update.name.clone().unwrap_or(token.name);
     token.description = update.description.clone().unwrap_or(token.description);
@@ -135,14 +135,14 @@ pub async fn update(
     if token == before {
         return Ok(before);
     }
-    check_holds_no_more(tx, &authority, &before).await?;
-    authority.covers_expiry(token.expires_at)?;
+    check_does_not_exceed(tx, &authority, &before).await?;
+    authority.require_expiry(token.expires_at)?;
     if token.permissions != before.permissions {
-        authority.covers(token.permissions)?;
+        authority.require_permissions(token.permissions)?;
     }
-    authority.covers_extension(token.extension.as_ref().map(ExtensionName::as_str))?;
+    authority.require_extension(token.extension.as_ref().map(ExtensionName::as_str))?;
     if token.content_groups != before.content_groups {
-        authority.covers_groups(tx, token.content_groups.as_deref()).await?;
+        authority.require_groups(tx, token.content_groups.as_deref()).await?;
         check_groups(tx, actor.workspace, token.content_groups.as_deref()).await?;
     }
     token.version += 1;
@@ -156,20 +156,20 @@ pub async fn revoke(
     environment: &Environment,
     actor: &Authentication,
     id: TokenId,
-    expected: &Expected,
+    expected: &VersionPrecondition,
 ) -> Result<(), Error> {
-    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
     let token = find(tx, authority.token(), id).await?.ok_or_else(Error::not_found)?;
-    expected.check(token.version)?;
+    expected.check_version(token.version)?;
     if token.id != actor.token {
-        check_holds_no_more(tx, &authority, &token).await?;
+        check_does_not_exceed(tx, &authority, &token).await?;
     }
     tokens::delete(tx, actor.workspace, id).await?;
     Ok(())
 }
 
 /// Rejects an operation on a token that has more permissions than the caller's, or lasts longer.
-async fn check_holds_no_more(
+async fn check_does_not_exceed(
     tx: &WriteTx<'_>,
     authority: &Authority,
     token: &Token,
@@ -180,11 +180,11 @@ async fn check_holds_no_more(
         Some(member) => roles::find(tx, workspace, member.role).await?,
         None => None,
     };
-    let most = role.map_or(PermissionSet::default(), |role| role.permissions);
-    authority.covers(token.permissions.intersection(most))?;
-    authority.covers_expiry(token.expires_at)?;
-    authority.covers_extension(token.extension.as_ref().map(ExtensionName::as_str))?;
-    authority.covers_groups(tx, token.content_groups.as_deref()).await
+    let role_permissions = role.map_or(PermissionSet::default(), |role| role.permissions);
+    authority.require_permissions(token.permissions.intersection(role_permissions))?;
+    authority.require_expiry(token.expires_at)?;
+    authority.require_extension(token.extension.as_ref().map(ExtensionName::as_str))?;
+    authority.require_groups(tx, token.content_groups.as_deref()).await
 }
 
 /// Rejects groups that do not exist.
@@ -198,7 +198,7 @@ async fn check_groups(
     let indexed = groups.iter().enumerate();
     let missing = indexed.filter(|(_, group)| !existing.contains(group));
     let issues = missing.map(|(index, _)| unknown_item("contentGroupIds", index, "content group"));
-    Error::refuse(issues.collect())
+    Error::reject_issues(issues.collect())
 }
 
 /// Returns the user whose tokens the actor may see, or `None` for the tokens of all users.
@@ -218,7 +218,8 @@ pub async fn find(
     let Some(token) = tokens::find(tx, actor.workspace, id).await? else { return Ok(None) };
     let own = visible_user(actor).is_none_or(|user| user == token.user);
     let groups = token.content_groups.as_deref().unwrap_or_default();
-    let shown = own && (token.id == actor.token || Scope::of(actor).holds_all(tx, groups).await?);
+    let shown =
+        own && (token.id == actor.token || Scope::of_token(actor).contains_all(tx, groups).await?);
     Ok(shown.then_some(token))
 }
 
@@ -245,8 +246,8 @@ pub async fn list(
     let named: Vec<_> = named.into_iter().collect();
     let within = actor.content_groups.as_deref();
     let mut seen = HashSet::new();
-    for some in named.chunks(1_000) {
-        seen.extend(content_groups::existing(tx, workspace, some, within).await?);
+    for chunk in named.chunks(1_000) {
+        seen.extend(content_groups::existing(tx, workspace, chunk, within).await?);
     }
     tokens.retain(|token| {
         let groups = token.content_groups.as_deref().unwrap_or_default();

@@ -7,7 +7,7 @@ use galley_storage::{Error as StorageError, Tx, UniqueKey, WriteTx, variants};
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::precondition::Expected;
+use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
 
@@ -41,7 +41,7 @@ pub async fn create(
         version: 1,
     };
     let inserted = variants::insert(tx, scope.workspace, &variant, environment.now()).await;
-    inserted.map_err(told_of_taken_key)?;
+    inserted.map_err(map_taken_key)?;
     Ok(variant)
 }
 
@@ -50,11 +50,11 @@ pub async fn update(
     tx: &WriteTx<'_>,
     scope: &Scope,
     update: &VariantUpdate,
-    expected: &Expected,
+    expected: &VersionPrecondition,
 ) -> Result<Variant, Error> {
     let found = variants::find_for_update(tx, scope.workspace, update.id).await?;
     let before = found.ok_or_else(Error::not_found)?;
-    expected.check(before.version)?;
+    expected.check_version(before.version)?;
     let mut variant = before.clone();
     variant.key = update.key.as_ref().unwrap_or(&variant.key).clone();
     variant.label = update.label.as_ref().unwrap_or(&variant.label).clone();
@@ -62,7 +62,7 @@ pub async fn update(
     if variant != before {
         variant.version += 1;
         let updated = variants::update(tx, scope.workspace, &variant).await;
-        updated.map_err(told_of_taken_key)?;
+        updated.map_err(map_taken_key)?;
     }
     Ok(variant)
 }
@@ -72,10 +72,10 @@ pub async fn delete(
     tx: &WriteTx<'_>,
     scope: &Scope,
     id: VariantId,
-    expected: &Expected,
+    expected: &VersionPrecondition,
 ) -> Result<(), Error> {
     let found = variants::find_for_update(tx, scope.workspace, id).await?;
-    expected.check(found.ok_or_else(Error::not_found)?.version)?;
+    expected.check_version(found.ok_or_else(Error::not_found)?.version)?;
     variants::delete(tx, scope.workspace, id).await?;
     Ok(())
 }
@@ -91,7 +91,7 @@ pub async fn find_named(
     found.map(Some).ok_or_else(Error::not_found)
 }
 
-fn told_of_taken_key(error: StorageError) -> Error {
+fn map_taken_key(error: StorageError) -> Error {
     match error {
         StorageError::Taken(UniqueKey::VariantKey) => {
             let detail = "another variant of this workspace has this key: choose another one";

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::rejection::{Reason, Rejection};
 
 /// The permission that every change of webhooks requires.
-pub(crate) const NEEDED: Permission = Permission::write(Resource::Webhooks);
+pub(crate) const REQUIRED_PERMISSION: Permission = Permission::write(Resource::Webhooks);
 
 /// Returns a webhook as seen in the actor's scope.
 pub(crate) async fn find(
@@ -41,7 +41,7 @@ pub(crate) async fn check_may_send(
     webhook: WebhookId,
     which: DeliverySelection,
 ) -> Result<(), Error> {
-    if sees_all(actor) {
+    if may_see_all_events(actor) {
         return Ok(());
     }
     let window = actor.content_groups.as_deref().map_or(EventScope::Workspace, EventScope::Groups);
@@ -58,7 +58,7 @@ pub(crate) async fn check_may_send(
 }
 
 /// Returns true if the actor may read every event of the workspace.
-pub fn sees_all(actor: &Authentication) -> bool {
+pub fn may_see_all_events(actor: &Authentication) -> bool {
     let may_see = |event: &EventType| actor.permissions.allows(event.permission());
     actor.content_groups.is_none() && EventType::ALL.iter().all(may_see)
 }

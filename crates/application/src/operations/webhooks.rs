@@ -13,8 +13,8 @@ use galley_storage::{WriteTx, content_groups, delivery_queue, webhooks};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::operations::authority::Authority;
-use crate::operations::webhook_access::{NEEDED, check_may_see, check_may_send, find};
-use crate::precondition::Expected;
+use crate::operations::webhook_access::{REQUIRED_PERMISSION, check_may_see, check_may_send, find};
+use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
 use crate::secrets::SecretKey;
@@ -47,7 +47,7 @@ pub struct WebhookUpdate {
 
 /// The result of an update.
 #[derive(Debug)]
-pub struct Updated {
+pub struct WebhookUpdateResult {
     /// The webhook after the update.
     pub webhook: Webhook,
     /// True if its URL has changed.
@@ -55,7 +55,7 @@ pub struct Updated {
 }
 
 /// Returns the associated data for the encryption of a webhook's secret.
-pub fn secret_place(webhook: WebhookId) -> String {
+pub fn secret_aad(webhook: WebhookId) -> String {
     format!("webhooks {webhook}")
 }
 
@@ -67,7 +67,7 @@ pub async fn create(
     actor: &Authentication,
     new: &NewWebhook,
 ) -> Result<Webhook, Error> {
-    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
     let actor = authority.token();
     let webhook = Webhook {
         id: WebhookId::new(environment.new_id()),
@@ -88,7 +88,7 @@ pub async fn create(
     let sealed = new
         .secret
         .as_ref()
-        .map(|secret| key.seal(&secret_place(webhook.id), secret.reveal().as_bytes()));
+        .map(|secret| key.encrypt(&secret_aad(webhook.id), secret.reveal().as_bytes()));
     let now = environment.now();
     webhooks::insert(tx, actor.workspace, &webhook, sealed.as_deref(), now).await?;
     Ok(webhook)
@@ -100,13 +100,13 @@ pub async fn update(
     environment: &Environment,
     actor: &Authentication,
     update: &WebhookUpdate,
-    expected: &Expected,
-) -> Result<Updated, Error> {
-    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    expected: &VersionPrecondition,
+) -> Result<WebhookUpdateResult, Error> {
+    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
     let actor = authority.token();
     delivery_queue::lock_queue_of_webhook(tx, actor.workspace, update.id).await?;
     let before = find(tx, actor, update.id).await?;
-    expected.check(before.version)?;
+    expected.check_version(before.version)?;
     let mut webhook = before.clone();
     webhook.url = update.url.clone().unwrap_or(webhook.url);
     webhook.name = update.name.clone().unwrap_or(webhook.name);
@@ -125,7 +125,7 @@ pub async fn update(
         _ => {}
     }
     if webhook == before {
-        return Ok(Updated { webhook, has_new_url: false });
+        return Ok(WebhookUpdateResult { webhook, has_new_url: false });
     }
     // The new address would receive the event that the webhook sends already.
     check_may_see(actor, before.event)?;
@@ -142,7 +142,7 @@ pub async fn update(
     let now = environment.now();
     delivery_queue::webhook_changed(tx, actor.workspace, webhook.id, starts_afresh, now).await?;
     webhooks::update(tx, actor.workspace, &webhook).await?;
-    Ok(Updated { webhook, has_new_url })
+    Ok(WebhookUpdateResult { webhook, has_new_url })
 }
 
 /// Deletes a webhook.
@@ -151,11 +151,11 @@ pub async fn delete(
     environment: &Environment,
     actor: &Authentication,
     id: WebhookId,
-    expected: &Expected,
+    expected: &VersionPrecondition,
 ) -> Result<(), Error> {
-    let authority = Authority::confirm(tx, environment, actor, NEEDED).await?;
+    let authority = Authority::with_permission(tx, environment, actor, REQUIRED_PERMISSION).await?;
     let webhook = find(tx, authority.token(), id).await?;
-    expected.check(webhook.version)?;
+    expected.check_version(webhook.version)?;
     webhooks::delete(tx, actor.workspace, id).await?;
     Ok(())
 }
@@ -167,7 +167,7 @@ async fn check_group(
     webhook: &Webhook,
     before: Option<&Webhook>,
 ) -> Result<(), Error> {
-    let scope = Scope::of(actor);
+    let scope = Scope::of_token(actor);
     let limited = scope.content_groups.is_some();
     let outside = |detail: &str| Rejection::new(Reason::OutsideGroupLimit, detail).into();
     if limited && webhook.event.resource() == Resource::WorkspaceMemberships {
@@ -182,7 +182,7 @@ async fn check_group(
     let Some(group) = webhook.content_group_id else {
         if webhook.event.resource() == Resource::ContentPieces {
             let invalid = Invalid::new("required", "is required for this event");
-            return Error::refuse(vec![Issue::new(path, &invalid)]);
+            return Error::reject_issues(vec![Issue::new(path, &invalid)]);
         }
         return if limited {
             Err(outside("the token is limited to some groups: name one in metadata.contentGroupId"))
@@ -190,11 +190,11 @@ async fn check_group(
             Ok(())
         };
     };
-    if scope.holds(&content_groups::path(tx, actor.workspace, group).await?) {
+    if scope.contains(&content_groups::path(tx, actor.workspace, group).await?) {
         return Ok(());
     }
     if limited {
         return Err(outside("the group is not one that the token sees"));
     }
-    Error::refuse(vec![Issue::unknown_reference(path, "content group")])
+    Error::reject_issues(vec![Issue::unknown_reference(path, "content group")])
 }

@@ -6,7 +6,7 @@ use galley_domain::{Timestamp, WorkspaceId};
 use galley_storage::{WriteTx, workspaces};
 
 use crate::error::Error;
-use crate::precondition::Expected;
+use crate::precondition::VersionPrecondition;
 
 /// An update of a workspace.
 #[derive(Debug, Clone, Default)]
@@ -52,11 +52,11 @@ pub async fn update(
     tx: &WriteTx<'_>,
     id: WorkspaceId,
     update: &WorkspaceUpdate,
-    expected: &Expected,
+    expected: &VersionPrecondition,
 ) -> Result<Workspace, Error> {
     workspaces::lock(tx, id).await?;
     let before = workspaces::find(tx, id).await?.ok_or_else(Error::not_found)?;
-    expected.check(before.version)?;
+    expected.check_version(before.version)?;
     let mut workspace = before.clone();
     workspace.name = update.name.clone().unwrap_or(workspace.name);
     workspace.description = update.description.clone().unwrap_or(workspace.description);

@@ -6,10 +6,14 @@ use galley_domain::Timestamp;
 use serde_json::value::RawValue;
 
 /// The limit on attempts in the log of a delivery, which may be redelivered many times.
-const KEPT_MAX: usize = 20;
+const LOGGED_ATTEMPTS_MAX: usize = 20;
 
 /// Returns the log with one more attempt.
-pub(super) fn with(log: Option<&str>, started_at: Timestamp, attempt: &AttemptReport) -> String {
+pub(super) fn with_attempt(
+    log: Option<&str>,
+    started_at: Timestamp,
+    attempt: &AttemptReport,
+) -> String {
     let entry = AttemptBody {
         started_at,
         duration_ms: u64::try_from(attempt.duration.as_millis()).unwrap_or(u64::MAX),
@@ -22,6 +26,6 @@ pub(super) fn with(log: Option<&str>, started_at: Timestamp, attempt: &AttemptRe
     let Some(log) = log else { return format!("[{entry}]") };
     let mut entries: Vec<Box<RawValue>> = serde_json::from_str(log).unwrap_or_default();
     entries.push(entry);
-    let first = entries.len().saturating_sub(KEPT_MAX);
+    let first = entries.len().saturating_sub(LOGGED_ATTEMPTS_MAX);
     serde_json::to_string(&entries[first..]).expect("attempts are JSON")
 }

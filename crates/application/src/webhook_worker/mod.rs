@@ -12,7 +12,7 @@ mod store_exchange;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use galley_api_types::event_envelope::Envelope;
+use galley_api_types::event_envelope::EventJson;
 use galley_delivery::{
     Action, AttemptError, AttemptReport, DeliveryJob, DeliveryRequest, Dispatcher,
     DispatcherLimits, StoreRequest, WebhookSender,
@@ -23,28 +23,28 @@ use galley_domain::webhook::WebhookSecret;
 use galley_runtime::lower_priority;
 use galley_storage::delivery_queue::{AttemptResult, ClaimedDelivery, ScanPosition};
 use galley_storage::{Error as StorageError, WriteTx, delivery_queue};
-use session::Session;
-use store_exchange::Exchange;
+use session::DeliverySession;
+use store_exchange::StoreExchangeResult;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::environment::Environment;
-use crate::operations::webhooks::secret_place;
+use crate::operations::webhooks::secret_aad;
 use crate::service::Service;
 
 /// The interval between two checks for idle connections.
-const TIDY_PAUSE: Duration = Duration::from_secs(10);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The events that the worker's tasks report.
-enum Event {
+enum WorkerEvent {
     /// An attempt has ended.
-    Attempted { webhook: WebhookId, is_failing: bool, settlement: Box<AttemptResult> },
+    AttemptEnded { webhook: WebhookId, is_failing: bool, result: Box<AttemptResult> },
     /// An attempt was abandoned, because another server may repeat it.
-    Abandoned { is_failing: bool, leased: Box<ClaimedDelivery> },
+    AttemptAbandoned { is_failing: bool, leased: Box<ClaimedDelivery> },
     /// The exchange with the store succeeded.
-    Answered(Exchange),
+    StoreResponded(StoreExchangeResult),
     /// The exchange with the store failed.
-    NotAnswered(StoreRequest<AttemptResult>),
+    StoreFailed(StoreRequest<AttemptResult>),
 }
 
 /// The interval between attempts to release leases, which are retried until the leases have
@@ -62,45 +62,46 @@ const NICENESS: i32 = 10;
 /// Database work runs on the runtime that serves requests, as both share its connections.
 pub fn start(service: Service) -> std::io::Result<oneshot::Receiver<()>> {
     let (ended, end) = oneshot::channel();
-    let main = Handle::current();
+    let request_runtime = Handle::current();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name("deliveries".to_owned()).spawn(move || {
         lower_priority(NICENESS);
-        runtime.block_on(run(service, main));
+        runtime.block_on(run(service, request_runtime));
         let _ = ended.send(());
     })?;
     Ok(end)
 }
 
 /// Sends deliveries that are due until the service stops, then awaits the attempts under way.
-async fn run(service: Service, main: Handle) {
+async fn run(service: Service, request_runtime: Handle) {
     let mut stop = service.stopping();
     let environment = service.environment().clone();
-    let mut news = service.database().subscribe_to_commits();
-    let Some(session) = open_session(&service, &main).await else { return };
-    let kept = Arc::clone(&session);
-    let keeping = main.spawn(async move { kept.keep().await });
-    let of_requests = main.clone();
-    let (events, mut happened) = mpsc::unbounded_channel();
-    let mut engine = Engine {
+    let mut commits = service.database().subscribe_to_commits();
+    let Some(session) = open_session(&service, &request_runtime).await else { return };
+    let heartbeat_session = Arc::clone(&session);
+    let heartbeat_task =
+        request_runtime.spawn(async move { heartbeat_session.run_heartbeats().await });
+    let request_runtime_for_close = request_runtime.clone();
+    let (events, mut received_events) = mpsc::unbounded_channel();
+    let mut engine = WebhookWorker {
         dispatcher: Dispatcher::new(DispatcherLimits::default(), environment.now()),
         sender: Arc::clone(service.sender()),
         service,
-        main,
+        request_runtime,
         events,
-        turn: 0,
-        front: Arc::default(),
+        exchange_count: 0,
+        scan_position: Arc::default(),
         session: Arc::clone(&session),
     };
-    let mut tidied = Instant::now();
+    let mut idle_checked_at = Instant::now();
     let mut is_stopping = false;
     while !engine.dispatcher.has_stopped() {
-        engine.act();
+        engine.perform_actions();
         if engine.dispatcher.can_begin_more() {
             // Runs after the tasks that are ready by now.
             tokio::task::yield_now().await;
-            while let Ok(event) = happened.try_recv() {
-                engine.take_note(event);
+            while let Ok(event) = received_events.try_recv() {
+                engine.handle_event(event);
             }
             continue;
         }
@@ -110,32 +111,32 @@ async fn run(service: Service, main: Handle) {
         let pause = Duration::from_millis(u64::try_from(wake_at.unwrap_or(1_000)).unwrap_or(0))
             .min(Duration::from_secs(1));
         tokio::select! {
-            Some(event) = happened.recv() => {
-                engine.take_note(event);
-                while let Ok(event) = happened.try_recv() {
-                    engine.take_note(event);
+            Some(event) = received_events.recv() => {
+                engine.handle_event(event);
+                while let Ok(event) = received_events.try_recv() {
+                    engine.handle_event(event);
                 }
             }
-            Ok(()) = news.changed() => engine.dispatcher.commit_signalled(),
+            Ok(()) = commits.changed() => engine.dispatcher.commit_signalled(),
             _ = stop.wait_for(|stopping| *stopping), if !is_stopping => {
                 is_stopping = true;
                 engine.dispatcher.stop();
             }
             () = tokio::time::sleep(pause) => {}
         }
-        if tidied.elapsed() > TIDY_PAUSE {
+        if idle_checked_at.elapsed() > IDLE_CHECK_INTERVAL {
             engine.sender.close_idle_connections();
-            tidied = Instant::now();
+            idle_checked_at = Instant::now();
         }
     }
-    keeping.abort();
-    let _ = of_requests.spawn(async move { session.close().await }).await;
+    heartbeat_task.abort();
+    let _ = request_runtime_for_close.spawn(async move { session.close().await }).await;
 }
 
 /// Opens the session that leases belong to. Returns `None` if the service stops before.
-async fn open_session(service: &Service, main: &Handle) -> Option<Arc<Session>> {
+async fn open_session(service: &Service, request_runtime: &Handle) -> Option<Arc<DeliverySession>> {
     let mut stop = service.stopping();
-    let opening = main.spawn(Session::open(service.clone()));
+    let opening = request_runtime.spawn(DeliverySession::open(service.clone()));
     let abort = opening.abort_handle();
     tokio::select! {
         opened = opening => opened.ok().map(Arc::new),
@@ -146,28 +147,28 @@ async fn open_session(service: &Service, main: &Handle) -> Option<Arc<Session>> 
     }
 }
 
-struct Engine {
+struct WebhookWorker {
     service: Service,
     /// The runtime that serves requests.
-    main: Handle,
+    request_runtime: Handle,
     sender: Arc<WebhookSender>,
     dispatcher: Dispatcher<ClaimedDelivery, AttemptResult>,
-    events: mpsc::UnboundedSender<Event>,
+    events: mpsc::UnboundedSender<WorkerEvent>,
     /// The number of exchanges with the store so far.
-    turn: usize,
+    exchange_count: usize,
     /// The position from which events are scanned for fan-out.
-    front: Arc<ScanPosition>,
-    session: Arc<Session>,
+    scan_position: Arc<ScanPosition>,
+    session: Arc<DeliverySession>,
 }
 
-impl Engine {
-    fn act(&mut self) {
+impl WebhookWorker {
+    fn perform_actions(&mut self) {
         let now = self.service.environment().now();
         for action in self.dispatcher.next_actions(now) {
             match action {
                 Action::Attempt(job) => self.attempt(job),
-                Action::StoreRequest(ask) => self.ask(ask),
-                Action::Release(leased) => self.give_back(leased),
+                Action::StoreRequest(ask) => self.start_exchange(ask),
+                Action::Release(leased) => self.release_leases(leased),
             }
         }
         #[expect(clippy::cast_precision_loss, reason = "there are few")]
@@ -175,18 +176,22 @@ impl Engine {
             .set(self.dispatcher.under_way() as f64);
     }
 
-    fn take_note(&mut self, event: Event) {
+    fn handle_event(&mut self, event: WorkerEvent) {
         let now = self.service.environment().now();
         match event {
-            Event::Attempted { webhook, is_failing, settlement } => {
+            WorkerEvent::AttemptEnded { webhook, is_failing, result: settlement } => {
                 self.dispatcher.attempt_ended(webhook, is_failing, *settlement, now);
             }
-            Event::Abandoned { is_failing, leased } => {
+            WorkerEvent::AttemptAbandoned { is_failing, leased } => {
                 self.dispatcher.attempt_abandoned(leased.webhook, is_failing);
-                self.give_back(vec![*leased]);
+                self.release_leases(vec![*leased]);
             }
-            Event::Answered(Exchange { leased, left, more }) => {
-                let left = left.into_iter().map(|one| (one.webhook, one)).collect();
+            WorkerEvent::StoreResponded(StoreExchangeResult {
+                leased,
+                unrecorded: left,
+                has_more: more,
+            }) => {
+                let unrecorded = left.into_iter().map(|one| (one.webhook, one)).collect();
                 let jobs = leased.into_iter().map(|leased| DeliveryJob {
                     webhook: leased.webhook,
                     slots: leased.health.slots as usize,
@@ -194,38 +199,39 @@ impl Engine {
                     lease_until: leased.until,
                     payload: leased,
                 });
-                self.dispatcher.store_responded(jobs.collect(), left, more, now);
+                self.dispatcher.store_responded(jobs.collect(), unrecorded, more, now);
             }
-            Event::NotAnswered(ask) => self.dispatcher.store_failed(ask, now),
+            WorkerEvent::StoreFailed(ask) => self.dispatcher.store_failed(ask, now),
         }
     }
 
-    fn ask(&mut self, mut ask: StoreRequest<AttemptResult>) {
+    fn start_exchange(&mut self, mut ask: StoreRequest<AttemptResult>) {
         if !self.session.is_valid() {
             // Results of attempts may still be recorded.
             (ask.claim_max, ask.failing_claim_max) = (0, 0);
         }
-        let (service, events, turn) = (self.service.clone(), self.events.clone(), self.turn);
-        let (front, session) = (Arc::clone(&self.front), self.session.id());
-        self.turn = turn.wrapping_add(1);
-        self.main.spawn(async move {
-            let event = match store_exchange::with_store(&service, &front, session, ask, turn).await
-            {
-                Ok(exchange) => Event::Answered(exchange),
-                Err((error, ask)) => {
-                    tracing::warn!(%error, "the deliveries could not be kept or read");
-                    Event::NotAnswered(ask)
-                }
-            };
+        let (service, events, turn) =
+            (self.service.clone(), self.events.clone(), self.exchange_count);
+        let (front, session) = (Arc::clone(&self.scan_position), self.session.id());
+        self.exchange_count = turn.wrapping_add(1);
+        self.request_runtime.spawn(async move {
+            let event =
+                match store_exchange::run_exchange(&service, &front, session, ask, turn).await {
+                    Ok(exchange) => WorkerEvent::StoreResponded(exchange),
+                    Err((error, ask)) => {
+                        tracing::warn!(%error, "the deliveries could not be kept or read");
+                        WorkerEvent::StoreFailed(ask)
+                    }
+                };
             // The receiver is dropped only when the program ends.
             let _ = events.send(event);
         });
     }
 
-    fn give_back(&self, leased: Vec<ClaimedDelivery>) {
+    fn release_leases(&self, leased: Vec<ClaimedDelivery>) {
         let (database, environment) =
             (self.service.database().clone(), self.service.environment().clone());
-        self.main.spawn(async move {
+        self.request_runtime.spawn(async move {
             let leased = Arc::new(leased);
             for _ in 0..RELEASE_ATTEMPTS_MAX {
                 let (leased, environment) = (Arc::clone(&leased), environment.clone());
@@ -250,12 +256,14 @@ impl Engine {
             let DeliveryJob { webhook, is_failing, payload: leased, .. } = job;
             let attempted = tokio::select! {
                 biased;
-                () = session.lost(&leased.session) => None,
-                settlement = attempt(&service, &sender, &leased) => Some(Box::new(settlement)),
+                () = session.until_invalid(&leased.session) => None,
+                result = attempt(&service, &sender, &leased) => Some(Box::new(result)),
             };
             let _ = events.send(match attempted {
-                Some(settlement) => Event::Attempted { webhook, is_failing, settlement },
-                None => Event::Abandoned { is_failing, leased: Box::new(leased) },
+                Some(settlement) => {
+                    WorkerEvent::AttemptEnded { webhook, is_failing, result: settlement }
+                }
+                None => WorkerEvent::AttemptAbandoned { is_failing, leased: Box::new(leased) },
             });
         });
     }
@@ -274,19 +282,19 @@ async fn attempt(
         let lag = Duration::from_millis(u64::try_from(lag).unwrap_or_default());
         metrics::histogram!("galley_webhook_lag_seconds").record(lag.as_secs_f64());
     }
-    let attempt = match request(service, leased, environment) {
+    let attempt = match delivery_request(service, leased, environment) {
         Ok(request) => sender.attempt(&request).await,
         Err(error) => AttemptReport::failed(error, Duration::ZERO),
     };
     let outcome = attempt.outcome();
     let attempts = leased.attempts + 1;
-    let random = environment.random_part();
+    let random = environment.random_fraction();
     let step = match next_step(attempts, outcome, environment.now(), random) {
         DeliveryStep::Retry(_) if leased.is_test => DeliveryStep::Failed,
         _ if attempt.error == Some(AttemptError::EventDeleted) => DeliveryStep::Failed,
         step => step,
     };
-    let labels = [("outcome", label(&attempt, outcome))];
+    let labels = [("outcome", metric_label(&attempt, outcome))];
     metrics::counter!("galley_webhook_attempts_total", &labels).increment(1);
     metrics::histogram!("galley_webhook_attempt_seconds").record(attempt.duration.as_secs_f64());
     tracing::debug!(
@@ -305,7 +313,7 @@ async fn attempt(
         outcome,
         step,
         attempts,
-        log: attempt_log::with(leased.log.as_deref(), started_at, &attempt),
+        log: attempt_log::with_attempt(leased.log.as_deref(), started_at, &attempt),
     }
 }
 
@@ -330,7 +338,7 @@ fn log_failing(
 }
 
 /// Returns the label of an attempt in metrics.
-fn label(attempt: &AttemptReport, outcome: AttemptOutcome) -> &'static str {
+fn metric_label(attempt: &AttemptReport, outcome: AttemptOutcome) -> &'static str {
     match (outcome, &attempt.error) {
         (AttemptOutcome::Accepted, _) => "taken",
         (AttemptOutcome::Gone, _) => "gone",
@@ -339,14 +347,14 @@ fn label(attempt: &AttemptReport, outcome: AttemptOutcome) -> &'static str {
     }
 }
 
-fn request(
+fn delivery_request(
     service: &Service,
     leased: &ClaimedDelivery,
     environment: &Environment,
 ) -> Result<DeliveryRequest, AttemptError> {
-    let body = Envelope::of_delivery(leased).ok_or(AttemptError::EventDeleted)?.to_bytes();
+    let body = EventJson::of_delivery(leased).ok_or(AttemptError::EventDeleted)?.to_bytes();
     let secret = match &leased.sealed_secret {
-        Some(sealed) => Some(open(service, leased.webhook, sealed)?),
+        Some(sealed) => Some(decrypt_secret(service, leased.webhook, sealed)?),
         None => None,
     };
     Ok(DeliveryRequest {
@@ -359,12 +367,12 @@ fn request(
 }
 
 /// Decrypts a webhook's secret. On failure the attempt fails, so that no delivery is sent unsigned.
-fn open(
+fn decrypt_secret(
     service: &Service,
     webhook: WebhookId,
     sealed: &[u8],
 ) -> Result<WebhookSecret, AttemptError> {
-    let opened = service.key().open(&secret_place(webhook), sealed);
+    let opened = service.key().decrypt(&secret_aad(webhook), sealed);
     let text = opened.ok().and_then(|text| String::from_utf8(text).ok());
     let secret = text.and_then(|text| WebhookSecret::parse(text).ok());
     secret.ok_or(AttemptError::SecretUnreadable)

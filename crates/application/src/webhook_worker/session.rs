@@ -21,39 +21,39 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The validity of a session after a heartbeat was sent: less than the timeout after which other
 /// nodes take it for dead.
-const VALID_FOR: Duration = Duration::from_secs(8);
+const HEARTBEAT_VALIDITY: Duration = Duration::from_secs(8);
 
 /// The same after the connection was lost: less than the 2.2 seconds of the other nodes' timeout
 /// for that case.
-const VALID_WITHOUT_CONNECTION: Duration = Duration::from_millis(1_600);
+const DISCONNECTED_VALIDITY: Duration = Duration::from_millis(1_600);
 
 /// The timeout after which a session is dead, during which this node itself has seen no heartbeat
 /// of it. Neither a step of the database's clock nor an outage of the database makes a session
 /// dead.
-const SILENT_FOR: Duration = Duration::from_millis(8_500);
+const DEAD_SESSION_TIMEOUT: Duration = Duration::from_millis(8_500);
 
 /// The session of this node.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct DeliverySession {
     service: Service,
-    state: watch::Sender<State>,
+    state: watch::Sender<SessionState>,
 }
 
 #[derive(Debug, Clone)]
-struct State {
+struct SessionState {
     id: Arc<str>,
     /// `None` if it is valid as long as the node runs.
     valid_until: Option<Instant>,
 }
 
-impl State {
+impl SessionState {
     /// Returns the remaining validity, or `None` if the session is valid as long as the node runs.
-    fn left(&self) -> Option<Duration> {
+    fn remaining_validity(&self) -> Option<Duration> {
         self.valid_until.map(|until| until.saturating_duration_since(Instant::now()))
     }
 }
 
-impl Session {
+impl DeliverySession {
     /// Opens a session. Retries until the database accepts it.
     pub(super) async fn open(service: Service) -> Self {
         let state = open(&service).await;
@@ -67,15 +67,15 @@ impl Session {
 
     /// Returns true if deliveries may be leased.
     pub(super) fn is_valid(&self) -> bool {
-        self.state.borrow().left().is_none_or(|left| !left.is_zero())
+        self.state.borrow().remaining_validity().is_none_or(|left| !left.is_zero())
     }
 
     /// Resolves when the session with this id is no longer valid.
-    pub(super) async fn lost(&self, id: &str) {
+    pub(super) async fn until_invalid(&self, id: &str) {
         let mut states = self.state.subscribe();
         loop {
             let state = states.borrow_and_update().clone();
-            let left = state.left();
+            let left = state.remaining_validity();
             if &*state.id != id || left.is_some_and(|left| left.is_zero()) {
                 return;
             }
@@ -89,22 +89,22 @@ impl Session {
     }
 
     /// Writes heartbeats, and releases the leases of dead sessions.
-    pub(super) async fn keep(&self) {
+    pub(super) async fn run_heartbeats(&self) {
         if !self.service.database().has_generations() {
             // Only one node writes the database.
             return;
         }
         let node = self.service.settings().node.clone();
         let mut last = Instant::now();
-        let mut seen = Seen::default();
-        let mut burying = None;
-        let mut is_silent = false;
+        let mut late_sessions = LateSessions::default();
+        let mut release_task = None;
+        let mut has_warned = false;
         loop {
             let sent = Instant::now();
             if !self.service.database().has_heartbeat_connection() {
                 // Other nodes may have seen the end of the connection already, while a new one
                 // takes its time.
-                self.set_valid_until(last + VALID_WITHOUT_CONNECTION);
+                self.set_valid_until(last + DISCONNECTED_VALIDITY);
             }
             match self.service.database().heartbeat(&self.id(), &node).await {
                 Ok(heartbeat) if heartbeat.is_deposed => {
@@ -115,23 +115,23 @@ impl Session {
                     let state = open(&self.service).await;
                     self.state.send_replace(state);
                     last = Instant::now();
-                    seen = Seen::default();
+                    late_sessions = LateSessions::default();
                     continue;
                 }
                 Ok(heartbeat) => {
-                    if std::mem::take(&mut is_silent) {
+                    if std::mem::take(&mut has_warned) {
                         tracing::info!("heartbeats reach the database again");
                     }
                     last = sent;
-                    self.set_valid_until(sent + VALID_FOR);
-                    let dead = seen.dead(heartbeat.dead);
-                    self.bury(&mut burying, dead);
+                    self.set_valid_until(sent + HEARTBEAT_VALIDITY);
+                    let dead = late_sessions.find_dead(heartbeat.dead);
+                    self.release_dead_session(&mut release_task, dead);
                 }
                 Err(error) => {
-                    self.set_valid_until(last + VALID_WITHOUT_CONNECTION);
-                    seen = Seen::default();
+                    self.set_valid_until(last + DISCONNECTED_VALIDITY);
+                    late_sessions = LateSessions::default();
                     // After a single failure the session is still valid.
-                    if !self.is_valid() && !std::mem::replace(&mut is_silent, true) {
+                    if !self.is_valid() && !std::mem::replace(&mut has_warned, true) {
                         tracing::warn!(
                             %error,
                             "no heartbeat reaches the database: nothing is sent to webhooks until one does"
@@ -149,14 +149,14 @@ impl Session {
 
     /// Releases the leases of dead sessions in a task, one session after another, so that
     /// heartbeats are not delayed.
-    fn bury(&self, burying: &mut Option<JoinHandle<()>>, dead: Vec<DeadSession>) {
+    fn release_dead_session(&self, burying: &mut Option<JoinHandle<()>>, dead: Vec<DeadSession>) {
         if dead.is_empty() || burying.as_ref().is_some_and(|burying| !burying.is_finished()) {
             return;
         }
         let service = self.service.clone();
         *burying = Some(tokio::spawn(async move {
             for one in dead {
-                bury(&service, one).await;
+                release_dead_session(&service, one).await;
             }
         }));
     }
@@ -177,11 +177,11 @@ impl Session {
 /// The sessions whose heartbeats are late: the last heartbeat of each, and since when this node has
 /// seen no newer one.
 #[derive(Debug, Default)]
-struct Seen(HashMap<String, (Timestamp, Instant)>);
+struct LateSessions(HashMap<String, (Timestamp, Instant)>);
 
-impl Seen {
+impl LateSessions {
     /// Returns the sessions that are dead.
-    fn dead(&mut self, late: Vec<DeadSession>) -> Vec<DeadSession> {
+    fn find_dead(&mut self, late: Vec<DeadSession>) -> Vec<DeadSession> {
         let known = std::mem::take(&mut self.0);
         for one in &late {
             let before = known.get(&one.session).filter(|(seen_at, _)| *seen_at == one.seen_at);
@@ -189,13 +189,15 @@ impl Seen {
             self.0.insert(one.session.clone(), (one.seen_at, since));
         }
         let is_silent = |one: &DeadSession| {
-            self.0.get(&one.session).is_some_and(|(_, since)| since.elapsed() > SILENT_FOR)
+            self.0
+                .get(&one.session)
+                .is_some_and(|(_, since)| since.elapsed() > DEAD_SESSION_TIMEOUT)
         };
         late.into_iter().filter(|one| one.is_gone || is_silent(one)).collect()
     }
 }
 
-async fn bury(service: &Service, dead: DeadSession) {
+async fn release_dead_session(service: &Service, dead: DeadSession) {
     let environment = service.environment().clone();
     let bury = async move |tx: &WriteTx<'_>| {
         delivery_queue::delete_dead_session(tx, &dead, environment.now()).await
@@ -207,7 +209,7 @@ async fn bury(service: &Service, dead: DeadSession) {
     }
 }
 
-async fn open(service: &Service) -> State {
+async fn open(service: &Service) -> SessionState {
     let mut is_silent = false;
     loop {
         let environment = service.environment().clone();
@@ -223,7 +225,10 @@ async fn open(service: &Service) -> State {
                     tracing::info!(count = freed, "deliveries of an earlier run are sent again");
                 }
                 let has_others = service.database().has_generations();
-                return State { id, valid_until: has_others.then(|| sent + VALID_FOR) };
+                return SessionState {
+                    id,
+                    valid_until: has_others.then(|| sent + HEARTBEAT_VALIDITY),
+                };
             }
             Err(error) if std::mem::replace(&mut is_silent, true) => {
                 tracing::debug!(%error, "the session of deliveries can't be opened");

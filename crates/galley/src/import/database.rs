@@ -7,7 +7,7 @@ use galley_application::operations::content_pieces::{self, ContentPieceUpdate, N
 use galley_application::operations::import_sources::{self, NewSource};
 use galley_application::{Environment, Error};
 use galley_application::{
-    Expected, Scope,
+    Scope, VersionPrecondition,
     operations::{content_groups, tags, variants},
 };
 use galley_content::Tree;
@@ -388,7 +388,8 @@ impl Batch {
         {
             return Ok(WriteResult { id: Some(id), outcome: ImportOutcome::Conflict });
         }
-        let expected = expected.map_or(Expected::Any, |version| Expected::OneOf(vec![version]));
+        let expected = expected
+            .map_or(VersionPrecondition::Any, |version| VersionPrecondition::OneOf(vec![version]));
         let tags = self.tags(tx, one).await?;
         let update = ContentPieceUpdate {
             id,

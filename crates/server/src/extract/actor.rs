@@ -16,7 +16,7 @@ use galley_storage::tokens::Authentication;
 
 use crate::app::App;
 use crate::client_socket::ClientSocket;
-use crate::describe::{Argument, Facts};
+use crate::describe::{HandlerArgument, HandlerFacts};
 use crate::extract::authentication::{self, TokenLookup};
 use crate::extract::prefer::StalenessBound;
 use crate::middleware::request_log;
@@ -83,7 +83,7 @@ pub(crate) struct Actor<P> {
 impl<P> Actor<P> {
     /// Returns the part of the workspace that the token may access.
     pub(crate) fn scope(&self) -> Scope {
-        Scope::of(&self.authentication)
+        Scope::of_token(&self.authentication)
     }
 
     /// Returns the authentication, for operations that check it again.
@@ -113,8 +113,8 @@ impl<P: RequiredPermission> FromRequestParts<App> for Actor<P> {
     }
 }
 
-impl<P: RequiredPermission> Argument for Actor<P> {
-    fn tell(facts: &mut Facts) {
+impl<P: RequiredPermission> HandlerArgument for Actor<P> {
+    fn add_facts(facts: &mut HandlerFacts) {
         facts.token = true;
         facts.permission = P::PERMISSION;
     }
@@ -137,7 +137,7 @@ async fn authenticate(parts: &Parts, app: &App) -> Result<Arc<Authentication>, E
                 reservation.set_workspace(found.workspace);
             }
             request_log::record_caller(&found);
-            app.token_use().note(app.database(), &found, now);
+            app.token_use().record(app.database(), &found, now);
             app.rate_limit().check(found.token, parts.extensions.get())?;
             if let Some(staleness) = parts.extensions.get::<StalenessBound>()
                 && found.content_groups.is_some()

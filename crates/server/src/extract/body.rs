@@ -13,7 +13,7 @@ use percent_encoding::percent_decode;
 use serde_json::Value;
 
 use crate::app::App;
-use crate::describe::{Argument, Facts};
+use crate::describe::{HandlerArgument, HandlerFacts};
 use crate::extract::fields::Fields;
 use crate::extract::json;
 use crate::problem::Problem;
@@ -51,8 +51,8 @@ impl JsonBody {
     }
 }
 
-impl Argument for JsonBody {
-    fn tell(facts: &mut Facts) {
+impl HandlerArgument for JsonBody {
+    fn add_facts(facts: &mut HandlerFacts) {
         facts.body = true;
     }
 }
@@ -70,8 +70,8 @@ impl FromRequest<App> for UnauthenticatedBody {
     }
 }
 
-impl Argument for UnauthenticatedBody {
-    fn tell(facts: &mut Facts) {
+impl HandlerArgument for UnauthenticatedBody {
+    fn add_facts(facts: &mut HandlerFacts) {
         facts.body = true;
     }
 }
@@ -112,8 +112,8 @@ impl FromRequest<App> for FormBody {
     }
 }
 
-impl Argument for FormBody {
-    fn tell(facts: &mut Facts) {
+impl HandlerArgument for FormBody {
+    fn add_facts(facts: &mut HandlerFacts) {
         facts.form = true;
     }
 }

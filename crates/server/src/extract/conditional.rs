@@ -3,14 +3,14 @@
 use axum::extract::FromRequestParts;
 use axum::http::header::IF_MATCH;
 use axum::http::request::Parts;
-use galley_application::Expected;
+use galley_application::VersionPrecondition;
 
 use crate::app::App;
-use crate::describe::{Argument, Facts};
+use crate::describe::{HandlerArgument, HandlerFacts};
 use crate::problem::Problem;
 use crate::respond::entity_tag::tags;
 
-impl FromRequestParts<App> for Expected {
+impl FromRequestParts<App> for VersionPrecondition {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
@@ -25,8 +25,8 @@ impl FromRequestParts<App> for Expected {
     }
 }
 
-impl Argument for Expected {
-    fn tell(facts: &mut Facts) {
+impl HandlerArgument for VersionPrecondition {
+    fn add_facts(facts: &mut HandlerFacts) {
         facts.if_match = true;
     }
 }

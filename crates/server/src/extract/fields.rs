@@ -122,7 +122,7 @@ impl Fields {
 
     /// Rejects the request if there are issues.
     pub(crate) fn finish(self) -> Result<(), Error> {
-        Error::refuse(self.issues)
+        Error::reject_issues(self.issues)
     }
 
     fn value<T>(&mut self, name: &str, value: Value, read: impl FieldParser<T>) -> Option<T> {

@@ -6,7 +6,7 @@ use galley_api_types::problem::{Issue, Step};
 use galley_application::Rejection;
 use galley_domain::Invalid;
 
-use crate::describe::{Argument, Facts};
+use crate::describe::{HandlerArgument, HandlerFacts};
 use crate::problem::Problem;
 
 const HEADER: &str = "idempotency-key";
@@ -43,8 +43,8 @@ impl IdempotencyKey {
     }
 }
 
-impl Argument for IdempotencyKey {
-    fn tell(facts: &mut Facts) {
+impl HandlerArgument for IdempotencyKey {
+    fn add_facts(facts: &mut HandlerFacts) {
         facts.idempotent = true;
     }
 }

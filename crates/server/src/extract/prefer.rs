@@ -12,7 +12,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use galley_storage::{Database, Failure, Tx};
 
-use crate::describe::{Argument, Facts};
+use crate::describe::{HandlerArgument, HandlerFacts};
 
 pub(crate) const PREFER: HeaderName = HeaderName::from_static("prefer");
 
@@ -62,8 +62,8 @@ impl<S: Sync> FromRequestParts<S> for Prefer {
     }
 }
 
-impl Argument for Prefer {
-    fn tell(facts: &mut Facts) {
+impl HandlerArgument for Prefer {
+    fn add_facts(facts: &mut HandlerFacts) {
         facts.prefer = true;
     }
 }
@@ -154,8 +154,8 @@ impl<S: Sync> FromRequestParts<S> for StalenessBound {
     }
 }
 
-impl Argument for StalenessBound {
-    fn tell(facts: &mut Facts) {
+impl HandlerArgument for StalenessBound {
+    fn add_facts(facts: &mut HandlerFacts) {
         facts.allows_stale = true;
     }
 }

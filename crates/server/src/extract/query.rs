@@ -13,7 +13,7 @@ use galley_domain::variant::VariantRef;
 use percent_encoding::percent_decode_str;
 
 use crate::app::App;
-use crate::describe::{Argument, Facts};
+use crate::describe::{HandlerArgument, HandlerFacts};
 use crate::problem::Problem;
 
 /// The parameters of a query, and the issues so far.
@@ -32,8 +32,8 @@ impl FromRequestParts<App> for Query {
     }
 }
 
-impl Argument for Query {
-    fn tell(facts: &mut Facts) {
+impl HandlerArgument for Query {
+    fn add_facts(facts: &mut HandlerFacts) {
         facts.query = true;
     }
 }
@@ -148,7 +148,7 @@ impl Query {
 
     /// Rejects the request if there are issues.
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
-        Error::refuse(std::mem::take(&mut self.issues))
+        Error::reject_issues(std::mem::take(&mut self.issues))
     }
 
     /// Returns the URI of the same request at another position, which the parameter `name` states.

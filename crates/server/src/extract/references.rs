@@ -23,7 +23,7 @@ impl RequiredReference {
     async fn exists(self, tx: &Tx<'_>, scope: &Scope) -> Result<bool, Error> {
         Ok(match self {
             Self::ContentGroup(id) => {
-                scope.holds(&content_groups::path(tx, scope.workspace, id).await?)
+                scope.contains(&content_groups::path(tx, scope.workspace, id).await?)
             }
             Self::Role(id) => roles::find(tx, scope.workspace, id).await?.is_some(),
         })

@@ -104,7 +104,7 @@ fn respond(
     if let Err(error) = app.rate_limit().check(caller.token, Some(&status)) {
         return rate_limited(app, request, cached, error.into(), &status);
     }
-    app.token_use().note(app.database(), caller, now);
+    app.token_use().record(app.database(), caller, now);
     let tag = cached.headers.get(ETAG);
     let is_listed = tag.is_some_and(|tag| entity_tag::is_listed(request.headers(), tag));
     let body = if is_listed { Body::empty() } else { Body::from(cached.body.clone()) };

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 /// The fields that may be null for a variant only.
-const OF_EVERY_PIECE: [&str; 4] = ["title", "slug", "tags", "members"];
+const REQUIRED_PIECE_FIELDS: [&str; 4] = ["title", "slug", "tags", "members"];
 
 /// Adds the conditions to the schemas of the requests.
 pub(super) fn add(schemas: &mut Value) {
     let given = |name: &str| (name.to_owned(), json!({"not": {"type": "null"}}));
-    let of_the_piece: Value = OF_EVERY_PIECE.map(given).into_iter().collect();
+    let of_the_piece: Value = REQUIRED_PIECE_FIELDS.map(given).into_iter().collect();
     schemas["ContentPieceChange"]["anyOf"] = json!([
         {"required": ["variant"], "properties": {"variant": {"type": "string", "minLength": 1}}},
         {"properties": of_the_piece},

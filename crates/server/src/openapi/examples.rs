@@ -8,15 +8,15 @@ use super::shape::reference;
 const DEPTH_MAX: usize = 12;
 
 /// Returns an example that conforms to `schema`.
-pub(super) fn of(schema: &Value, schemas: &Value) -> Option<Value> {
-    at(schema, schemas, 0)
+pub(super) fn example_of(schema: &Value, schemas: &Value) -> Option<Value> {
+    example_at_depth(schema, schemas, 0)
 }
 
-fn at(schema: &Value, schemas: &Value, depth: usize) -> Option<Value> {
+fn example_at_depth(schema: &Value, schemas: &Value, depth: usize) -> Option<Value> {
     if depth > DEPTH_MAX {
         return None;
     }
-    let inner = |schema: &Value| at(schema, schemas, depth + 1);
+    let inner = |schema: &Value| example_at_depth(schema, schemas, depth + 1);
     if let Some(example) = schema["examples"].get(0).or_else(|| schema.get("const")) {
         return Some(example.clone());
     }

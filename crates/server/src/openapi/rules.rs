@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::{conditions, examples, shape, webhooks};
-use crate::describe::{Fact, Facts};
+use crate::describe::{EndpointFacts, HandlerFacts};
 use crate::problem::{Problem, texts};
 
 const JSON: &str = "application/json";
@@ -18,10 +18,10 @@ const HTML: &str = "text/html";
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// The name of the security scheme.
-const TOKEN: &str = "accessToken";
+const TOKEN_SCHEME: &str = "accessToken";
 
 /// The fields that examples show only in responses to creations.
-const SHOWN_ONCE: [&str; 2] = ["token", "warning"];
+const CREATION_ONLY_FIELDS: [&str; 2] = ["token", "warning"];
 
 /// The groups of endpoints: the first segment of the path, the name and the description.
 const TAGS: [(&str, &str, &str); 19] = [
@@ -58,7 +58,7 @@ const SERVICE: &str = "Service";
 
 const MEMBERSHIPS: &str = "Workspace memberships";
 
-const ABOUT: &str = "A self-hosted service for content-management and publishing workspaces: content \
+const API_DESCRIPTION: &str = "A self-hosted service for content-management and publishing workspaces: content \
     pieces in groups, with tags and variants, by members with roles, and webhooks that tell of \
     changes.\n\nUnknown fields and unknown query parameters are ignored, and every \
     path works with and without a slash at its end. HEAD works where GET does. A body on GET or DELETE \
@@ -66,31 +66,31 @@ const ABOUT: &str = "A self-hosted service for content-management and publishing
     These paths change by addition only: be ready for fields that are not described here.";
 
 /// Completes the document that utoipa generates from the routes.
-pub(crate) fn complete(mut document: Value, facts: &[Fact]) -> Value {
+pub(crate) fn complete(mut document: Value, facts: &[EndpointFacts]) -> Value {
     let mut all = document["components"]["schemas"].take();
     for (name, schema) in own_schemas() {
         all[name] = schema;
     }
     webhooks::add_piece_data(&mut all);
-    all["EventEnvelope"]["properties"]["data"] = webhooks::any_data();
+    all["EventEnvelope"]["properties"]["data"] = webhooks::any_event_data();
     let reasons = Reason::ALL.iter().map(|reason| reason.as_str());
     all["Problem"]["properties"]["reason"]["enum"] = reasons.collect();
     document["components"] = json!({"schemas": all});
     document["webhooks"] = webhooks::section();
-    shape::modernise(&mut document);
+    shape::convert_to_3_1(&mut document);
     shape::inline_texts(&mut document);
     let schemas = document["components"]["schemas"].take();
-    let mut schemas = require_in_answers(&document, schemas);
+    let mut schemas = require_in_responses(&document, schemas);
     conditions::add(&mut schemas);
     webhooks::add_examples(&mut document["webhooks"], &schemas);
     let mut paths = document["paths"].take();
     let mut responses = Map::new();
-    for Fact { path, method, facts } in facts {
+    for EndpointFacts { path, method, facts } in facts {
         let has_get = paths[path].get("get").is_some();
-        let operation = Operation { path, method, facts, has_get, schemas: &schemas };
+        let operation = OperationContext { path, method, facts, has_get, schemas: &schemas };
         operation.complete(&mut paths[path][*method], &mut responses);
     }
-    link_what_is_made(&mut paths);
+    link_created_resources(&mut paths);
     let used = |name: &str| operations(&paths).any(|operation| operation["tags"][0] == name);
     let tags: Vec<Value> = TAGS
         .iter()
@@ -102,7 +102,7 @@ pub(crate) fn complete(mut document: Value, facts: &[Fact]) -> Value {
         "info": {
             "title": "Galley",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": ABOUT,
+            "description": API_DESCRIPTION,
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "servers": [{"url": "/"}],
@@ -111,7 +111,7 @@ pub(crate) fn complete(mut document: Value, facts: &[Fact]) -> Value {
         "webhooks": document["webhooks"],
         "components": {
             "securitySchemes": {
-                TOKEN: {
+                TOKEN_SCHEME: {
                     "type": "http",
                     "scheme": "bearer",
                     "description": "An access token: `galley_` and 49 letters and digits. What is \
@@ -148,7 +148,7 @@ fn operations(paths: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// Makes schemas of responses require the fields that are always present.
-fn require_in_answers(document: &Value, mut schemas: Value) -> Value {
+fn require_in_responses(document: &Value, mut schemas: Value) -> Value {
     let mut requests = Vec::new();
     for operation in operations(&document["paths"]) {
         shape::reachable(&operation["requestBody"], &schemas, &mut requests);
@@ -162,16 +162,16 @@ fn require_in_answers(document: &Value, mut schemas: Value) -> Value {
 }
 
 /// An operation to complete.
-struct Operation<'a> {
+struct OperationContext<'a> {
     path: &'a str,
     method: &'a str,
-    facts: &'a Facts,
+    facts: &'a HandlerFacts,
     /// True if its path has a GET as well.
     has_get: bool,
     schemas: &'a Value,
 }
 
-impl Operation<'_> {
+impl OperationContext<'_> {
     fn complete(&self, operation: &mut Value, responses: &mut Map<String, Value>) {
         let (name, permission) = (self.tag(), self.facts.permission.map(|it| it.to_string()));
         operation["tags"] = json!([name]);
@@ -182,16 +182,17 @@ impl Operation<'_> {
                 None => "Needs a valid token.".to_owned(),
             };
             operation["description"] = format!("{about}\n\n{needs}").trim().into();
-            operation["security"] = json!([{TOKEN: permission.into_iter().collect::<Vec<_>>()}]);
+            operation["security"] =
+                json!([{TOKEN_SCHEME: permission.into_iter().collect::<Vec<_>>()}]);
         } else {
             operation["security"] = json!([]);
         }
         self.complete_parameters(operation);
         self.complete_body(operation);
-        let mut answers = self.successes(operation);
+        let mut operation_responses = self.successes(operation);
         for (status, reasons) in self.problems(operation) {
             let (name, mut response) = problem_response(status, &reasons);
-            if let Some(page) = answers.get_mut(status.as_str()) {
+            if let Some(page) = operation_responses.get_mut(status.as_str()) {
                 // Errors of a submitted form are also returned as an HTML page.
                 response["content"][HTML] = page["content"][HTML].clone();
                 let of_page = page["description"].as_str().unwrap_or_default();
@@ -200,14 +201,14 @@ impl Operation<'_> {
                 *page = response;
                 continue;
             }
-            answers.insert(
+            operation_responses.insert(
                 status.as_str().to_owned(),
                 json!({"$ref": format!("#/components/responses/{name}")}),
             );
             responses.insert(name, response);
         }
-        answers.sort_keys();
-        operation["responses"] = Value::Object(answers);
+        operation_responses.sort_keys();
+        operation["responses"] = Value::Object(operation_responses);
     }
 
     /// Returns the name of the operation's group.
@@ -293,7 +294,7 @@ impl Operation<'_> {
     /// Adds an example to a body, unless it has one.
     fn add_example(&self, body: &mut Value) {
         if body.get("example").is_none()
-            && let Some(example) = examples::of(&body["schema"], self.schemas)
+            && let Some(example) = examples::example_of(&body["schema"], self.schemas)
         {
             body["example"] = example;
         }
@@ -315,12 +316,12 @@ impl Operation<'_> {
                 answer["content"][JSON]["schema"] = json!({"anyOf": [created, resource]});
                 answer["content"][JSON]["examples"] = json!({
                     "minimal": {"value": self.created(resource)},
-                    "representation": {"value": examples::of(resource, self.schemas)},
+                    "representation": {"value": examples::example_of(resource, self.schemas)},
                 });
             } else if let Some(body) = answer["content"].get_mut(JSON) {
                 self.add_example(body);
                 if self.method != "post" {
-                    forget_shown_once(&mut body["example"]);
+                    remove_creation_only_fields(&mut body["example"]);
                 }
             }
             if status.as_str() < "400" {
@@ -331,15 +332,20 @@ impl Operation<'_> {
         }
         let writes = matches!(self.method, "put" | "delete");
         if writes && (self.facts.prefer || answers.is_empty()) {
-            self.add_bodyless(&mut answers, "204", operation);
+            self.add_bodyless_response(&mut answers, "204", operation);
         }
         if self.method == "get" && !self.is_private() {
-            self.add_bodyless(&mut answers, "304", operation);
+            self.add_bodyless_response(&mut answers, "304", operation);
         }
         answers
     }
 
-    fn add_bodyless(&self, answers: &mut Map<String, Value>, status: &str, operation: &Value) {
+    fn add_bodyless_response(
+        &self,
+        answers: &mut Map<String, Value>,
+        status: &str,
+        operation: &Value,
+    ) {
         let headers = self.headers(status, operation);
         let answer = json!({"description": self.describe(status), "headers": headers});
         answers.insert(status.to_owned(), answer);
@@ -348,15 +354,16 @@ impl Operation<'_> {
     /// Returns the example of a creation's response without a preference: the identifier, and the
     /// fields that are shown once.
     fn created(&self, resource: &Value) -> Value {
-        let whole = examples::of(resource, self.schemas).unwrap_or_default();
-        let fields = self.shown_once(resource).map(|name| (name.to_owned(), whole[name].clone()));
+        let whole = examples::example_of(resource, self.schemas).unwrap_or_default();
+        let fields =
+            self.creation_only_fields(resource).map(|name| (name.to_owned(), whole[name].clone()));
         Value::Object([("id".to_owned(), whole["id"].clone())].into_iter().chain(fields).collect())
     }
 
     /// Returns the schema of the example from [`Self::created`].
     fn created_schema(&self, resource: &Value) -> Value {
         let created = json!({"$ref": "#/components/schemas/Created"});
-        let more: Vec<_> = self.shown_once(resource).collect();
+        let more: Vec<_> = self.creation_only_fields(resource).collect();
         if more.is_empty() {
             return created;
         }
@@ -368,9 +375,9 @@ impl Operation<'_> {
     }
 
     /// Returns the fields of a resource that are shown once.
-    fn shown_once(&self, resource: &Value) -> impl Iterator<Item = &'static str> {
+    fn creation_only_fields(&self, resource: &Value) -> impl Iterator<Item = &'static str> {
         let properties = &self.resource(resource)["properties"];
-        SHOWN_ONCE.into_iter().filter(|name| properties.get(name).is_some())
+        CREATION_ONLY_FIELDS.into_iter().filter(|name| properties.get(name).is_some())
     }
 
     fn resource(&self, schema: &Value) -> &Value {
@@ -408,7 +415,7 @@ impl Operation<'_> {
             ("post", "201") if self.has_get => names.push("Location"),
             _ => {}
         }
-        let limited = if self.facts.token { LIMITED } else { &[] };
+        let limited = if self.facts.token { RATE_LIMIT_HEADERS } else { &[] };
         let optional = match (self.method, status) {
             ("post", "201") if self.facts.prefer => &["ETag", "Preference-Applied"][..],
             ("get", "200" | "304")
@@ -449,7 +456,7 @@ impl Operation<'_> {
         );
         when(facts.token, &[Reason::Unauthorized]);
         when(facts.permission.is_some(), &[Reason::InsufficientPermissions]);
-        when(self.names_something(operation), &[Reason::NotFound]);
+        when(self.has_references(operation), &[Reason::NotFound]);
         when(facts.if_match, &[Reason::PreconditionFailed]);
         when(
             facts.service,
@@ -466,7 +473,7 @@ impl Operation<'_> {
             status.as_str() >= "400" && answer["content"].get(HTML).is_none()
         };
         for (status, response) in given.filter(of_problem) {
-            reasons.extend(given_reasons(self.path, status, &response["description"]));
+            reasons.extend(documented_reasons(self.path, status, &response["description"]));
         }
         // In the order of the table, without duplicates.
         let mut by_status = std::collections::BTreeMap::<_, Vec<_>>::new();
@@ -477,7 +484,7 @@ impl Operation<'_> {
     }
 
     /// Returns true if the operation addresses one resource, which may not exist.
-    fn names_something(&self, operation: &Value) -> bool {
+    fn has_references(&self, operation: &Value) -> bool {
         let body = &operation["requestBody"]["content"][JSON]["schema"];
         let body = shape::reference(body).map_or(body, |name| &self.schemas[name]);
         ["id", "variant"]
@@ -488,7 +495,7 @@ impl Operation<'_> {
 }
 
 /// Adds links to the responses to creations: the operations that read and delete the new resource.
-fn link_what_is_made(paths: &mut Value) {
+fn link_created_resources(paths: &mut Value) {
     let items = paths.as_object_mut().into_iter().flatten();
     for item in items.map(|(_, item)| item) {
         let links: Map<String, Value> = ["get", "delete"]
@@ -515,7 +522,7 @@ fn has_parameter(operation: &Value, name: &str) -> bool {
 }
 
 /// Parses the reasons in an annotation: the description of a response, separated by commas.
-fn given_reasons(path: &str, status: &str, names: &Value) -> Vec<Reason> {
+fn documented_reasons(path: &str, status: &str, names: &Value) -> Vec<Reason> {
     let names = names.as_str().unwrap_or_default().split(',').map(str::trim);
     let reason = |name: &str| {
         let known = Reason::ALL
@@ -547,7 +554,7 @@ fn problem_response(status: StatusCode, reasons: &[Reason]) -> (String, Value) {
     }
     let mut headers = refer_to_headers(&names);
     if status == StatusCode::TOO_MANY_REQUESTS {
-        for name in LIMITED {
+        for name in RATE_LIMIT_HEADERS {
             headers[name] = optional_header(name);
         }
     }
@@ -619,7 +626,7 @@ const HEADERS: [(&str, &str, &str); 13] = [
 ];
 
 /// The headers that are present if the operator limits the rate of requests by a token.
-const LIMITED: &[&str] = &["RateLimit", "RateLimit-Policy"];
+const RATE_LIMIT_HEADERS: &[&str] = &["RateLimit", "RateLimit-Policy"];
 
 /// Returns the components of the headers that are present in every response that lists them.
 fn headers() -> Value {
@@ -635,10 +642,12 @@ fn optional_header(name: &str) -> Value {
 }
 
 /// Removes the fields from an example that are shown once.
-fn forget_shown_once(example: &mut Value) {
+fn remove_creation_only_fields(example: &mut Value) {
     match example {
-        Value::Array(items) => items.iter_mut().for_each(forget_shown_once),
-        Value::Object(fields) => fields.retain(|name, _| !SHOWN_ONCE.contains(&name.as_str())),
+        Value::Array(items) => items.iter_mut().for_each(remove_creation_only_fields),
+        Value::Object(fields) => {
+            fields.retain(|name, _| !CREATION_ONLY_FIELDS.contains(&name.as_str()));
+        }
         _ => {}
     }
 }

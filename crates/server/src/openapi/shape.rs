@@ -21,7 +21,7 @@ pub(super) fn reference(value: &Value) -> Option<&str> {
 
 /// Converts `example` to the `examples` of OpenAPI 3.1, and `oneOf` to `anyOf`. A value may match
 /// several forms: an empty array is a list of identifiers as well as one of groups.
-pub(super) fn modernise(document: &mut Value) {
+pub(super) fn convert_to_3_1(document: &mut Value) {
     walk(document, &mut |object| {
         if let Some(forms) = object.remove("oneOf") {
             object.insert("anyOf".to_owned(), forms);
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_written_out_where_it_is_used() {
+    fn string_schemas_are_inlined() {
         let mut document = json!({
             "components": {"schemas": {
                 "TagId": {"type": "string", "description": "general", "pattern": "^tag_"},
@@ -166,7 +166,7 @@ mod tests {
                 }},
             }},
         });
-        modernise(&mut document);
+        convert_to_3_1(&mut document);
         inline_texts(&mut document);
         let tag = &document["components"]["schemas"]["Tag"]["properties"];
         assert_eq!(

@@ -41,7 +41,7 @@ fn body_name(event: EventType) -> String {
 }
 
 /// Returns the schema of the data of any event.
-pub(super) fn any_data() -> Value {
+pub(super) fn any_event_data() -> Value {
     let of = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
     json!({
         "description": "The resource as its GET gives it just after the change; for a removal, before.",
@@ -79,15 +79,15 @@ fn operation(event: EventType) -> Value {
             "410": {
                 "description": "The webhook is not wanted any more: it is disabled at once.",
             },
-            "429": retried(true),
-            "503": retried(true),
-            "default": retried(false),
+            "429": error_response(true),
+            "503": error_response(true),
+            "default": error_response(false),
         },
     })
 }
 
 /// Returns a response after which the event is retried.
-fn retried(heeds_retry_after: bool) -> Value {
+fn error_response(heeds_retry_after: bool) -> Value {
     let mut answer = json!({
         "description": "The event was not taken, and is sent again: after 5 s, 5 min, 30 min, 2 h, \
                         5 h, 10 h, 14 h, 20 h and 24 h. Redirects are not followed.",
@@ -208,7 +208,7 @@ pub(super) fn add_examples(section: &mut Value, schemas: &Value) {
     for event in EventType::ALL {
         let item = &mut section[event.as_str()];
         let body = &mut item["post"]["requestBody"]["content"]["application/json"];
-        let mut example = examples::of(&body["schema"], schemas).unwrap_or_default();
+        let mut example = examples::example_of(&body["schema"], schemas).unwrap_or_default();
         // Fields that few events have would mislead in an example.
         example.as_object_mut().map(|example| example.shift_remove("test"));
         example["data"] = sample_data(*event).clone();

@@ -47,8 +47,8 @@ pub(crate) fn resource(
     field: &str,
 ) -> Result<Response, Problem> {
     let bytes = json(app, reserve(app, workspace, 0)?, body)?;
-    let bytes =
-        bytes.ok_or_else(|| Rejection::too_much(field, app.limits().response_size_limit))?;
+    let bytes = bytes
+        .ok_or_else(|| Rejection::response_too_large(field, app.limits().response_size_limit))?;
     Ok(response::reserved_resource(version, bytes))
 }
 

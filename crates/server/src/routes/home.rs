@@ -7,7 +7,7 @@ use crate::respond::pages;
 
 #[derive(Template)]
 #[template(path = "home.html")]
-struct Home {
+struct HomePage {
     version: &'static str,
 }
 
@@ -21,5 +21,5 @@ struct Home {
     responses((status = 200, body = String, content_type = "text/html")),
 )]
 pub(crate) async fn page() -> Response {
-    pages::public(&Home { version: env!("CARGO_PKG_VERSION") })
+    pages::public(&HomePage { version: env!("CARGO_PKG_VERSION") })
 }

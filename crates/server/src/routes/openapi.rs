@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 
 use crate::app::App;
-use crate::describe::{Argument, Facts};
+use crate::describe::{HandlerArgument, HandlerFacts};
 use crate::respond::response::{self, StaticFile};
 
 /// The OpenAPI document, which the router provides.
@@ -21,8 +21,8 @@ impl FromRequestParts<App> for OpenapiDocument {
     }
 }
 
-impl Argument for OpenapiDocument {
-    fn tell(_: &mut Facts) {}
+impl HandlerArgument for OpenapiDocument {
+    fn add_facts(_: &mut HandlerFacts) {}
 }
 
 /// Get the OpenAPI document

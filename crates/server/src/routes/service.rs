@@ -19,7 +19,7 @@ use crate::respond::response;
 /// The status of the service.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ServiceStatus)]
-struct Status {
+struct StatusBody {
     /// `ok` from `/healthz`, `ready` from `/readyz`.
     #[schema(example = "ok")]
     status: &'static str,
@@ -30,14 +30,14 @@ struct Status {
     get,
     path = "/healthz",
     operation_id = "getHealth",
-    responses((status = 200, body = Status)),
+    responses((status = 200, body = StatusBody)),
 )]
 pub(crate) async fn health() -> Response {
-    response::ok(&Status { status: "ok" })
+    response::ok(&StatusBody { status: "ok" })
 }
 
 /// The timeout of a database ping.
-const PING_TIME_MAX: Duration = Duration::from_secs(2);
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Check that this server is ready for requests
 ///
@@ -47,7 +47,7 @@ const PING_TIME_MAX: Duration = Duration::from_secs(2);
     get,
     path = "/readyz",
     operation_id = "getReadiness",
-    responses((status = 200, body = Status)),
+    responses((status = 200, body = StatusBody)),
 )]
 pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Problem> {
     let not_ready = |detail: &str| {
@@ -57,8 +57,8 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Problem> {
     if app.is_draining() {
         return Err(not_ready("the server is about to stop"));
     }
-    match timeout(PING_TIME_MAX, app.database().ping()).await {
-        Ok(Ok(())) => Ok(response::ok(&Status { status: "ready" })),
+    match timeout(PING_TIMEOUT, app.database().ping()).await {
+        Ok(Ok(())) => Ok(response::ok(&StatusBody { status: "ready" })),
         Ok(Err(StorageError::Schema(reason))) => Err(not_ready(&reason)),
         Ok(Err(StorageError::Detached(_))) => {
             housekeeping::measure_files(false);

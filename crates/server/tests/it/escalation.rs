@@ -1,7 +1,7 @@
 //! Privilege escalation: attempts to gain or revoke more than the token's own permissions. Each is
 //! rejected and changes nothing.
 
-use galley_application::Expected;
+use galley_application::VersionPrecondition;
 use galley_application::operations::workspace::{BillingUpdate, WorkspaceUpdate, update};
 use galley_domain::Timestamp;
 use galley_storage::WriteTx;
@@ -404,7 +404,7 @@ async fn set_billing(service: &Service, billing: BillingUpdate) {
     let workspace = service.home.made.workspace;
     let change = WorkspaceUpdate { billing, ..WorkspaceUpdate::default() };
     let write = async move |tx: &WriteTx<'_>| {
-        update(tx, workspace, &change, &Expected::Any).await.map(drop)
+        update(tx, workspace, &change, &VersionPrecondition::Any).await.map(drop)
     };
     service.database.write("workspace.update", write).await.unwrap();
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use galley_application::operations::members::{INVITE_MAIL, InviteMail, mail_place};
+use galley_application::operations::members::{INVITE_MAIL, InviteMail, mail_aad};
 use galley_domain::WorkspaceMemberId;
 use galley_server::ServerLimits;
 use galley_storage::{Tx, mails};
@@ -32,7 +32,7 @@ pub(crate) async fn mails_of(service: &Service, member: &str) -> Vec<(mails::Mai
     let (workspace, member) = (service.home.made.workspace, member.parse().unwrap());
     let read = async move |tx: &Tx<'_>| mails::list_of_member(tx, workspace, member).await;
     let open = |mail: mails::Mail| {
-        let text = key().open(&mail_place(mail.id), &mail.sealed).unwrap();
+        let text = key().decrypt(&mail_aad(mail.id), &mail.sealed).unwrap();
         let says = serde_json::from_slice(&text).unwrap();
         (mail, says)
     };
@@ -329,7 +329,7 @@ async fn add_owner_to(
     other: &crate::service::TestWorkspace,
     invited: WorkspaceMemberId,
 ) {
-    use galley_application::operations::members::{Invitation, add};
+    use galley_application::operations::members::{Invitation, add_without_invite};
     use galley_domain::people::{EmailAddress, FullName};
     let invitation = Invitation {
         email: EmailAddress::parse("home@example.org").unwrap(),
@@ -338,7 +338,7 @@ async fn add_owner_to(
     };
     let (environment, workspace) = (service.environment.clone(), other.made.workspace);
     let write = async move |tx: &galley_storage::WriteTx<'_>| {
-        add(tx, &environment, workspace, &invitation).await
+        add_without_invite(tx, &environment, workspace, &invitation).await
     };
     let member = service.database.write("members.add", write).await.unwrap();
     assert_ne!(member.id, invited, "the invite is gone, and a member is there");

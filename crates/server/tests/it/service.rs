@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use galley_application::operations::members::{self, Invitation};
-use galley_application::operations::setup::{MadeWorkspace, NewWorkspace, create_first_workspace};
+use galley_application::operations::setup::{
+    CreatedWorkspace, NewWorkspace, create_first_workspace,
+};
 use galley_application::operations::tokens::{self, TokenRequest};
 use galley_application::secrets::SecretKey;
 use galley_application::{Clock, Environment, Error, SystemClock};
@@ -66,7 +68,7 @@ pub(crate) struct Service {
 /// A workspace and its owner's token.
 #[derive(Debug, Clone)]
 pub(crate) struct TestWorkspace {
-    pub(crate) made: MadeWorkspace,
+    pub(crate) made: CreatedWorkspace,
     pub(crate) token: String,
     /// The id of its first content group.
     pub(crate) group: String,
@@ -327,7 +329,7 @@ impl Service {
         };
         let (environment, workspace) = (self.environment.clone(), self.home.made.workspace);
         let write = async move |tx: &WriteTx<'_>| {
-            members::add(tx, &environment, workspace, &invitation).await
+            members::add_without_invite(tx, &environment, workspace, &invitation).await
         };
         let member = self.database.write("members.add", write).await.unwrap();
         let user = member.user.expect("they were added").id;
@@ -519,6 +521,6 @@ fn new_workspace(environment: &Environment, name: &str) -> NewWorkspace {
     }
 }
 
-fn workspace(made: MadeWorkspace, token: &AccessToken) -> TestWorkspace {
+fn workspace(made: CreatedWorkspace, token: &AccessToken) -> TestWorkspace {
     TestWorkspace { made, token: token.reveal().to_owned(), group: made.content_group.to_string() }
 }

@@ -1,6 +1,6 @@
 //! `/webhooks`: storage, validation and display. Secrets are never shown.
 
-use galley_application::operations::webhooks::secret_place;
+use galley_application::operations::webhooks::secret_aad;
 use galley_domain::WebhookId;
 use galley_domain::address_policy::AddressPolicy;
 use galley_server::ServerLimits;
@@ -113,9 +113,9 @@ on_both_engines! {
             let sealed = sealed_secret(&service, &id).await.unwrap();
             let holds = sealed.windows(secret.len()).any(|part| part == secret.as_bytes());
             assert!(secret.len() == 1 || !holds, "{sealed:?}");
-            let place = secret_place(id.parse().unwrap());
-            assert_eq!(key().open(&place, &sealed).unwrap(), secret.as_bytes());
-            assert!(key().open("webhooks wh_x", &sealed).is_err(), "it is good in its place alone");
+            let place = secret_aad(id.parse().unwrap());
+            assert_eq!(key().decrypt(&place, &sealed).unwrap(), secret.as_bytes());
+            assert!(key().decrypt("webhooks wh_x", &sealed).is_err(), "it is good in its place alone");
             let answer = service.put("/webhooks", &json!({"id": id, "secret": "another"})).await;
             answer.assert_problem(400, "immutable_field", &["secret"]);
         }

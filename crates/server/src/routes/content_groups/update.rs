@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::content_group::ContentGroupBody;
-use galley_application::Expected;
+use galley_application::VersionPrecondition;
 use galley_application::operations::content_groups::{self, ContentGroupUpdate};
 use galley_domain::ContentGroupId;
 use galley_domain::content_group::ContentGroupName;
@@ -38,7 +38,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentGroups>,
     prefer: Prefer,
-    expected: Expected,
+    expected: VersionPrecondition,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let id = RequestedId::new(fields.required("id", reference::<ContentGroupId>).flatten());

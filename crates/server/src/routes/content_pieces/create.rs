@@ -5,7 +5,7 @@ use axum::response::Response;
 use galley_api_types::content_piece::ContentPieceBody;
 use galley_api_types::dry_run::DryRunBody;
 use galley_application::dry_run::dry_run;
-use galley_application::operations::content_pieces::{self, NewContentPiece, References};
+use galley_application::operations::content_pieces::{self, NewContentPiece, RequestReferences};
 use galley_application::sanitize;
 use galley_content::{ConversionWarning, Tree};
 use galley_domain::content_piece::{ContentPieceFields, Slug, Title};
@@ -51,9 +51,9 @@ pub(crate) async fn handle(
     let (reader, bytes) = (app.clone(), body.bytes.clone());
     let size = bytes.len();
     let draft = app.run_by_size(size, move || read(&reader, body, is_dry)).await?;
-    let Draft { new, mut fields, references, losses } = draft;
+    let ParsedPiece { new, mut fields, references, losses } = draft;
     fields.add_issues(query.into_issues());
-    input::refuse_all(&app, actor.scope(), fields, references).await?;
+    input::reject_all(&app, actor.scope(), fields, references).await?;
     let new = new.expect("there, as nothing was refused");
     let (scope, environment) = (actor.scope(), app.environment().clone());
     if is_dry {
@@ -74,16 +74,16 @@ pub(crate) async fn handle(
 }
 
 /// The parsed request body.
-pub(super) struct Draft {
+pub(super) struct ParsedPiece {
     /// The piece to create, or `None` if its title, slug or group is missing or invalid.
     pub(super) new: Option<NewContentPiece>,
     pub(super) fields: Fields,
-    pub(super) references: References,
+    pub(super) references: RequestReferences,
     /// The conversion warnings of the content. They are collected for dry runs only.
     losses: Vec<ConversionWarning>,
 }
 
-pub(super) fn read(app: &App, body: JsonBody, reports: bool) -> Draft {
+pub(super) fn read(app: &App, body: JsonBody, reports: bool) -> ParsedPiece {
     let mut fields = input::normalized(body);
     let title = fields.required("title", text(Title::parse));
     let slug = fields.required("slug", text(Slug::parse));
@@ -102,8 +102,12 @@ pub(super) fn read(app: &App, body: JsonBody, reports: bool) -> Draft {
     let html = fields.optional("content", text(Ok));
     let mut losses = Vec::new();
     let content = input::content(app, &mut fields, html, reports.then_some(&mut losses));
-    let references =
-        References { tags: tags.clone(), members: members.clone(), content_group_id, reference_id };
+    let references = RequestReferences {
+        tags: tags.clone(),
+        members: members.clone(),
+        content_group_id,
+        reference_id,
+    };
     let new = match (title, slug, content_group_id) {
         (Some(title), Some(slug), Some(content_group_id)) => Some(NewContentPiece {
             fields: ContentPieceFields {
@@ -126,5 +130,5 @@ pub(super) fn read(app: &App, body: JsonBody, reports: bool) -> Draft {
         }),
         _ => None,
     };
-    Draft { new, fields, references, losses }
+    ParsedPiece { new, fields, references, losses }
 }

@@ -11,7 +11,7 @@ use galley_storage::{Tx, WriteTx};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::create::{self, Draft};
+use super::create::{self, ParsedPiece};
 use super::schema;
 use crate::app::App;
 use crate::extract::actor::{Actor, WriteContentPieces};
@@ -30,7 +30,7 @@ const PIECES_MAX: usize = 100;
 /// The created pieces.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CreatedContentPieces)]
-pub(crate) struct CreatedBody {
+pub(crate) struct CreatedPiecesBody {
     /// The pieces, in the order of the request.
     pieces: Vec<CreatedPiece>,
 }
@@ -52,7 +52,7 @@ struct CreatedPiece {
     operation_id = "createContentPieces",
     request_body = schema::NewContentPieces,
     responses(
-        (status = 201, body = CreatedBody),
+        (status = 201, body = CreatedPiecesBody),
         (status = 400, description = "unknown_reference, content_too_deep, content_too_complex"),
     ),
 )]
@@ -70,27 +70,27 @@ pub(crate) async fn handle(
     let (reader, bytes) = (app.clone(), body.bytes.clone());
     let (mut fields, drafts) = app.run_on_cpu_pool(move || read(&reader, body)).await?;
     fields.add_issues(query.into_issues());
-    let drafts = refuse_all(&app, &actor, fields, drafts).await?;
+    let drafts = reject_all(&app, &actor, fields, drafts).await?;
     let new: Vec<_> = drafts.into_iter().filter_map(|draft| draft.new).collect();
     let (scope, environment) = (actor.scope(), app.environment().clone());
     let create = async move |tx: &WriteTx<'_>| {
         let mut pieces = Vec::with_capacity(new.len());
         for (index, new) in new.iter().enumerate() {
             let kept = content_pieces::create(tx, &environment, &scope, new).await;
-            let kept = kept.map_err(|error| error.within(&place(index)))?;
+            let kept = kept.map_err(|error| error.prefixed(&path_of_piece(index)))?;
             pieces.push(CreatedPiece { id: kept.piece.id });
         }
-        Ok(CreatedResponse::for_several(&CreatedBody { pieces }))
+        Ok(CreatedResponse::for_several(&CreatedPiecesBody { pieces }))
     };
     idempotent::create(&app, "content_pieces.create_several", &actor, key, &bytes, create).await
 }
 
 /// Returns the path of a piece in the request body.
-fn place(index: usize) -> [Step; 2] {
+fn path_of_piece(index: usize) -> [Step; 2] {
     [Step::Field("pieces".to_owned()), Step::Item(index)]
 }
 
-fn read(app: &App, body: JsonBody) -> (Fields, Vec<Draft>) {
+fn read(app: &App, body: JsonBody) -> (Fields, Vec<ParsedPiece>) {
     let JsonBody { mut fields, bytes } = body;
     let Some(objects) = fields.required("pieces", objects(PIECES_MAX)) else {
         return (fields, Vec::new());
@@ -107,12 +107,12 @@ fn read(app: &App, body: JsonBody) -> (Fields, Vec<Draft>) {
 
 /// Returns the drafts, or rejects the request with the issues of all pieces. The issues include
 /// references that don't exist.
-async fn refuse_all(
+async fn reject_all(
     app: &App,
     actor: &Actor<WriteContentPieces>,
     mut fields: Fields,
-    drafts: Vec<Draft>,
-) -> Result<Vec<Draft>, Error> {
+    drafts: Vec<ParsedPiece>,
+) -> Result<Vec<ParsedPiece>, Error> {
     if fields.has_issues() || drafts.iter().any(|draft| draft.fields.has_issues()) {
         let scope = actor.scope();
         let references: Vec<_> = drafts.iter().map(|draft| draft.references.clone()).collect();
@@ -126,7 +126,7 @@ async fn refuse_all(
         let missing = app.database().read("content_pieces.missing_references", read).await?;
         for (index, (draft, missing)) in drafts.into_iter().zip(missing).enumerate() {
             let issues = draft.fields.into_issues().into_iter().chain(missing);
-            fields.add_issues(issues.map(|issue| issue.within(&place(index))).collect());
+            fields.add_issues(issues.map(|issue| issue.prefixed(&path_of_piece(index))).collect());
         }
         fields.finish()?;
         return Ok(Vec::new());

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::schemas;
-use galley_application::Expected;
+use galley_application::VersionPrecondition;
 use galley_application::operations::content_pieces;
 use galley_domain::ContentPieceId;
 use galley_storage::WriteTx;
@@ -26,7 +26,7 @@ use crate::respond::response;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentPieces>,
-    expected: Expected,
+    expected: VersionPrecondition,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let id = query.id::<ContentPieceId>();

@@ -1,6 +1,6 @@
 //! The output format of a piece's content and description.
 
-use galley_api_types::content_piece::{ContentPieceBody, Referenced};
+use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
 use galley_application::{Error, Rejection};
 use galley_content::{ContentError, ContentLimits, Tree};
 use galley_domain::content_piece::{ContentPiece, Description};
@@ -15,14 +15,14 @@ use crate::resources::request_memory::WorkspaceReservation;
 
 /// The requested output format.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Format {
+pub(crate) struct ResponseFormat {
     /// The format of the content, or `None` without the content.
     pub(crate) content: Option<ContentFormat>,
     /// True if the description is returned as plain text.
     description_as_text: bool,
 }
 
-/// The query parameters that [`Format::read`] reads, and `variant`.
+/// The query parameters that [`ResponseFormat::read`] reads, and `variant`.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its description is used")]
@@ -56,9 +56,9 @@ enum DescriptionFormat {
     Text,
 }
 
-impl Format {
+impl ResponseFormat {
     /// Reads `content`, `contentFormat` and `description`.
-    pub(crate) fn read(query: &mut Query) -> Self {
+    pub(crate) fn parse_tree(query: &mut Query) -> Self {
         let content = query.boolean("content");
         let formats = [
             ("json", ContentFormat::Json),
@@ -78,25 +78,26 @@ impl Format {
     /// The memory reservation moves into the conversion, which holds it even after the request is
     /// cancelled. If the result exceeds the limit on bytes of a page, the request is rejected with
     /// an issue of the parameter `field`.
-    pub(crate) async fn show(
+    pub(crate) async fn render(
         self,
         app: &App,
         pieces: Vec<(ContentPiece, Option<String>)>,
         space: WorkspaceReservation,
         field: &'static str,
-    ) -> Result<(Vec<ShownPiece>, WorkspaceReservation), Problem> {
-        let size = pieces.iter().map(|(piece, tree)| self.work(piece, tree.as_deref())).sum();
+    ) -> Result<(Vec<RenderedPiece>, WorkspaceReservation), Problem> {
+        let size =
+            pieces.iter().map(|(piece, tree)| self.rendering_bytes(piece, tree.as_deref())).sum();
         let most = app.limits().response_size_limit;
         let show = move || {
             let mut left = most;
             let show_one = |(piece, tree)| {
-                let shown = self.show_one(piece, tree, left)?;
+                let shown = self.render_one(piece, tree, left)?;
                 let content = shown.as_ref().and_then(|one| one.content.as_ref());
                 let rest = left.checked_sub(content.map_or(0, |content| content.get().len()));
                 left = rest.unwrap_or_default();
                 shown
                     .filter(|_| rest.is_some())
-                    .ok_or_else(|| Rejection::too_much(field, most).into())
+                    .ok_or_else(|| Rejection::response_too_large(field, most).into())
             };
             let shown: Result<Vec<_>, Error> = pieces.into_iter().map(show_one).collect();
             Ok((shown?, space))
@@ -105,7 +106,7 @@ impl Format {
     }
 
     /// Returns the number of bytes that the conversion of a piece parses.
-    fn work(self, piece: &ContentPiece, tree: Option<&str>) -> usize {
+    fn rendering_bytes(self, piece: &ContentPiece, tree: Option<&str>) -> usize {
         let description = piece.fields.description.as_ref().map_or(0, |text| text.as_str().len());
         let rendered = matches!(self.content, Some(ContentFormat::Html | ContentFormat::Markdown));
         (if self.description_as_text { description } else { 0 })
@@ -113,24 +114,29 @@ impl Format {
     }
 
     /// Converts a piece. Returns `None` if its Markdown exceeds `left` bytes.
-    fn show_one(
+    fn render_one(
         self,
         piece: ContentPiece,
         tree: Option<String>,
         left: usize,
-    ) -> Result<Option<ShownPiece>, Error> {
+    ) -> Result<Option<RenderedPiece>, Error> {
         let description = self.description(&piece);
         let content = match (self.content, tree) {
             (Some(ContentFormat::Json), Some(json)) => Some(json),
-            (Some(ContentFormat::Html), Some(json)) => Some(as_json_text(&read(&json)?.to_html())),
+            (Some(ContentFormat::Html), Some(json)) => {
+                Some(as_json_text(&parse_tree(&json)?.to_html()))
+            }
             (Some(ContentFormat::Markdown), Some(json)) => {
-                let Some(markdown) = read(&json)?.to_markdown_within(left) else { return Ok(None) };
+                let Some(markdown) = parse_tree(&json)?.to_markdown_within(left) else {
+                    return Ok(None);
+                };
                 Some(as_json_text(&markdown))
             }
             _ => None,
         };
-        let content = content.map(RawValue::from_string).transpose().map_err(|_| corrupt())?;
-        Ok(Some(ShownPiece { piece, description, content }))
+        let content =
+            content.map(RawValue::from_string).transpose().map_err(|_| corrupt_tree_error())?;
+        Ok(Some(RenderedPiece { piece, description, content }))
     }
 
     /// Returns the description in this format.
@@ -147,28 +153,28 @@ impl Format {
 
 /// A piece in the requested format.
 #[derive(Debug)]
-pub(crate) struct ShownPiece {
+pub(crate) struct RenderedPiece {
     pub(crate) piece: ContentPiece,
     description: Option<String>,
     content: Option<Box<RawValue>>,
 }
 
-impl ShownPiece {
+impl RenderedPiece {
     /// Returns the JSON representation of the piece.
-    pub(crate) fn body<'s>(&'s self, referenced: &'s Referenced) -> ContentPieceBody<'s> {
+    pub(crate) fn body<'s>(&'s self, referenced: &'s ReferencedResources) -> ContentPieceBody<'s> {
         let description = self.description.as_deref();
         ContentPieceBody::new(&self.piece, referenced, description, self.content.as_deref())
     }
 }
 
-fn read(json: &str) -> Result<Tree, Error> {
-    Tree::from_json(json).map_err(|_: ContentError| corrupt())
+fn parse_tree(json: &str) -> Result<Tree, Error> {
+    Tree::from_json(json).map_err(|_: ContentError| corrupt_tree_error())
 }
 
 fn as_json_text(text: &str) -> String {
     serde_json::to_string(text).expect("texts are JSON")
 }
 
-fn corrupt() -> Error {
+fn corrupt_tree_error() -> Error {
     StorageError::corrupt("a content tree can't be read").into()
 }

@@ -10,7 +10,7 @@ use galley_domain::ContentPieceId;
 use galley_storage::Tx;
 use galley_storage::content_pieces::{self, View};
 
-use super::format::{Format, FormatParameters};
+use super::format::{FormatParameters, ResponseFormat};
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadContentPieces};
 use crate::extract::prefer::StalenessBound;
@@ -33,7 +33,7 @@ pub(crate) async fn handle(
     mut query: Query,
 ) -> Result<Response, Problem> {
     let id = query.id::<ContentPieceId>();
-    let format = Format::read(&mut query);
+    let format = ResponseFormat::parse_tree(&mut query);
     let variant = query.variant();
     query.finish()?;
     let (id, scope) = (id.get()?, actor.scope());
@@ -54,10 +54,11 @@ pub(crate) async fn handle(
     let viewed = (piece, tree);
     let size = content_pieces::size(&viewed);
     let space = large_response::reserve(&app, actor.workspace, size)?;
-    let (shown, space) = format.show(&app, vec![viewed], space, "contentFormat").await?;
+    let (shown, space) = format.render(&app, vec![viewed], space, "contentFormat").await?;
     let [one] = &shown[..] else { unreachable!("one piece is shown as one") };
     let made = large_response::json(&app, space, &one.body(&referenced))?;
-    let made =
-        made.ok_or_else(|| Rejection::too_much("contentFormat", app.limits().response_size_limit))?;
+    let made = made.ok_or_else(|| {
+        Rejection::response_too_large("contentFormat", app.limits().response_size_limit)
+    })?;
     Ok(response::reserved_resource(one.piece.version, made))
 }

@@ -9,14 +9,14 @@ const GROUPS_MAX: usize = 100;
 
 /// The filter by the parameter `contentGroupId`.
 #[derive(Debug, Clone)]
-pub(super) struct Groups {
+pub(super) struct GroupFilter {
     /// The groups, or `None` for all groups.
     pub(super) ids: Option<Vec<ContentGroupId>>,
     /// True if the parameter is present but contains no well-formed identifier.
     pub(super) names_nothing: bool,
 }
 
-impl Groups {
+impl GroupFilter {
     pub(super) fn read(query: &mut Query) -> Self {
         let texts: Vec<String> =
             query.all("contentGroupId").iter().map(|&value| value.to_owned()).collect();

@@ -1,6 +1,6 @@
 //! Parsers for the fields of a piece in a request body.
 
-use galley_application::operations::content_pieces::References;
+use galley_application::operations::content_pieces::RequestReferences;
 use galley_application::{Error, Scope};
 use galley_content::ConversionWarning;
 use galley_domain::content_piece::{CustomData, REFERENCES_MAX};
@@ -47,11 +47,11 @@ pub(super) fn members(
 
 /// Rejects a body with all of its issues. If there are any, they include references that don't
 /// exist.
-pub(super) async fn refuse_all(
+pub(super) async fn reject_all(
     app: &App,
     scope: Scope,
     mut fields: Fields,
-    references: References,
+    references: RequestReferences,
 ) -> Result<(), Error> {
     if fields.has_issues() {
         let read = async move |tx: &Tx<'_>| references.missing(tx, &scope).await;

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use galley_api_types::content_piece::{ContentPieceBody, Referenced};
+use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
 use galley_api_types::problem::{Issue, Step};
 use galley_application::operations::variants;
 use galley_application::{Error, Rejection, Scope, references};
@@ -12,8 +12,8 @@ use galley_storage::Tx;
 use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
 use galley_storage::content_pieces::{self, View};
 
-use super::format::{Format, FormatParameters};
-use super::groups::Groups;
+use super::format::{FormatParameters, ResponseFormat};
+use super::groups::GroupFilter;
 use super::schema::ListParameters;
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadContentPieces};
@@ -42,14 +42,14 @@ pub(crate) async fn handle(
     staleness: StalenessBound,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let format = Format::read(&mut query);
+    let format = ResponseFormat::parse_tree(&mut query);
     let most = if format.content.is_some() {
         pagination::PER_PAGE_WITH_CONTENT_MAX
     } else {
         pagination::PER_PAGE_MAX
     };
     let page = PageRequest::from_query(&mut query, most);
-    let asked = Asked::read(&mut query);
+    let asked = ListRequest::read(&mut query);
     query.finish()?;
     let variant = asked.variant.clone().map(RequestedId::get).transpose()?;
     let has_cursor = !matches!(asked.start, Start::Beginning);
@@ -62,7 +62,7 @@ pub(crate) async fn handle(
     let read = async move |tx: &Tx<'_>| {
         let variant = variants::find_named(tx, &scope, variant.as_ref()).await?;
         if asked.names_nothing {
-            return Ok((Vec::new(), None, Referenced::default()));
+            return Ok((Vec::new(), None, ReferencedResources::default()));
         }
         let view =
             View { variant: variant.map(|variant| variant.id), content: format.content.is_some() };
@@ -70,9 +70,10 @@ pub(crate) async fn handle(
         let (mut listed, was_much) =
             content_piece_list::list_until(tx, scope.workspace, &list, page_max).await?;
         if was_much {
-            return Err(Rejection::too_much("perPage", page_max).into());
+            return Err(Rejection::response_too_large("perPage", page_max).into());
         }
-        let next = page.truncate(&mut listed).map(|(last, _)| cursor(sort, &sort.position(last)));
+        let next =
+            page.truncate(&mut listed).map(|(last, _)| cursor_text(sort, &sort.position(last)));
         let pieces = listed.iter().map(|(piece, _)| piece);
         let referenced = references::of_pieces(tx, scope.workspace, pieces).await?;
         Ok::<_, Error>((listed, next, referenced))
@@ -87,10 +88,10 @@ pub(crate) async fn handle(
     };
     let size = listed.iter().map(content_pieces::size).sum();
     let space = large_response::reserve(&app, actor.workspace, size)?;
-    let (shown, space) = format.show(&app, listed, space, "perPage").await?;
+    let (shown, space) = format.render(&app, listed, space, "perPage").await?;
     let bodies: Vec<_> = shown.iter().map(|piece| piece.body(&referenced)).collect();
     let made = large_response::json(&app, space, &bodies)?
-        .ok_or_else(|| Rejection::too_much("perPage", page_max))?;
+        .ok_or_else(|| Rejection::response_too_large("perPage", page_max))?;
     let mut response = response::reserved_resource(0, made);
     page_links::link_next(&mut response, &query, next.as_deref());
     Ok(response)
@@ -98,7 +99,7 @@ pub(crate) async fn handle(
 
 /// The filters, the sort and the start of the list in the query.
 #[derive(Debug, Clone)]
-struct Asked {
+struct ListRequest {
     groups: Option<Vec<ContentGroupId>>,
     subtree: bool,
     slug: Option<String>,
@@ -117,10 +118,10 @@ enum Start {
     AfterOrder(OrderKey),
 }
 
-impl Asked {
+impl ListRequest {
     fn read(query: &mut Query) -> Self {
         let sort = read_sort(query);
-        let groups = Groups::read(query);
+        let groups = GroupFilter::read(query);
         let tag = query.text("tagId").map(|text| text.parse::<TagId>());
         Self {
             names_nothing: groups.names_nothing || matches!(tag, Some(Err(_))),
@@ -161,30 +162,30 @@ impl Asked {
     }
 }
 
-const fn up(key: SortKey) -> Sort {
+const fn ascending(key: SortKey) -> Sort {
     Sort { key, descending: false }
 }
 
-const fn down(key: SortKey) -> Sort {
+const fn descending(key: SortKey) -> Sort {
     Sort { key, descending: true }
 }
 
 /// The sorts, by their names in queries and cursors.
 const SORTS: [(&str, Sort); 10] = [
-    ("order", up(SortKey::Order)),
-    ("-order", down(SortKey::Order)),
-    ("date", up(SortKey::Date)),
-    ("-date", down(SortKey::Date)),
-    ("createdAt", up(SortKey::CreatedAt)),
-    ("-createdAt", down(SortKey::CreatedAt)),
-    ("updatedAt", up(SortKey::UpdatedAt)),
-    ("-updatedAt", down(SortKey::UpdatedAt)),
-    ("title", up(SortKey::Title)),
-    ("-title", down(SortKey::Title)),
+    ("order", ascending(SortKey::Order)),
+    ("-order", descending(SortKey::Order)),
+    ("date", ascending(SortKey::Date)),
+    ("-date", descending(SortKey::Date)),
+    ("createdAt", ascending(SortKey::CreatedAt)),
+    ("-createdAt", descending(SortKey::CreatedAt)),
+    ("updatedAt", ascending(SortKey::UpdatedAt)),
+    ("-updatedAt", descending(SortKey::UpdatedAt)),
+    ("title", ascending(SortKey::Title)),
+    ("-title", descending(SortKey::Title)),
 ];
 
 fn read_sort(query: &mut Query) -> Sort {
-    query.choice("sort", &SORTS).unwrap_or(up(SortKey::Order))
+    query.choice("sort", &SORTS).unwrap_or(ascending(SortKey::Order))
 }
 
 fn read_start(query: &mut Query, sort: Sort) -> Start {
@@ -192,7 +193,7 @@ fn read_start(query: &mut Query, sort: Sort) -> Start {
     let last_order = query.text("lastOrder");
     if let Some(cursor) = query.text("cursor") {
         let position =
-            pagination::decode_cursor(&cursor).and_then(|parts| from_cursor(sort, &parts));
+            pagination::decode_cursor(&cursor).and_then(|parts| position_from_cursor(sort, &parts));
         return match position {
             Some(position) => Start::After(position),
             None => {
@@ -228,7 +229,7 @@ async fn position_of(
     let view = View { content: false, ..view };
     let found = content_piece_list::find_by_order(tx, scope.workspace, order, view).await?;
     let visible = match &found {
-        Some((piece, _)) => scope.sees(tx, piece.content_group_id).await?,
+        Some((piece, _)) => scope.contains_group(tx, piece.content_group_id).await?,
         None => false,
     };
     found.filter(|_| visible).map(|(piece, _)| sort.position(&piece)).ok_or_else(|| {
@@ -244,7 +245,7 @@ fn sort_name(sort: Sort) -> &'static str {
     SORTS.iter().find(|(_, known)| *known == sort).map_or("", |(name, _)| name)
 }
 
-fn cursor(sort: Sort, position: &Position) -> String {
+fn cursor_text(sort: Sort, position: &Position) -> String {
     let mut parts = vec![sort_name(sort).to_owned()];
     match position {
         Position::Order(key) | Position::Id(key) => parts.push(key.clone()),
@@ -254,7 +255,7 @@ fn cursor(sort: Sort, position: &Position) -> String {
     pagination::encode_cursor(&parts)
 }
 
-fn from_cursor(sort: Sort, parts: &[String]) -> Option<Position> {
+fn position_from_cursor(sort: Sort, parts: &[String]) -> Option<Position> {
     let (name, values) = parts.split_first()?;
     if *name != sort_name(sort) {
         return None;

@@ -5,8 +5,8 @@ use axum::response::Response;
 use galley_api_types::content_piece::ContentPieceBody;
 use galley_api_types::dry_run::DryRunBody;
 use galley_application::dry_run::dry_run;
-use galley_application::operations::content_pieces::{self, ContentPieceUpdate, References};
-use galley_application::{Expected, sanitize};
+use galley_application::operations::content_pieces::{self, ContentPieceUpdate, RequestReferences};
+use galley_application::{VersionPrecondition, sanitize};
 use galley_content::ConversionWarning;
 use galley_domain::ContentPieceId;
 use galley_domain::content_piece::{ContentPieceChange, Slug, Title};
@@ -43,7 +43,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteContentPieces>,
     prefer: Prefer,
-    expected: Expected,
+    expected: VersionPrecondition,
     mut query: Query,
     body: JsonBody,
 ) -> Result<Response, Problem> {
@@ -51,7 +51,7 @@ pub(crate) async fn handle(
     let (reader, size) = (app.clone(), body.bytes.len());
     let mut draft = app.run_by_size(size, move || read(&reader, body, is_dry)).await?;
     draft.fields.add_issues(query.into_issues());
-    input::refuse_all(&app, actor.scope(), draft.fields, draft.references).await?;
+    input::reject_all(&app, actor.scope(), draft.fields, draft.references).await?;
     let variant = draft.variant.map(RequestedId::get).transpose()?;
     let update = ContentPieceUpdate { id: draft.id.get()?, variant, ..draft.update };
     let (scope, environment) = (actor.scope(), app.environment().clone());
@@ -73,18 +73,18 @@ pub(crate) async fn handle(
 }
 
 /// The parsed request body.
-struct Draft {
+struct ParsedPiece {
     id: RequestedId<ContentPieceId>,
     variant: Option<RequestedId<VariantRef>>,
     /// The update. Its piece and variant are placeholders until `id` and `variant` are validated.
     update: ContentPieceUpdate,
     fields: Fields,
-    references: References,
+    references: RequestReferences,
     /// The conversion warnings of the content. They are collected for dry runs only.
     losses: Vec<ConversionWarning>,
 }
 
-fn read(app: &App, body: JsonBody, reports: bool) -> Draft {
+fn read(app: &App, body: JsonBody, reports: bool) -> ParsedPiece {
     let mut fields = input::normalized(body);
     let id = RequestedId::new(fields.required("id", reference::<ContentPieceId>).flatten());
     let variant = fields.optional("variant", text(Ok)).filter(|name: &String| !name.is_empty());
@@ -114,7 +114,7 @@ fn read(app: &App, body: JsonBody, reports: bool) -> Draft {
         Some(Some(html)) => input::content(app, &mut fields, Some(html), reported).map(Some),
         unset => unset.map(|_| None),
     };
-    let references = References {
+    let references = RequestReferences {
         tags: tags.flatten().unwrap_or_default(),
         members: members.flatten().unwrap_or_default(),
         content_group_id,
@@ -130,5 +130,5 @@ fn read(app: &App, body: JsonBody, reports: bool) -> Draft {
         content,
     };
     let variant = variant.map(|name| RequestedId::new(name.parse().ok()));
-    Draft { id, variant, update, fields, references, losses }
+    ParsedPiece { id, variant, update, fields, references, losses }
 }

@@ -1,7 +1,7 @@
 //! The workspace's events as a token sees them.
 
-use galley_api_types::event_envelope::Envelope;
-use galley_application::operations::webhook_access::sees_all;
+use galley_api_types::event_envelope::EventJson;
+use galley_application::operations::webhook_access::may_see_all_events;
 use galley_application::{Error, Reason, Rejection};
 use galley_domain::ContentGroupId;
 use galley_domain::event::{EventScope, EventType};
@@ -13,14 +13,14 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// The limit on events that are scanned for one response, as a limited token may see few of them.
-pub(super) const LOOKED_AT_MAX: i64 = 2_000;
+pub(super) const SCANNED_EVENTS_MAX: i64 = 2_000;
 
 /// The limit on bytes of events in one read. Each read queries the sizes of the remaining events
 /// first.
-const READ_BYTES: usize = 4 * 1024 * 1024;
+const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// An event as the token sees it.
-pub(super) struct Seen {
+pub(super) struct VisibleEvent {
     pub(super) sequence: i64,
     pub(super) event_type: EventType,
     /// The envelope as JSON.
@@ -28,8 +28,8 @@ pub(super) struct Seen {
 }
 
 /// A part of the feed, with the scan position after it.
-pub(super) struct Part {
-    pub(super) seen: Vec<Seen>,
+pub(super) struct FeedPage {
+    pub(super) seen: Vec<VisibleEvent>,
     pub(super) looked_up_to: i64,
     /// True if there may be events after `looked_up_to`.
     pub(super) more: bool,
@@ -40,7 +40,7 @@ pub(super) struct Part {
 ///
 /// Rejects a position after which events are already deleted, and a position beyond the newest
 /// event.
-pub(super) async fn begin(
+pub(super) async fn start_sequence(
     tx: &Tx<'_>,
     reader: &Authentication,
     after: Option<i64>,
@@ -67,23 +67,23 @@ pub(super) async fn read(
     after: i64,
     max: usize,
     bytes: usize,
-) -> Result<Part, Error> {
+) -> Result<FeedPage, Error> {
     // A reader that sees all events needs those of the page, and one more that shows if more
     // follow.
     let wanted = i64::try_from(max).unwrap_or(i64::MAX).saturating_add(1);
-    let limit = if sees_all(reader) { wanted } else { LOOKED_AT_MAX };
-    let mut part = Part { seen: Vec::new(), looked_up_to: after, more: false };
+    let limit = if may_see_all_events(reader) { wanted } else { SCANNED_EVENTS_MAX };
+    let mut part = FeedPage { seen: Vec::new(), looked_up_to: after, more: false };
     let (mut left, mut seen_bytes) = (limit, "[]".len());
     loop {
         let from = part.looked_up_to;
         let (found, was_much) =
-            events::list_with_paths(tx, reader.workspace, from, left, READ_BYTES).await?;
+            events::list_with_paths(tx, reader.workspace, from, left, PAGE_BYTES_MAX).await?;
         left -= i64::try_from(found.len()).unwrap_or(i64::MAX);
         part.more = was_much || left == 0;
         for placed in found {
             // A full page ends at its last visible event, so its end reveals nothing about hidden
             // events.
-            let seen = see(reader, &placed);
+            let seen = visible_event(reader, &placed);
             let size = seen.as_ref().map_or(0, |seen| seen.json.get().len() + ",".len());
             let is_too_much = size > 0 && !part.seen.is_empty() && seen_bytes + size > bytes;
             if part.seen.len() == max || is_too_much {
@@ -101,7 +101,7 @@ pub(super) async fn read(
 }
 
 /// Returns the event as the reader sees it, or `None` if the reader may not see it.
-fn see(reader: &Authentication, placed: &EventWithPaths) -> Option<Seen> {
+fn visible_event(reader: &Authentication, placed: &EventWithPaths) -> Option<VisibleEvent> {
     let groups = reader.content_groups.as_deref();
     let window = groups.map_or(EventScope::Workspace, EventScope::Groups);
     let event_type = placed.occurrence.as_seen_in(window)?;
@@ -114,7 +114,7 @@ fn see(reader: &Authentication, placed: &EventWithPaths) -> Option<Seen> {
     let of_group = event_type.resource() == Resource::ContentGroups;
     let trimmed = groups.filter(|_| of_group).and_then(|groups| without_groups_above(data, groups));
     let data: &RawValue = serde_json::from_str(trimmed.as_deref().unwrap_or(data)).ok()?;
-    let envelope = Envelope {
+    let envelope = EventJson {
         event_type: event_type.as_str(),
         timestamp: placed.event.created_at,
         sequence: placed.event.sequence,
@@ -124,7 +124,7 @@ fn see(reader: &Authentication, placed: &EventWithPaths) -> Option<Seen> {
         test: false,
     };
     let json = serde_json::value::to_raw_value(&envelope).ok()?;
-    Some(Seen { sequence: placed.event.sequence, event_type, json })
+    Some(VisibleEvent { sequence: placed.event.sequence, event_type, json })
 }
 
 /// Returns a group's JSON without the ancestors that a token limited to `groups` can't see.

@@ -8,7 +8,7 @@ use galley_storage::Tx;
 use utoipa::IntoParams;
 
 use super::feed;
-use super::stream::{self, Follow};
+use super::stream::{self, StreamRequest};
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadWebhooks};
 use crate::extract::query::Query;
@@ -64,7 +64,7 @@ struct Parameters {
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<ReadWebhooks>,
-    follow: Follow,
+    follow: StreamRequest,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let after = query.integer("after", 0, i64::MAX);
@@ -75,14 +75,14 @@ pub(crate) async fn handle(
     let caller = reader.clone();
     if follow.is_wanted {
         let after = follow.last_event_id.or(after);
-        let begin = async move |tx: &Tx<'_>| feed::begin(tx, &caller, after).await;
+        let begin = async move |tx: &Tx<'_>| feed::start_sequence(tx, &caller, after).await;
         let after = app.database().read("events.begin", begin).await?;
         return stream::open(&app, reader, after, follow);
     }
     let max = usize::try_from(per_page).unwrap_or(usize::MAX);
     let bytes = app.limits().response_size_limit;
     let read = async move |tx: &Tx<'_>| {
-        let after = feed::begin(tx, &caller, after).await?;
+        let after = feed::start_sequence(tx, &caller, after).await?;
         feed::read(tx, &caller, after, max, bytes).await
     };
     let part = app.database().read("events.list", read).await?;
@@ -90,7 +90,7 @@ pub(crate) async fn handle(
     let space = large_response::reserve(&app, workspace, size)?;
     let envelopes: Vec<_> = part.seen.iter().map(|seen| &seen.json).collect();
     let made = large_response::json(&app, space, &envelopes)?
-        .ok_or_else(|| Rejection::too_much("perPage", bytes))?;
+        .ok_or_else(|| Rejection::response_too_large("perPage", bytes))?;
     let mut response = response::reserved_resource(0, made);
     if part.more {
         let next = query.uri_with("after", &part.looked_up_to.to_string());

@@ -19,22 +19,22 @@ use galley_storage::Tx;
 use galley_storage::tokens::{self, Authentication};
 use tokio::sync::watch;
 
-use super::feed::{self, Seen};
+use super::feed::{self, VisibleEvent};
 use crate::app::App;
 use crate::client_socket::ClientSocket;
-use crate::describe::{Argument, Facts};
+use crate::describe::{HandlerArgument, HandlerFacts};
 use crate::extract::query::whole_number;
 use crate::problem::Problem;
 use crate::resources::stream_limit::StreamPermit;
 
 /// The interval after which an idle stream sends a heartbeat.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The interval at which a stream polls for events that other processes committed.
-const POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The limit on events in one read.
-const READ_MAX: usize = 100;
+const EVENTS_PER_READ: usize = 100;
 
 /// The limit on bytes in one read, except for a single larger event. The events are buffered until
 /// the client reads them.
@@ -42,7 +42,7 @@ const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// The client's request for a stream, and the position at which to resume it.
 #[derive(Debug)]
-pub(crate) struct Follow {
+pub(crate) struct StreamRequest {
     pub(super) is_wanted: bool,
     /// The last event that a reconnecting client received.
     pub(super) last_event_id: Option<i64>,
@@ -50,14 +50,14 @@ pub(crate) struct Follow {
     socket: Option<ClientSocket>,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Follow {
+impl<S: Send + Sync> FromRequestParts<S> for StreamRequest {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let accepted = parts.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let kinds: Vec<&str> = accepted.flat_map(|value| value.split(',')).collect();
-        let stream = weight(&kinds, "text/event-stream").unwrap_or_default();
-        let page = weight(&kinds, "application/json").unwrap_or_default();
+        let stream = media_type_quality(&kinds, "text/event-stream").unwrap_or_default();
+        let page = media_type_quality(&kinds, "application/json").unwrap_or_default();
         let is_wanted = stream > 0.0 && stream >= page;
         let socket = parts.extensions.get::<ClientSocket>().cloned();
         let given = parts.headers.get("last-event-id").filter(|given| !given.is_empty());
@@ -76,7 +76,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Follow {
 }
 
 /// Returns the quality value of a media type, from 0 to 1, if `Accept` lists it.
-fn weight(kinds: &[&str], name: &str) -> Option<f32> {
+fn media_type_quality(kinds: &[&str], name: &str) -> Option<f32> {
     kinds.iter().find_map(|kind| {
         let mut parts = kind.split(';').map(str::trim);
         let is_named = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case(name));
@@ -85,16 +85,16 @@ fn weight(kinds: &[&str], name: &str) -> Option<f32> {
     })
 }
 
-impl Argument for Follow {
-    fn tell(_: &mut Facts) {}
+impl HandlerArgument for StreamRequest {
+    fn add_facts(_: &mut HandlerFacts) {}
 }
 
 /// An open stream.
-struct Stream {
+struct EventStream {
     app: App,
     reader: Authentication,
     after: i64,
-    ready: VecDeque<Seen>,
+    ready: VecDeque<VisibleEvent>,
     news: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
     spoke: Instant,
@@ -108,13 +108,13 @@ pub(super) fn open(
     app: &App,
     reader: Authentication,
     after: i64,
-    follow: Follow,
+    follow: StreamRequest,
 ) -> Result<Response, Problem> {
     let Some(place) = app.stream_permit(reader.workspace) else {
         let detail = "too many streams of events are open: try again later, or read pages";
         return Err(Rejection::new(Reason::Overloaded, detail).retry_after(5).into());
     };
-    let stream = Stream {
+    let stream = EventStream {
         app: app.clone(),
         reader,
         after,
@@ -138,7 +138,7 @@ pub(super) fn open(
     Ok(Sse::new(events).into_response())
 }
 
-impl Stream {
+impl EventStream {
     /// Returns the next event or heartbeat, or `None` at the end of the stream.
     async fn next(&mut self) -> Option<Event> {
         loop {
@@ -158,7 +158,7 @@ impl Stream {
                 // The stream stays open, as the database may recover soon.
                 Err(error) => tracing::debug!(%error, "a stream could not be read"),
             }
-            if self.spoke.elapsed() >= HEARTBEAT {
+            if self.spoke.elapsed() >= HEARTBEAT_INTERVAL {
                 return Some(Event::default().comment(""));
             }
             let pause = self.pause();
@@ -176,7 +176,7 @@ impl Stream {
         let now = self.app.environment().now();
         let left = self.reader.expires_at.map(|end| end.ms().saturating_sub(now.ms()));
         let left = left.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
-        left.map_or(POLL, |left| left.min(POLL))
+        left.map_or(POLL_INTERVAL, |left| left.min(POLL_INTERVAL))
     }
 
     /// Reads new events into the buffer. Returns true if the position advanced, and `None` if the
@@ -191,7 +191,7 @@ impl Stream {
                 reader.expires_at.is_none_or(|end| end > now) && reader.permissions.allows(needed)
             });
             let Some(reader) = reader else { return Ok(None) };
-            let part = feed::read(tx, &reader, after, READ_MAX, READ_BYTES_MAX).await?;
+            let part = feed::read(tx, &reader, after, EVENTS_PER_READ, READ_BYTES_MAX).await?;
             Ok::<_, Error>(Some((reader, part)))
         };
         let Some((reader, part)) = self.app.database().read("events.stream", read).await? else {

@@ -5,7 +5,7 @@ use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::Response;
 use galley_application::Error;
-use galley_application::operations::invites::{self, Acceptance, Accepted};
+use galley_application::operations::invites::{self, AcceptInviteRequest, AcceptedInvite};
 use galley_domain::access_token::AccessToken;
 use galley_domain::people::{FullName, Username};
 use galley_storage::WriteTx;
@@ -52,7 +52,7 @@ pub(crate) async fn handle(
         Some(key) => token_of_attempt(&app, &key, &code, username.as_str(), full_name.as_str()),
         None => app.environment().new_access_token(),
     };
-    let acceptance = Acceptance { code, username, full_name, token };
+    let acceptance = AcceptInviteRequest { code, username, full_name, token };
     let accepted = accept(&app, acceptance.clone()).await?;
     let mut response = response::ok(&schema::Accepted {
         workspace_id: accepted.workspace.to_string(),
@@ -62,7 +62,7 @@ pub(crate) async fn handle(
     });
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if accepted.again {
+    if accepted.is_repeated {
         headers.insert(REPLAYED, HeaderValue::from_static("true"));
     }
     Ok(response)
@@ -83,7 +83,10 @@ pub(super) fn token_of_attempt(
 }
 
 /// Accepts an invite, for the API and for the page.
-pub(super) async fn accept(app: &App, acceptance: Acceptance) -> Result<Accepted, Error> {
+pub(super) async fn accept(
+    app: &App,
+    acceptance: AcceptInviteRequest,
+) -> Result<AcceptedInvite, Error> {
     let environment = app.environment().clone();
     let accept = async move |tx: &WriteTx<'_>| invites::accept(tx, &environment, &acceptance).await;
     app.database().write("invites.accept", accept).await

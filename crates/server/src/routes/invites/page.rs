@@ -5,7 +5,9 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use galley_application::operations::invites::{self, Acceptance, Accepted, Found, OpenInvite};
+use galley_application::operations::invites::{
+    self, AcceptInviteRequest, AcceptedInvite, InviteLookup, OpenInvite,
+};
 use galley_application::{Error, Reason};
 use galley_domain::Invalid;
 use galley_domain::access_token::AccessToken;
@@ -28,12 +30,12 @@ struct InvitePage<'a> {
     attempt: String,
     invite: &'a OpenInvite,
     expires: String,
-    full_name: Filled,
-    username: Filled,
+    full_name: FormValues,
+    username: FormValues,
 }
 
 /// A field of the form.
-struct Filled {
+struct FormValues {
     value: String,
     /// The validation error of the value.
     problem: Option<String>,
@@ -42,14 +44,14 @@ struct Filled {
 #[derive(Template)]
 #[template(path = "invite_accepted.html")]
 struct AcceptedPage<'a> {
-    accepted: &'a Accepted,
+    accepted: &'a AcceptedInvite,
     token: &'a str,
     url: &'a str,
 }
 
 #[derive(Template)]
 #[template(path = "invite_over.html")]
-struct OverPage {
+struct EndedInvitePage {
     title: &'static str,
     cause: &'static str,
     cure: &'static str,
@@ -73,18 +75,18 @@ struct OverPage {
         (status = 410, description = "It can't be accepted any more.", body = String, content_type = "text/html"),
     ),
 )]
-pub(crate) async fn show(State(app): State<App>, mut query: Query) -> Result<Response, Problem> {
+pub(crate) async fn get(State(app): State<App>, mut query: Query) -> Result<Response, Problem> {
     let code = query.text("code").unwrap_or_default();
     query.finish()?;
     let invite = match find(&app, &code).await? {
-        Found::Open(invite) => invite,
-        over => return Ok(is_over(&over)),
+        InviteLookup::Open(invite) => invite,
+        over => return Ok(ended_page(&over)),
     };
     let email = EmailAddress::from_stored(&invite.email);
-    let full_name = Filled { value: invite.name.clone(), problem: None };
+    let full_name = FormValues { value: invite.name.clone(), problem: None };
     let suggested = Username::from_email(&email, 1);
-    let username = Filled { value: suggested.as_str().to_owned(), problem: None };
-    Ok(form(&app, StatusCode::OK, &code, &invite, full_name, username))
+    let username = FormValues { value: suggested.as_str().to_owned(), problem: None };
+    Ok(form_page(&app, StatusCode::OK, &code, &invite, full_name, username))
 }
 
 /// Accept an invite on its page
@@ -103,7 +105,7 @@ pub(crate) async fn show(State(app): State<App>, mut query: Query) -> Result<Res
         (status = 410, description = "It can't be accepted any more.", body = String, content_type = "text/html"),
     ),
 )]
-pub(crate) async fn send(State(app): State<App>, sent: FormBody) -> Result<Response, Problem> {
+pub(crate) async fn submit(State(app): State<App>, sent: FormBody) -> Result<Response, Problem> {
     let code = sent.field("code");
     let (attempt, names) =
         (sent.field("attempt"), [sent.field("username"), sent.field("fullName")]);
@@ -112,8 +114,8 @@ pub(crate) async fn send(State(app): State<App>, sent: FormBody) -> Result<Respo
         _ => token_of_attempt(&app, attempt, code, names[0], names[1]),
     };
     let invite = match find(&app, code).await? {
-        Found::Open(invite) => invite,
-        over => return again_or_over(&app, code, &token, &over).await,
+        InviteLookup::Open(invite) => invite,
+        over => return repeated_or_ended(&app, code, &token, &over).await,
     };
     let (full_name, username) = match &invite.user {
         // An existing user keeps its names.
@@ -124,9 +126,9 @@ pub(crate) async fn send(State(app): State<App>, sent: FormBody) -> Result<Respo
     };
     let refused = |status, of_full_name: Option<Invalid>, of_username: Option<String>| {
         let problem = of_full_name.map(|invalid| invalid.to_string());
-        let full_name = Filled { value: full_name.clone(), problem };
-        let username = Filled { value: username.clone(), problem: of_username };
-        Ok(form(&app, status, code, &invite, full_name, username))
+        let full_name = FormValues { value: full_name.clone(), problem };
+        let username = FormValues { value: username.clone(), problem: of_username };
+        Ok(form_page(&app, status, code, &invite, full_name, username))
     };
     let read = (FullName::parse(full_name.as_str()), Username::parse(username.as_str()));
     let (Ok(name), Ok(short_name)) = read else {
@@ -134,22 +136,22 @@ pub(crate) async fn send(State(app): State<App>, sent: FormBody) -> Result<Respo
         return refused(StatusCode::BAD_REQUEST, read.0.err(), of_username);
     };
     let acceptance =
-        Acceptance { code: code.to_owned(), username: short_name, full_name: name, token };
+        AcceptInviteRequest { code: code.to_owned(), username: short_name, full_name: name, token };
     match accept(&app, acceptance.clone()).await {
-        Ok(accepted) => Ok(is_accepted(&app, &accepted, &acceptance.token)),
+        Ok(accepted) => Ok(accepted_page(&app, &accepted, &acceptance.token)),
         Err(error) if error.reason() == Some(Reason::UsernameTaken) => {
             let detail = "is another user's: choose another one".to_owned();
             refused(StatusCode::CONFLICT, None, Some(detail))
         }
         // Another request may have ended the invite in the meantime.
         Err(error) => match find(&app, code).await? {
-            Found::Open(_) => Err(error.into()),
-            over => Ok(is_over(&over)),
+            InviteLookup::Open(_) => Err(error.into()),
+            over => Ok(ended_page(&over)),
         },
     }
 }
 
-async fn find(app: &App, code: &str) -> Result<Found, Error> {
+async fn find(app: &App, code: &str) -> Result<InviteLookup, Error> {
     let (now, code) = (app.environment().now(), code.to_owned());
     let read = async move |tx: &Tx<'_>| invites::find(tx, now, &code).await;
     app.database().read("invites.find", read).await
@@ -157,32 +159,32 @@ async fn find(app: &App, code: &str) -> Result<Found, Error> {
 
 /// Returns the page of an ended invite or, for a repeat of the form that accepted it, the page of
 /// the accepted invite.
-async fn again_or_over(
+async fn repeated_or_ended(
     app: &App,
     code: &str,
     token: &AccessToken,
-    over: &Found,
+    over: &InviteLookup,
 ) -> Result<Response, Problem> {
     let (now, code, sent) = (app.environment().now(), code.to_owned(), token.clone());
-    let read = async move |tx: &Tx<'_>| invites::accepted_before(tx, now, &code, &sent).await;
+    let read = async move |tx: &Tx<'_>| invites::find_accepted(tx, now, &code, &sent).await;
     Ok(match app.database().read("invites.accepted_before", read).await? {
-        Some(accepted) => is_accepted(app, &accepted, token),
-        None => is_over(over),
+        Some(accepted) => accepted_page(app, &accepted, token),
+        None => ended_page(over),
     })
 }
 
-fn is_accepted(app: &App, accepted: &Accepted, token: &AccessToken) -> Response {
+fn accepted_page(app: &App, accepted: &AcceptedInvite, token: &AccessToken) -> Response {
     let url = app.limits().public_url.trim_end_matches('/');
     pages::private(StatusCode::OK, &AcceptedPage { accepted, token: token.reveal(), url })
 }
 
-fn form(
+fn form_page(
     app: &App,
     status: StatusCode,
     code: &str,
     invite: &OpenInvite,
-    full_name: Filled,
-    username: Filled,
+    full_name: FormValues,
+    username: FormValues,
 ) -> Response {
     let expires = invite.expires_at.to_minute_text();
     let attempt = app.environment().new_code();
@@ -190,22 +192,22 @@ fn form(
 }
 
 /// Returns the page of an invite that can't be accepted.
-fn is_over(found: &Found) -> Response {
+fn ended_page(found: &InviteLookup) -> Response {
     let gone = StatusCode::GONE;
     let (status, title, cause, cure) = match found {
-        Found::Open(_) | Found::Unknown => (
+        InviteLookup::Open(_) | InviteLookup::Unknown => (
             StatusCode::NOT_FOUND,
             "There is no such invite",
             "The link of this page is not that of an invite. Perhaps a part of it is missing.",
             "Open the link in the mail again, or copy it whole into the address bar.",
         ),
-        Found::Expired => (
+        InviteLookup::Expired => (
             gone,
             "The invite has expired",
             "An invite can be accepted for seven days.",
             "Ask who invited you for another one.",
         ),
-        Found::Used => (
+        InviteLookup::Used => (
             gone,
             "The invite was accepted",
             "Each invite is for one use, and this one was used. If you did so yourself, you are a member, and have \
@@ -213,12 +215,12 @@ fn is_over(found: &Found) -> Response {
             "If you have lost the token, ask who runs this service for another one. If somebody else accepted the \
              invite, tell who invited you.",
         ),
-        Found::Void => (
+        InviteLookup::Withdrawn => (
             gone,
             "The invite is void",
             "It was taken back, or another invite took its place.",
             "Look for a newer mail, or ask who invited you.",
         ),
     };
-    pages::private(status, &OverPage { title, cause, cure })
+    pages::private(status, &EndedInvitePage { title, cause, cure })
 }

@@ -12,7 +12,7 @@ use crate::respond::pages;
 
 #[derive(Template)]
 #[template(path = "problem_list.html")]
-struct List {
+struct ProblemListPage {
     reasons: Vec<(&'static str, ReasonTexts)>,
 }
 
@@ -39,7 +39,7 @@ struct PageRequest {
 )]
 pub(crate) async fn list() -> Response {
     let named = |reason: &Reason| (reason.as_str(), texts(*reason));
-    pages::public(&List { reasons: Reason::ALL.iter().map(named).collect() })
+    pages::public(&ProblemListPage { reasons: Reason::ALL.iter().map(named).collect() })
 }
 
 /// Get the explanation of a problem
@@ -60,13 +60,13 @@ pub(crate) async fn page(name: Result<Path<String>, PathRejection>) -> Result<Re
     Ok(pages::public(&PageRequest {
         reason: reason.as_str(),
         title: texts.title,
-        status: in_words(texts.status),
-        cause: shown(texts.cause),
-        cure: shown(texts.cure),
+        status: status_text(texts.status),
+        cause: to_html(texts.cause),
+        cure: to_html(texts.cure),
     }))
 }
 
-fn in_words(status: StatusCode) -> String {
+fn status_text(status: StatusCode) -> String {
     match status.canonical_reason() {
         Some(words) => format!("{} {words}", status.as_u16()),
         None => status.as_u16().to_string(),
@@ -74,7 +74,7 @@ fn in_words(status: StatusCode) -> String {
 }
 
 /// Converts a text to HTML. The text between backticks becomes code.
-fn shown(text: &str) -> String {
+fn to_html(text: &str) -> String {
     let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let parts = escaped.split('`').enumerate();
     let part = |(index, part): (usize, &str)| {
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn texts_are_escaped_and_code_is_marked() {
-        assert_eq!(shown("a < b, `<b>` & c"), "a &lt; b, <code>&lt;b&gt;</code> &amp; c");
+        assert_eq!(to_html("a < b, `<b>` & c"), "a &lt; b, <code>&lt;b&gt;</code> &amp; c");
     }
 
     #[test]

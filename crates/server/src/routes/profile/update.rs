@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::workspace_member::ProfileBody;
-use galley_application::Expected;
+use galley_application::VersionPrecondition;
 use galley_application::operations::profile::{self, ProfileUpdate};
 use galley_domain::people::{FullName, Username};
 use galley_domain::text::WebReference;
@@ -35,7 +35,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteProfile>,
     prefer: Prefer,
-    expected: Expected,
+    expected: VersionPrecondition,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let full_name = fields.replacement("fullName", text(FullName::parse));

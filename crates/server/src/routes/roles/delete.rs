@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::schemas;
-use galley_application::Expected;
+use galley_application::VersionPrecondition;
 use galley_application::operations::roles;
 use galley_domain::RoleId;
 use galley_storage::WriteTx;
@@ -28,7 +28,7 @@ use crate::respond::response;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteRoles>,
-    expected: Expected,
+    expected: VersionPrecondition,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let id = query.id::<RoleId>();

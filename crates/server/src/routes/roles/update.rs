@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::role::RoleBody;
-use galley_application::Expected;
+use galley_application::VersionPrecondition;
 use galley_application::operations::roles::{self, RoleUpdate};
 use galley_domain::RoleId;
 use galley_domain::role::RoleName;
@@ -38,7 +38,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteRoles>,
     prefer: Prefer,
-    expected: Expected,
+    expected: VersionPrecondition,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let id = RequestedId::new(fields.required("id", reference::<RoleId>).flatten());

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::tag::TagBody;
-use galley_application::Expected;
+use galley_application::VersionPrecondition;
 use galley_application::operations::tags;
 use galley_domain::TagId;
 use galley_domain::tag::TagLabel;
@@ -33,7 +33,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteTags>,
     prefer: Prefer,
-    expected: Expected,
+    expected: VersionPrecondition,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let id = RequestedId::new(fields.required("id", reference::<TagId>).flatten());

@@ -8,7 +8,7 @@ use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::text::ShortText;
 use galley_storage::WriteTx;
 
-use super::{PATH, check_end, groups, schema};
+use super::{PATH, check_expiry, groups, schema};
 use crate::app::App;
 use crate::extract::actor::{Actor, WriteTokens};
 use crate::extract::body::JsonBody;
@@ -51,7 +51,7 @@ pub(crate) async fn handle(
     let content_groups = fields.optional("contentGroupIds", groups);
     let extension = fields.optional("extension", text(ExtensionName::parse));
     let expires_at = fields.optional("expiresAt", text(time));
-    check_end(&mut fields, expires_at, app.environment().now());
+    check_expiry(&mut fields, expires_at, app.environment().now());
     let named =
         references::groups("contentGroupIds", content_groups.as_deref().unwrap_or_default());
     references::refuse_all(&app, actor.scope(), fields, named).await?;
@@ -71,7 +71,7 @@ pub(crate) async fn handle(
         let made = tokens::issue(tx, &environment, &caller, &request).await?;
         let text = request.token.reveal();
         let created = MinimalBody { id: made.id.to_string(), warning: None, token: Some(text) };
-        let body = TokenBody::revealing(&made, text);
+        let body = TokenBody::with_text(&made, text);
         Ok(CreatedResponse::with_body(prefer, &created, made.version, &body)
             .with_location(PATH, made.id)
             .not_replayable())

@@ -32,7 +32,7 @@ fn groups(
 }
 
 /// Rejects an expiry time in the past.
-fn check_end(fields: &mut Fields, end: Option<Timestamp>, now: Timestamp) {
+fn check_expiry(fields: &mut Fields, end: Option<Timestamp>, now: Timestamp) {
     if end.is_some_and(|end| end <= now) {
         fields.add_issue("expiresAt", &Invalid::new("invalid_date", "must lie in the future"));
     }

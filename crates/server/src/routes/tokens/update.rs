@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::token::TokenBody;
-use galley_application::Expected;
+use galley_application::VersionPrecondition;
 use galley_application::operations::tokens::{self, TokenUpdate};
 use galley_domain::TokenId;
 use galley_domain::access_token::{ExtensionName, TokenName};
@@ -39,7 +39,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteTokens>,
     prefer: Prefer,
-    expected: Expected,
+    expected: VersionPrecondition,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     for name in ["extension", "expiresAt"] {

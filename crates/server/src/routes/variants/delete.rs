@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::schemas;
-use galley_application::Expected;
+use galley_application::VersionPrecondition;
 use galley_application::operations::variants;
 use galley_domain::VariantId;
 use galley_storage::WriteTx;
@@ -26,7 +26,7 @@ use crate::respond::response;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteVariants>,
-    expected: Expected,
+    expected: VersionPrecondition,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let id = query.id::<VariantId>();

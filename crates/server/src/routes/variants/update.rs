@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::variant::VariantBody;
-use galley_application::Expected;
+use galley_application::VersionPrecondition;
 use galley_application::operations::variants;
 use galley_application::operations::variants::VariantUpdate;
 use galley_domain::VariantId;
@@ -38,7 +38,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteVariants>,
     prefer: Prefer,
-    expected: Expected,
+    expected: VersionPrecondition,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let id = RequestedId::new(fields.required("id", reference::<VariantId>).flatten());

@@ -70,7 +70,7 @@ pub(crate) async fn handle(
         let webhook = webhooks::create(tx, &environment, &secret_key, &caller, &new).await?;
         let warning = warning.as_deref();
         let created = MinimalBody { id: webhook.id.to_string(), warning, token: None };
-        let body = WebhookBody::warning(&webhook, warning);
+        let body = WebhookBody::with_warning(&webhook, warning);
         Ok(CreatedResponse::with_body(prefer, &created, webhook.version, &body)
             .with_location(PATH, webhook.id))
     };

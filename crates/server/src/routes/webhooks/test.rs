@@ -40,7 +40,7 @@ pub(crate) async fn handle(
     let (authentication, environment) = (actor.into_authentication(), app.environment().clone());
     let caller = authentication.clone();
     let accept = async move |tx: &WriteTx<'_>| {
-        let delivery = deliveries::test(tx, &environment, &caller, id).await?;
+        let delivery = deliveries::send_test(tx, &environment, &caller, id).await?;
         Ok(CreatedResponse::accepted(delivery))
     };
     idempotent::create(&app, "webhooks.test", &authentication, key, &bytes, accept).await

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::webhook::WebhookBody;
-use galley_application::Expected;
-use galley_application::operations::webhooks::{self, Updated, WebhookUpdate};
+use galley_application::VersionPrecondition;
+use galley_application::operations::webhooks::{self, WebhookUpdate, WebhookUpdateResult};
 use galley_domain::text::ShortText;
 use galley_domain::webhook::{WebhookName, WebhookUrl};
 use galley_domain::{Invalid, WebhookId};
@@ -40,7 +40,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteWebhooks>,
     prefer: Prefer,
-    expected: Expected,
+    expected: VersionPrecondition,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     fields.drop_empty("secret");
@@ -71,10 +71,11 @@ pub(crate) async fn handle(
     let write = async move |tx: &WriteTx<'_>| {
         webhooks::update(tx, &environment, &caller, &update, &expected).await
     };
-    let Updated { webhook, has_new_url } = app.database().write("webhooks.update", write).await?;
+    let WebhookUpdateResult { webhook, has_new_url } =
+        app.database().write("webhooks.update", write).await?;
     Ok(response::updated(
         prefer,
         webhook.version,
-        &WebhookBody::warning(&webhook, warning.as_deref().filter(|_| has_new_url)),
+        &WebhookBody::with_warning(&webhook, warning.as_deref().filter(|_| has_new_url)),
     ))
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use crate::app::App;
 
 /// The timeout of a DNS look-up.
-const LOOKUP_TIME_MAX: Duration = Duration::from_secs(2);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The limit on concurrent DNS look-ups. Each occupies a thread until the name server responds.
 /// Without a free permit, the look-up and the warning are skipped.
@@ -38,7 +38,7 @@ pub(super) async fn warning(app: &App, url: &WebhookUrl) -> Option<String> {
             // A name without an address now may have one at the first event, so it causes no
             // warning.
             let resolver = &**app.environment().resolver();
-            tokio::time::timeout(LOOKUP_TIME_MAX, look_up(resolver, name.to_owned())?)
+            tokio::time::timeout(LOOKUP_TIMEOUT, look_up(resolver, name.to_owned())?)
                 .await
                 .ok()?
                 .ok()??

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::workspace_member::WorkspaceBody;
-use galley_application::Expected;
+use galley_application::VersionPrecondition;
 use galley_application::operations::workspace::{self, BillingUpdate, WorkspaceUpdate};
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::workspace::WorkspaceName;
@@ -34,7 +34,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteWorkspace>,
     prefer: Prefer,
-    expected: Expected,
+    expected: VersionPrecondition,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let name = fields.replacement("name", text(WorkspaceName::parse));

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::schemas;
 use galley_application::operations::members;
-use galley_application::{Expected, Rejection};
+use galley_application::{Rejection, VersionPrecondition};
 use galley_domain::WorkspaceMemberId;
 use galley_domain::permission::{Permission, Resource};
 use galley_storage::WriteTx;
@@ -33,7 +33,7 @@ use crate::respond::response;
 pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<AnyToken>,
-    expected: Expected,
+    expected: VersionPrecondition,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let id = query.id::<WorkspaceMemberId>();

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::workspace_member::WorkspaceMemberBody;
-use galley_application::Expected;
+use galley_application::VersionPrecondition;
 use galley_application::operations::members;
 use galley_domain::{RoleId, WorkspaceMemberId};
 use galley_storage::WriteTx;
@@ -36,7 +36,7 @@ pub(crate) async fn handle(
     State(app): State<App>,
     actor: Actor<WriteWorkspaceMemberships>,
     prefer: Prefer,
-    expected: Expected,
+    expected: VersionPrecondition,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let id = RequestedId::new(fields.required("id", reference::<WorkspaceMemberId>).flatten());

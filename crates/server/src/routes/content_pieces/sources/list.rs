@@ -19,7 +19,7 @@ use crate::extract::query::Query;
 use crate::problem::Problem;
 use crate::resources::overload;
 use crate::respond::page_links;
-use crate::routes::content_pieces::groups::Groups;
+use crate::routes::content_pieces::groups::GroupFilter;
 
 /// List the sources of content pieces
 ///
@@ -39,7 +39,7 @@ pub(crate) async fn handle(
 ) -> Result<Response, Problem> {
     let page = PageRequest::from_query(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<ContentPieceId>(&mut query);
-    let groups = Groups::read(&mut query);
+    let groups = GroupFilter::read(&mut query);
     let subtree = query.boolean("subtree");
     query.finish()?;
     let scope = actor.scope();

@@ -44,7 +44,7 @@ pub(crate) async fn handle(
             Ok(source) => new.push(source),
             Err(issues) => {
                 let place = [Step::Field("sources".to_owned()), Step::Item(index)];
-                fields.add_issues(issues.into_iter().map(|issue| issue.within(&place)).collect());
+                fields.add_issues(issues.into_iter().map(|issue| issue.prefixed(&place)).collect());
             }
         }
     }
