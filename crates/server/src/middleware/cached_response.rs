@@ -4,10 +4,9 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::Method;
 use axum::http::header::{ETAG, VARY};
-use axum::middleware::Next;
 use axum::response::Response;
 use galley_domain::Timestamp;
 use galley_storage::tokens::Authentication;
@@ -79,10 +78,14 @@ fn add_pending(request: &mut Request, pending: Option<PendingEntry>) {
 }
 
 /// Stores the response to a request that has a pending entry.
-pub(crate) async fn store(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn store(
+    app: &App,
+    mut request: Request,
+    next: impl AsyncFnOnce(Request) -> Response,
+) -> Response {
     let pending = request.extensions_mut().remove::<PendingEntry>();
     let staleness = request.extensions().get::<StalenessBound>().cloned();
-    let response = next.run(request).await;
+    let response = next(request).await;
     let Some(pending) = pending else { return response };
     if !is_cacheable(&response) || staleness.is_some_and(|staleness| staleness.is_stale()) {
         return response;

@@ -6,7 +6,6 @@ use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, ETAG};
-use axum::middleware::Next;
 use axum::response::Response;
 use tower::{ServiceExt, service_fn};
 use tower_http::CompressionLevel;
@@ -20,9 +19,12 @@ const MIN_SIZE: u16 = 1_024;
 const LEVEL: i32 = 4;
 
 /// Compresses the response to a client that accepts a coding.
-pub(crate) async fn compress(request: Request, next: Next) -> Response {
+pub(crate) async fn compress(
+    request: Request,
+    next: impl AsyncFnOnce(Request) -> Response,
+) -> Response {
     let accepted = request.headers().get(ACCEPT_ENCODING).cloned();
-    let response = next.run(request).await;
+    let response = next(request).await;
     match accepted {
         Some(accepted) => encode(accepted, response).await,
         None => response,

@@ -6,19 +6,21 @@ use axum::http::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH, TRANSFER_ENCODING,
 };
 use axum::http::{HeaderMap, Method, StatusCode};
-use axum::middleware::Next;
 use axum::response::Response;
 
 use crate::respond::entity_tag;
 
 /// Replaces a response by 304 if the request lists its entity tag.
-pub(crate) async fn respond(request: Request, next: Next) -> Response {
+pub(crate) async fn respond(
+    request: Request,
+    next: impl AsyncFnOnce(Request) -> Response,
+) -> Response {
     if *request.method() != Method::GET || !request.headers().contains_key(IF_NONE_MATCH) {
-        return next.run(request).await;
+        return next(request).await;
     }
     let listed = request.headers().get_all(IF_NONE_MATCH).iter();
     let listed: HeaderMap = listed.map(|value| (IF_NONE_MATCH, value.clone())).collect();
-    let response = next.run(request).await;
+    let response = next(request).await;
     let tag = response.headers().get(ETAG);
     let is_listed = response.status() == StatusCode::OK
         && tag.is_some_and(|tag| entity_tag::is_listed(&listed, tag));

@@ -6,7 +6,6 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use galley_application::{Environment, Reason, Rejection};
 
@@ -15,10 +14,13 @@ use crate::middleware::request_log::{self, Route};
 use crate::problem::Problem;
 
 /// Writes the body of an error response, and the headers that all responses have.
-pub(crate) async fn write(request: Request, next: Next) -> Response {
+pub(crate) async fn write(
+    request: Request,
+    next: impl AsyncFnOnce(Request) -> Response,
+) -> Response {
     let id = request.extensions().get::<RequestId>().cloned();
     let method = request.method().clone();
-    let response = next.run(request).await;
+    let response = next(request).await;
     finish(response, id.as_ref().map_or("", RequestId::as_str), &method)
 }
 

@@ -3,7 +3,6 @@
 use axum::extract::Request;
 use axum::http::header::{CONNECTION, HOST, TRANSFER_ENCODING};
 use axum::http::{HeaderValue, Version};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use galley_api_types::problem::{Issue, Step};
 use galley_application::Rejection;
@@ -12,9 +11,12 @@ use galley_domain::Invalid;
 use crate::problem::Problem;
 
 /// Rejects a malformed request and closes its connection, as the next bytes may be misread.
-pub(crate) async fn reject(request: Request, next: Next) -> Response {
+pub(crate) async fn reject(
+    request: Request,
+    next: impl AsyncFnOnce(Request) -> Response,
+) -> Response {
     match malformed_header(&request) {
-        None => next.run(request).await,
+        None => next(request).await,
         Some(issue) => Problem::from(Rejection::of_issues(vec![issue]))
             .with_header(CONNECTION, HeaderValue::from_static("close"))
             .into_response(),

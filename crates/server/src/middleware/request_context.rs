@@ -2,9 +2,8 @@
 
 use std::time::Instant;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::Method;
-use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Instrument;
 
@@ -17,7 +16,11 @@ use crate::resources::request_memory::RequestReservation;
 
 /// Adds the context to the request's extensions, and its results to the response's headers. Logs
 /// and counts the response.
-pub(crate) async fn provide(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn provide(
+    app: &App,
+    mut request: Request,
+    next: impl AsyncFnOnce(Request) -> Response,
+) -> Response {
     let started = Instant::now();
     let id = RequestId::of(request.headers(), app.environment());
     let rate_limit_status = RateLimitStatus::default();
@@ -36,7 +39,7 @@ pub(crate) async fn provide(State(app): State<App>, mut request: Request, next: 
         // Its response has the headers of GET, including the coding. hyper leaves the body out.
         *request.method_mut() = Method::GET;
     }
-    let mut response = next.run(request).instrument(span.clone()).await;
+    let mut response = next(request).instrument(span.clone()).await;
     id.write(&mut response);
     rate_limit_status.write(response.headers_mut());
     staleness.write(response.headers_mut());

@@ -1,9 +1,8 @@
 //! The memory of responses, reserved until they are sent.
 
 use axum::body::{Body, HttpBody, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::Method;
-use axum::middleware::Next;
 use axum::response::Response;
 use galley_runtime::{Overloaded, UNCOUNTED};
 
@@ -15,12 +14,16 @@ use crate::resources::request_memory::{RequestReservation, WorkspaceMemory};
 use crate::respond::response::{self, HasReservation};
 
 /// Reserves memory for the response, or replaces it by an error response if the budget is full.
-pub(crate) async fn reserve(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn reserve(
+    app: &App,
+    request: Request,
+    next: impl AsyncFnOnce(Request) -> Response,
+) -> Response {
     let method = request.method().clone();
     let extensions = request.extensions();
     let id = extensions.get::<RequestId>().cloned();
     let request_reservation = extensions.get::<RequestReservation>().cloned();
-    let mut response = next.run(request).await;
+    let mut response = next(request).await;
     let (Some(id), Some(request_reservation)) = (id, request_reservation) else { return response };
     let budget = app.response_memory();
     match attach(budget, &method, &request_reservation, &mut response).await {

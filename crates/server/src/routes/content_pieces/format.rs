@@ -22,7 +22,7 @@ pub(crate) struct ResponseFormat {
     description_as_text: bool,
 }
 
-/// The query parameters that [`ResponseFormat::read`] reads, and `variant`.
+/// The query parameters that [`ResponseFormat::parse`] reads, and `variant`.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its description is used")]
@@ -58,7 +58,7 @@ enum DescriptionFormat {
 
 impl ResponseFormat {
     /// Reads `content`, `contentFormat` and `description`.
-    pub(crate) fn parse_tree(query: &mut Query) -> Self {
+    pub(crate) fn parse(query: &mut Query) -> Self {
         let content = query.boolean("content");
         let formats = [
             ("json", ContentFormat::Json),

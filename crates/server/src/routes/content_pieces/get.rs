@@ -33,7 +33,7 @@ pub(crate) async fn handle(
     mut query: Query,
 ) -> Result<Response, Problem> {
     let id = query.id::<ContentPieceId>();
-    let format = ResponseFormat::parse_tree(&mut query);
+    let format = ResponseFormat::parse(&mut query);
     let variant = query.variant();
     query.finish()?;
     let (id, scope) = (id.get()?, actor.scope());

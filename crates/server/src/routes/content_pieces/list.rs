@@ -42,7 +42,7 @@ pub(crate) async fn handle(
     staleness: StalenessBound,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let format = ResponseFormat::parse_tree(&mut query);
+    let format = ResponseFormat::parse(&mut query);
     let most = if format.content.is_some() {
         pagination::PER_PAGE_WITH_CONTENT_MAX
     } else {
