@@ -6,7 +6,7 @@ use std::path::Path;
 use utoipa_swagger_ui_vendored::SWAGGER_UI_VENDORED;
 use zip::ZipArchive;
 
-/// What the page under `/docs` needs, and the licence that must come with it.
+/// The files of the page under `/docs`, and its licence.
 const FILES: [&str; 5] = [
     "dist/swagger-ui-bundle.js",
     "dist/swagger-ui.css",

@@ -72,8 +72,8 @@ pub async fn run(service: Service, mailer: Arc<Mailer>) {
     }
 }
 
-/// Makes one attempt for each of up to [`CONCURRENT_MAILS_MAX`] mails that are due. Returns true if there were
-/// any.
+/// Makes one attempt for each of up to [`CONCURRENT_MAILS_MAX`] mails that are due. Returns true if
+/// there were any.
 async fn send_batch(service: &Service, mailer: &Mailer) -> bool {
     let now = service.environment().now();
     // A read, which doesn't block writes.

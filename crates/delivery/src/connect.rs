@@ -172,7 +172,7 @@ fn tls_error_text(error: &std::io::Error) -> String {
                 "the certificate has expired"
             }
             rustls::CertificateError::UnknownIssuer => {
-                "nobody that is trusted signed the certificate"
+                "no trusted authority signed the certificate"
             }
             rustls::CertificateError::NotValidForName
             | rustls::CertificateError::NotValidForNameContext { .. } => {

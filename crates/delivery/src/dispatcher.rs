@@ -1,11 +1,11 @@
 //! The schedule of delivery attempts: a state machine without a clock, a network or a store.
 //!
 //! The caller reports events ([`Dispatcher::commit_signalled`], [`Dispatcher::store_responded`],
-//! [`Dispatcher::attempt_ended`]) and performs the actions that [`Dispatcher::next_actions`] returns. One
-//! request to the store records results and claims deliveries, and only one request is under way at
-//! a time. A result that arrives while the store is busy is recorded by the next request. An
-//! attempt counts as under way until its result is stored. So the number of attempts that a killed
-//! program repeats is at most the limit on attempts under way.
+//! [`Dispatcher::attempt_ended`]) and performs the actions that [`Dispatcher::next_actions`]
+//! returns. One request to the store records results and claims deliveries, and only one request is
+//! under way at a time. A result that arrives while the store is busy is recorded by the next
+//! request. An attempt counts as under way until its result is stored. So the number of attempts
+//! that a killed program repeats is at most the limit on attempts under way.
 //!
 //! Each webhook has a queue of its own, and the queues are served round-robin. Attempts to failing
 //! receivers have a limit of their own, so that attempts to healthy receivers always find capacity.
@@ -273,7 +273,8 @@ impl<T, R> Dispatcher<T, R> {
         self.under_way.all
     }
 
-    /// Returns true if the last [`Dispatcher::next_actions`] left an attempt that may begin at once.
+    /// Returns true if the last [`Dispatcher::next_actions`] left an attempt that may begin at
+    /// once.
     pub fn can_begin_more(&self) -> bool {
         let has_room = self.under_way.all < self.limits.attempts_max;
         let may_begin = |webhook: &WebhookId| {
@@ -288,7 +289,8 @@ impl<T, R> Dispatcher<T, R> {
         !self.is_stopping && has_room && self.round_robin.iter().any(may_begin)
     }
 
-    /// Returns the latest time for the next call of [`Dispatcher::next_actions`] without another event.
+    /// Returns the latest time for the next call of [`Dispatcher::next_actions`] without another
+    /// event.
     ///
     /// While a request to the store is under way, there is none.
     pub fn wake_at(&self) -> Option<Timestamp> {

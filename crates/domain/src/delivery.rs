@@ -3,8 +3,8 @@
 //!
 //! An *event* is matched with the *webhooks* that subscribe to it, and each pair is a *delivery*.
 //! Each request that sends it is an *attempt*, and the attempt's result an *outcome*. [`next_step`]
-//! returns the next step of a delivery after an attempt. [`CircuitBreaker`] limits the concurrent attempts
-//! of a webhook, so that a failing receiver gets few requests.
+//! returns the next step of a delivery after an attempt. [`CircuitBreaker`] limits the concurrent
+//! attempts of a webhook, so that a failing receiver gets few requests.
 
 use std::time::Duration;
 

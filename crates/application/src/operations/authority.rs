@@ -28,8 +28,8 @@ impl Authority {
         Ok(authority)
     }
 
-    /// Reads the token as [`Authority::with_permission`] does, for operations that depend on more than a
-    /// permission.
+    /// Reads the token as [`Authority::with_permission`] does, for operations that depend on more
+    /// than a permission.
     pub async fn look_up(
         tx: &WriteTx<'_>,
         environment: &Environment,
@@ -141,7 +141,7 @@ impl Authority {
 fn exceeds_token(detail: &str) -> Error {
     Rejection::new(
         Reason::BeyondOwn,
-        format!("nobody gives or takes more than they have: {detail}"),
+        format!("the request exceeds the token's own permissions: {detail}"),
     )
     .into()
 }

@@ -213,7 +213,7 @@ async fn check_not_member(
     if members::find_by_user(tx, workspace, user.id).await?.is_none() {
         return Ok(());
     }
-    Err(Rejection::new(Reason::AlreadyMember, "somebody with this address is a member").into())
+    Err(Rejection::new(Reason::AlreadyMember, "a member already has this address").into())
 }
 
 /// Changes the role of a member or of a pending invite.
@@ -422,7 +422,7 @@ async fn check_admin_left(
     if !counts || members::has_other_admin(tx, workspace, member.id).await? {
         return Ok(());
     }
-    let detail = "this is the workspace's last Admin: make somebody else one first";
+    let detail = "this is the workspace's last Admin: make another member an Admin first";
     Err(Rejection::new(Reason::LastAdmin, detail).into())
 }
 

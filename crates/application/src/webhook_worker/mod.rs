@@ -2,8 +2,8 @@
 //! store and the network.
 //!
 //! The queue is in the database, and the worker holds only the deliveries that it has leased. The
-//! commit signal of events wakes it ([`galley_storage::Database::subscribe_to_commits`]). It also scans the store
-//! once a second, in case a signal was missed.
+//! commit signal of events wakes it ([`galley_storage::Database::subscribe_to_commits`]). It also
+//! scans the store once a second, in case a signal was missed.
 
 mod attempt_log;
 mod session;

@@ -3,8 +3,8 @@
 //!
 //! The measure is the number of running requests. A short peak is a burst, and all of it is served.
 //! A lasting one means that requests arrive faster than they complete, whatever resource they wait
-//! for. From then on at most [`RUNNING_LIMIT`] requests run, until none has been rejected for a while. So
-//! the admitted requests complete soon.
+//! for. From then on at most [`RUNNING_LIMIT`] requests run, until none has been rejected for a
+//! while. So the admitted requests complete soon.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

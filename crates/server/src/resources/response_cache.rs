@@ -5,8 +5,9 @@
 //! returns an older state.
 //!
 //! A process that is the only writer of its database compares data versions in memory
-//! ([`Database::data_version`]). With several writers, the lookup of the request's token also returns the
-//! generation of its workspace ([`Generation`]); an entry of the same generation is valid.
+//! ([`Database::data_version`]). With several writers, the lookup of the request's token also
+//! returns the generation of its workspace ([`Generation`]); an entry of the same generation is
+//! valid.
 //!
 //! [`Database::data_version`]: galley_storage::Database::data_version
 

@@ -2,9 +2,9 @@
 //! responses.
 //!
 //! A cached response is valid as long as none of its rows has changed. Two inputs decide that: the
-//! store's own count of commits, read for each request ([`crate::Database::data_version`]), and the scope
-//! of each transaction's changes, which its statements declare ([`Affects`]). Both err on the side of
-//! invalidation:
+//! store's own count of commits, read for each request ([`crate::Database::data_version`]), and the
+//! scope of each transaction's changes, which its statements declare ([`Affects`]). Both err on the
+//! side of invalidation:
 //!
 //! - A change becomes visible at its commit. From then on, no data version is returned before the
 //!   change is recorded.

@@ -310,8 +310,8 @@ impl Database {
         matches!(*self.engine, Engine::Postgres(_))
     }
 
-    /// Returns when a workspace was last modified, or `None` where [`Database::data_version`] returns
-    /// none.
+    /// Returns when a workspace was last modified, or `None` where [`Database::data_version`]
+    /// returns none.
     pub fn last_modified(&self, workspace: WorkspaceId) -> Option<LastModified> {
         match &*self.engine {
             Engine::Sqlite(sqlite) => Some(sqlite.last_modified(workspace)),

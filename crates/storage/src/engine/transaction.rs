@@ -275,7 +275,8 @@ impl<'a> WriteTx<'a> {
         self.slice.is_some_and(TimeSlice::is_short)
     }
 
-    /// Notifies the subscribers of [`crate::Database::subscribe_to_commits`] once the transaction is committed.
+    /// Notifies the subscribers of [`crate::Database::subscribe_to_commits`] once the transaction
+    /// is committed.
     pub fn notify_on_commit(&self) {
         self.has_news.store(true, Ordering::Relaxed);
     }

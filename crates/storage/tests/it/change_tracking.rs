@@ -1,5 +1,5 @@
-//! Each statement declares the data that it affects. These tests run each statement again, and check
-//! that it changes no rows outside of that.
+//! Each statement declares the data that it affects. These tests run each statement again, and
+//! check that it changes no rows outside of that.
 
 use std::collections::BTreeSet;
 

@@ -1,0 +1,96 @@
+//! Comments are plain technical English, as CONTRIBUTING.md states.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Words with which no comment opens.
+const OPENERS: [&str; 10] =
+    ["What", "Who", "Whose", "Whom", "Where", "Whether", "How", "Of", "Those", "Somebody"];
+
+/// Pronouns in place of a component.
+const PRONOUNS: [&str; 6] = ["somebody", "nobody", "whoever", "everybody", "someone", "anybody"];
+
+/// The limit on columns of a line with a comment.
+const COLUMNS: usize = 100;
+
+/// The limit on the word "what" in 10,000 words.
+const WHAT_LIMIT: usize = 15;
+
+/// Returns all Rust files below a folder.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder of the repository is readable");
+    let paths = entries.map(|entry| entry.expect("an entry is readable").path());
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// Returns the paragraphs of a file's comments, each with the number of its first line.
+fn paragraphs(text: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut is_open = false;
+    for (index, line) in text.lines().enumerate() {
+        let comment = line.trim_start().strip_prefix("//");
+        let words = comment.map(|comment| comment.trim_start_matches(['/', '!']).trim());
+        match words {
+            Some(words) if !words.is_empty() => {
+                match found.last_mut().filter(|_| is_open) {
+                    Some((_, paragraph)) => {
+                        paragraph.push(' ');
+                        paragraph.push_str(words);
+                    }
+                    None => found.push((index + 1, words.to_owned())),
+                }
+                is_open = true;
+            }
+            _ => is_open = false,
+        }
+    }
+    found
+}
+
+#[test]
+fn comments_name_components_and_stay_within_100_columns() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let own = Path::new(file!()).file_name().expect("this file has a name");
+    let (mut problems, mut words, mut whats) = (Vec::new(), 0, 0);
+    for file in rust_files(&crates) {
+        if file.file_name() == Some(own) {
+            continue;
+        }
+        let text = fs::read_to_string(&file).expect("a source file is readable");
+        let mut report = |line: usize, problem: &str| {
+            problems.push(format!("{}:{line}: {problem}", file.display()));
+        };
+        for (index, line) in text.lines().enumerate() {
+            if line.trim_start().starts_with("//") && line.chars().count() > COLUMNS {
+                report(index + 1, "over 100 columns");
+            }
+        }
+        for (line, paragraph) in paragraphs(&text) {
+            // Code in backticks has names of its own.
+            let prose: String = paragraph.split('`').step_by(2).collect();
+            let all: Vec<&str> = prose
+                .split(|character: char| !character.is_alphanumeric())
+                .filter(|word| !word.is_empty())
+                .collect();
+            words += all.len();
+            whats += all.iter().filter(|word| word.eq_ignore_ascii_case("what")).count();
+            if all.first().is_some_and(|first| OPENERS.contains(first)) {
+                report(line, "opens with a question word");
+            }
+            if all.iter().any(|word| PRONOUNS.contains(&word.to_lowercase().as_str())) {
+                report(line, "names no component");
+            }
+        }
+    }
+    assert!(words > 10_000, "the comments were not found");
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    assert!(whats * 10_000 <= WHAT_LIMIT * words, "{whats} times \"what\" in {words} words");
+}
