@@ -4,7 +4,7 @@
 #![no_main]
 
 use galley_domain::access_token::AccessToken;
-use galley_domain::order_key::Moving;
+use galley_domain::order_key::MovingNeighbour;
 use galley_domain::webhook::{WebhookSecret, WebhookUrl};
 use galley_domain::{ContentPieceId, OrderKey, WorkspaceId};
 
@@ -27,7 +27,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         return;
     }
     let (low, high) = if first < second { (first, second) } else { (second, first) };
-    for moving in [Moving::Before, Moving::After] {
+    for moving in [MovingNeighbour::Before, MovingNeighbour::After] {
         let between = OrderKey::between(Some(&low), Some(&high), moving, 7);
         assert!(low < between && between < high, "{between:?}");
         // A key over the maximum length is not used.

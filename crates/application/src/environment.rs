@@ -1,8 +1,8 @@
 //! The sources of time, randomness and name resolution, passed to operations and workers.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
@@ -12,6 +12,7 @@ use galley_domain::Timestamp;
 use galley_domain::access_token::AccessToken;
 use galley_domain::id::IdSequence;
 use galley_storage::{Database, Error as StorageError};
+use parking_lot::Mutex;
 
 /// A source of time.
 pub trait Clock: Debug + Send + Sync {
@@ -138,7 +139,7 @@ impl Environment {
     /// Returns the value of a new identifier, greater than every earlier one.
     pub fn new_id(&self) -> u128 {
         let now = self.now().ms();
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, rand::random())
+        self.ids.lock().next(now, rand::random())
     }
 
     /// Returns a random number that need not be unpredictable.

@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// The limit on tracked keys.
 const KEYS_MAX: usize = 1_000;
@@ -36,7 +37,7 @@ impl<K: Eq + Hash> LogLimit<K> {
     }
 
     fn admit_at(&self, key: K, now: Instant) -> Option<u64> {
-        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.0.lock();
         if let Some(known) = logged.get_mut(&key) {
             if now.duration_since(known.at) < INTERVAL {
                 known.suppressed += 1;

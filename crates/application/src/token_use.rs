@@ -1,11 +1,11 @@
 //! The times of the last use of tokens, recorded to the minute and outside the requests.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use galley_domain::{Timestamp, TokenId};
 use galley_storage::tokens::{self, Authentication};
 use galley_storage::{Database, Error as StorageError, WriteTx};
+use parking_lot::Mutex;
 
 /// The minimum interval between two recorded uses of a token, in milliseconds.
 const RECORD_INTERVAL_MS: i64 = 60_000;
@@ -36,7 +36,7 @@ impl TokenUse {
     }
 
     fn is_due(&self, token: TokenId, now: Timestamp, recent: impl Fn(Timestamp) -> bool) -> bool {
-        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = self.0.lock();
         if noted.get(&token).is_some_and(|&at| recent(at)) {
             return false;
         }

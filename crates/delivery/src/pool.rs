@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::connect::{CheckedAddresses, ReceiverConnection, ReceiverEndpoint};
@@ -33,7 +33,7 @@ impl Pool {
         target: &ReceiverEndpoint,
         checked: &CheckedAddresses,
     ) -> Option<ReceiverConnection> {
-        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.0.lock();
         let idle = &mut *idle;
         let now = Instant::now();
         for &address in &checked.addresses {
@@ -52,7 +52,7 @@ impl Pool {
 
     /// Adds a connection whose last response was read to its end. A full pool closes it.
     pub(crate) fn put(&self, target: &ReceiverEndpoint, connection: ReceiverConnection) {
-        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.0.lock();
         let now = Instant::now();
         if idle.count >= IDLE_MAX {
             idle.close_expired(now);
@@ -70,7 +70,7 @@ impl Pool {
 
     /// Closes connections that have exceeded the idle timeout.
     pub(crate) fn close_expired_connections(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).close_expired(Instant::now());
+        self.0.lock().close_expired(Instant::now());
     }
 }
 

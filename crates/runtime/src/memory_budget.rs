@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::overloaded::Overloaded;
 
@@ -55,7 +56,7 @@ impl<K: Copy + Eq + Hash> MemoryBudget<K> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Used<K>> {
-        self.0.used.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.used.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! A webhook receiver with configurable behaviour, including faulty behaviour.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -153,10 +154,6 @@ impl Drop for Receiver {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Receiver {
     /// Starts a receiver on a free port of 127.0.0.1.
     pub async fn start(behaviour: Behaviour) -> Self {
@@ -190,17 +187,17 @@ impl Receiver {
 
     /// Changes the receiver's behaviour.
     pub fn set_behaviour(&self, behaviour: Behaviour) {
-        *locked(&self.state.behaviour) = behaviour;
+        *self.state.behaviour.lock() = behaviour;
     }
 
     /// Returns the requests received so far.
     pub fn received(&self) -> Vec<ReceivedRequest> {
-        locked(&self.state.received).clone()
+        self.state.received.lock().clone()
     }
 
     /// Returns the number of requests received so far.
     pub fn count(&self) -> usize {
-        locked(&self.state.received).len()
+        self.state.received.lock().len()
     }
 
     /// Returns the number of accepted connections.
@@ -227,7 +224,7 @@ impl Receiver {
 
 impl ReceiverState {
     async fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
-        let behaviour = locked(&self.behaviour).clone();
+        let behaviour = self.behaviour.lock().clone();
         match behaviour {
             Behaviour::CloseAtOnce => return Ok(()),
             Behaviour::Greet(bytes) => return stream.write_all(&bytes).await,
@@ -237,8 +234,8 @@ impl ReceiverState {
         while let Some(received) = read_request(&mut stream, &mut buffered).await? {
             let under_way = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
             self.under_way_max.fetch_max(under_way, Ordering::Relaxed);
-            let behaviour = locked(&self.behaviour).clone();
-            locked(&self.received).push(received.clone());
+            let behaviour = self.behaviour.lock().clone();
+            self.received.lock().push(received.clone());
             let goes_on = set_behaviour(&mut stream, &behaviour, &received).await;
             self.under_way.fetch_sub(1, Ordering::Relaxed);
             if !goes_on? {

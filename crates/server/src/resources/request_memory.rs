@@ -1,9 +1,10 @@
 //! The memory of requests.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use galley_domain::WorkspaceId;
 use galley_runtime::{MemoryBudget, Overloaded, Reservation};
+use parking_lot::Mutex;
 
 use crate::resources::overload::InFlightRequest;
 
@@ -49,7 +50,7 @@ impl RequestReservation {
 
     /// Resizes the reservation to `bytes` of the body.
     pub(crate) fn resize(&self, budget: &WorkspaceMemory, bytes: usize) -> Result<(), Overloaded> {
-        let mut body = self.0.body.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut body = self.0.body.lock();
         body.get_or_insert_with(|| budget.reservation(self.workspace())).resize(bytes)
     }
 }

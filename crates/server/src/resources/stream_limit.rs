@@ -2,9 +2,10 @@
 //! workspace can't use up the limit of all.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use galley_domain::WorkspaceId;
+use parking_lot::{Mutex, MutexGuard};
 
 /// The limit of all workspaces together.
 const STREAM_LIMIT: usize = 1_000;
@@ -30,7 +31,7 @@ impl StreamLimiter {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<WorkspaceId, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

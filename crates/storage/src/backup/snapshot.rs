@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use crate::engine::database::{Database, Engine as DatabaseEngine};
@@ -63,7 +64,7 @@ impl Snapshot {
         let engine = Arc::clone(&self.0);
         let run = move || {
             let Engine::Sqlite(connection) = &*engine else { unreachable!("it is SQLite's") };
-            let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut connection = connection.lock();
             finish_at_once(name, operation(&Tx::sqlite(&mut connection, None)))
         };
         tokio::task::spawn_blocking(run).await.unwrap_or_else(|_| Err(Error::Panicked.into()))

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::tables;
@@ -97,7 +98,7 @@ impl StagedStore {
         let engine = Arc::clone(&self.0);
         let run = move || {
             let Engine::Sqlite(file) = &*engine else { unreachable!("it is SQLite's") };
-            let mut connection = file.connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut connection = file.connection.lock();
             let connection = connection.as_mut().expect("there until it is finished");
             finish_at_once(name, operation(&WriteTx::new(Tx::sqlite(connection, None), None)))
         };
@@ -120,7 +121,7 @@ impl StagedStore {
 
 impl StagedStoreFile {
     fn finish(&self) -> Result<()> {
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let connection = self.connection.lock().take();
         let connection = connection.expect("it is finished once");
         connection.execute_batch("COMMIT")?;
         let broken = connection.prepare("PRAGMA foreign_key_check")?.exists([])?;
@@ -128,7 +129,7 @@ impl StagedStoreFile {
             return Err(Error::corrupt("rows refer to others that are not there"));
         }
         drop(connection);
-        self.file.lock().unwrap_or_else(PoisonError::into_inner).publish()
+        self.file.lock().publish()
     }
 }
 

@@ -1,9 +1,9 @@
 //! The position from which the fan-out scans for runs of events.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use galley_domain::EventId;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::engine::transaction::Tx;
 
@@ -74,7 +74,7 @@ impl ScanPosition {
     }
 
     fn locked(&self) -> MutexGuard<'_, Position> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -12,10 +12,11 @@
 //! - A commit of another process counts as a change of everything.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use galley_domain::{ContentPieceId, EventId, WorkspaceId};
+use parking_lot::{Mutex, RwLock};
 
 /// A data version: a position in the store's history of commits. Data read after it was returned is
 /// at least as new.
@@ -79,7 +80,7 @@ impl WorkspaceLastModified {
             self.shared.fetch_max(moment, Ordering::SeqCst);
             return;
         };
-        let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pieces = self.pieces.lock();
         if pieces.len() == TRACKED_PIECE_LIMIT && !pieces.contains_key(&piece) {
             self.shared.fetch_max(moment, Ordering::SeqCst);
             pieces.clear();
@@ -96,7 +97,7 @@ impl LastModified {
 
     /// Like [`LastModified::is_not_after`], for one piece and everything shown with it.
     pub fn piece_is_not_after(&self, piece: ContentPieceId, moment: DataVersion) -> bool {
-        let pieces = self.workspace.pieces.lock().unwrap_or_else(PoisonError::into_inner);
+        let pieces = self.workspace.pieces.lock();
         let own = pieces.get(&piece).is_none_or(|&last| last <= moment.0);
         // Read while the lock is held: before an entry is evicted, it is merged into `shared`.
         own && self.no_later_than(&self.workspace.shared, moment)
@@ -123,12 +124,12 @@ pub(crate) struct LastModifiedMap {
 impl LastModifiedMap {
     pub(crate) fn of(&self, workspace: WorkspaceId) -> LastModified {
         let everything = Arc::clone(&self.everything);
-        let known = self.workspaces.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.workspaces.read();
         if let Some(workspace) = known.get(&workspace) {
             return LastModified { workspace: Arc::clone(workspace), everything };
         }
         drop(known);
-        let mut known = self.workspaces.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.workspaces.write();
         LastModified { workspace: Arc::clone(known.entry(workspace).or_default()), everything }
     }
 

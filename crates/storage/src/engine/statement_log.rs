@@ -2,7 +2,8 @@
 //! change tracking.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::engine::change_tracking::Affects;
 use crate::engine::value::Value;
@@ -32,7 +33,7 @@ impl StatementLog {
     }
 
     pub(crate) fn record(&self, sql: &str) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         match counts.get_mut(sql) {
             Some(count) => *count += 1,
             None => drop(counts.insert(sql.to_owned(), 1)),
@@ -43,17 +44,17 @@ impl StatementLog {
         let Some(changes) = &self.changes else { return };
         let params = params.iter().cloned().map(Value::into_owned).collect();
         let change = ChangeStatement { sql: sql.to_owned(), params, affects };
-        changes.lock().unwrap_or_else(PoisonError::into_inner).push(change);
+        changes.lock().push(change);
     }
 
     /// Returns the statements so far with their counts, and clears them.
     pub fn take(&self) -> BTreeMap<String, u64> {
-        std::mem::take(&mut *self.counts.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.counts.lock())
     }
 
     /// Returns the statements so far that changed rows, in order, and clears them.
     pub fn take_changes(&self) -> Vec<ChangeStatement> {
         let Some(changes) = &self.changes else { return Vec::new() };
-        std::mem::take(&mut *changes.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *changes.lock())
     }
 }

@@ -7,12 +7,12 @@
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use deadpool_postgres::ClientWrapper;
 use futures_util::future::try_join_all;
 use futures_util::{TryStreamExt, pin_mut};
 use galley_domain::WorkspaceId;
+use parking_lot::Mutex;
 use tokio_postgres::types::ToSql;
 
 use crate::engine::change_tracking::{Affects, ChangeScope, Generation};
@@ -92,7 +92,7 @@ impl<'a> Tx<'a> {
         let mut enough = false;
         match &self.engine {
             Engine::Sqlite(connection) => {
-                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                let connection = connection.lock();
                 let mut statement = connection.prepare_cached(sql)?;
                 bind(&mut statement, params)?;
                 let mut rows = statement.raw_query();
@@ -233,12 +233,12 @@ impl<'a> WriteTx<'a> {
 
     /// Returns the scope of its changes.
     pub(crate) fn change_scope(&self) -> ChangeScope {
-        self.reach.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.reach.lock().clone()
     }
 
     /// Notes that the workspace has its next generation already.
     pub(crate) fn note_next_generation(&self, workspace: WorkspaceId) {
-        self.next.lock().unwrap_or_else(PoisonError::into_inner).insert(workspace);
+        self.next.lock().insert(workspace);
     }
 
     /// Sets the next generation of the changed workspaces, by which other programs detect the
@@ -253,7 +253,7 @@ impl<'a> WriteTx<'a> {
                 .map(drop);
         }
         let mut changed = reach.workspaces();
-        let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let next = self.next.lock().clone();
         changed.retain(|workspace| !next.contains(workspace));
         for workspace in changed {
             let sql = format!("{UPDATE} WHERE workspace_id = ?2");
@@ -290,7 +290,7 @@ impl<'a> WriteTx<'a> {
     pub async fn execute(&self, sql: &str, params: &[Value<'_>], affects: Affects) -> Result<u64> {
         let count = self.run(sql, params, affects).await?;
         if count > 0 && affects != Affects::Nothing {
-            self.reach.lock().unwrap_or_else(PoisonError::into_inner).add_change(affects);
+            self.reach.lock().add_change(affects);
         }
         Ok(count)
     }
@@ -302,7 +302,7 @@ impl<'a> WriteTx<'a> {
         }
         match &self.engine {
             Engine::Sqlite(connection) => {
-                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                let connection = connection.lock();
                 let mut statement = connection.prepare_cached(sql)?;
                 bind(&mut statement, params)?;
                 Ok(statement.raw_execute()? as u64)

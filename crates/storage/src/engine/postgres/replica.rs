@@ -9,12 +9,13 @@
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use deadpool_postgres::Pool;
 use futures_util::future::join;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::timeout;
 
 use super::connect;
@@ -182,7 +183,7 @@ impl Replica {
     }
 
     fn rests_until(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.backoff_until.lock().unwrap_or_else(PoisonError::into_inner)
+        self.backoff_until.lock()
     }
 }
 
@@ -264,7 +265,7 @@ impl HeartbeatWriter {
     }
 
     fn beats(&self) -> MutexGuard<'_, HeartbeatLog> {
-        self.heartbeat_log.lock().unwrap_or_else(PoisonError::into_inner)
+        self.heartbeat_log.lock()
     }
 }
 

@@ -6,20 +6,20 @@
 //! log is never truncated here, as that would block all readers for tens of milliseconds.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
-
 use galley_domain::Timestamp;
+use galley_runtime::lower_priority;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use rusqlite::Connection;
 
 use super::files::{FileWatch, LOG, rescued_path, with_end};
 use super::limits::{LOG_LIMIT, NICENESS};
 use super::{connection, file};
 use crate::engine::error::{Cause, Error, Result};
-use galley_runtime::lower_priority;
 
 /// The interval at which the log's size is checked while writes arrive.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -79,16 +79,16 @@ impl Gate {
     }
 
     fn state(&self) -> MutexGuard<'_, GateState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn wait_while<'g>(
         &self,
-        state: MutexGuard<'g, GateState>,
+        mut state: MutexGuard<'g, GateState>,
         condition: fn(&GateState) -> bool,
     ) -> MutexGuard<'g, GateState> {
-        let waited = self.changed.wait_while(state, |state| condition(state));
-        waited.unwrap_or_else(PoisonError::into_inner)
+        self.changed.wait_while(&mut state, |state| condition(state));
+        state
     }
 }
 
@@ -151,14 +151,14 @@ impl Checkpointer {
     }
 
     pub(super) fn signal(&self) -> CheckpointSignal {
-        let signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
+        let signal = self.signal.lock();
         CheckpointSignal(signal.clone().expect("asked for before it is stopped"))
     }
 
     /// Ends the thread once the last signal is dropped too.
     pub(super) fn stop(&self) {
-        self.signal.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.signal.lock().take();
+        if let Some(thread) = self.thread.lock().take()
             && thread.join().is_err()
         {
             tracing::error!("the checkpoint thread panicked");

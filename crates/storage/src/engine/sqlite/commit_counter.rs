@@ -18,9 +18,10 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::files::open_index;
@@ -98,7 +99,7 @@ impl CommitCounter {
         }
         // Waits for the writer. A query would take longer, and the writer may be waiting for this
         // thread's processor.
-        let _guard = self.commit_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.commit_lock.lock();
         self.record_other_commits()
     }
 
@@ -132,7 +133,7 @@ impl CommitCounter {
         if self.index.is_none() {
             return commit();
         }
-        let guard = self.commit_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = self.commit_lock.lock();
         let seen = data_version(connection);
         let result = commit();
         let after = self.now();

@@ -19,9 +19,10 @@ use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use galley_domain::Timestamp;
+use parking_lot::Mutex;
 
 use crate::engine::error::{Cause, Error, Result};
 
@@ -48,7 +49,7 @@ fn unavailable(error: io::Error) -> Error {
 pub(super) fn create_private(path: &Path) -> Result<()> {
     // A second thread must not connect to the file before this descriptor of it is closed.
     static CREATING: Mutex<()> = Mutex::new(());
-    let _creating = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _creating = CREATING.lock();
     if path.try_exists().map_err(unavailable)? {
         return Ok(());
     }
@@ -86,7 +87,7 @@ pub(super) fn open_index(database: &Path) -> Result<Arc<File>> {
     static OPEN: Mutex<Option<HashMap<FileId, Vec<Arc<File>>>>> = Mutex::new(None);
     let path = with_end(database, INDEX);
     // The lock prevents two threads from opening the same file, of which one would close it again.
-    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut open = OPEN.lock();
     let open = open.get_or_insert_default();
     let known = FileId::at(&path).map_err(unavailable)?.and_then(|id| open.get(&id)?.first());
     if let Some(file) = known {

@@ -1,10 +1,12 @@
 //! Connections for reads, and the threads for long reads.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use galley_runtime::{AdmissionLimits, AdmissionQueue};
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
@@ -13,7 +15,6 @@ use super::{connection, poll_once};
 use crate::engine::error::{Error, Failure, Result};
 use crate::engine::statement_log::StatementLog;
 use crate::engine::transaction::Tx;
-use galley_runtime::{AdmissionLimits, AdmissionQueue};
 
 /// The time limit of a read on a request-serving thread.
 pub(super) const INLINE_READ_TIMEOUT: Duration = Duration::from_millis(20);
@@ -96,7 +97,7 @@ impl Readers {
         reader.deadline.clear();
         // A connection that can't end its snapshot is closed.
         if end(&reader.connection).is_ok() {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+            self.idle.lock().push(reader);
         }
         result
     }
@@ -127,11 +128,11 @@ impl Readers {
 
     /// Closes the idle connections.
     pub(super) fn close(&self) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.idle.lock().clear();
     }
 
     fn take(&self) -> Result<Reader> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self.idle.lock().pop();
         if let Some(reader) = idle {
             return Ok(reader);
         }
@@ -198,7 +199,7 @@ struct Running {
 
 impl Cancellation {
     fn running(&self) -> MutexGuard<'_, Running> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn watch(&self, deadline: &Deadline) {

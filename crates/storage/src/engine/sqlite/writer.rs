@@ -6,10 +6,12 @@
 //! group back (a full disk, an I/O error), all its writes fail.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use galley_runtime::{AdmissionLimits, AdmissionQueue, lower_priority};
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, oneshot};
@@ -26,7 +28,6 @@ use crate::engine::options::Options;
 use crate::engine::statement_log::StatementLog;
 use crate::engine::transaction::{Tx, WriteTx};
 use crate::engine::write_pressure::{TimeSlice, WritePressure};
-use galley_runtime::{AdmissionLimits, AdmissionQueue, lower_priority};
 
 /// The capacity of the queue.
 const QUEUE_CAPACITY: usize = 1_024;
@@ -153,7 +154,7 @@ impl WriterThread {
         let job =
             Box::new(WriteJob { name, operation, outcome: None, has_news, reach, reply, log });
         let waiting = QueuedWrite { job, deadline: Instant::now() + self.wait_max, pressure };
-        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let queue = self.queue.lock().clone();
         let queue = queue.ok_or(Error::Overloaded)?;
         // Background writes wait without admission control.
         let is_background = waiting.pressure.is_some();
@@ -170,8 +171,8 @@ impl WriterThread {
 
     /// Completes the queued writes, and stops the thread.
     pub(super) async fn close(&self) {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.queue.lock().take();
+        let thread = self.thread.lock().take();
         let joined = tokio::task::spawn_blocking(move || thread.map(JoinHandle::join)).await;
         if !matches!(joined, Ok(None | Some(Ok(())))) {
             tracing::error!("the writer thread panicked");
