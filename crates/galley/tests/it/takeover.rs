@@ -15,10 +15,13 @@ use serde_json::{Value, json};
 use crate::program::{Program, init_token, piece};
 
 /// The limit for the first delivery after the server is ready.
-const FIRST_DELIVERY_MAX: Duration = Duration::from_secs(2);
+const FIRST_DELIVERY_LIMIT: Duration = Duration::from_secs(2);
 
 /// The longest gap between deliveries of a webhook while servers are killed.
 const DELIVERY_GAP_LIMIT: Duration = Duration::from_secs(3);
+
+/// Both limits on a machine with other load: a sixth of a lease, for which deliveries would stall.
+const LOADED_LIMIT: Duration = Duration::from_secs(10);
 
 /// The same limit if a server ends for good, on a machine with other load: less than a lease, and
 /// less than the timeout for a server that only stops responding.
@@ -200,7 +203,7 @@ on_both_engines! {
         eprintln!("{engine}: {kills} kills: {found}");
         report_figure(&format!("{engine}: {kills} kills and restarts"), &found, "2 s, 0 lost");
         assert!(repeated <= kills * SLOTS, "{found}");
-        assert!(slowest <= FIRST_DELIVERY_MAX, "{found}");
+        assert!(slowest <= size(LOADED_LIMIT, LOADED_LIMIT, FIRST_DELIVERY_LIMIT), "{found}");
     }
 }
 
@@ -260,7 +263,7 @@ async fn deliveries_continue_while_one_of_three_servers_is_killed_each_second() 
     eprintln!("{kills} kills: {found}");
     report_figure(&format!("three servers, {kills} kills, one a second"), &found, "3 s, 0 lost");
     assert!(repeated <= kills * SLOTS * receivers.len(), "{found}");
-    assert!(longest <= DELIVERY_GAP_LIMIT, "{found}");
+    assert!(longest <= size(LOADED_LIMIT, LOADED_LIMIT, DELIVERY_GAP_LIMIT), "{found}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
