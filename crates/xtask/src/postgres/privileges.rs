@@ -27,7 +27,7 @@ struct SystemUser {
 }
 
 impl Account {
-    /// Chooses the current user, or for root the user `postgres`, or else `nobody`.
+    /// Chooses the current user or, for root, an unprivileged user of the system.
     pub(super) fn choose() -> Result<Self> {
         let own = geteuid();
         if !own.is_root() {

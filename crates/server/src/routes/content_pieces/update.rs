@@ -8,10 +8,10 @@ use galley_application::dry_run::dry_run;
 use galley_application::operations::content_pieces::{self, ContentPieceUpdate, RequestReferences};
 use galley_application::{VersionPrecondition, sanitize};
 use galley_content::ConversionWarning;
-use galley_domain::ContentPieceId;
 use galley_domain::content_piece::{ContentPieceChange, Slug, Title};
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::variant::VariantRef;
+use galley_domain::{ContentGroupId, ContentPieceId};
 use galley_storage::WriteTx;
 use serde_json::value::RawValue;
 
@@ -53,7 +53,14 @@ pub(crate) async fn handle(
     draft.fields.add_issues(query.into_issues());
     input::reject_all(&app, actor.scope(), draft.fields, draft.references).await?;
     let variant = draft.variant.map(RequestedId::get).transpose()?;
-    let update = ContentPieceUpdate { id: draft.id.get()?, variant, ..draft.update };
+    let update = ContentPieceUpdate {
+        id: draft.id.get()?,
+        variant,
+        change: draft.change,
+        content_group_id: draft.content_group_id,
+        reference_id: draft.reference_id,
+        content: draft.content,
+    };
     let (scope, environment) = (actor.scope(), app.environment().clone());
     if is_dry {
         let update = async move |tx: &WriteTx<'_>| {
@@ -76,8 +83,10 @@ pub(crate) async fn handle(
 struct ParsedPiece {
     id: RequestedId<ContentPieceId>,
     variant: Option<RequestedId<VariantRef>>,
-    /// The update. Its piece and variant are placeholders until `id` and `variant` are validated.
-    update: ContentPieceUpdate,
+    change: ContentPieceChange,
+    content_group_id: Option<ContentGroupId>,
+    reference_id: Option<Option<ContentPieceId>>,
+    content: Option<Option<String>>,
     fields: Fields,
     references: RequestReferences,
     /// The conversion warnings of the content. They are collected for dry runs only.
@@ -120,15 +129,16 @@ fn read(app: &App, body: JsonBody, reports: bool) -> ParsedPiece {
         content_group_id,
         reference_id: reference_id.flatten(),
     };
-    let nobody = ContentPieceId::new(0);
-    let update = ContentPieceUpdate {
-        id: nobody,
-        variant: None,
+    let variant = variant.map(|name| RequestedId::new(name.parse().ok()));
+    ParsedPiece {
+        id,
+        variant,
         change,
         content_group_id,
         reference_id,
         content,
-    };
-    let variant = variant.map(|name| RequestedId::new(name.parse().ok()));
-    ParsedPiece { id, variant, update, fields, references, losses }
+        fields,
+        references,
+        losses,
+    }
 }
