@@ -5,11 +5,8 @@ use std::time::Instant;
 
 use galley_application::operations::content_pieces::{self, ContentPieceUpdate, NewContentPiece};
 use galley_application::operations::import_sources::{self, NewSource};
-use galley_application::{Environment, Error};
-use galley_application::{
-    Scope, VersionPrecondition,
-    operations::{content_groups, tags, variants},
-};
+use galley_application::operations::{content_groups, tags, variants};
+use galley_application::{Environment, Error, Scope, VersionPrecondition};
 use galley_content::Tree;
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::content_piece::{
@@ -363,7 +360,7 @@ impl Batch {
                 Some(tag) => tag.id,
                 None => {
                     let color = Color::default();
-                    tags::create(tx, &self.environment, &self.scope, label, color).await?.id
+                    tags::create_in(tx, &self.environment, &self.scope, label, color).await?.id
                 }
             };
             if !ids.contains(&id) {

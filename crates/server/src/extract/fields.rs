@@ -125,6 +125,12 @@ impl Fields {
         Error::reject_issues(self.issues)
     }
 
+    /// Rejects the request if there are issues. Otherwise returns the value of a required field.
+    pub(crate) fn finish_with<T>(self, value: Option<T>) -> Result<T, Error> {
+        Error::reject_issues(self.issues)?;
+        Ok(value.expect("a required field without a value has an issue"))
+    }
+
     fn value<T>(&mut self, name: &str, value: Value, read: impl FieldParser<T>) -> Option<T> {
         let mut context = RequestRegistration {
             path: vec![Step::Field(name.to_owned())],

@@ -17,8 +17,7 @@ use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::prefer::Prefer;
 use crate::extract::references;
 use crate::problem::Problem;
-use crate::respond::idempotent;
-use crate::respond::response::CreatedResponse;
+use crate::respond::{created, idempotent};
 
 /// Create a content group
 #[utoipa::path(
@@ -39,6 +38,7 @@ pub(crate) async fn handle(
     key: IdempotencyKey,
     JsonBody { mut fields, bytes }: JsonBody,
 ) -> Result<Response, Problem> {
+    let caller = actor.caller().clone();
     let name = fields.required("name", text(ContentGroupName::parse));
     let ancestor = fields.optional("ancestor", known_reference::<ContentGroupId>("content group"));
     let named = references::group(&["ancestor"], ancestor);
@@ -48,8 +48,8 @@ pub(crate) async fn handle(
     let create = async move |tx: &WriteTx<'_>| {
         let group = content_groups::create(tx, &environment, &scope, &name, ancestor).await?;
         let view = content_groups::get(tx, &scope, group.id, false).await?;
-        Ok(CreatedResponse::new(prefer, group.id, view.group.version, &view.body())
+        Ok(created::created(prefer, group.id, view.group.version, &view.body())
             .with_location(PATH, group.id))
     };
-    idempotent::create(&app, "content_groups.create", &actor, key, &bytes, create).await
+    idempotent::create(&caller, "content_groups.create", key, &bytes, create).await
 }

@@ -4,13 +4,13 @@ use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::content_group::ContentGroupBody;
 use galley_api_types::schemas;
+use galley_application::StalenessBound;
 use galley_application::operations::content_groups;
 use galley_domain::ContentGroupId;
 use galley_storage::Tx;
 
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadContentGroups};
-use crate::extract::prefer::StalenessBound;
 use crate::extract::query::Query;
 use crate::problem::Problem;
 use crate::respond::large_response;

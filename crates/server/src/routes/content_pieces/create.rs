@@ -22,8 +22,7 @@ use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::prefer::Prefer;
 use crate::extract::query::Query;
 use crate::problem::Problem;
-use crate::respond::response::CreatedResponse;
-use crate::respond::{idempotent, large_response};
+use crate::respond::{created, idempotent, large_response};
 
 /// Create a content piece
 ///
@@ -47,6 +46,7 @@ pub(crate) async fn handle(
     mut query: Query,
     body: JsonBody,
 ) -> Result<Response, Problem> {
+    let caller = actor.caller().clone();
     let is_dry = query.boolean("dryRun");
     let (reader, bytes) = (app.clone(), body.bytes.clone());
     let size = bytes.len();
@@ -68,9 +68,9 @@ pub(crate) async fn handle(
     let create = async move |tx: &WriteTx<'_>| {
         let kept = content_pieces::create(tx, &environment, &scope, &new).await?;
         let (id, version) = (kept.piece.id, kept.piece.version);
-        Ok(CreatedResponse::new(prefer, id, version, &kept.body()).with_location(PATH, id))
+        Ok(created::created(prefer, id, version, &kept.body()).with_location(PATH, id))
     };
-    idempotent::create(&app, "content_pieces.create", &actor, key, &bytes, create).await
+    idempotent::create(&caller, "content_pieces.create", key, &bytes, create).await
 }
 
 /// The parsed request body.

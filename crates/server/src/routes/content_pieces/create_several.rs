@@ -21,8 +21,7 @@ use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::json;
 use crate::extract::query::Query;
 use crate::problem::Problem;
-use crate::respond::idempotent;
-use crate::respond::response::CreatedResponse;
+use crate::respond::{created, idempotent};
 
 /// The limit on pieces in one request.
 const PIECES_MAX: usize = 100;
@@ -63,6 +62,7 @@ pub(crate) async fn handle(
     mut query: Query,
     body: JsonBody,
 ) -> Result<Response, Problem> {
+    let caller = actor.caller().clone();
     if query.boolean("dryRun") {
         let invalid = Invalid::new("unsupported", "is for one piece at a time");
         query.add_issue("dryRun", &invalid);
@@ -80,9 +80,9 @@ pub(crate) async fn handle(
             let kept = kept.map_err(|error| error.prefixed(&path_of_piece(index)))?;
             pieces.push(CreatedPiece { id: kept.piece.id });
         }
-        Ok(CreatedResponse::for_several(&CreatedPiecesBody { pieces }))
+        Ok(created::created_several(&CreatedPiecesBody { pieces }))
     };
-    idempotent::create(&app, "content_pieces.create_several", &actor, key, &bytes, create).await
+    idempotent::create(&caller, "content_pieces.create_several", key, &bytes, create).await
 }
 
 /// Returns the path of a piece in the request body.

@@ -16,7 +16,8 @@ use crate::extract::body::{JsonBody, UnauthenticatedBody};
 use crate::extract::fields::text;
 use crate::extract::idempotency_key::IdempotencyKey;
 use crate::problem::Problem;
-use crate::respond::response::{self, REPLAYED};
+use crate::respond::created::REPLAYED;
+use crate::respond::response;
 
 /// Accept an invite
 ///

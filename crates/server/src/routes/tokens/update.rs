@@ -8,7 +8,6 @@ use galley_application::operations::tokens::{self, TokenUpdate};
 use galley_domain::TokenId;
 use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::text::ShortText;
-use galley_storage::WriteTx;
 
 use super::{groups, schema};
 use crate::app::App;
@@ -60,10 +59,6 @@ pub(crate) async fn handle(
     let content_groups = content_groups.map(|ids| ids.map(each_once));
     let update =
         TokenUpdate { id, name, description, permissions, content_groups, extension, expires_at };
-    let (caller, environment) = (actor.into_authentication(), app.environment().clone());
-    let write = async move |tx: &WriteTx<'_>| {
-        tokens::update(tx, &environment, &caller, &update, &expected).await
-    };
-    let token = app.database().write("tokens.update", write).await?;
+    let token = tokens::update(actor.caller(), update, expected).await?;
     Ok(response::updated(prefer, token.version, &TokenBody::from(&token)))
 }

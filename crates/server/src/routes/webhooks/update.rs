@@ -8,7 +8,6 @@ use galley_application::operations::webhooks::{self, WebhookUpdate, WebhookUpdat
 use galley_domain::text::ShortText;
 use galley_domain::webhook::{WebhookName, WebhookUrl};
 use galley_domain::{Invalid, WebhookId};
-use galley_storage::WriteTx;
 
 use super::warning::warning;
 use super::{event, metadata, schema};
@@ -67,12 +66,8 @@ pub(crate) async fn handle(
         Some(url) => warning(&app, url).await,
         None => None,
     };
-    let (caller, environment) = (actor.into_authentication(), app.environment().clone());
-    let write = async move |tx: &WriteTx<'_>| {
-        webhooks::update(tx, &environment, &caller, &update, &expected).await
-    };
     let WebhookUpdateResult { webhook, has_new_url } =
-        app.database().write("webhooks.update", write).await?;
+        webhooks::update(actor.caller(), update, expected).await?;
     Ok(response::updated(
         prefer,
         webhook.version,

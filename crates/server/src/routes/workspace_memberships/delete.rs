@@ -1,15 +1,12 @@
 //! `DELETE /workspace-memberships?id=`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::schemas;
 use galley_application::operations::members;
 use galley_application::{Rejection, VersionPrecondition};
 use galley_domain::WorkspaceMemberId;
 use galley_domain::permission::{Permission, Resource};
-use galley_storage::WriteTx;
 
-use crate::app::App;
 use crate::extract::actor::{Actor, AnyToken};
 use crate::extract::query::Query;
 use crate::problem::Problem;
@@ -31,7 +28,6 @@ use crate::respond::response;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<AnyToken>,
     expected: VersionPrecondition,
     mut query: Query,
@@ -44,11 +40,6 @@ pub(crate) async fn handle(
         return Err(Rejection::insufficient_permissions(needed).into());
     }
     query.finish()?;
-    let (id, environment) = (id.get()?, app.environment().clone());
-    let caller = actor.into_authentication();
-    let write = async move |tx: &WriteTx<'_>| {
-        members::remove(tx, &environment, &caller, id, &expected).await
-    };
-    app.database().write("members.remove", write).await?;
+    members::remove(actor.caller(), id.get()?, expected).await?;
     Ok(response::no_content())
 }

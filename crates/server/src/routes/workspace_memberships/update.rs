@@ -6,7 +6,6 @@ use galley_api_types::workspace_member::WorkspaceMemberBody;
 use galley_application::VersionPrecondition;
 use galley_application::operations::members;
 use galley_domain::{RoleId, WorkspaceMemberId};
-use galley_storage::WriteTx;
 
 use super::schema;
 use crate::app::App;
@@ -43,10 +42,6 @@ pub(crate) async fn handle(
     let role = fields.required("roleId", known_reference::<RoleId>("role"));
     references::refuse_all(&app, actor.scope(), fields, references::role("roleId", role)).await?;
     let (id, role) = (id.get()?, role.expect("there, as nothing was refused"));
-    let (caller, environment) = (actor.into_authentication(), app.environment().clone());
-    let write = async move |tx: &WriteTx<'_>| {
-        members::change_role(tx, &environment, &caller, id, role, &expected).await
-    };
-    let member = app.database().write("members.change_role", write).await?;
+    let member = members::change_role(actor.caller(), id, role, expected).await?;
     Ok(response::updated(prefer, member.version, &WorkspaceMemberBody::from(&member)))
 }
