@@ -65,6 +65,19 @@ impl Caller {
         self.staleness.read(self.service.database(), name, operation).await
     }
 
+    /// Like [`Caller::read`], and never stale.
+    pub(crate) async fn read_current<T, F>(
+        &self,
+        name: &'static str,
+        operation: F,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: AsyncFn(&Tx<'_>) -> Result<T, Error> + Send + Sync + 'static,
+    {
+        self.service.database().read(name, operation).await
+    }
+
     /// Like [`Caller::read`], for reads that are known to take long. They are never stale.
     pub(crate) async fn read_long<T, F>(&self, name: &'static str, operation: F) -> Result<T, Error>
     where

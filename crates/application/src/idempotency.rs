@@ -115,7 +115,7 @@ struct KeyedRequest {
 }
 
 /// Runs `operation` in a transaction, once for each idempotency key, and stores its response.
-pub async fn create<T, F>(
+pub(crate) async fn create<T, F>(
     caller: &Caller,
     name: &'static str,
     request: IdempotentRequest,

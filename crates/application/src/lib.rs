@@ -10,7 +10,7 @@ pub mod dry_run;
 mod environment;
 mod error;
 pub mod housekeeping;
-pub mod idempotency;
+mod idempotency;
 mod log_limit;
 pub mod mail_worker;
 pub mod operations;

@@ -2,8 +2,7 @@
 
 use anyhow::{Context, bail};
 use galley_application::operations::content_groups::{self, ContentGroupUpdate};
-use galley_application::{Environment, Error};
-use galley_application::{Scope, VersionPrecondition};
+use galley_application::{Environment, Error, Scope, VersionPrecondition};
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::{ContentGroupId, WorkspaceId};
 use galley_storage::{Database, Tx, WriteTx, content_groups as groups};
@@ -96,7 +95,7 @@ async fn create(
                 Some(found) => found.id,
                 None => {
                     is_new = true;
-                    content_groups::create(tx, &environment, &scope, name, parent).await?.id
+                    content_groups::create_in(tx, &environment, &scope, name, parent).await?.id
                 }
             });
         }
@@ -128,7 +127,8 @@ async fn move_to(
     let scope = Scope::whole(workspace);
     let update = ContentGroupUpdate { id, name: None, ancestor: Some(parent) };
     let write = async move |tx: &WriteTx<'_>| {
-        content_groups::update(tx, &environment, &scope, &update, &VersionPrecondition::Any).await
+        content_groups::update_in(tx, &environment, &scope, &update, &VersionPrecondition::Any)
+            .await
     };
     database.write("content_groups.update", write).await?;
     eprintln!(
@@ -150,8 +150,15 @@ async fn delete(
     let id = group_path::find_in_database(database, workspace, group).await?;
     let scope = Scope::whole(workspace);
     let write = async move |tx: &WriteTx<'_>| {
-        content_groups::delete(tx, &environment, &scope, id, recursive, &VersionPrecondition::Any)
-            .await
+        content_groups::delete_in(
+            tx,
+            &environment,
+            &scope,
+            id,
+            recursive,
+            &VersionPrecondition::Any,
+        )
+        .await
     };
     let deleted = database.write("content_groups.delete", write).await;
     deleted.with_context(|| {

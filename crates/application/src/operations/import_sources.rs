@@ -10,6 +10,7 @@ use galley_domain::{ContentPieceId, VariantId};
 use galley_storage::import_sources::{self, PieceSource};
 use galley_storage::{Tx, WriteTx, content_pieces, variants};
 
+use crate::caller::Caller;
 use crate::error::Error;
 use crate::scope::Scope;
 
@@ -44,8 +45,15 @@ pub async fn list(
     Ok(by_piece)
 }
 
+/// Saves sources of pieces.
+pub async fn save(caller: &Caller, sources: Vec<NewSource>) -> Result<(), Error> {
+    let scope = caller.scope();
+    let write = async move |tx: &WriteTx<'_>| save_in(tx, &scope, &sources).await;
+    caller.write("content_pieces.save_sources", write).await
+}
+
 /// Records sources, replacing earlier ones.
-pub async fn save(tx: &WriteTx<'_>, scope: &Scope, new: &[NewSource]) -> Result<(), Error> {
+pub async fn save_in(tx: &WriteTx<'_>, scope: &Scope, new: &[NewSource]) -> Result<(), Error> {
     let mut issues = Vec::new();
     let unknown = |index: usize, field: &str, what: &str| {
         let [list, field] = ["sources".to_owned(), field.to_owned()].map(Step::Field);

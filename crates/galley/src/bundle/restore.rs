@@ -13,11 +13,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use galley_application::operations::import_sources::{self, NewSource};
-use galley_application::{Environment, Error, sanitize};
-use galley_application::{
-    Scope,
-    operations::{content_groups, content_pieces, restored_version},
-};
+use galley_application::operations::{content_groups, content_pieces, restored_version};
+use galley_application::{Environment, Error, Scope, sanitize};
 use galley_content::{ContentLimits, Tree};
 use galley_domain::content_piece::{ContentPiece, Description, REFERENCES_MAX};
 use galley_domain::event::EventType;
@@ -486,7 +483,7 @@ impl RestoreReport {
                     )
                     .await?;
                     if is_new {
-                        import_sources::save(tx, &scope, sources).await?;
+                        import_sources::save_in(tx, &scope, sources).await?;
                         restored += 1;
                     }
                 }

@@ -193,7 +193,7 @@ impl Destination for DatabaseDestination {
             if let Some(found) = children.await?.into_iter().find(|child| child.name == name) {
                 return Ok(found.id);
             }
-            Ok(content_groups::create(tx, &environment, &scope, &name, parent).await?.id)
+            Ok(content_groups::create_in(tx, &environment, &scope, &name, parent).await?.id)
         };
         self.database.write("import.group", find_or_make).await.map_err(failure)
     }
@@ -331,7 +331,7 @@ impl Batch {
             let kept = match &one.task {
                 Task::Create { group, members } => {
                     let new = new_piece(one, *group, members, self.tags(tx, one).await?);
-                    let made = content_pieces::create(tx, &self.environment, &self.scope, &new);
+                    let made = content_pieces::create_in(tx, &self.environment, &self.scope, &new);
                     WriteResult { id: Some(made.await?.piece.id), outcome: ImportOutcome::Created }
                 }
                 Task::Update { id, version, group } => {
@@ -344,7 +344,7 @@ impl Batch {
             if let (Some(piece), true) = (kept.id, kept.outcome != ImportOutcome::Conflict) {
                 let variant = one.variant.clone().map(VariantRef::Key);
                 let source = NewSource { piece, variant, source: one.source.clone() };
-                import_sources::save(tx, &self.scope, &[source]).await?;
+                import_sources::save_in(tx, &self.scope, &[source]).await?;
             }
             done.push(kept);
         }
@@ -397,7 +397,7 @@ impl Batch {
             content: Some(Some(one.document.content.clone())),
         };
         let (environment, scope) = (&self.environment, &self.scope);
-        let after = content_pieces::update(tx, environment, scope, &update, &expected).await?;
+        let after = content_pieces::update_in(tx, environment, scope, &update, &expected).await?;
         let version = |piece: &ContentPiece| piece.version;
         let unchanged = before.as_ref().map(version) == Some(after.piece.version);
         let outcome = if unchanged { ImportOutcome::Unchanged } else { ImportOutcome::Updated };

@@ -2,7 +2,6 @@
 
 pub(crate) mod created;
 pub(crate) mod entity_tag;
-pub(crate) mod idempotent;
 pub(crate) mod large_response;
 pub(crate) mod page_links;
 pub(crate) mod pages;

@@ -3,10 +3,10 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::content_group::ContentGroupBody;
-use galley_application::operations::content_groups;
+use galley_application::Respond;
+use galley_application::operations::content_groups::{self, GroupView};
 use galley_domain::ContentGroupId;
 use galley_domain::content_group::ContentGroupName;
-use galley_storage::WriteTx;
 
 use super::{PATH, schema};
 use crate::app::App;
@@ -17,7 +17,7 @@ use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::prefer::Prefer;
 use crate::extract::references;
 use crate::problem::Problem;
-use crate::respond::{created, idempotent};
+use crate::respond::created;
 
 /// Create a content group
 #[utoipa::path(
@@ -38,18 +38,16 @@ pub(crate) async fn handle(
     key: IdempotencyKey,
     JsonBody { mut fields, bytes }: JsonBody,
 ) -> Result<Response, Problem> {
-    let caller = actor.caller().clone();
     let name = fields.required("name", text(ContentGroupName::parse));
     let ancestor = fields.optional("ancestor", known_reference::<ContentGroupId>("content group"));
     let named = references::group(&["ancestor"], ancestor);
     references::refuse_all(&app, actor.scope(), fields, named).await?;
     let name = name.expect("there, as nothing was refused");
-    let (scope, environment) = (actor.scope(), app.environment().clone());
-    let create = async move |tx: &WriteTx<'_>| {
-        let group = content_groups::create(tx, &environment, &scope, &name, ancestor).await?;
-        let view = content_groups::get(tx, &scope, group.id, false).await?;
-        Ok(created::created(prefer, group.id, view.group.version, &view.body())
-            .with_location(PATH, group.id))
-    };
-    idempotent::create(&caller, "content_groups.create", key, &bytes, create).await
+    let respond = Respond::new(move |view: &GroupView| {
+        created::created(prefer, view.group.id, view.group.version, &view.body())
+            .with_location(PATH, view.group.id)
+    });
+    let key = key.for_body(&bytes);
+    let response = content_groups::create(actor.caller(), name, ancestor, key, respond).await?;
+    Ok(created::respond(response))
 }

@@ -7,7 +7,6 @@ use galley_api_types::schemas;
 use galley_application::StalenessBound;
 use galley_application::operations::content_groups;
 use galley_domain::ContentGroupId;
-use galley_storage::Tx;
 
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadContentGroups};
@@ -35,9 +34,7 @@ pub(crate) async fn handle(
     let id = query.id::<ContentGroupId>();
     let subtree = query.boolean("subtree");
     query.finish()?;
-    let (id, scope) = (id.get()?, actor.scope());
     let workspace = actor.workspace;
-    let read = async move |tx: &Tx<'_>| content_groups::get(tx, &scope, id, subtree).await;
-    let view = staleness.read(app.database(), "content_groups.get", read).await?;
+    let view = content_groups::get(&actor.stale_caller(staleness), id.get()?, subtree).await?;
     large_response::resource(&app, workspace, view.group.version, &view.body(), "subtree")
 }

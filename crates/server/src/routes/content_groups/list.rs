@@ -6,7 +6,6 @@ use galley_api_types::content_group::ContentGroupBody;
 use galley_application::StalenessBound;
 use galley_application::operations::content_groups::{self, GroupListRequest};
 use galley_domain::ContentGroupId;
-use galley_storage::Tx;
 
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadContentGroups};
@@ -50,12 +49,10 @@ pub(crate) async fn handle(
         Some(Ok(id)) => Some(id),
         None => None,
     };
-    let scope = actor.scope();
     let workspace = actor.workspace;
     let (offset, per_page) = (page.offset(after.is_some()), page.per_page());
     let request = GroupListRequest { ancestor, subtree, after, offset, per_page };
-    let read = async move |tx: &Tx<'_>| content_groups::list(tx, &scope, &request).await;
-    let list = staleness.read(app.database(), "content_groups.list", read).await?;
+    let list = content_groups::list(&actor.stale_caller(staleness), request).await?;
     let mut response = large_response::resource(&app, workspace, 0, &list.bodies(), "subtree")?;
     let next = list.last().filter(|_| list.has_more).map(pagination::id_cursor);
     page_links::link_next(&mut response, &query, next.as_deref());

@@ -7,7 +7,6 @@ use galley_application::VersionPrecondition;
 use galley_application::operations::content_groups::{self, ContentGroupUpdate};
 use galley_domain::ContentGroupId;
 use galley_domain::content_group::ContentGroupName;
-use galley_storage::WriteTx;
 
 use super::schema;
 use crate::app::App;
@@ -47,11 +46,6 @@ pub(crate) async fn handle(
     let named = references::group(&["ancestor"], ancestor.flatten());
     references::refuse_all(&app, actor.scope(), fields, named).await?;
     let update = ContentGroupUpdate { id: id.get()?, name, ancestor };
-    let (scope, environment) = (actor.scope(), app.environment().clone());
-    let write = async move |tx: &WriteTx<'_>| {
-        content_groups::update(tx, &environment, &scope, &update, &expected).await?;
-        content_groups::get(tx, &scope, update.id, false).await
-    };
-    let view = app.database().write("content_groups.update", write).await?;
+    let view = content_groups::update(actor.caller(), update, expected).await?;
     Ok(response::updated(prefer, view.group.version, &view.body()))
 }
