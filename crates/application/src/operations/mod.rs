@@ -12,6 +12,7 @@ pub mod import_sources;
 pub mod invites;
 pub mod members;
 pub mod profile;
+pub mod required_references;
 pub mod roles;
 pub mod setup;
 pub mod tags;

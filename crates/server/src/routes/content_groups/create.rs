@@ -1,6 +1,5 @@
 //! `POST /content-groups`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::content_group::ContentGroupBody;
 use galley_application::Respond;
@@ -9,7 +8,6 @@ use galley_domain::ContentGroupId;
 use galley_domain::content_group::ContentGroupName;
 
 use super::{PATH, schema};
-use crate::app::App;
 use crate::extract::actor::{Actor, WriteContentGroups};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{known_reference, text};
@@ -32,7 +30,6 @@ use crate::respond::created;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<WriteContentGroups>,
     prefer: Prefer,
     key: IdempotencyKey,
@@ -41,7 +38,7 @@ pub(crate) async fn handle(
     let name = fields.required("name", text(ContentGroupName::parse));
     let ancestor = fields.optional("ancestor", known_reference::<ContentGroupId>("content group"));
     let named = references::group(&["ancestor"], ancestor);
-    references::refuse_all(&app, actor.scope(), fields, named).await?;
+    references::reject_all(actor.caller(), fields, named).await?;
     let name = name.expect("there, as nothing was refused");
     let respond = Respond::new(move |view: &GroupView| {
         created::created(prefer, view.group.id, view.group.version, &view.body())

@@ -1,6 +1,5 @@
 //! `PUT /content-groups`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::content_group::ContentGroupBody;
 use galley_application::VersionPrecondition;
@@ -9,7 +8,6 @@ use galley_domain::ContentGroupId;
 use galley_domain::content_group::ContentGroupName;
 
 use super::schema;
-use crate::app::App;
 use crate::extract::actor::{Actor, WriteContentGroups};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{known_reference, reference, text};
@@ -34,7 +32,6 @@ use crate::respond::response;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<WriteContentGroups>,
     prefer: Prefer,
     expected: VersionPrecondition,
@@ -44,7 +41,7 @@ pub(crate) async fn handle(
     let name = fields.replacement("name", text(ContentGroupName::parse));
     let ancestor = fields.clearable("ancestor", known_reference::<ContentGroupId>("content group"));
     let named = references::group(&["ancestor"], ancestor.flatten());
-    references::refuse_all(&app, actor.scope(), fields, named).await?;
+    references::reject_all(actor.caller(), fields, named).await?;
     let update = ContentGroupUpdate { id: id.get()?, name, ancestor };
     let view = content_groups::update(actor.caller(), update, expected).await?;
     Ok(response::updated(prefer, view.group.version, &view.body()))

@@ -55,7 +55,7 @@ pub(crate) async fn handle(
     check_expiry(&mut fields, expires_at, app.environment().now());
     let named =
         references::groups("contentGroupIds", content_groups.as_deref().unwrap_or_default());
-    references::refuse_all(&app, actor.scope(), fields, named).await?;
+    references::reject_all(actor.caller(), fields, named).await?;
     let request = TokenRequest {
         token: app.environment().new_access_token(),
         user: actor.user,

@@ -1,6 +1,5 @@
 //! `PUT /tokens`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::token::TokenBody;
 use galley_application::VersionPrecondition;
@@ -10,7 +9,6 @@ use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::text::ShortText;
 
 use super::{groups, schema};
-use crate::app::App;
 use crate::extract::actor::{Actor, WriteTokens};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{each_once, permissions, reference, text, time};
@@ -35,7 +33,6 @@ use crate::respond::response;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<WriteTokens>,
     prefer: Prefer,
     expected: VersionPrecondition,
@@ -54,7 +51,7 @@ pub(crate) async fn handle(
     let expires_at = fields.clearable("expiresAt", text(time));
     let named = content_groups.iter().flatten();
     let named = named.flat_map(|ids| references::groups("contentGroupIds", ids)).collect();
-    references::refuse_all(&app, actor.scope(), fields, named).await?;
+    references::reject_all(actor.caller(), fields, named).await?;
     let id = id.get()?;
     let content_groups = content_groups.map(|ids| ids.map(each_once));
     let update =

@@ -52,7 +52,7 @@ pub(crate) async fn handle(
     let content_group_id = fields.optional("metadata", metadata).flatten().flatten();
     let enabled = fields.optional("enabled", boolean).unwrap_or(true);
     let named = references::group(&["metadata", "contentGroupId"], content_group_id);
-    references::refuse_all(&app, actor.scope(), fields, named).await?;
+    references::reject_all(actor.caller(), fields, named).await?;
     let there = "there, as nothing was refused";
     let new = NewWebhook {
         url: url.expect(there),

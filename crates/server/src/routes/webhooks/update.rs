@@ -59,7 +59,7 @@ pub(crate) async fn handle(
     };
     let enabled = fields.replacement("enabled", boolean);
     let named = references::group(&["metadata", "contentGroupId"], content_group_id.flatten());
-    references::refuse_all(&app, actor.scope(), fields, named).await?;
+    references::reject_all(actor.caller(), fields, named).await?;
     let id = id.get()?;
     let update = WebhookUpdate { id, url, name, description, event, content_group_id, enabled };
     let warning = match &update.url {

@@ -47,7 +47,7 @@ pub(crate) async fn handle(
     let email = fields.required("email", text(EmailAddress::parse));
     let name = fields.required("name", text(FullName::parse));
     let role = fields.required("roleId", known_reference::<RoleId>("role"));
-    references::refuse_all(&app, actor.scope(), fields, references::role("roleId", role)).await?;
+    references::reject_all(actor.caller(), fields, references::role("roleId", role)).await?;
     let there = "there, as nothing was refused";
     let invitation = Invitation {
         email: email.expect(there),
