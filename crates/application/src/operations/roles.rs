@@ -119,7 +119,7 @@ pub async fn delete(
     authority.require_permissions(role.permissions)?;
     check_not_builtin(&role)?;
     if roles::is_in_use(tx, actor.workspace, id).await? {
-        let detail = "members or invites have this role: give them another one first";
+        let detail = "members or invites have this role: assign another one to them first";
         return Err(Rejection::new(Reason::RoleInUse, detail).into());
     }
     roles::delete(tx, actor.workspace, id).await?;

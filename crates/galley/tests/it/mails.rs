@@ -240,7 +240,7 @@ on_both_engines! {
         for number in 0..5 {
             invite(&program, &format!("away-{number}@example.org"), "Away").await;
         }
-        program.wait_for_log("is tried again").await;
+        program.wait_for_log("will be retried").await;
         let server = MailServer::start_on(smtp_port, None, false).unwrap();
         let mut came: Vec<Value> = (0..5).map(|_| server.next()["to"][0].clone()).collect();
         came.sort_by_key(Value::to_string);
@@ -348,7 +348,7 @@ on_both_engines! {
         command.args(["serve", "--listen", "127.0.0.1:0"]);
         let mut program = Program::start(command);
         invite(&program, "ann@example.org", "Ann").await;
-        program.wait_for_log("is tried again").await;
+        program.wait_for_log("will be retried").await;
         program.terminate();
         execute(&store, "UPDATE mails SET due_at_ms = 0").await;
         let mut command = with_mail("user:pass%20word");
