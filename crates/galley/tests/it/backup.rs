@@ -275,7 +275,7 @@ on_both_engines! {
             let file = store.directory().join(format!("{number}.backup"));
             let output = run(command(&store).arg("backup").arg(&file));
             assert!(output.status.success(), "{output:?}");
-            assert!(stdout(&output).contains("The key is not in it"), "{output:?}");
+            assert!(stdout(&output).contains("The backup does not contain the key"), "{output:?}");
             backups.push((file, before));
         }
         stop.store(true, Ordering::Relaxed);
