@@ -111,7 +111,7 @@ fn reject_existing_file(path: &Path) -> Result<()> {
     if let Some(folder) = folder
         && !folder.is_dir()
     {
-        return Err(Error::Settings(format!("there is no folder {}", folder.display())));
+        return Err(Error::Settings(format!("the folder {} does not exist", folder.display())));
     }
     // This also detects a dangling link.
     match std::fs::symlink_metadata(path) {
