@@ -332,11 +332,15 @@ on_both_engines! {
             std::fs::write(&precious, "precious").unwrap();
             std::os::unix::fs::symlink(&precious, &left).unwrap();
             let refused = run(command(&store).arg("backup").arg(&file));
-            assert!(stderr(&refused).contains("is a link or not a regular file: remove it"), "{refused:?}");
+            assert!(
+                stderr(&refused).contains("is a link or not a regular file: remove it"),
+                "{refused:?}"
+            );
             assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious");
             std::fs::remove_file(&left).unwrap();
             std::os::unix::fs::symlink("nowhere", &file).unwrap();
-            assert!(stderr(&run(command(&store).arg("backup").arg(&file))).contains("the file exists already"));
+            let refused = run(command(&store).arg("backup").arg(&file));
+            assert!(stderr(&refused).contains("the file exists already"), "{refused:?}");
             std::fs::remove_file(&file).unwrap();
             assert!(!store.directory().join("same.galley-backup.unfinished").exists());
         }
