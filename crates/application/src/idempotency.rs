@@ -164,16 +164,18 @@ async fn claim(
     let stored = idempotency::find(tx, workspace, token, key).await?;
     let stored = stored.ok_or(StorageError::Conflict)?;
     if stored.request_hash != request.hash {
-        let detail = "the key came with another path or body before: use a new key";
+        let detail = "the key was used with another path or body before: use a new key";
         return Err(Rejection::new(Reason::IdempotencyKeyReused, detail).into());
     }
     let answered = |detail: &str| Err(Rejection::new(Reason::AlreadyAnswered, detail).into());
     let Some(text) = stored.answer else {
-        return answered("the request was answered, and what was answered is shown once only");
+        return answered("the request has succeeded before, and its response is shown only once");
     };
     let stored: StoredResponse = serde_json::from_str(&text).map_err(StorageError::corrupt)?;
     if stored.groups != groups(actor) {
-        return answered("the request was answered when the token saw other groups than now");
+        return answered(
+            "the request has succeeded before, when the token had access to other groups",
+        );
     }
     Ok(Some(stored.response))
 }

@@ -104,7 +104,7 @@ async fn create(
     let (group, is_new) = database.write("content_groups.create", write).await?;
     let group = group.context("a path has a name")?;
     if !is_new {
-        bail!("the content group {path} is there already: {group}");
+        bail!("the content group {path} exists already: {group}");
     }
     eprintln!("Created the content group {}.", escape_for_terminal(path));
     say!("{group}");
@@ -162,7 +162,7 @@ async fn delete(
     };
     let deleted = database.write("content_groups.delete", write).await;
     deleted.with_context(|| {
-        let hint = if recursive { "" } else { " (--recursive deletes what it holds, too)" };
+        let hint = if recursive { "" } else { " (--recursive also deletes its contents)" };
         format!("the content group {group}{hint}")
     })?;
     eprintln!("Deleted the content group {}.", escape_for_terminal(group));

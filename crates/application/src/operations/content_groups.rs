@@ -189,7 +189,8 @@ pub async fn delete_in(
     if recursive {
         delete_contents(tx, environment, scope, id, &path).await?;
     } else if content_groups::has_contents(tx, scope.workspace, id).await? {
-        let detail = "the group holds groups or pieces: delete these first, or send recursive=true";
+        let detail =
+            "the group contains groups or pieces: delete these first, or send recursive=true";
         return Err(Rejection::new(Reason::NotEmpty, detail).into());
     }
     let data = event_data(&group, &path, &[]);
@@ -214,8 +215,8 @@ async fn delete_contents(
     let (workspace, now) = (scope.workspace, environment.now());
     if content_pieces::has_more_than(tx, workspace, id, RECURSIVE_DELETE_MAX).await? {
         let detail = format!(
-            "the group holds more than {RECURSIVE_DELETE_MAX} pieces, with the groups under it: \
-             delete parts of it first"
+            "the group and its subgroups contain more than {RECURSIVE_DELETE_MAX} pieces: delete \
+             some subgroups or pieces first"
         );
         return Err(Rejection::new(Reason::TooLarge, detail).into());
     }
@@ -297,7 +298,7 @@ async fn parent_path(
 ) -> Result<GroupPath, Error> {
     let Some(ancestor) = ancestor else {
         if scope.content_groups.is_some() {
-            let detail = "the token is limited to some groups and can't put one at the top";
+            let detail = "the token is limited to some groups and can't place one at the top level";
             return Err(Rejection::new(Reason::OutsideGroupLimit, detail).into());
         }
         return Ok(GroupPath::default());
@@ -325,7 +326,8 @@ async fn move_target(
     }
     let parents = parent_path(tx, scope, ancestor).await?;
     if parents.contains(id) {
-        let invalid = Invalid::new("circle", "must not name the group itself or one under it");
+        let invalid =
+            Invalid::new("circle", "must not name the group itself or a descendant of it");
         let issue = Issue::new(vec![Step::Field("ancestor".to_owned())], &invalid);
         return Err(Rejection::of_issues(vec![issue]).into());
     }
@@ -338,7 +340,7 @@ fn check_depth(depth: usize) -> Result<(), Error> {
     if depth <= DEPTH_MAX {
         return Ok(());
     }
-    let invalid = Invalid::new("too_deep", format!("would make more than {DEPTH_MAX} levels"));
+    let invalid = Invalid::new("too_deep", format!("would nest groups over {DEPTH_MAX} levels"));
     let issue = Issue::new(vec![Step::Field("ancestor".to_owned())], &invalid);
     Err(Rejection::of_issues(vec![issue]).into())
 }

@@ -224,9 +224,9 @@ impl InviteLookup {
     fn rejection(&self) -> Error {
         let detail = match self {
             Self::Open(_) | Self::Unknown => return Error::not_found(),
-            Self::Expired => "its time is over: ask who invited you for another one",
-            Self::Used => "it was accepted before",
-            Self::Withdrawn => "it was taken back, or another one took its place",
+            Self::Expired => "the invite has expired: request a new one from the inviter",
+            Self::Used => "the invite was accepted before",
+            Self::Withdrawn => "the invite was withdrawn or replaced by a newer one",
         };
         Rejection::new(Reason::InviteEnded, detail).into()
     }

@@ -267,7 +267,7 @@ async fn check_rate(
     let nth = invites::nth_latest(tx, workspace, since, i64::from(per_hour)).await?;
     let Some(made) = nth else { return Ok(()) };
     let seconds = (made.ms() - since.ms()).div_euclid(1_000) + 1;
-    let detail = format!("a workspace may send {per_hour} invites in an hour");
+    let detail = format!("a workspace may send {per_hour} invites per hour");
     Err(Rejection::new(Reason::TooManyInvites, detail).retry_after(seconds).into())
 }
 

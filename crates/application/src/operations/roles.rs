@@ -148,7 +148,7 @@ pub async fn delete(
         authority.require_permissions(role.permissions)?;
         check_not_builtin(&role)?;
         if roles::is_in_use(tx, workspace, id).await? {
-            let detail = "members or invites have this role: give them another one first";
+            let detail = "members or invites have this role: assign another one to them first";
             return Err(Rejection::new(Reason::RoleInUse, detail).into());
         }
         roles::delete(tx, workspace, id).await?;

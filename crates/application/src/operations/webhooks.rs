@@ -242,7 +242,7 @@ async fn check_group(
     let limited = scope.content_groups.is_some();
     let outside = |detail: &str| Rejection::new(Reason::OutsideGroupLimit, detail).into();
     if limited && webhook.event.resource() == Resource::WorkspaceMemberships {
-        return Err(outside("the token is limited to some groups and sees no members' events"));
+        return Err(outside("the token is limited to some groups and can't see members' events"));
     }
     let path = vec![Step::Field("metadata".to_owned()), Step::Field("contentGroupId".to_owned())];
     // A group has no effect on members' events, so its deletion does not matter.
@@ -265,7 +265,7 @@ async fn check_group(
         return Ok(());
     }
     if limited {
-        return Err(outside("the group is not one that the token sees"));
+        return Err(outside("the group is outside the token's groups"));
     }
     Error::reject_issues(vec![Issue::unknown_reference(path, "content group")])
 }

@@ -347,7 +347,10 @@ pub(crate) fn permissions(
     let permission = |text: String| {
         text.parse::<Permission>().map_err(|_| {
             let names = Resource::ALL.iter().map(|what| what.as_str()).collect::<Vec<_>>();
-            let message = format!("must be <what>:read or <what>:write, of {}", names.join(", "));
+            let message = format!(
+                "must be <resource>:read or <resource>:write; the resources are {}",
+                names.join(", ")
+            );
             Invalid::new("invalid_enum_value", message)
         })
     };

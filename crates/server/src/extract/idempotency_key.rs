@@ -57,7 +57,7 @@ impl HandlerArgument for IdempotencyKey {
 
 fn rejected() -> Problem {
     let invalid =
-        Invalid::new("invalid_string", "must stand once and have 1 to 255 ASCII characters");
+        Invalid::new("invalid_string", "must be sent once and have 1 to 255 ASCII characters");
     let issue = Issue::new(vec![Step::Field("Idempotency-Key".to_owned())], &invalid);
     Rejection::of_issues(vec![issue]).into()
 }

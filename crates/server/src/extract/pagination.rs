@@ -104,7 +104,7 @@ pub(crate) struct IdPageParams {
 pub(crate) fn after_id<T: std::str::FromStr>(query: &mut Query) -> Option<String> {
     let last = query.text("lastId");
     let cursor = query.text("cursor");
-    let malformed = Invalid::new("invalid_cursor", "is not one that this list gave");
+    let malformed = Invalid::new("invalid_cursor", "is not a cursor of this list");
     if let Some(cursor) = cursor {
         let id = decode_cursor(&cursor).and_then(|parts| match &parts[..] {
             [kind, id] if kind == "id" && id.parse::<T>().is_ok() => Some(id.clone()),

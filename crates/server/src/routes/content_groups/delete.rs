@@ -23,7 +23,7 @@ use crate::respond::response;
     operation_id = "deleteContentGroup",
     params(
         ("id" = schemas::ContentGroupId, Query),
-        ("recursive" = Option<bool>, Query, description = "With all that it holds"),
+        ("recursive" = Option<bool>, Query, description = "Delete also its contents"),
     ),
     responses((status = 409, description = "not_empty, too_large")),
 )]

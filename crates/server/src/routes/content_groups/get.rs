@@ -21,7 +21,7 @@ use crate::respond::large_response;
     operation_id = "getContentGroup",
     params(
         ("id" = schemas::ContentGroupId, Query),
-        ("subtree" = Option<bool>, Query, description = "With what is under it, whole"),
+        ("subtree" = Option<bool>, Query, description = "Include the whole subtree of the group"),
     ),
     responses((status = 200, body = ContentGroupBody<'_>)),
 )]

@@ -25,9 +25,9 @@ use crate::respond::{large_response, page_links, response};
     params(
         (
             "ancestor" = Option<String>, Query,
-            description = "The group whose children are listed; one that isn't there has none"
+            description = "The parent of the listed groups; a nonexistent one has no children"
         ),
-        ("subtree" = Option<bool>, Query, description = "With what is under them, whole"),
+        ("subtree" = Option<bool>, Query, description = "Include the whole subtree of each group"),
         IdPageParams,
     ),
     responses((status = 200, body = [ContentGroupBody<'_>])),

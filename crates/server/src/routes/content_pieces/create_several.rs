@@ -63,7 +63,7 @@ pub(crate) async fn handle(
     body: JsonBody,
 ) -> Result<Response, Problem> {
     if query.boolean("dryRun") {
-        let invalid = Invalid::new("unsupported", "is for one piece at a time");
+        let invalid = Invalid::new("unsupported", "is supported only for a single piece");
         query.add_issue("dryRun", &invalid);
     }
     let (reader, bytes) = (app.clone(), body.bytes.clone());

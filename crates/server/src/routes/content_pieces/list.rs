@@ -188,7 +188,7 @@ fn read_sort(query: &mut Query) -> Sort {
 }
 
 fn read_start(query: &mut Query, sort: Sort) -> Start {
-    let malformed = Invalid::new("invalid_cursor", "is not one that this list gave");
+    let malformed = Invalid::new("invalid_cursor", "is not a cursor of this list");
     let last_order = query.text("lastOrder");
     if let Some(cursor) = query.text("cursor") {
         let position =
@@ -232,7 +232,7 @@ async fn position_of(
         None => false,
     };
     found.filter(|_| visible).map(|(piece, _)| sort.position(&piece)).ok_or_else(|| {
-        let message = "names a piece that is gone; with this sort, go on by the Link header";
+        let message = "names a piece that does not exist; with this sort, use the Link header";
         let invalid = Invalid::new("invalid_cursor", message);
         let issue = Issue::new(vec![Step::Field("lastOrder".to_owned())], &invalid);
         Rejection::of_issues(vec![issue]).into()

@@ -50,8 +50,7 @@ pub(super) async fn start_sequence(
     match after {
         None => Ok(before_first),
         Some(after) if after < before_first => {
-            let detail =
-                format!("the oldest event that is kept has the number {}", before_first + 1);
+            let detail = format!("the oldest stored event has the sequence {}", before_first + 1);
             Err(Rejection::new(Reason::EventsForgotten, &detail).into())
         }
         Some(after) if after > last => Err(Rejection::after_beyond_newest(last).into()),

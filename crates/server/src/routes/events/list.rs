@@ -51,8 +51,8 @@ struct Parameters {
         Parameters,
         (
             "Last-Event-ID" = Option<String>, Header,
-            description = "Where a stream goes on: the `sequence` of the last event that came. It counts \
-                           before `after`. Pages don't look at it.",
+            description = "The position of a stream: the `sequence` of the last received event. It \
+                           overrides `after`. Pages ignore it.",
             example = "1042",
         ),
     ),

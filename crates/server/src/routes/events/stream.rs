@@ -67,7 +67,7 @@ impl<S: Send + Sync> FromRequestParts<S> for StreamRequest {
         match given.to_str().ok().and_then(|text| whole_number(text.trim())) {
             Some(number) => Ok(Self { is_wanted, last_event_id: Some(number), socket }),
             None => {
-                let invalid = Invalid::new("invalid_number", "must be the number of an event");
+                let invalid = Invalid::new("invalid_number", "must be the sequence of an event");
                 let place = vec![Step::Field("Last-Event-ID".to_owned())];
                 Err(Rejection::of_issues(vec![Issue::new(place, &invalid)]).into())
             }
@@ -111,7 +111,7 @@ pub(super) fn open(
     follow: StreamRequest,
 ) -> Result<Response, Problem> {
     let Some(place) = app.stream_permit(reader.workspace) else {
-        let detail = "too many streams of events are open: try again later, or read pages";
+        let detail = "too many event streams are open: retry later, or read pages";
         return Err(Rejection::new(Reason::Overloaded, detail).retry_after(5).into());
     };
     let stream = EventStream {

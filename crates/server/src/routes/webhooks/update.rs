@@ -44,7 +44,7 @@ pub(crate) async fn handle(
 ) -> Result<Response, Problem> {
     fields.drop_empty("secret");
     if fields.contains("secret") {
-        let message = "can't be changed: make a new webhook";
+        let message = "can't be changed: create a new webhook";
         fields.add_issue("secret", &Invalid::new("immutable_field", message));
     }
     let id = RequestedId::new(fields.required("id", reference::<WebhookId>).flatten());

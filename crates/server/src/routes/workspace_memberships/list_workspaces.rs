@@ -27,7 +27,8 @@ use crate::routes::workspace::sees_billing;
         IdPageParams,
         (
             "lastId" = Option<schemas::WorkspaceId>, Query,
-            description = "The identifier of a workspace: the list goes on after it, also when it is gone."
+            description = "The identifier of a workspace: the list continues after it, even if it \
+                           was deleted."
         ),
     ),
     responses(
