@@ -1,11 +1,12 @@
 //! Variants. Their changes emit no events.
 
-use galley_domain::VariantId;
 use galley_domain::text::ShortText;
 use galley_domain::variant::{Variant, VariantKey, VariantLabel, VariantRef};
+use galley_domain::{VariantId, WorkspaceId};
 use galley_storage::{Error as StorageError, Tx, UniqueKey, WriteTx, variants};
 
 use crate::caller::Caller;
+use crate::environment::Environment;
 use crate::error::Error;
 use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::paging::IdPage;
@@ -64,14 +65,8 @@ pub async fn create(
     respond: Respond<Variant>,
 ) -> Result<CreatedResponse, Error> {
     let (workspace, environment) = (caller.workspace(), caller.environment().clone());
-    let create = async move |tx: &WriteTx<'_>| {
-        let NewVariant { key, label, description } = new.clone();
-        let id = VariantId::new(environment.new_id());
-        let variant = Variant { id, key, label, description, version: 1 };
-        let inserted = variants::insert(tx, workspace, &variant, environment.now()).await;
-        inserted.map_err(map_taken_key)?;
-        Ok(variant)
-    };
+    let create =
+        async move |tx: &WriteTx<'_>| create_in(tx, &environment, workspace, new.clone()).await;
     idempotency::create(caller, "variants.create", request, create, respond).await
 }
 
@@ -113,6 +108,21 @@ pub async fn delete(
         Ok(())
     };
     caller.write("variants.delete", write).await
+}
+
+/// Creates a variant in a transaction.
+pub async fn create_in(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    workspace: WorkspaceId,
+    new: NewVariant,
+) -> Result<Variant, Error> {
+    let NewVariant { key, label, description } = new;
+    let id = VariantId::new(environment.new_id());
+    let variant = Variant { id, key, label, description, version: 1 };
+    let inserted = variants::insert(tx, workspace, &variant, environment.now()).await;
+    inserted.map_err(map_taken_key)?;
+    Ok(variant)
 }
 
 /// Returns the variant that a request for pieces names, if any.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use galley_application::operations::content_pieces::{self, ContentPieceUpdate, NewContentPiece};
 use galley_application::operations::import_sources::{self, NewSource};
+use galley_application::operations::variants::NewVariant;
 use galley_application::operations::{content_groups, tags, variants};
 use galley_application::{Environment, Error, Scope, VersionPrecondition};
 use galley_content::Tree;
@@ -200,12 +201,12 @@ impl Destination for DatabaseDestination {
 
     async fn variant(&self, key: &VariantKey, label: &VariantLabel) -> Result<(), WriteFailure> {
         let (scope, environment) = (self.scope.clone(), self.environment.clone());
-        let (key, label) = (key.clone(), label.clone());
+        let new = NewVariant { key: key.clone(), label: label.clone(), description: None };
         let find_or_make = async move |tx: &WriteTx<'_>| {
             let there =
                 storage::variants::list(tx, scope.workspace, None, RESOURCE_LIST_LIMIT, 0).await?;
-            if !there.iter().any(|variant| variant.key == key) {
-                variants::create(tx, &environment, &scope, &key, &label, None).await?;
+            if !there.iter().any(|variant| variant.key == new.key) {
+                variants::create_in(tx, &environment, scope.workspace, new.clone()).await?;
             }
             Ok(())
         };

@@ -10,7 +10,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use galley_application::StalenessBound;
 use galley_storage::Database;
 
-use crate::app::App;
 use crate::describe::{HandlerArgument, HandlerFacts};
 
 pub(crate) const PREFER: HeaderName = HeaderName::from_static("prefer");
@@ -81,20 +80,6 @@ pub(crate) fn write_staleness(staleness: &StalenessBound, headers: &mut HeaderMa
     headers.insert(AGE, age.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX).into());
     let applied = HeaderValue::try_from(format!("max-age={max_age}"));
     headers.insert(APPLIED, applied.expect("numbers are ASCII"));
-}
-
-impl FromRequestParts<App> for StalenessBound {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get().cloned().unwrap_or_default())
-    }
-}
-
-impl HandlerArgument for StalenessBound {
-    fn add_facts(facts: &mut HandlerFacts) {
-        facts.allows_stale = true;
-    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::respond::response;
 
 /// Remove a member or an invite
 ///
-/// Needs the permission `workspaceMemberships:write`. Without it, a token can remove its own member
+/// Requires the permission `workspaceMemberships:write`. Without it, a token can remove its own member
 /// if it has all permissions of its role, and no limit to groups or an extension. The member's
 /// tokens of this workspace are revoked, and pieces no longer list the member.
 #[utoipa::path(
