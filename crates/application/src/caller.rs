@@ -41,6 +41,11 @@ impl Caller {
         self.token.workspace
     }
 
+    /// Returns true if reads may be stale.
+    pub(crate) fn allows_stale(&self) -> bool {
+        self.staleness.allows_stale()
+    }
+
     /// Returns the part of the workspace that the token may access.
     pub(crate) fn scope(&self) -> Scope {
         Scope::of_token(&self.token)

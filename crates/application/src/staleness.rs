@@ -48,7 +48,7 @@ impl StalenessBound {
     }
 
     /// Reads, from a standby of the database if stale reads are allowed.
-    pub async fn read<T, E, F>(
+    pub(crate) async fn read<T, E, F>(
         &self,
         database: &Database,
         name: &'static str,

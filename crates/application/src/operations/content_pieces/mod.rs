@@ -1,6 +1,7 @@
 //! Content pieces. Each change emits an event.
 
 mod in_transaction;
+mod list;
 
 use galley_api_types::content_piece::ReferencedResources;
 use galley_api_types::problem::{Issue, Step};
@@ -10,6 +11,7 @@ use galley_domain::variant::VariantRef;
 use galley_storage::content_pieces::{self, View};
 use galley_storage::{Tx, WriteTx};
 pub use in_transaction::*;
+pub use list::{PageStart, PieceListRequest, PiecePage, list};
 
 use crate::caller::Caller;
 use crate::dry_run::dry_run;
