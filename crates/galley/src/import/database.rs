@@ -115,7 +115,7 @@ impl Destination for DatabaseDestination {
             let read = async move |tx: &Tx<'_>| {
                 let page = content_piece_list::list(tx, scope.workspace, &query).await?;
                 let ids: Vec<_> = page.iter().map(|(piece, _)| piece.id).collect();
-                let sources = import_sources::list(tx, &scope, &ids).await?;
+                let sources = import_sources::list_in(tx, &scope, &ids).await?;
                 Ok::<_, Error>((page, sources))
             };
             let read = self.database.read_long("import.known_pieces", read);

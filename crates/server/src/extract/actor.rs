@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use galley_application::{Caller, Error, Rejection, Scope, StalenessBound};
+use galley_application::{Caller, Error, Rejection, StalenessBound};
 use galley_domain::Permission;
 use galley_domain::permission::Resource;
 use galley_storage::tokens::Authentication;
@@ -80,11 +80,6 @@ pub(crate) struct Actor<P> {
 }
 
 impl<P> Actor<P> {
-    /// Returns the part of the workspace that the token may access.
-    pub(crate) fn scope(&self) -> Scope {
-        Scope::of_token(self.caller.token())
-    }
-
     /// Returns the caller of operations.
     pub(crate) fn caller(&self) -> &Caller {
         &self.caller

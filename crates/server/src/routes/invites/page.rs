@@ -5,16 +5,15 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use galley_application::Reason;
 use galley_application::operations::invites::{
     self, AcceptInviteRequest, AcceptedInvite, InviteLookup, OpenInvite,
 };
-use galley_application::{Error, Reason};
 use galley_domain::Invalid;
 use galley_domain::access_token::AccessToken;
 use galley_domain::people::{EmailAddress, FullName, Username};
-use galley_storage::Tx;
 
-use super::accept::{accept, token_of_attempt};
+use super::accept::token_of_attempt;
 use super::schema;
 use crate::app::App;
 use crate::extract::body::FormBody;
@@ -84,7 +83,7 @@ struct EndedInvitePage {
 pub(crate) async fn get(State(app): State<App>, mut query: Query) -> Result<Response, Problem> {
     let code = query.text("code").unwrap_or_default();
     query.finish()?;
-    let invite = match find(&app, &code).await? {
+    let invite = match invites::find(app.service(), &code).await? {
         InviteLookup::Open(invite) => invite,
         over => return Ok(ended_page(&over)),
     };
@@ -131,7 +130,7 @@ pub(crate) async fn submit(State(app): State<App>, sent: FormBody) -> Result<Res
         "" => app.environment().new_access_token(),
         _ => token_of_attempt(&app, attempt, code, names[0], names[1]),
     };
-    let invite = match find(&app, code).await? {
+    let invite = match invites::find(app.service(), code).await? {
         InviteLookup::Open(invite) => invite,
         over => return repeated_or_ended(&app, code, &token, &over).await,
     };
@@ -155,24 +154,18 @@ pub(crate) async fn submit(State(app): State<App>, sent: FormBody) -> Result<Res
     };
     let acceptance =
         AcceptInviteRequest { code: code.to_owned(), username: short_name, full_name: name, token };
-    match accept(&app, acceptance.clone()).await {
+    match invites::accept(app.service(), acceptance.clone()).await {
         Ok(accepted) => Ok(accepted_page(&app, &accepted, &acceptance.token)),
         Err(error) if error.reason() == Some(Reason::UsernameTaken) => {
             let detail = "belongs to another user: choose another one".to_owned();
             refused(StatusCode::CONFLICT, None, Some(detail))
         }
         // Another request may have ended the invite in the meantime.
-        Err(error) => match find(&app, code).await? {
+        Err(error) => match invites::find(app.service(), code).await? {
             InviteLookup::Open(_) => Err(error.into()),
             over => Ok(ended_page(&over)),
         },
     }
-}
-
-async fn find(app: &App, code: &str) -> Result<InviteLookup, Error> {
-    let (now, code) = (app.environment().now(), code.to_owned());
-    let read = async move |tx: &Tx<'_>| invites::find(tx, now, &code).await;
-    app.database().read("invites.find", read).await
 }
 
 /// Returns the page of an ended invite or, for a repeat of the form that accepted it, the page of
@@ -183,9 +176,7 @@ async fn repeated_or_ended(
     token: &AccessToken,
     over: &InviteLookup,
 ) -> Result<Response, Problem> {
-    let (now, code, sent) = (app.environment().now(), code.to_owned(), token.clone());
-    let read = async move |tx: &Tx<'_>| invites::find_accepted(tx, now, &code, &sent).await;
-    Ok(match app.database().read("invites.accepted_before", read).await? {
+    Ok(match invites::find_accepted(app.service(), code, token).await? {
         Some(accepted) => accepted_page(app, &accepted, token),
         None => ended_page(over),
     })

@@ -14,9 +14,9 @@ use crate::respond::response;
 
 /// Remove a member or an invite
 ///
-/// Requires the permission `workspaceMemberships:write`. Without it, a token can remove its own member
-/// if it has all permissions of its role, and no limit to groups or an extension. The member's
-/// tokens of this workspace are revoked, and pieces no longer list the member.
+/// Requires the permission `workspaceMemberships:write`. Without it, a token can remove its own
+/// member if it has all permissions of its role, and no limit to groups or an extension. The
+/// member's tokens of this workspace are revoked, and pieces no longer list the member.
 #[utoipa::path(
     delete,
     path = "/workspace-memberships",
