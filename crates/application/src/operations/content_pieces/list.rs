@@ -18,6 +18,7 @@ use crate::scope::Scope;
 
 /// The filters, the sort, the view and the page of a list of pieces.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
 pub struct PieceListRequest {
     /// Lists only pieces in these groups.
     pub groups: Option<Vec<ContentGroupId>>,
