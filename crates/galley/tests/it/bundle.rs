@@ -344,9 +344,14 @@ on_both_engines! {
             assert!(stderr(&output).contains("the same person is a member"), "{output:?}");
         }
         write(&folder.join("members.json"), whole);
-        for flags in [&["--url", "http://127.0.0.1:1", "--token", "x"][..], &["--groups"], &["--group", "Posts"]] {
+        let whole = "a bundle contains a whole workspace";
+        for (flags, expected) in [
+            (&["--url", "http://127.0.0.1:1", "--token", "x"][..], "a bundle is restored with its ids"),
+            (&["--groups"], whole),
+            (&["--group", "Posts"], whole),
+        ] {
             let output = run(command(&other).arg("import").arg(&folder).args(flags));
-            assert!(stderr(&output).contains("a bundle "), "{output:?}");
+            assert!(stderr(&output).contains(expected), "{output:?}");
         }
     }
 
