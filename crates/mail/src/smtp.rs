@@ -317,9 +317,9 @@ mod tests {
             ("smtp://mail.example.org?tls=maybe", "one of"),
             ("smtps://mail.example.org?tls=none", "does not accept ?tls="),
             ("smtp://mail.example.org/inbox", "must contain only"),
-            ("smtp://user:a%zzb@mail.example.org", "percent-encoded"),
-            ("smtp://user:a%@mail.example.org", "percent-encoded"),
-            ("smtp://user:%ff@mail.example.org", "percent-encoded"),
+            ("smtp://user:a%zzb@mail.example.org", "the percent-encoding of its user"),
+            ("smtp://user:a%@mail.example.org", "the percent-encoding of its user"),
+            ("smtp://user:%ff@mail.example.org", "the percent-encoding of its user"),
             ("smtp://mail.example.org?ssl=1", "only valid parameter"),
         ] {
             let error = Smtp::parse(url, from()).unwrap_err().to_string();

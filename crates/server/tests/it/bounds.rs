@@ -379,6 +379,6 @@ on_both_engines! {
         assert_eq!(send(1_000_000 - 5).await.status, 201);
         let answer = send(1_000_000 - 4).await;
         answer.assert_problem(400, "malformed_body", &[]);
-        assert!(answer.body["detail"].as_str().unwrap().contains("over 1000000 values"));
+        assert!(answer.body["detail"].as_str().unwrap().contains("more than 1000000 values"));
     }
 }
