@@ -127,7 +127,7 @@ fn marks() -> Vec<(String, Value)> {
             "A link.",
             json!({
                 "href": {"type": "string", "description": "Its address: http, https, ftp, ftps, mailto, tel, sms or relative."},
-                "target": value("The browsing context that it opens in."),
+                "target": value("The browsing context in which it opens."),
                 "rel": value("Its link types."),
                 "class": value("Its classes."),
                 "title": value("Its title."),
@@ -151,7 +151,7 @@ fn marks() -> Vec<(String, Value)> {
 fn unions() -> Vec<(String, Value)> {
     vec![
         union("BlockNode", "A block.", &BLOCKS.map(|name| format!("{name}Node"))),
-        union("InlineNode", "A part of a line.", &["TextNode", "HardBreakNode"].map(Into::into)),
+        union("InlineNode", "Inline content.", &["TextNode", "HardBreakNode"].map(Into::into)),
         union(
             "CellNode",
             "A cell of a table.",
@@ -179,8 +179,8 @@ fn value(about: &str) -> Value {
 /// Returns the schemas of a cell's attributes.
 fn cell() -> Value {
     json!({
-        "colspan": {"type": "integer", "minimum": 1, "description": "The columns that it covers."},
-        "rowspan": {"type": "integer", "minimum": 0, "description": "The rows that it covers."},
+        "colspan": {"type": "integer", "minimum": 1, "description": "The number of its columns."},
+        "rowspan": {"type": "integer", "minimum": 0, "description": "The number of its rows."},
         "colwidth": {
             "type": ["array", "null"],
             "items": {"type": ["integer", "null"]},

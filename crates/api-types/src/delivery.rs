@@ -79,7 +79,7 @@ pub struct AttemptBody<'a> {
     #[schema(example = "timed_out")]
     pub error: Option<&'a str>,
     /// A description of the cause.
-    #[schema(example = "no answer came in time")]
+    #[schema(example = "the response timed out")]
     pub detail: Option<String>,
     /// The first 4 KiB of the response, with the secret masked. Null for addresses that may only be
     /// called by an exception.

@@ -106,7 +106,7 @@ macro_rules! texts {
 
 texts! {
     Username = "The short name of a user.", 64, "ann", format!("^{}+$", visible_characters());
-    FullName = "The name of a user that people read.", 255, "Ann Example", full_name_pattern();
+    FullName = "The display name of a user.", 255, "Ann Example", full_name_pattern();
 }
 
 /// The URL to which a webhook's events are sent.
@@ -201,13 +201,13 @@ macro_rules! words {
 }
 
 words! {
-    Permission = "What a role or token allows.", "contentPieces:read", permissions();
-    Event = "What a webhook is told of.", "contentPieceAdded",
+    Permission = "A permission of a role or token.", "contentPieces:read", permissions();
+    Event = "The type of an event.", "contentPieceAdded",
         EventType::ALL.iter().map(|event| event.as_str());
-    BaseType = "What a role is at its base.", "viewer", ["admin", "viewer"];
-    DisabledReason = "Why a webhook sends nothing.", "requested",
+    BaseType = "The base type of a role.", "viewer", ["admin", "viewer"];
+    DisabledReason = "The reason why a webhook is disabled.", "requested",
         galley_domain::webhook::DisabledReason::ALL.iter().map(|reason| reason.as_str());
-    DeliveryStatus = "How far a delivery has come.", "delivered",
+    DeliveryStatus = "The status of a delivery.", "delivered",
         galley_domain::delivery::DeliveryStatus::ALL.iter().map(|status| status.as_str());
 }
 

@@ -43,7 +43,10 @@ pub struct WebhookBody<'a> {
     /// The reason why the current settings don't allow `url` to be called, and the setting that
     /// would. Present only in the response to a request that set `url`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, required = false, example = "nothing is sent there: 127.0.0.1 is a loopback address")]
+    #[schema(
+        value_type = String, required = false,
+        example = "requests to this address are blocked: 127.0.0.1 is a loopback address"
+    )]
     warning: Option<&'a str>,
 }
 

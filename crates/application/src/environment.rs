@@ -54,7 +54,7 @@ impl DatabaseClock {
             tracing::warn!(
                 ?offset,
                 ahead,
-                "the database's clock differs from this machine's: it counts"
+                "the clocks of the database and of this machine differ: the database's is used"
             );
         }
         let clock = Arc::new(Self { own, ahead_ms: AtomicI64::new(ahead_ms) });

@@ -38,16 +38,16 @@ pub async fn run(service: Service) {
 async fn delete_expired_periodically(service: &Service) {
     loop {
         if let Err(error) = delete_expired_keys(service.database(), service.environment()).await {
-            tracing::warn!(%error, "old idempotency keys were not forgotten");
+            tracing::warn!(%error, "expired idempotency keys could not be deleted");
         }
         if let Err(error) =
             delete_expired_deliveries(service.database(), service.environment()).await
         {
-            tracing::warn!(%error, "old events and deliveries were not forgotten");
+            tracing::warn!(%error, "expired events and deliveries could not be deleted");
         }
         if let Err(error) = delete_abandoned_mails(service.database(), service.environment()).await
         {
-            tracing::warn!(%error, "old mails were not forgotten");
+            tracing::warn!(%error, "abandoned mails could not be deleted");
         }
         tokio::time::sleep(RETENTION_CHECK_INTERVAL).await;
     }
@@ -131,7 +131,7 @@ async fn measure_periodically(service: &Service) {
                     metrics::gauge!(name).set(value);
                 }
             }
-            Err(error) => tracing::debug!(%error, "the deliveries could not be measured"),
+            Err(error) => tracing::debug!(%error, "the delivery metrics could not be read"),
         }
         tokio::time::sleep(MEASURE_INTERVAL).await;
     }
@@ -150,6 +150,6 @@ async fn measure_mails(service: &Service) {
             metrics::gauge!("galley_mails_waiting").set(waiting as f64);
             metrics::gauge!("galley_mails_given_up").set(given_up as f64);
         }
-        Err(error) => tracing::debug!(%error, "the mails could not be measured"),
+        Err(error) => tracing::debug!(%error, "the mail metrics could not be read"),
     }
 }

@@ -5,14 +5,17 @@
 //! [`webhook_worker`] sends deliveries, [`mail_worker`] sends mails, and [`housekeeping`] deletes
 //! expired rows.
 
+mod caller;
 pub mod dry_run;
 mod environment;
 mod error;
 pub mod housekeeping;
+mod idempotency;
 mod log_limit;
 pub mod mail_worker;
 pub mod operations;
 mod order_spreader;
+mod paging;
 mod precondition;
 pub mod references;
 mod rejection;
@@ -20,14 +23,19 @@ pub mod sanitize;
 mod scope;
 pub mod secrets;
 mod service;
+mod staleness;
 mod token_use;
 pub mod webhook_worker;
 
+pub use caller::Caller;
 pub use environment::{Clock, DatabaseClock, Environment, SystemClock};
 pub use error::Error;
+pub use idempotency::{CreatedResponse, CreatedStatus, IdempotentRequest, Respond};
 pub use log_limit::LogLimit;
+pub use paging::IdPage;
 pub use precondition::VersionPrecondition;
 pub use rejection::{Reason, Rejection};
 pub use scope::Scope;
 pub use service::{Service, ServiceSettings};
+pub use staleness::StalenessBound;
 pub use token_use::TokenUse;

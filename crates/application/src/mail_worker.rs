@@ -82,7 +82,7 @@ async fn send_batch(service: &Service, mailer: &Mailer) -> bool {
         Ok(true) => {}
         Ok(false) => return false,
         Err(error) => {
-            tracing::debug!(%error, "the mails could not be looked at");
+            tracing::debug!(%error, "due mails could not be checked");
             return false;
         }
     }
@@ -96,7 +96,7 @@ async fn send_batch(service: &Service, mailer: &Mailer) -> bool {
     let leased = match service.database().write::<_, StorageError, _>("mails.lease", lease).await {
         Ok(leased) => leased,
         Err(error) => {
-            tracing::warn!(%error, "the mails could not be read");
+            tracing::warn!(%error, "due mails could not be claimed");
             return false;
         }
     };
@@ -118,17 +118,22 @@ async fn send(service: &Service, mailer: &Mailer, leased: &LeasedMail) {
         }
         Ok(Some(file)) => {
             let file = file.display();
-            tracing::info!(mail = %id, to, %file, "kept a mail: set smtp-url to send them");
+            tracing::info!(
+                mail = %id,
+                to,
+                %file,
+                "stored a mail as a file: set smtp-url to send mails"
+            );
             MailOutcome::Sent
         }
         Err(SendError::Failed(why)) if now.ms() - leased.created_at.ms() < RETRY_PERIOD_MS => {
-            tracing::warn!(mail = %id, to, why, "a mail could not be sent, and is tried again");
+            tracing::warn!(mail = %id, to, why, "a mail could not be sent and will be retried");
             let index = usize::try_from(leased.attempts - 1).unwrap_or_default();
             let pause = RETRY_BACKOFF_SECONDS[index.min(RETRY_BACKOFF_SECONDS.len() - 1)];
             MailOutcome::Postponed(Timestamp::from_ms(now.ms() + pause * 1_000), why)
         }
         Err(SendError::Rejected(why) | SendError::Failed(why)) => {
-            tracing::error!(mail = %id, to, why, "a mail is given up");
+            tracing::error!(mail = %id, to, why, "a mail was abandoned");
             MailOutcome::GivenUp(why)
         }
     };
@@ -143,7 +148,11 @@ async fn send(service: &Service, mailer: &Mailer, leased: &LeasedMail) {
         async move |tx: &WriteTx<'_>| mails::record_outcome(tx, &leased, &outcome, now).await;
     if let Err(error) = service.database().write::<_, StorageError, _>("mails.settle", settle).await
     {
-        tracing::error!(%error, mail = %id, "what came of a mail was not kept: it may be sent again");
+        tracing::error!(
+            %error,
+            mail = %id,
+            "the result of a mail could not be recorded: it may be sent again"
+        );
     }
 }
 
@@ -189,13 +198,13 @@ fn decrypt_content(service: &Service, leased: &LeasedMail) -> Result<MailContent
     let mail = &leased.mail;
     let opened = service.key().decrypt(&mail_aad(mail.id), &mail.sealed);
     let opened =
-        opened.map_err(|_| SendError::Rejected("its text can't be decrypted".to_owned()))?;
+        opened.map_err(|_| SendError::Rejected("its content can't be decrypted".to_owned()))?;
     let values = match mail.kind.as_str() {
         INVITE_MAIL => serde_json::from_slice(&opened).ok().map(MailContent::Invite),
         DISABLED_MAIL => serde_json::from_slice(&opened).ok().map(MailContent::Disabled),
         _ => None,
     };
-    values.ok_or_else(|| SendError::Rejected("it is not known what it says".to_owned()))
+    values.ok_or_else(|| SendError::Rejected("its content is of an unknown kind".to_owned()))
 }
 
 impl MailContent {
@@ -231,9 +240,9 @@ impl MailContent {
                 let since =
                     says.failing_since_ms.map(Timestamp::from_ms).map(Timestamp::to_minute_text);
                 let why = match (says.reason.as_str(), since) {
-                    ("gone", _) => "its receiver answered 410, that it is gone for good".to_owned(),
-                    (_, Some(since)) => format!("it has failed since {since}, without one success"),
-                    (_, None) => "it failed for days, without one success".to_owned(),
+                    ("gone", _) => "its receiver responded with 410 (Gone)".to_owned(),
+                    (_, Some(since)) => format!("every request has failed since {since}"),
+                    (_, None) => "every request has failed for days".to_owned(),
                 };
                 let subject = format!("The webhook {} was disabled", says.webhook);
                 let text = DisabledText { values: says, why: &why }.render();

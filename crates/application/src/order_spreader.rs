@@ -22,7 +22,7 @@ pub(crate) async fn run(service: &Service) {
     let mut committed = service.database().subscribe_to_commits();
     loop {
         if let Err(error) = spread_pending(service).await {
-            tracing::debug!(%error, "crowded order keys could not be listed");
+            tracing::debug!(%error, "order keys to spread out could not be listed");
         }
         tokio::time::sleep(BUSY_INTERVAL).await;
         let _ = tokio::time::timeout(IDLE_INTERVAL, committed.changed()).await;

@@ -141,22 +141,23 @@ impl Rejection {
 
     /// Rejects a request that names an event after the newest one.
     pub fn after_beyond_newest(newest: i64) -> Self {
-        let detail = format!("the newest event has the number {newest}");
+        let detail = format!("the newest event has the sequence {newest}");
         Self { sequence: Some(newest), ..Self::new(Reason::AfterBeyondNewest, detail) }
     }
 
     /// Rejects a request whose response would exceed `bytes` bytes. A smaller value of the
     /// parameter avoids that.
     pub fn response_too_large(parameter: &str, bytes: usize) -> Self {
-        let message =
-            format!("asks for more than {bytes} bytes at once: ask for fewer, or for less of each");
+        let message = format!(
+            "makes the response exceed {bytes} bytes: request fewer items, or less of each"
+        );
         let place = vec![Step::Field(parameter.to_owned())];
         Self::of_issues(vec![Issue::new(place, &Invalid::new("too_long", message))])
     }
 
     /// Rejects a request for a resource that does not exist in this workspace.
     pub fn not_found() -> Self {
-        Self::new(Reason::NotFound, "there is no such thing, or not in this workspace")
+        Self::new(Reason::NotFound, "the resource does not exist in this workspace")
     }
 
     /// Rejects a request without a valid access token.

@@ -31,7 +31,7 @@ struct DerivedKeys {
 
 /// The error for a text that is no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a key is the base 64 of 32 random bytes: make one by `openssl rand -base64 32`")]
+#[error("a key must be 32 random bytes in base64: create one with `openssl rand -base64 32`")]
 pub struct MalformedKeyError;
 
 /// The error for data that was encrypted with another key or other associated data, or that is no

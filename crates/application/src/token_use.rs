@@ -30,7 +30,7 @@ impl TokenUse {
                 async move |tx: &WriteTx<'_>| tokens::record_use(tx, workspace, id, now).await;
             let noted = database.write::<_, StorageError, _>("tokens.touch", touch).await;
             if let Err(error) = noted {
-                tracing::debug!(%error, "a token's use was not noted");
+                tracing::debug!(%error, "a token's use could not be recorded");
             }
         });
     }

@@ -52,7 +52,8 @@ impl SetupClient {
         };
         let head = std::str::from_utf8(&self.buffer[..head_end])?.to_owned();
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-        let end = head_end + length.context("an answer has a length")?.parse::<usize>()?;
+        let end =
+            head_end + length.context("the response has no Content-Length")?.parse::<usize>()?;
         while self.buffer.len() < end {
             self.receive()?;
         }
@@ -65,7 +66,7 @@ impl SetupClient {
     fn receive(&mut self) -> anyhow::Result<()> {
         let mut part = [0; 16 * 1024];
         let count = self.stream.read(&mut part)?;
-        ensure!(count > 0, "the server hung up");
+        ensure!(count > 0, "the server closed the connection");
         self.buffer.extend_from_slice(&part[..count]);
         Ok(())
     }

@@ -77,10 +77,11 @@ pub(crate) fn run(
     let cpu = server.cpu_seconds()? - before;
     let number = |name: &str| {
         let line = told.lines().find_map(|line| line.trim().strip_prefix(name));
-        line.map(|line| line.trim().to_owned()).with_context(|| format!("wrk told no {name}"))
+        line.map(|line| line.trim().to_owned())
+            .with_context(|| format!("the output of wrk lacks {name}"))
     };
     if let Ok(refused) = number("Non-2xx or 3xx responses:") {
-        bail!("{refused} answers were no success");
+        bail!("{refused} responses were not successful");
     }
     if let Ok(errors) = number("Socket errors:") {
         bail!("{errors}");
@@ -119,20 +120,20 @@ fn wrk(
     let count = told
         .lines()
         .find_map(|line| line.trim().split_once(" requests in ")?.0.parse().ok())
-        .with_context(|| format!("wrk told no count: {told}"))?;
+        .with_context(|| format!("the output of wrk lacks the request count: {told}"))?;
     Ok((told, count))
 }
 
 /// Parses a duration in wrk's notation: `1.23ms`.
 fn duration(text: &str) -> anyhow::Result<Duration> {
-    let unit = text.find(char::is_alphabetic).with_context(|| format!("no time: {text}"))?;
+    let unit = text.find(char::is_alphabetic).with_context(|| format!("not a duration: {text}"))?;
     let (number, unit) = text.split_at(unit);
     let factor = match unit {
         "us" => 1e-6,
         "ms" => 1e-3,
         "s" => 1.0,
         "m" => 60.0,
-        _ => bail!("no time: {text}"),
+        _ => bail!("not a duration: {text}"),
     };
     Ok(Duration::from_secs_f64(number.parse::<f64>()? * factor))
 }

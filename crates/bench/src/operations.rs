@@ -93,7 +93,10 @@ impl<'s> Operations<'s> {
         }
         let path = format!("/content-pieces?id={}&content=true", self.names.pieces[0].0);
         let (head, _) = client.send("GET", &path, None)?;
-        let tag = head.lines().find_map(|line| line.strip_prefix("etag: ")).context("a tag")?;
+        let tag = head
+            .lines()
+            .find_map(|line| line.strip_prefix("etag: "))
+            .context("the response has no ETag")?;
         let known = [self.headers()[0], ("If-None-Match", tag)];
         rows.push(Comparison {
             name: "304".to_owned(),
@@ -163,9 +166,9 @@ impl<'s> Operations<'s> {
             Comparison { name: name.to_owned(), bar, requests, yardstick }
         };
         Ok(vec![
-            row("new title", 0.08, self.update()),
+            row("title update", 0.08, self.update()),
             row("new piece, with an event for a webhook", 0.05, self.create()?),
-            row("95 reads, 5 new titles", 0.0, self.mixed()),
+            row("95 reads, 5 title updates", 0.0, self.mixed()),
         ])
     }
 }

@@ -76,7 +76,7 @@ impl Plan {
         // Child processes and load threads inherit this core, and so don't use the servers' core.
         let pid = std::process::id().to_string();
         let pinned = Command::new("taskset").args(["-cp", LOAD_CORE, &pid]).output();
-        ensure!(pinned.context("taskset")?.status.success(), "this needs two cores");
+        ensure!(pinned.context("taskset")?.status.success(), "the benchmark needs two cores");
         let all = [
             Section::Hot,
             Section::Cold,
@@ -232,7 +232,9 @@ impl Plan {
             "inject=fsync,fdatasync:delay_exit=1000",
         ];
         let mut lines = Vec::new();
-        for (what, wrapper) in [("as it is", &[][..]), ("1 ms more for each sync", &slow[..])] {
+        for (what, wrapper) in
+            [("unmodified disk", &[][..]), ("1 ms more for each sync", &slow[..])]
+        {
             let store = self.store(self.few)?.copy_to(&self.work())?;
             let names = store.names(self.few)?;
             let mut figures = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
@@ -249,7 +251,8 @@ impl Plan {
                 let galley = store.serve_by(wrapper, &self.galley, &[])?;
                 let own = load::run(&self.work(), &galley, &update, time)?.per_second;
                 eprintln!(
-                    "{what}: Galley {own:.0}/s, loop in groups {grouped:.0}/s, behind axum {behind:.0}/s, one by one {single:.0}/s"
+                    "{what}: Galley {own:.0}/s, group commits {grouped:.0}/s, group commits behind \
+                     axum {behind:.0}/s, single commits {single:.0}/s"
                 );
                 for (figures, figure) in
                     figures.iter_mut().zip([own, own / grouped, own / behind, own / single])
@@ -267,8 +270,8 @@ impl Plan {
             ]);
         }
         let heads = [
-            "new titles by 32 clients",
-            "a second",
+            "title updates by 32 clients",
+            "per second",
             "of a bare loop in groups of 32",
             "of bare groups behind axum",
             "of a bare loop with a commit for each",
@@ -337,7 +340,7 @@ impl Plan {
             }
             let ratios = beside.iter().zip(&alone).map(|(beside, alone)| beside / alone).collect();
             lines.push(vec![
-                format!("{:.0} gets a second, {part} of the peak", peak * part),
+                format!("{:.0} gets per second, {part} of the peak", peak * part),
                 format!("{:.2}", median(alone)),
                 format!("{:.2}", median(beside)),
                 format!("{:.1}", median(ratios)),
@@ -345,7 +348,13 @@ impl Plan {
             ]);
         }
         table::print(
-            &["open loop", "p99 ms alone", "p99 ms beside 32 writers", "ratio", "writes a second"],
+            &[
+                "open loop",
+                "p99 ms alone",
+                "p99 ms beside 32 writers",
+                "ratio",
+                "writes per second",
+            ],
             &lines,
         );
         Ok(())
@@ -382,13 +391,13 @@ impl Plan {
         }
         table::print(&["pieces", "start to ready, ms", "MB idle", "MB under load"], &lines);
         let size = fs::metadata(&self.galley)?.len();
-        println!("The program has {:.1} MB.\n", size as f64 / 1e6);
+        println!("The program file has {:.1} MB.\n", size as f64 / 1e6);
         Ok(())
     }
 
     fn postgres(&self) -> anyhow::Result<()> {
         let Some(url) = &self.postgres else {
-            println!("PostgreSQL: left out, as no --postgres URL was given.\n");
+            println!("PostgreSQL: skipped, as --postgres is not set.\n");
             return Ok(());
         };
         let store = self.store(self.few)?;
@@ -397,13 +406,17 @@ impl Plan {
         let key = fs::read_to_string(store.folder.join("galley.key"))?;
         match yardsticks::postgres::keep_to(LOAD_CORE, url) {
             Ok(()) => println!("PostgreSQL shares the core of the load.\n"),
-            Err(error) => println!("PostgreSQL runs where it likes: {error:#}\n"),
+            Err(error) => println!("PostgreSQL is not pinned to a core: {error:#}\n"),
         }
         let floor = Self::yardstick(|address| {
             vec!["postgres-floor".to_owned(), address.to_string(), url.clone()]
         })?;
         let row = Operations::new(&store, &names).cold().remove(0);
-        let hot = Comparison { name: "the same from memory".to_owned(), bar: 1.0, ..row.clone() };
+        let hot = Comparison {
+            name: "the same from the response cache".to_owned(),
+            bar: 1.0,
+            ..row.clone()
+        };
         for (row, answers_max) in [(row, "0"), (hot, "1024")] {
             let settings = [
                 ("GALLEY_DATABASE_URL", url.clone()),

@@ -46,8 +46,17 @@ pub(crate) fn measure(
 }
 
 /// The column heads of [`line()`].
-pub(crate) const HEADS: [&str; 9] =
-    ["what", "beside", "ratio", "bar", "a second", "p50 ms", "p99 ms", "CPU µs", "its CPU µs"];
+pub(crate) const HEADS: [&str; 9] = [
+    "workload",
+    "yardstick",
+    "ratio",
+    "target",
+    "per second",
+    "p50 ms",
+    "p99 ms",
+    "CPU µs",
+    "yardstick CPU µs",
+];
 
 /// Returns a row's medians as table cells.
 pub(crate) fn line(row: &Comparison, beside: &str, rounds: &Rounds) -> Vec<String> {

@@ -69,7 +69,7 @@ impl PinnedServer {
         let after_name = stat.rsplit(')').next().unwrap_or_default();
         let fields: Vec<&str> = after_name.split_whitespace().collect();
         let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok());
-        let (user, system) = ticks(11).zip(ticks(12)).context("a process has times")?;
+        let (user, system) = ticks(11).zip(ticks(12)).context("the process has no CPU times")?;
         Ok((user + system) / TICKS_PER_SECOND)
     }
 
@@ -78,7 +78,7 @@ impl PinnedServer {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-        Ok(kib.context("a process has memory")? * 1024.0)
+        Ok(kib.context("the process has no memory figure")? * 1024.0)
     }
 }
 

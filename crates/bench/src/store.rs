@@ -104,7 +104,9 @@ impl BenchStore {
     fn fill(&self, program: &Path, pieces: usize) -> anyhow::Result<()> {
         let server = self.serve(program, &[])?;
         let mut client = SetupClient::connect(server.address, &self.token)?;
-        let id = |made: Value| made["id"].as_str().map(ToOwned::to_owned).context("an id");
+        let id = |made: Value| {
+            made["id"].as_str().map(ToOwned::to_owned).context("the response has no id")
+        };
         let group = id(client.post("/content-groups", &json!({"name": "All"}))?)?;
         let mut tags = Vec::new();
         for number in 0..TAGS {
@@ -127,7 +129,7 @@ impl BenchStore {
                 client.post("/content-pieces/batch", &json!({"pieces": batch}))?;
                 if shows_progress {
                     let seconds = started.elapsed().as_secs();
-                    let _ = write!(stderr(), "\rmade {first} of {pieces} pieces, {seconds} s ");
+                    let _ = write!(stderr(), "\rcreated {first} of {pieces} pieces, {seconds} s ");
                 }
             }
         };
@@ -135,7 +137,7 @@ impl BenchStore {
             let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(work)).collect();
             clients.into_iter().try_for_each(|client| client.join().expect("a client ends"))
         });
-        eprintln!("made {pieces} pieces in {} s", started.elapsed().as_secs());
+        eprintln!("created {pieces} pieces in {} s", started.elapsed().as_secs());
         done
     }
 
@@ -153,7 +155,7 @@ impl BenchStore {
         // A step coprime to the number of pieces visits each piece once.
         let first = all.len() * 618 / 1_000 + 1;
         let step = (first..first + all.len()).find(|&step| gcd(step, all.len()) == 1);
-        let step = step.context("there are pieces")?;
+        let step = step.context("the store has no pieces")?;
         let nth = |number: usize| all[number * step % all.len()].clone();
         Ok(StoreIds {
             group: texts("SELECT id FROM content_groups WHERE name = 'All'")?.remove(0),

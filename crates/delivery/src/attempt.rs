@@ -57,30 +57,30 @@ impl AttemptReport {
 pub enum AttemptError {
     /// The address policy rejects the address.
     #[error(
-        "nothing is sent there: {0}; the setting webhooks-allow (GALLEY_WEBHOOKS_ALLOW) names \
-         networks that may be called all the same"
+        "requests to this address are blocked: {0}; the setting webhooks-allow \
+         (GALLEY_WEBHOOKS_ALLOW) can allow its network"
     )]
     AddressRejected(String),
     /// The host name has no address.
-    #[error("the name of the receiver could not be resolved")]
+    #[error("the receiver's host name could not be resolved")]
     NameNotResolved,
     /// No address of the receiver accepts connections, or none is reachable.
-    #[error("no connection could be made")]
+    #[error("the connection failed")]
     ConnectFailed,
     /// The connection timed out.
-    #[error("no connection was made in time")]
+    #[error("the connection timed out")]
     ConnectTimedOut,
     /// The certificate is not trusted, or the receiver doesn't support TLS.
-    #[error("no secure connection could be made: {0}")]
+    #[error("the TLS connection failed: {0}")]
     TlsFailed(String),
     /// The response timed out.
-    #[error("no answer came in time")]
+    #[error("the response timed out")]
     TimedOut,
     /// The connection closed before the response.
-    #[error("the connection was closed without an answer")]
+    #[error("the connection was closed without a response")]
     ConnectionLost,
     /// The response is not valid HTTP.
-    #[error("the answer is not valid HTTP")]
+    #[error("the response is not valid HTTP")]
     InvalidResponse,
     /// The webhook's secret can't be decrypted. The request isn't sent, as it would be unsigned.
     #[error("the webhook's secret can't be decrypted with this key")]
@@ -89,7 +89,7 @@ pub enum AttemptError {
     #[error("the event is too old to be sent")]
     EventDeleted,
     /// The URL of the webhook can't be used.
-    #[error("the address of the webhook is not valid")]
+    #[error("the webhook's URL is not valid")]
     InvalidUrl,
 }
 

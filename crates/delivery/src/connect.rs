@@ -97,7 +97,7 @@ impl ReceiverEndpoint {
                     // network.
                     return Err(AttemptError::AddressRejected(match &self.host {
                         Host::Domain(name) => {
-                            format!("{name} leads to an address that is not called")
+                            format!("{name} resolves to a blocked address")
                         }
                         _ => refused.to_string(),
                     }));
@@ -180,7 +180,7 @@ fn tls_error_text(error: &std::io::Error) -> String {
             }
             _ => "the certificate is not valid",
         },
-        Some(_) => "the receiver speaks no TLS that is understood",
+        Some(_) => "the handshake failed",
         None => "the connection was closed",
     }
     .to_owned()

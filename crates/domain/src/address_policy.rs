@@ -54,7 +54,7 @@ fn special(address: IpAddr) -> Option<&'static str> {
         IpAddr::V4(v4) => special_v4(v4),
         IpAddr::V6(v6) => match embedded(address) {
             Some(IpAddr::V4(v4)) => {
-                Some(special_v4(v4).unwrap_or("an IPv4 address inside of an IPv6 one"))
+                Some(special_v4(v4).unwrap_or("an IPv6 address with an embedded IPv4 address"))
             }
             _ => special_v6(v6),
         },
@@ -69,14 +69,14 @@ fn special_v4(address: Ipv4Addr) -> Option<&'static str> {
         (0, ..) => Some("an unspecified address"),
         (127, ..) => Some("a loopback address"),
         (10, ..) | (172, 16..=31, _) | (192, 168, _) => Some("a private address"),
-        (100, 64..=127, _) => Some("an address shared behind a carrier's gateway"),
+        (100, 64..=127, _) => Some("a shared address (carrier-grade NAT)"),
         (169, 254, _) => Some("a link-local address"),
-        (192, 0, 0) => Some("an address kept for protocols"),
+        (192, 0, 0) => Some("an address reserved for protocols"),
         // A public address, at which Azure serves its platform to each virtual machine.
         (168, 63, 129) if d == 16 => Some("a cloud platform's address"),
-        (192, 0, 2) | (198, 51, 100) | (203, 0, 113) => Some("an address for documentation"),
-        (192, 88, 99) => Some("a relay's address"),
-        (198, 18..=19, _) => Some("an address for benchmarks"),
+        (192, 0, 2) | (198, 51, 100) | (203, 0, 113) => Some("a documentation address"),
+        (192, 88, 99) => Some("a relay address"),
+        (198, 18..=19, _) => Some("a benchmarking address"),
         (224..=239, ..) => Some("a multicast address"),
         (240..=255, ..) => Some("a reserved address"),
         _ => None,
@@ -92,9 +92,9 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
         [0xfe80..=0xfebf, ..] => Some("a link-local address"),
         [0xfec0..=0xfeff, ..] => Some("a site-local address"),
         [0xff00..=0xffff, ..] => Some("a multicast address"),
-        [0x0100, ..] => Some("an address that discards everything"),
-        [0x2001, 0x0db8, ..] | [0x3fff, 0..=0x0fff, ..] => Some("an address for documentation"),
-        [0x2001, 0..=0x01ff, ..] => Some("an address kept for protocols"),
+        [0x0100, ..] => Some("a discard-only address"),
+        [0x2001, 0x0db8, ..] | [0x3fff, 0..=0x0fff, ..] => Some("a documentation address"),
+        [0x2001, 0..=0x01ff, ..] => Some("an address reserved for protocols"),
         [0x2000..=0x3fff, ..] => None,
         _ => Some("a reserved address"),
     }

@@ -10,7 +10,7 @@ checked_text! {
         if text.chars().all(|c| c.is_ascii_alphanumeric() || "+/=_:-".contains(c)) {
             return Ok(());
         }
-        Err(Invalid::new("invalid_string", "must have letters, digits and + / = _ : - only"))
+        Err(Invalid::new("invalid_string", "must contain only letters, digits and + / = _ : -"))
     }
 }
 

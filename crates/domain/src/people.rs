@@ -26,8 +26,8 @@ checked_text! {
         parts.map(drop).ok_or_else(|| {
             Invalid::new(
                 "invalid_email",
-                "must be an e-mail address, such as ann@example.org: to 64 characters before the @, and behind it \
-                 a domain's name, not an IP address",
+                "must be an e-mail address such as ann@example.org: up to 64 characters before the \
+                 @, and a domain name after it, not an IP address",
             )
         })
     }
@@ -75,7 +75,7 @@ checked_text! {
         if text.chars().any(is_hidden) {
             return Err(Invalid::new(
                 "invalid_string",
-                "must not contain white space, control characters or others that don't show",
+                "must not contain white space, control characters or other invisible characters",
             ));
         }
         Ok(())
@@ -123,11 +123,11 @@ checked_text! {
         if text.chars().any(|c| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')) {
             return Err(Invalid::new(
                 "invalid_string",
-                "must not contain characters that turn the direction of text",
+                "must not contain bidirectional control characters",
             ));
         }
         if text.chars().all(is_hidden) {
-            return Err(Invalid::new("too_short", "must have a character that shows"));
+            return Err(Invalid::new("too_short", "must contain a visible character"));
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ checked_text! {
         if text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_')) {
             return Ok(());
         }
-        Err(Invalid::new("invalid_string", "must hold nothing but a to z, 0 to 9 and _"))
+        Err(Invalid::new("invalid_string", "must contain only a to z, 0 to 9 and _"))
     }
 }
 

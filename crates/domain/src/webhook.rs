@@ -31,7 +31,7 @@ checked_text! {
                 reject("must be an absolute http or https URL")
             }
             Ok(url) if !url.username().is_empty() || url.password().is_some() => {
-                reject("must not hold a user or password: the secret signs what is sent")
+                reject("must not contain a user or password: the secret signs requests")
             }
             Ok(_) => Ok(()),
             Err(_) => reject("must be an absolute http or https URL"),
@@ -64,7 +64,7 @@ impl WebhookSecret {
         if secret.0.starts_with(KEY_PREFIX)
             && !secret.encoded().is_some_and(|key| KEY_BYTES.contains(&key.len()))
         {
-            let message = "must hold the base 64 of 16 to 64 bytes after whsec_";
+            let message = "must contain 16 to 64 bytes in base64 after whsec_";
             return Err(Invalid::new("invalid_secret", message));
         }
         Ok(secret)
@@ -143,7 +143,7 @@ macro_rules! disabled_reasons {
             fn from_str(text: &str) -> Result<Self, Invalid> {
                 match text {
                     $($text => Ok(Self::$name),)*
-                    _ => Err(Invalid::new("invalid_enum_value", "is no reason")),
+                    _ => Err(Invalid::new("invalid_enum_value", "is not a valid reason")),
                 }
             }
         }

@@ -29,7 +29,7 @@ pub(crate) async fn copy(settings: &Settings, arguments: &CopyArguments) -> anyh
     if let DatabaseUrl::Sqlite(path) = &from
         && !path.exists()
     {
-        bail!("there is no database {}", path.display());
+        bail!("the database {} does not exist", path.display());
     }
     if let DatabaseUrl::Sqlite(path) = &from
         && path.metadata().is_ok_and(|file| file.len() == 0)
@@ -39,8 +39,8 @@ pub(crate) async fn copy(settings: &Settings, arguments: &CopyArguments) -> anyh
     let alone = matches!(from, DatabaseUrl::Sqlite(_)) && !arguments.live;
     let role = if alone { Role::Server } else { Role::Command };
     let source = store::open_url(from.clone(), settings, &environment, role).await;
-    let hint = "stop the server, so that nothing that it writes is missing in the copy, or copy the store as it is \
-                now with --live";
+    let hint = "stop the server, so that the copy contains all writes, or copy the current state \
+                with --live";
     let source = source
         .with_context(|| format!("--from can't be copied (if it is being served: {hint})"))?;
     if !alone && !arguments.live && source.is_served().await? {
@@ -76,7 +76,7 @@ pub(crate) async fn backup(settings: &Settings, arguments: &FileArguments) -> an
     bar.finish_and_clear();
     database.close().await;
     let size = std::fs::metadata(file)?.len();
-    say!("{} holds all that was answered before this began ({size} bytes).", file.display());
+    say!("{} contains all writes acknowledged before its start ({size} bytes).", file.display());
     say!("{}", key::hint_for_backup(settings)?);
     Ok(())
 }
@@ -96,7 +96,7 @@ pub(crate) async fn restore(settings: &Settings, arguments: &FileArguments) -> a
     say!("Restored into {:?}.", settings.database()?);
     match key {
         Ok(_) => say!("Start it with `galley serve`."),
-        Err(problem) => say!("Before it starts, see to its key: {problem}"),
+        Err(problem) => say!("Fix the problem of its key before you start it: {problem}"),
     }
     Ok(())
 }
@@ -109,9 +109,8 @@ pub(crate) async fn verify(arguments: &FileArguments) -> anyhow::Result<()> {
     let found = found.with_context(|| format!("{} can't be restored", file.display()))?;
     bar.finish_and_clear();
     print(&found.tables);
-    let older =
-        if found.is_older { ", which is brought up to date when it is restored" } else { "" };
-    say!("{} is whole. Its schema is number {}{older}.", file.display(), found.schema);
+    let older = if found.is_older { " (a restore migrates it)" } else { "" };
+    say!("{} is intact. Its schema version is {}{older}.", file.display(), found.schema);
     Ok(())
 }
 
@@ -138,7 +137,7 @@ fn parse_url(text: &str) -> anyhow::Result<DatabaseUrl> {
     let path = path.strip_prefix("//").unwrap_or(path);
     if path.is_empty() || path.contains("://") {
         // The text may contain a password, so the message omits it.
-        bail!("--from and --to are postgres://… or sqlite:PATH");
+        bail!("--from and --to must be postgres://… or sqlite:PATH");
     }
     let path = PathBuf::from(path);
     let is_file = path.is_file() || path.extension().is_some_and(|kind| kind == "db");

@@ -44,7 +44,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
 pub(crate) fn data_dir(path: &Path) -> CheckResult {
     let shown = path.display();
     match std::fs::metadata(path) {
-        Err(_) => Ok(format!("{shown} is not there yet; the first start makes it")),
+        Err(_) => Ok(format!("{shown} does not exist yet; the first start creates it")),
         Ok(found) if !found.is_dir() => Err(format!("{shown} is not a directory: move it away")),
         #[cfg(unix)]
         Ok(found) if std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o077 != 0 => {
@@ -73,7 +73,7 @@ async fn database(settings: &Settings) -> DatabaseFindings {
     if let Ok(DatabaseUrl::Sqlite(path)) = settings.database()
         && !path.exists()
     {
-        let later = |what: &str| Ok(format!("{what}made at the first start"));
+        let later = |what: &str| Ok(format!("{what}created at the first start"));
         return DatabaseFindings {
             database: later("SQLite, "),
             key: later(""),
@@ -99,7 +99,7 @@ async fn database(settings: &Settings) -> DatabaseFindings {
     let engine = database.engine();
     database.close().await;
     let found = match known.as_deref() {
-        Ok([]) => Ok(format!("{engine}; the first start makes a workspace")),
+        Ok([]) => Ok(format!("{engine}; the first start creates a workspace")),
         Ok([(workspace, _)]) => Ok(format!("{engine}, with the workspace {workspace}")),
         Ok(several) => Ok(format!("{engine}, with {} workspaces", several.len())),
         Err(error) => Err(format!("{engine}: {error}")),
@@ -121,13 +121,13 @@ async fn mail(settings: &Settings) -> CheckResult {
                     .is_ok_and(|found| !found.is_dir() || found.permissions().readonly())
             {
                 let shown = outbox.display();
-                return Err(format!("{shown} is not a directory to write to: move it away"));
+                return Err(format!("{shown} is not a writable directory: move it away"));
             }
-            Ok(format!("kept in {}; set smtp-url and mail-from to send them", outbox.display()))
+            Ok(format!("stored in {}; set smtp-url and mail-from to send mails", outbox.display()))
         }
         Mailer::Smtp(smtp) => match smtp.check().await {
             Ok(()) => Ok(format!("{smtp:?}")),
-            Err(error) => Err(format!("{smtp:?}: {error}: see to the server, or to smtp-url")),
+            Err(error) => Err(format!("{smtp:?}: {error}: check the mail server and smtp-url")),
         },
     }
 }
@@ -141,19 +141,19 @@ async fn webhooks(database: &Database) -> CheckResult {
     let failing = database.read::<_, StorageError, _>("webhooks.list_troubled", read).await;
     let troubled = failing.map_err(|error| error.to_string())?;
     if troubled.is_empty() {
-        return Ok("none fails".to_owned());
+        return Ok("none is failing".to_owned());
     }
     let told: Vec<String> = troubled
         .iter()
         .map(|(id, name, reason, since)| match (reason, since) {
             (Some(reason), _) => format!("{name} ({id}) is disabled: {}", reason.as_str()),
-            (None, Some(since)) => format!("{name} ({id}) fails since {since}"),
+            (None, Some(since)) => format!("{name} ({id}) has failed since {since}"),
             (None, None) => format!("{name} ({id})"),
         })
         .collect();
     Err(format!(
-        "{}; GET /webhooks/deliveries?webhookId=… says why, and PUT /webhooks with \
-         \"enabled\":true sends what is held",
+        "{}; GET /webhooks/deliveries?webhookId=… states the errors, and PUT /webhooks with \
+         \"enabled\":true sends paused deliveries",
         told.join("; ")
     ))
 }
@@ -162,9 +162,9 @@ async fn address(settings: &Settings) -> CheckResult {
     let address = settings.listen.value;
     match tokio::net::TcpListener::bind(address).await {
         Ok(_) => Ok(format!("{address} is free")),
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-            Ok(format!("{address} is in use: by a running galley, or choose another by --listen"))
-        }
-        Err(error) => Err(format!("{address}: {error}: choose another by --listen")),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Ok(format!(
+            "{address} is in use, maybe by a running galley; otherwise choose another with --listen"
+        )),
+        Err(error) => Err(format!("{address}: {error}: choose another with --listen")),
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Cli {
 pub(crate) fn command() -> clap::Command {
     let command = Cli::command()
         .after_help("Settings such as --data-dir and --listen: see --help")
-        .after_long_help("`galley config` prints the settings in force.");
+        .after_long_help("`galley config` prints the effective settings.");
     command.mut_args(|argument| {
         let is_setting = argument.get_help_heading() == Some(settings::HEADING);
         argument.hide_short_help(is_setting)
@@ -372,6 +372,6 @@ impl std::fmt::Debug for ImportArguments {
 fn parse_permission(text: &str) -> Result<Permission, String> {
     text.parse().map_err(|_| {
         let known: Vec<_> = PermissionSet::ALL.iter().map(|known| known.to_string()).collect();
-        format!("there are {} and the same with :read", known.join(", "))
+        format!("the permissions are {} and the same with :read", known.join(", "))
     })
 }

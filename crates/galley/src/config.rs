@@ -42,7 +42,7 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<()> {
     settings.mailer()?;
     // The URL may contain a password.
     let smtp_url =
-        if settings.smtp_url.value.is_some() { "given" } else { "none: mails are kept as files" };
+        if settings.smtp_url.value.is_some() { "given" } else { "none: mails are stored as files" };
     print("smtp-url", &settings.smtp_url, smtp_url);
     print(
         "mail-from",

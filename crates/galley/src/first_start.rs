@@ -62,7 +62,7 @@ pub(crate) async fn create(
 /// belongs to an earlier database, and is replaced.
 pub(crate) fn write_token(settings: &Settings, token: &AccessToken) -> anyhow::Result<PathBuf> {
     let path = settings.data_dir.value.join("first-token.txt");
-    let failed = || format!("the first token can't be kept in {}", path.display());
+    let failed = || format!("the first token can't be stored in {}", path.display());
     if path.exists() {
         std::fs::remove_file(&path).with_context(failed)?;
     }

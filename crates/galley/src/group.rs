@@ -2,8 +2,7 @@
 
 use anyhow::{Context, bail};
 use galley_application::operations::content_groups::{self, ContentGroupUpdate};
-use galley_application::{Environment, Error};
-use galley_application::{Scope, VersionPrecondition};
+use galley_application::{Environment, Error, Scope, VersionPrecondition};
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::{ContentGroupId, WorkspaceId};
 use galley_storage::{Database, Tx, WriteTx, content_groups as groups};
@@ -96,7 +95,7 @@ async fn create(
                 Some(found) => found.id,
                 None => {
                     is_new = true;
-                    content_groups::create(tx, &environment, &scope, name, parent).await?.id
+                    content_groups::create_in(tx, &environment, &scope, name, parent).await?.id
                 }
             });
         }
@@ -105,7 +104,7 @@ async fn create(
     let (group, is_new) = database.write("content_groups.create", write).await?;
     let group = group.context("a path has a name")?;
     if !is_new {
-        bail!("the content group {path} is there already: {group}");
+        bail!("the content group {path} exists already: {group}");
     }
     eprintln!("Created the content group {}.", escape_for_terminal(path));
     say!("{group}");
@@ -128,7 +127,8 @@ async fn move_to(
     let scope = Scope::whole(workspace);
     let update = ContentGroupUpdate { id, name: None, ancestor: Some(parent) };
     let write = async move |tx: &WriteTx<'_>| {
-        content_groups::update(tx, &environment, &scope, &update, &VersionPrecondition::Any).await
+        content_groups::update_in(tx, &environment, &scope, &update, &VersionPrecondition::Any)
+            .await
     };
     database.write("content_groups.update", write).await?;
     eprintln!(
@@ -150,12 +150,19 @@ async fn delete(
     let id = group_path::find_in_database(database, workspace, group).await?;
     let scope = Scope::whole(workspace);
     let write = async move |tx: &WriteTx<'_>| {
-        content_groups::delete(tx, &environment, &scope, id, recursive, &VersionPrecondition::Any)
-            .await
+        content_groups::delete_in(
+            tx,
+            &environment,
+            &scope,
+            id,
+            recursive,
+            &VersionPrecondition::Any,
+        )
+        .await
     };
     let deleted = database.write("content_groups.delete", write).await;
     deleted.with_context(|| {
-        let hint = if recursive { "" } else { " (--recursive deletes what it holds, too)" };
+        let hint = if recursive { "" } else { " (--recursive also deletes its contents)" };
         format!("the content group {group}{hint}")
     })?;
     eprintln!("Deleted the content group {}.", escape_for_terminal(group));

@@ -33,7 +33,7 @@ pub(crate) async fn find(
         _ => {
             let ids: Vec<_> = found.iter().map(ToString::to_string).collect();
             bail!(
-                "{} content groups have the path {path}: name one by its id: {}",
+                "{} content groups have the path {path}: use an id: {}",
                 ids.len(),
                 ids.join(", ")
             )
@@ -51,9 +51,9 @@ pub(crate) async fn existing(
     }
     let names: Vec<_> = children(None).await?.into_iter().map(|(_, name)| name).collect();
     if names.is_empty() {
-        bail!("there is no content group {path}, and none at all");
+        bail!("the content group {path} does not exist; the workspace has none");
     }
-    bail!("there is no content group {path}; at the top there are: {}", names.join(", "))
+    bail!("the content group {path} does not exist; the top-level groups are: {}", names.join(", "))
 }
 
 /// Finds a group in a database by its id or path.
@@ -67,7 +67,10 @@ pub(crate) async fn find_in_database(
             Ok::<_, Error>(content_groups::existing(tx, workspace, &[id], None).await?)
         };
         let found = database.read("content_groups.existing", find).await?;
-        return found.into_iter().next().with_context(|| format!("there is no content group {id}"));
+        return found
+            .into_iter()
+            .next()
+            .with_context(|| format!("the content group {id} does not exist"));
     }
     existing(children_in(database, workspace), wanted).await
 }

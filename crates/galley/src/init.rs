@@ -56,7 +56,7 @@ pub(crate) async fn run(settings: &Settings, arguments: &InitArguments) -> anyho
     let made = first_start::create(&database, &environment, name, email, &token).await?;
     database.close().await;
     let Some(made) = made else {
-        bail!("the database has a workspace already: `galley token create` makes another token");
+        bail!("the database has a workspace already: `galley token create` creates another token");
     };
     print(&made, name, &token, arguments.json)
 }
@@ -70,7 +70,7 @@ pub(crate) fn print(
 ) -> anyhow::Result<()> {
     let token = token.reveal();
     if !json {
-        say!("Made the workspace {name:?}. This is its access token, shown once:\n\n  {token}");
+        say!("Created the workspace {name:?}. Its access token, shown once:\n\n  {token}");
         return Ok(());
     }
     let [admin, editor, viewer] = made.roles.map(|role| role.to_string());

@@ -21,8 +21,8 @@ pub(crate) fn check_given(settings: &Settings) -> anyhow::Result<()> {
             Ok(())
         }
         (None, DatabaseUrl::Postgres(_)) => bail!(
-            "with PostgreSQL the setting GALLEY_KEY is needed, the same on every node and kept \
-             safe: secrets are encrypted with it. Make one by `openssl rand -base64 32`"
+            "PostgreSQL requires the setting GALLEY_KEY, the same on every node: it encrypts \
+             secrets. Create one with `openssl rand -base64 32` and store it safely"
         ),
         (None, DatabaseUrl::Sqlite(_)) => Ok(()),
     }
@@ -55,8 +55,8 @@ fn find_or_create(settings: &Settings, known: bool) -> anyhow::Result<(SecretKey
         (key, shown.to_string())
     } else if known {
         bail!(
-            "the key file {shown} is missing: put it back from where it was saved, or set \
-             GALLEY_KEY to what it held; the database's secrets can't be read without"
+            "the key file {shown} is missing: restore it, or set GALLEY_KEY to its contents; the \
+             database's secrets can't be read without it"
         );
     } else {
         (create_file(&path)?, shown.to_string())
@@ -66,8 +66,8 @@ fn find_or_create(settings: &Settings, known: bool) -> anyhow::Result<(SecretKey
 fn explain(refused: KeyError, from: &str) -> anyhow::Error {
     match refused {
         KeyError::OtherKey => anyhow!(
-            "the key of {from} is not the one that the database was encrypted with: start with \
-             that one"
+            "the key of {from} differs from the key that encrypted the database: start with the \
+             latter"
         ),
         KeyError::Storage(error) => error.into(),
     }
@@ -81,7 +81,7 @@ async fn has_key(database: &Database) -> anyhow::Result<bool> {
 /// Creates the file of a new key, with access only for its owner. The file is complete before
 /// anything is encrypted.
 fn create_file(path: &Path) -> anyhow::Result<SecretKey> {
-    let failed = || format!("the key file {} can't be made", path.display());
+    let failed = || format!("the key file {} can't be created", path.display());
     let text = SecretKey::generate();
     let unfinished = path.with_extension(format!("key.{}", std::process::id()));
     let mut options = OpenOptions::new();
@@ -107,7 +107,7 @@ fn create_file(path: &Path) -> anyhow::Result<SecretKey> {
             .and_then(|directory| directory.sync_all())
             .with_context(failed)?;
     }
-    tracing::info!(file = %path.display(), "made a key: save it apart from the database");
+    tracing::info!(file = %path.display(), "created a key: store a copy apart from the database");
     Ok(SecretKey::parse(&text)?)
 }
 
@@ -137,12 +137,15 @@ pub(crate) fn hint_for_copy(from: &DatabaseUrl, to: &DatabaseUrl) -> String {
     };
     match (beside(from).filter(|file| file.exists()), beside(to)) {
         (Some(from), Some(to)) => {
-            format!("The key goes with it: cp -p {} {}", from.display(), to.display())
+            format!("Copy the key as well: cp -p {} {}", from.display(), to.display())
         }
         (Some(from), None) => {
-            format!("The key goes with it: start with GALLEY_KEY=\"$(cat {})\"", from.display())
+            format!(
+                "The store needs the same key: start with GALLEY_KEY=\"$(cat {})\"",
+                from.display()
+            )
         }
-        (None, _) => "The key goes with it: start with the same GALLEY_KEY.".to_owned(),
+        (None, _) => "The store needs the same key: start with the same GALLEY_KEY.".to_owned(),
     }
 }
 
@@ -152,11 +155,13 @@ pub(crate) fn hint_for_backup(settings: &Settings) -> anyhow::Result<String> {
     let sqlite = matches!(settings.database()?, DatabaseUrl::Sqlite(_));
     Ok(if sqlite && settings.key.value.is_none() {
         format!(
-            "The key is not in it: keep {} too, apart from the backups. Without it webhooks' secrets can't be read.",
+            "The backup does not contain the key: store {} as well, apart from the backups. \
+             Webhooks' secrets can't be read without it.",
             path.display()
         )
     } else {
-        "The key is not in it: keep GALLEY_KEY too, apart from the backups. Without it webhooks' secrets can't be read."
+        "The backup does not contain the key: store GALLEY_KEY as well, apart from the backups. \
+         Webhooks' secrets can't be read without it."
             .to_owned()
     })
 }
@@ -167,7 +172,7 @@ pub(crate) async fn check(settings: &Settings, database: &Database) -> Result<St
     let sqlite = matches!(settings.database(), Ok(DatabaseUrl::Sqlite(_)));
     let stored = has_key(database).await.map_err(|error| error.to_string())?;
     if sqlite && settings.key.value.is_none() && !path.exists() && !stored {
-        return Ok("made at the first start".to_owned());
+        return Ok("created at the first start".to_owned());
     }
     let (key, from) = find_or_create(settings, stored).map_err(|error| format!("{error:#}"))?;
     key.check(database).await.map_err(|refused| format!("{:#}", explain(refused, &from)))?;
@@ -177,6 +182,6 @@ pub(crate) async fn check(settings: &Settings, database: &Database) -> Result<St
     }
     Ok(match settings.key.value {
         Some(_) => "of GALLEY_KEY".to_owned(),
-        None => format!("in {}; a backup of the database doesn't hold it", path.display()),
+        None => format!("in {}; backups of the database don't contain it", path.display()),
     })
 }

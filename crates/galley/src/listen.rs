@@ -24,11 +24,11 @@ pub(crate) async fn run(arguments: &ListenArguments) -> anyhow::Result<()> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));
     let listener = TcpListener::bind(address)
         .await
-        .with_context(|| format!("can't listen on {address}: choose another by --port"))?;
+        .with_context(|| format!("can't listen on {address}: choose another with --port"))?;
     let address = listener.local_addr()?;
-    eprintln!("Waiting for callbacks on http://{address}/ (Ctrl-C ends it).");
+    eprintln!("Waiting for callbacks on http://{address}/ (press Ctrl-C to stop).");
     if secret.is_none() {
-        eprintln!("With --secret their signatures are verified.");
+        eprintln!("Set --secret to verify their signatures.");
     }
     let status = arguments.status;
     callbacks::receive(listener, status, move |callback| show(&callback, secret.as_ref()))
@@ -41,7 +41,7 @@ fn show(callback: &Callback, secret: Option<&WebhookSecret>) {
     let verdict = match callback.verify(secret, now) {
         SignatureStatus::Valid => "signature ok",
         SignatureStatus::Unsigned => "not signed",
-        SignatureStatus::Unverified => "signed, not verified: give --secret",
+        SignatureStatus::Unverified => "signed, not verified: set --secret",
         SignatureStatus::Wrong => "WRONG SIGNATURE",
         SignatureStatus::Expired => "signed, but over five minutes off",
     };

@@ -50,7 +50,7 @@ async fn add(
         members::add_without_invite(tx, &environment, workspace, &invitation).await
     };
     let member = database.write("members.add", write).await?;
-    eprintln!("Added {email}. A token for them: galley token create --email {email}");
+    eprintln!("Added {email}. To create a token: galley token create --email {email}");
     say!("{}", member.id);
     Ok(())
 }
@@ -74,10 +74,12 @@ async fn find_role(
     let mut meant = all.iter().filter(in_any_case);
     match (meant.next(), meant.next()) {
         (Some(role), None) => Ok(role.id),
-        (Some(_), Some(_)) => bail!("several roles have the name {id_or_name:?} but for its case"),
+        (Some(_), Some(_)) => {
+            bail!("several roles have the name {id_or_name:?} in different cases: use an id")
+        }
         (None, _) => {
             let names: Vec<_> = all.iter().map(|role| role.name.as_str()).collect();
-            bail!("there is no role {id_or_name:?}; there are {}", names.join(", "))
+            bail!("the role {id_or_name:?} does not exist; the roles are {}", names.join(", "))
         }
     }
 }
@@ -100,11 +102,11 @@ async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()>
             }
             Some(mail) if mail.is_abandoned => {
                 format!(
-                    "  (the mail was given up: {}; remove the invite and send another)",
+                    "  (the mail was abandoned: {}; remove the invite and send another)",
                     mail.error
                 )
             }
-            Some(mail) => format!("  (the mail is tried again: {})", mail.error),
+            Some(mail) => format!("  (the mail will be retried: {})", mail.error),
             None => String::new(),
         };
         say!("{}  {}  {role}{mail}", member.id, described(&member));

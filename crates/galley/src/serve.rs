@@ -40,7 +40,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<()> {
     }
     // The address is bound first, so that a start that fails to bind doesn't touch the database.
     let server = Server::bind(settings.listen.value).await.with_context(|| {
-        format!("can't listen on {}: choose another by --listen", settings.listen.value)
+        format!("can't listen on {}: choose another with --listen", settings.listen.value)
     })?;
     let address = server.address()?;
     let database = store::open(settings, &Environment::default(), Role::Server).await?;
@@ -85,12 +85,12 @@ fn connections_max() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     if let Err(error) = &raised {
-        tracing::debug!(%error, "no more files may be open than at the start");
+        tracing::debug!(%error, "the limit of open files could not be raised");
     }
     let files = if raised.is_ok() { maximum } else { current };
     let files = files.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
     let own = RESERVED_FILES.min(files / 2);
-    tracing::debug!(files, "files may be open");
+    tracing::debug!(files, "the limit of open files");
     files - own
 }
 
@@ -134,12 +134,12 @@ async fn first_start(
         // Another node created the workspace first, and only that node's token is valid.
         return file.map_or(Ok(()), |file| Ok(std::fs::remove_file(file)?));
     };
-    tracing::info!(workspace = %made.workspace, "made a first workspace");
+    tracing::info!(workspace = %made.workspace, "created the first workspace");
     let url = settings.public_url(address);
     if let Some(file) = file {
         let path = file.display();
-        tracing::info!(file = %path, "its access token is in the file");
-        println!("Made a first workspace. Its access token is in {path}. Try:\n");
+        tracing::info!(file = %path, "wrote its access token to the file");
+        println!("Created the first workspace. Its access token is in {path}. Try:\n");
         let token = format!("'\"$(cat {path})\"'");
         println!("{}", first_start::first_request(&url, &token, &made));
         println!("\nThe API's reference: {url}/docs");
@@ -155,12 +155,12 @@ async fn first_start(
 
 async fn start_metrics(address: SocketAddr) -> anyhow::Result<()> {
     let listener = TcpListener::bind(address).await.with_context(|| {
-        format!("can't serve metrics on {address}: choose another by --metrics-addr")
+        format!("can't serve metrics on {address}: choose another with --metrics-addr")
     })?;
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS_BUCKETS)
         .and_then(PrometheusBuilder::install_recorder)
-        .context("metrics can't be kept")?;
+        .context("metrics can't be collected")?;
     let upkeep = handle.clone();
     tokio::spawn(async move {
         loop {

@@ -290,7 +290,7 @@ impl Settings {
             anyhow::ensure!(is_postgres(url), "database-read-url must start with postgres://");
             anyhow::ensure!(
                 self.database_url.value.is_some(),
-                "database-read-url is for replicas of a PostgreSQL that database-url names"
+                "database-read-url requires database-url: it names a replica of that database"
             );
         }
         if let Some(text) = &self.public_url.value {
@@ -301,7 +301,7 @@ impl Settings {
             });
             anyhow::ensure!(
                 url.is_some(),
-                "public-url: {text:?} is no address such as https://galley.example.org"
+                "public-url: {text:?} is not a URL such as https://galley.example.org"
             );
         }
         Ok(())
@@ -313,8 +313,8 @@ impl Settings {
             None => Ok(DatabaseUrl::Sqlite(self.data_dir.value.join(crate::paths::DATABASE))),
             Some(url) if is_postgres(url) => Ok(DatabaseUrl::Postgres(url.to_owned())),
             Some(_) => anyhow::bail!(
-                "the database URL must start with postgres://; for SQLite leave it out and set \
-                 the data directory"
+                "the database URL must start with postgres://; for SQLite omit it and set the data \
+                 directory"
             ),
         }
     }
@@ -324,7 +324,7 @@ impl Settings {
         let origins = self.cors_origins.value.split(',').map(str::trim);
         let read = |origin: &str| {
             parse_origin(origin).with_context(|| {
-                format!("cors-origins: {origin:?} is no origin such as https://example.org")
+                format!("cors-origins: {origin:?} is not an origin such as https://example.org")
             })
         };
         origins.filter(|origin| !origin.is_empty()).map(read).collect()
@@ -336,7 +336,7 @@ impl Settings {
         let read = |network: &str| {
             let one = network.parse::<IpAddr>().map(IpNet::from);
             one.or_else(|_| network.parse::<IpNet>()).with_context(|| {
-                format!("webhooks-allow: {network:?} is no network such as 10.1.0.0/16")
+                format!("webhooks-allow: {network:?} is not a network such as 10.1.0.0/16")
             })
         };
         let allowed = networks.filter(|network| !network.is_empty()).map(read);
@@ -358,7 +358,7 @@ impl Settings {
             return Ok(Mailer::Outbox(Outbox::new(self.outbox(), from)));
         };
         let from = from.context(
-            "with smtp-url, mail-from must say who mails come from, such as Galley <galley@example.org>",
+            "smtp-url requires mail-from: set the sender, such as Galley <galley@example.org>",
         )?;
         let from = MailSender::parse(from).context("mail-from")?;
         Ok(Mailer::Smtp(Smtp::parse(url, from).context("smtp-url")?))

@@ -23,7 +23,7 @@ pub(crate) async fn open_existing(
         && !path.exists()
     {
         bail!(
-            "there is no database {}: name its directory by --data-dir, or make one by \
+            "the database {} does not exist: set its directory with --data-dir, or create one with \
              `galley init` or by starting the server",
             path.display()
         );
@@ -70,7 +70,8 @@ pub(crate) async fn open_url(
     let shown = format!("{url:?}");
     Database::open(options(url, settings, environment, role)).await.map_err(|error| {
         let hint = if error.to_string().contains("TLS") {
-            ": let SSL_CERT_FILE name who signed its certificate, or add sslmode=disable to the URL"
+            ": set SSL_CERT_FILE to the certificate authority's file, or add sslmode=disable to \
+             the URL"
         } else {
             ""
         };
@@ -86,7 +87,7 @@ pub(crate) fn make_data_dir(path: &Path) -> anyhow::Result<()> {
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder
         .create(path)
-        .with_context(|| format!("the data directory {} can't be made", path.display()))
+        .with_context(|| format!("the data directory {} can't be created", path.display()))
 }
 
 /// Returns the workspace with this id, or the only one.
@@ -104,7 +105,7 @@ fn choose(known: &[(WorkspaceId, String)], id: Option<&str>) -> anyhow::Result<W
         let named = known.iter().find(|(known, _)| known.to_string() == id);
         return match named {
             Some((workspace, _)) => Ok(*workspace),
-            None => bail!("there is no workspace {id}"),
+            None => bail!("the workspace {id} does not exist"),
         };
     }
     match known {
@@ -112,7 +113,7 @@ fn choose(known: &[(WorkspaceId, String)], id: Option<&str>) -> anyhow::Result<W
         [(workspace, _)] => Ok(*workspace),
         several => {
             let list: Vec<_> = several.iter().map(|(id, name)| format!("{id} ({name})")).collect();
-            bail!("there are several workspaces: name one by --workspace: {}", list.join(", "))
+            bail!("there are several workspaces: select one with --workspace: {}", list.join(", "))
         }
     }
 }

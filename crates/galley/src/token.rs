@@ -48,8 +48,8 @@ pub(crate) async fn run(settings: &Settings, command: &TokenCommand) -> anyhow::
                 tokens::create(tx, &environment, workspace, &request).await.map(Some)
             };
             let made = database.write::<_, Error, _>("tokens.create", write).await?;
-            let id = made.context("the member was removed just now")?.id;
-            eprintln!("Made {id}. This is the token, shown once:");
+            let id = made.context("the member was removed in the meantime")?.id;
+            eprintln!("Created {id}. The token, shown once:");
             say!("{}", token.reveal());
             Ok(())
         }
@@ -109,7 +109,7 @@ async fn user(
         Ok::<_, Error>(members::find_by_user(tx, workspace, user.id).await?.map(|_| user.id))
     };
     let found = database.read("members.find_by_user", find).await?;
-    found.with_context(|| format!("{text} is no member: `galley member add` makes them one"))
+    found.with_context(|| format!("{text} is not a member: add one with `galley member add`"))
 }
 
 async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()> {
@@ -119,7 +119,7 @@ async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()>
     for TokenSummary { token, username } in database.read("tokens.list", read).await? {
         let end = token.expires_at.map_or_else(|| "never".to_owned(), |end| end.to_string());
         say!("{}  {}", token.id, token.name.as_str());
-        say!("    of {}, made {}, ends {end}", username, token.created_at);
+        say!("    of {}, created {}, expires {end}", username, token.created_at);
         say!("    {}", token.permissions);
         if let Some(groups) = &token.content_groups {
             let groups: Vec<_> = groups.iter().map(ToString::to_string).collect();
@@ -131,14 +131,14 @@ async fn list(database: &Database, workspace: WorkspaceId) -> anyhow::Result<()>
 
 async fn revoke(database: &Database, workspace: WorkspaceId, id: &str) -> anyhow::Result<()> {
     let token = id.parse::<TokenId>().with_context(|| {
-        format!("{id:?} is no token's id (tok_…); `galley token list` shows them")
+        format!("{id:?} is not a token's id (tok_…); `galley token list` prints them")
     })?;
     let write = async move |tx: &WriteTx<'_>| {
         workspaces::lock(tx, workspace).await?;
         Ok::<_, Error>(galley_storage::tokens::delete(tx, workspace, token).await?)
     };
     if !database.write("tokens.delete", write).await? {
-        bail!("there is no token {id} in the workspace");
+        bail!("the workspace has no token {id}");
     }
     eprintln!("Revoked {id}.");
     Ok(())

@@ -1,10 +1,9 @@
 //! `galley workspace create|list|set`
 
 use anyhow::Context;
-use galley_application::VersionPrecondition;
 use galley_application::operations::setup::{self, NewWorkspace};
 use galley_application::operations::workspace::{self, BillingUpdate, WorkspaceUpdate};
-use galley_application::{Environment, Error};
+use galley_application::{Environment, Error, VersionPrecondition};
 use galley_domain::Timestamp;
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::people::EmailAddress;
@@ -72,7 +71,7 @@ async fn set(
         .transpose()?;
     let update = WorkspaceUpdate { name, billing: changed(billing)?, ..WorkspaceUpdate::default() };
     let write = async move |tx: &WriteTx<'_>| {
-        workspace::update(tx, id, &update, &VersionPrecondition::Any).await
+        workspace::update_in(tx, id, &update, &VersionPrecondition::Any).await
     };
     let workspace = database.write("workspaces.update", write).await?;
     let Billing {

@@ -20,7 +20,7 @@ impl FromAddress {
     pub fn parse(text: &str) -> Result<Self, InvalidSetting> {
         let mailbox = text.parse::<Mailbox>().ok().filter(|_| !text.contains(['\r', '\n']));
         mailbox.map(Self).ok_or_else(|| {
-            let message = format!("{text:?} is no address such as Galley <galley@example.org>");
+            let message = format!("{text:?} is not an address such as Galley <galley@example.org>");
             InvalidSetting(message)
         })
     }

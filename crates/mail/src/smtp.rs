@@ -57,7 +57,7 @@ impl fmt::Debug for Smtp {
         let encryption = match self.encryption {
             Encryption::Implicit => "TLS",
             Encryption::Required => "STARTTLS",
-            Encryption::Opportunistic => "STARTTLS where the server has it",
+            Encryption::Opportunistic => "STARTTLS if the server supports it",
             Encryption::None => "not encrypted",
         };
         write!(out, "{}:{}, {encryption}", self.host, self.port)
@@ -73,13 +73,14 @@ impl Smtp {
     pub fn parse(text: &str, from: FromAddress) -> Result<Self, InvalidSetting> {
         // The text may contain a password, so errors don't quote it.
         let invalid = |what: &str| InvalidSetting(what.to_owned());
-        let url = Url::parse(text)
-            .map_err(|_| invalid("it is no URL such as smtps://user:password@mail.example.org"))?;
+        let url = Url::parse(text).map_err(|_| {
+            invalid("it is not a URL such as smtps://user:password@mail.example.org")
+        })?;
         let host = match url.host() {
             Some(Host::Domain(name)) => name.to_owned(),
             Some(Host::Ipv4(address)) => address.to_string(),
             Some(Host::Ipv6(address)) => address.to_string(),
-            None => return Err(invalid("it names no host")),
+            None => return Err(invalid("it has no host")),
         };
         let credentials = match url.password() {
             Some(password) => Some(Credentials::new(decoded(url.username())?, decoded(password)?)),
@@ -89,7 +90,7 @@ impl Smtp {
             return Err(invalid("it has a user without a password"));
         }
         if !matches!(url.path(), "" | "/") || url.fragment().is_some() {
-            return Err(invalid("it has more than a host, a port and ?tls="));
+            return Err(invalid("it must contain only a host, a port and ?tls="));
         }
         let (mut tls, mut unknown) = (None, false);
         for (name, value) in url.query_pairs() {
@@ -99,7 +100,7 @@ impl Smtp {
             }
         }
         if unknown {
-            return Err(invalid("its only parameter is tls"));
+            return Err(invalid("its only valid parameter is tls"));
         }
         let encryption = match (url.scheme(), tls.as_deref()) {
             ("smtps", None) => Encryption::Implicit,
@@ -108,10 +109,10 @@ impl Smtp {
             ("smtp", Some("required")) => Encryption::Required,
             ("smtp", Some("none")) => Encryption::None,
             ("smtp", Some(_)) => {
-                return Err(invalid("tls is one of required, opportunistic and none"));
+                return Err(invalid("tls must be one of required, opportunistic and none"));
             }
-            ("smtps", Some(_)) => return Err(invalid("smtps:// takes no tls")),
-            _ => return Err(invalid("it begins with neither smtp:// nor smtps://")),
+            ("smtps", Some(_)) => return Err(invalid("smtps:// does not accept ?tls=")),
+            _ => return Err(invalid("it must start with smtp:// or smtps://")),
         };
         let usual = match encryption {
             Encryption::Implicit => 465,
@@ -171,7 +172,7 @@ impl Smtp {
         };
         if starts_tls {
             if !connection.can_starttls() {
-                return Err(SendError::Failed("the server has no STARTTLS".to_owned()));
+                return Err(SendError::Failed("the server does not support STARTTLS".to_owned()));
             }
             let tls = TlsParameters::new(self.host.clone()).map_err(failed)?;
             connection.starttls(tls, &self.hello).await.map_err(failed)?;
@@ -192,7 +193,9 @@ fn decoded(part: &str) -> Result<String, InvalidSetting> {
     let text = percent_decode_str(part).decode_utf8();
     match text {
         Ok(text) if escapes.into_iter().all(is_escape) => Ok(text.into_owned()),
-        _ => Err(InvalidSetting("its user or password is not percent-encoded rightly".to_owned())),
+        _ => Err(InvalidSetting(
+            "the percent-encoding of its user or password is not valid".to_owned(),
+        )),
     }
 }
 
@@ -210,7 +213,7 @@ async fn transmit(
     if !addresses.into_iter().all(|address| AsRef::<str>::as_ref(address).is_ascii()) {
         if !connection.server_info().supports_feature(Extension::SmtpUtfEight) {
             return Err(SendError::Rejected(
-                "the mail server knows no addresses with other than ASCII characters before the @ (SMTPUTF8)"
+                "the mail server does not support non-ASCII characters before the @ (SMTPUTF8)"
                     .to_owned(),
             ));
         }
@@ -248,7 +251,7 @@ async fn with_timeout<T>(
     limit: Duration,
     attempt: impl Future<Output = Result<T, SendError>>,
 ) -> Result<T, SendError> {
-    let late = || SendError::Failed(format!("it took longer than {limit:?}"));
+    let late = || SendError::Failed(format!("it timed out after {limit:?}"));
     tokio::time::timeout(limit, attempt).await.unwrap_or_else(|_| Err(late()))
 }
 
@@ -301,23 +304,23 @@ mod tests {
         for (url, expected) in [
             ("smtps://u:p@mail.example.org", "mail.example.org:465, TLS"),
             ("smtp://u:p%40@mail.example.org", "mail.example.org:587, STARTTLS"),
-            ("smtp://mail.example.org", "mail.example.org:25, STARTTLS where the server has it"),
+            ("smtp://mail.example.org", "mail.example.org:25, STARTTLS if the server supports it"),
             ("smtp://127.0.0.1:1025/?tls=none", "127.0.0.1:1025, not encrypted"),
             ("smtp://[::1]:25?tls=required", "::1:25, STARTTLS"),
         ] {
             assert_eq!(shown(url), expected, "{url}");
         }
         for (url, why) in [
-            ("mail.example.org", "no URL"),
-            ("http://mail.example.org", "neither"),
+            ("mail.example.org", "not a URL"),
+            ("http://mail.example.org", "must start with"),
             ("smtp://user@mail.example.org", "without a password"),
             ("smtp://mail.example.org?tls=maybe", "one of"),
-            ("smtps://mail.example.org?tls=none", "takes no tls"),
-            ("smtp://mail.example.org/inbox", "more than"),
-            ("smtp://user:a%zzb@mail.example.org", "percent-encoded"),
-            ("smtp://user:a%@mail.example.org", "percent-encoded"),
-            ("smtp://user:%ff@mail.example.org", "percent-encoded"),
-            ("smtp://mail.example.org?ssl=1", "only parameter"),
+            ("smtps://mail.example.org?tls=none", "does not accept ?tls="),
+            ("smtp://mail.example.org/inbox", "must contain only"),
+            ("smtp://user:a%zzb@mail.example.org", "the percent-encoding of its user"),
+            ("smtp://user:a%@mail.example.org", "the percent-encoding of its user"),
+            ("smtp://user:%ff@mail.example.org", "the percent-encoding of its user"),
+            ("smtp://mail.example.org?ssl=1", "only valid parameter"),
         ] {
             let error = Smtp::parse(url, from()).unwrap_err().to_string();
             assert!(error.contains(why), "{url}: {error}");

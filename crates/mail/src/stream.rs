@@ -54,7 +54,7 @@ impl AsyncRead for BoundedStream {
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         self.received += buffer.filled().len() - before;
         if self.received > RESPONSE_BYTES_MAX {
-            return Poll::Ready(Err(io::Error::other("the server's answer has no end")));
+            return Poll::Ready(Err(io::Error::other("the server's response is too long")));
         }
         Poll::Ready(Ok(()))
     }

@@ -119,9 +119,9 @@ fn routes() -> Router<App> {
         .into_router()
         .route_layer(from_fn(record_route))
         .method_not_allowed_fallback(async || {
-            Problem::new(Reason::MethodNotAllowed, "the header Allow names the methods")
+            Problem::new(Reason::MethodNotAllowed, "the header Allow lists the methods")
         })
-        .fallback(async || Problem::new(Reason::NotFound, "there is nothing under this path"))
+        .fallback(async || Problem::new(Reason::NotFound, "no endpoint has this path"))
 }
 
 #[cfg(test)]

@@ -69,7 +69,10 @@ impl Server {
         let delivery_task = match webhook_worker::start(service.clone()) {
             Ok(sending) => Some(sending),
             Err(error) => {
-                tracing::error!(%error, "no thread could be started: nothing is sent to webhooks");
+                tracing::error!(
+                    %error,
+                    "the webhook worker can't start its threads: nothing is sent to webhooks"
+                );
                 None
             }
         };
@@ -77,7 +80,7 @@ impl Server {
         app.start_draining();
         let delay = app.limits().drain_delay;
         if !delay.is_zero() {
-            tracing::info!(seconds = delay.as_secs(), "about to stop: /readyz says so");
+            tracing::info!(seconds = delay.as_secs(), "draining: /readyz reports not ready");
             let end = tokio::time::sleep(delay);
             self.accept(&app, &pipeline, &connections, &limiter, end).await;
         }

@@ -76,7 +76,7 @@ pub(crate) fn test_programs(
     let messages = told.lines().map(serde_json::from_str::<Value>);
     let mut programs = HashMap::new();
     for message in messages {
-        let message = message.context("Cargo speaks another language")?;
+        let message = message.context("Cargo's message can't be parsed")?;
         if let Some((name, program)) = test_program(&message) {
             programs.insert(name, program);
         }

@@ -23,7 +23,7 @@ pub(crate) fn unpack(package: &str, directory: &Path, pick: impl PackageSelector
     let outcome = outcome.and_then(|()| {
         let _ = fs::remove_dir_all(directory);
         fs::rename(partial.join("root"), directory)
-            .context("cannot move the unpacked packages to their place")
+            .context("cannot move the unpacked packages to their directory")
     });
     let _ = fs::remove_dir_all(&partial);
     outcome
@@ -65,7 +65,7 @@ fn unpack_into(root: &Path, work: &Path, package: &str, pick: &impl PackageSelec
     fs::create_dir_all(root).with_context(|| format!("cannot create {}", root.display()))?;
     Apt::with_system_lists(work)?.unpack(root, package, pick).or_else(|error| {
         // The lists are missing, as in a new container, or name versions that no longer exist.
-        eprintln!("with the system's own lists of packages: {error:#}");
+        eprintln!("using the system's package lists: {error:#}");
         Apt::with_new_lists(work)?.unpack(root, package, pick)
     })
 }

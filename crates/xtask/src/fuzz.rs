@@ -56,11 +56,11 @@ pub(crate) fn run(
         Size::Short => SHORT_RUNS,
         Size::Long => LONG_RUNS,
     };
-    fs::create_dir_all(artifacts()).context("no place for inputs can be made")?;
+    fs::create_dir_all(artifacts()).context("cannot create the directory for inputs")?;
     let mut all_hold = true;
     for target in TARGETS {
         let corpus = paths::directory("fuzz").join("corpus").join(target);
-        fs::create_dir_all(&corpus).context("no place for inputs can be made")?;
+        fs::create_dir_all(&corpus).context("cannot create the directory for inputs")?;
         let seed = std::process::id();
         let log = paths::directory("fuzz").join(format!("{target}.log"));
         let file =
@@ -73,7 +73,7 @@ pub(crate) fn run(
         command.arg(format!("-artifact_prefix={}/{target}-", artifacts().display())).arg(&corpus);
         command.stdout(Stdio::null()).stderr(file);
         eprint!("{target} … ");
-        std::io::stderr().flush().context("nobody listens")?;
+        std::io::stderr().flush().context("cannot write to standard error")?;
         let holds = child::run(&mut command, signals)?.success();
         if signals.received().is_some() {
             return Ok(false);
@@ -119,5 +119,5 @@ fn build(size: Size, signals: &Signals) -> Result<Option<PathBuf>> {
 fn host_triple() -> Result<String> {
     let told = child::output(Command::new("rustc").arg("-vV"))?;
     let line = told.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(line.context("rustc does not say what it compiles for")?.to_owned())
+    Ok(line.context("rustc -vV prints no host")?.to_owned())
 }

@@ -57,7 +57,7 @@ impl NpmPackages {
             return Ok(directory);
         }
         let node = child::output(Command::new("node").arg("--version"))
-            .context("there is no Node.js (20.19 or newer)")?;
+            .context("Node.js (20.19 or newer) is not installed")?;
         ensure!(!node.is_empty(), "node prints no version");
         let mut npm = Command::new("npm");
         npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(&directory);

@@ -25,9 +25,9 @@ pub(crate) fn check() -> Result<ExitCode> {
     let committed = fs::read_to_string(&path)
         .with_context(|| format!("cannot read {}: {REMEDY}", path.display()))?;
     if let Some(difference) = first_difference(&committed, &generate()?) {
-        bail!("{} is not what the code says: {REMEDY}\n{difference}", path.display());
+        bail!("{} differs from the code: {REMEDY}\n{difference}", path.display());
     }
-    eprintln!("{} is what the code says", path.display());
+    eprintln!("{} matches the code", path.display());
     Ok(ExitCode::SUCCESS)
 }
 

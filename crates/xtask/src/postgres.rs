@@ -35,9 +35,9 @@ const NOT_FOUND: &str = "no PostgreSQL server programs were found; install your 
     PostgreSQL server package, or set GALLEY_POSTGRES_BIN to the directory of initdb and postgres, \
     or GALLEY_TEST_POSTGRES_URL to the address of a running server";
 
-const UNUSABLE: &str = "PostgreSQL's programs were fetched but do not run, for the reason said \
-    above; install your system's PostgreSQL server package, or set CARGO_TARGET_DIR to a directory \
-    that everybody can enter";
+const UNUSABLE: &str = "PostgreSQL's programs were fetched but do not run, for the reason above; \
+                        install your system's PostgreSQL server package, or set CARGO_TARGET_DIR \
+                        to a directory that all users can access";
 
 /// The result of providing a server.
 pub(crate) enum Provision {

@@ -71,7 +71,7 @@ impl DebianProgram {
 
     fn packages_to_fetch<'s>(&self, simulation: &'s str) -> Result<Vec<&'s str>> {
         let names = debian::packages_of(simulation);
-        ensure!(names.contains(&self.name), "apt-get knows no package {}", self.name);
+        ensure!(names.contains(&self.name), "apt-get finds no package {}", self.name);
         let is_wanted = |name: &&str| *name == self.name || debian::is_needed_library(name);
         Ok(names.into_iter().filter(is_wanted).collect())
     }

@@ -45,7 +45,8 @@ impl PythonEnvironment {
             return Ok(program.into());
         }
         let directory = cargo::target_directory().join(self.directory);
-        let directory = std::path::absolute(&directory).context("nobody knows where this is")?;
+        let directory =
+            std::path::absolute(&directory).context("the target directory is unknown")?;
         let program = directory.join(self.program);
         // The requirements are recorded only after a complete installation.
         let installed = directory.join("installed.txt");
@@ -55,16 +56,16 @@ impl PythonEnvironment {
             return Ok(program);
         }
         child::output(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&directory))
-            .context("no environment for Python can be made (on Debian: python3-venv)")?;
+            .context("cannot create a Python environment (on Debian: python3-venv)")?;
         self.install(&directory)
             .with_context(|| format!("{} can't be installed by pip", self.name))?;
-        std::fs::write(installed, self.requirements).context("no room")?;
+        std::fs::write(installed, self.requirements).context("cannot write the requirements")?;
         Ok(program)
     }
 
     fn install(&self, directory: &Path) -> Result<()> {
         let wanted = directory.join("requirements.txt");
-        std::fs::write(&wanted, self.requirements).context("no room")?;
+        std::fs::write(&wanted, self.requirements).context("cannot write the requirements")?;
         let mut pip = Command::new(directory.join("bin/python"));
         pip.args(["-m", "pip", "install", "--quiet", "--requirement"]).arg(&wanted);
         child::output(&mut pip).map(drop)

@@ -20,7 +20,7 @@ pub(crate) fn run(command: &[OsString]) -> Result<ExitCode> {
     let signals = Signals::listen()?;
     let provision = match postgres::provide() {
         Provision::Missing(reason) => {
-            return Err(reason.context("there is no PostgreSQL server"));
+            return Err(reason.context("no PostgreSQL server is available"));
         }
         provision => provision,
     };
@@ -47,7 +47,7 @@ fn wait(mut server: Server, signals: &Signals) -> Result<ExitCode> {
     eprintln!("Ctrl-C stops the server and removes its data.");
     while signals.received().is_none() {
         if !server.is_running() {
-            return Err(anyhow!("the server has ended by itself:\n{}", server.log_tail()));
+            return Err(anyhow!("the server exited unexpectedly:\n{}", server.log_tail()));
         }
         thread::sleep(child::POLL_INTERVAL);
     }

@@ -29,7 +29,7 @@ impl Signals {
         for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
             let number = usize::try_from(signal).expect("signal numbers are small and positive");
             signal_hook::flag::register_usize(signal, Arc::clone(&latest), number)
-                .with_context(|| format!("signal {signal} cannot be listened to"))?;
+                .with_context(|| format!("cannot listen to signal {signal}"))?;
         }
         Ok(Self { latest })
     }

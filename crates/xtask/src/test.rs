@@ -98,7 +98,7 @@ fn provide_postgres(arguments: &TestArguments, steps: &mut Steps) -> Result<Prov
     let provision = steps.run("PostgreSQL: start", postgres::provide);
     if let Provision::Missing(reason) = &provision {
         if arguments.require_postgres {
-            bail!("--require-postgres was given, but there is no PostgreSQL: {reason:#}");
+            bail!("--require-postgres was given, but PostgreSQL is not available: {reason:#}");
         }
         steps.skip(PART, &format!("{reason:#}"));
     }

@@ -41,7 +41,10 @@ impl Authority {
         let is_unexpired = |found: &Authentication| found.expires_at.is_none_or(|end| end > now);
         match found.filter(is_unexpired) {
             Some(found) => Ok(Self(found)),
-            None => Err(Rejection::unauthorized("the access token was revoked meanwhile").into()),
+            None => {
+                Err(Rejection::unauthorized("the access token was revoked during the request")
+                    .into())
+            }
         }
     }
 
@@ -68,7 +71,7 @@ impl Authority {
         if self.0.content_groups.is_none() {
             return Ok(());
         }
-        let detail = "the token is limited to some groups, and this would reach beyond them";
+        let detail = "the token is limited to some groups and the operation affects others";
         Err(Rejection::new(Reason::OutsideGroupLimit, detail).into())
     }
 
@@ -77,14 +80,14 @@ impl Authority {
         let Some(missing) = permissions.iter().find(|&one| !self.0.permissions.allows(one)) else {
             return Ok(());
         };
-        Err(exceeds_token(&format!("the token has not {missing} itself")))
+        Err(exceeds_token(&format!("the token lacks {missing} itself")))
     }
 
     /// Rejects granting or revoking a role with more permissions than the token. An Admin also sees
     /// the tokens of all users, which no permission allows.
     pub fn require_role(&self, role: &Role) -> Result<(), Error> {
         if role.is_admin() && self.0.base_type != Some(BaseType::Admin) {
-            return Err(exceeds_token("the role Admin is more than all permissions together"));
+            return Err(exceeds_token("only an Admin's token may grant or revoke the role Admin"));
         }
         self.require_permissions(role.permissions)
     }
@@ -92,9 +95,9 @@ impl Authority {
     /// Rejects granting something without expiry by a token that expires.
     pub fn require_no_expiry(&self) -> Result<(), Error> {
         match self.0.expires_at {
-            Some(own) => {
-                Err(exceeds_token(&format!("the token itself ends at {own}, and this would last")))
-            }
+            Some(own) => Err(exceeds_token(&format!(
+                "the token itself expires at {own} and the grant would not"
+            ))),
             None => Ok(()),
         }
     }
@@ -102,9 +105,9 @@ impl Authority {
     /// Rejects a token of another extension, or of none, by a token that belongs to an extension.
     pub fn require_extension(&self, extension: Option<&str>) -> Result<(), Error> {
         match &self.0.extension {
-            Some(own) if extension != Some(own) => Err(exceeds_token(
-                "the token belongs to an extension, and what would come of this does not",
-            )),
+            Some(own) if extension != Some(own) => {
+                Err(exceeds_token("the token belongs to an extension and the grant would not"))
+            }
             _ => Ok(()),
         }
     }
@@ -113,7 +116,7 @@ impl Authority {
     pub fn require_expiry(&self, expires_at: Option<Timestamp>) -> Result<(), Error> {
         match self.0.expires_at {
             Some(own) if expires_at.is_none_or(|end| end > own) => {
-                Err(exceeds_token(&format!("the token itself ends at {own}")))
+                Err(exceeds_token(&format!("the token itself expires at {own}")))
             }
             _ => Ok(()),
         }
@@ -133,7 +136,7 @@ impl Authority {
         {
             return Ok(());
         }
-        let detail = "the token is limited to some groups, and can't give a view beyond them";
+        let detail = "the token is limited to some groups and can't grant access to others";
         Err(Rejection::new(Reason::OutsideGroupLimit, detail).into())
     }
 }

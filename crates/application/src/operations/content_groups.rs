@@ -12,8 +12,10 @@ use galley_domain::event::ResourceChange;
 use galley_domain::{ContentGroupId, Invalid, WorkspaceId};
 use galley_storage::{Tx, WriteTx, content_groups, content_pieces, events, webhooks, workspaces};
 
+use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::content_pieces::{removal_event, unknown_field};
 use crate::operations::{event, restored_version};
 use crate::precondition::VersionPrecondition;
@@ -32,8 +34,66 @@ pub struct ContentGroupUpdate {
     pub ancestor: Option<Option<ContentGroupId>>,
 }
 
-/// Creates a group under `ancestor`, or at the top level.
+/// Returns a group with its ancestors and descendants.
+pub async fn get(caller: &Caller, id: ContentGroupId, subtree: bool) -> Result<GroupView, Error> {
+    let scope = caller.scope();
+    let read = async move |tx: &Tx<'_>| get_in(tx, &scope, id, subtree).await;
+    caller.read("content_groups.get", read).await
+}
+
+/// Lists the groups of a level.
+pub async fn list(caller: &Caller, request: GroupListRequest) -> Result<GroupList, Error> {
+    let scope = caller.scope();
+    let read = async move |tx: &Tx<'_>| list_in(tx, &scope, &request).await;
+    caller.read("content_groups.list", read).await
+}
+
+/// Creates a group.
 pub async fn create(
+    caller: &Caller,
+    name: ContentGroupName,
+    ancestor: Option<ContentGroupId>,
+    request: IdempotentRequest,
+    respond: Respond<GroupView>,
+) -> Result<CreatedResponse, Error> {
+    let (scope, environment) = (caller.scope(), caller.environment().clone());
+    let create = async move |tx: &WriteTx<'_>| {
+        let group = create_in(tx, &environment, &scope, &name, ancestor).await?;
+        get_in(tx, &scope, group.id, false).await
+    };
+    idempotency::create(caller, "content_groups.create", request, create, respond).await
+}
+
+/// Updates a group.
+pub async fn update(
+    caller: &Caller,
+    update: ContentGroupUpdate,
+    expected: VersionPrecondition,
+) -> Result<GroupView, Error> {
+    let (scope, environment) = (caller.scope(), caller.environment().clone());
+    let write = async move |tx: &WriteTx<'_>| {
+        update_in(tx, &environment, &scope, &update, &expected).await?;
+        get_in(tx, &scope, update.id, false).await
+    };
+    caller.write("content_groups.update", write).await
+}
+
+/// Deletes a group, with everything in it if `recursive`.
+pub async fn delete(
+    caller: &Caller,
+    id: ContentGroupId,
+    recursive: bool,
+    expected: VersionPrecondition,
+) -> Result<(), Error> {
+    let (scope, environment) = (caller.scope(), caller.environment().clone());
+    let write = async move |tx: &WriteTx<'_>| {
+        delete_in(tx, &environment, &scope, id, recursive, &expected).await
+    };
+    caller.write("content_groups.delete", write).await
+}
+
+/// Creates a group under `ancestor`, or at the top level.
+pub async fn create_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
@@ -78,7 +138,7 @@ async fn insert(
 }
 
 /// Renames a group, or moves it with its subtree.
-pub async fn update(
+pub async fn update_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
@@ -115,7 +175,7 @@ pub async fn update(
 
 /// Deletes a group. A group that is not empty is deleted with its subtree if `recursive`, else
 /// rejected.
-pub async fn delete(
+pub async fn delete_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
@@ -129,7 +189,8 @@ pub async fn delete(
     if recursive {
         delete_contents(tx, environment, scope, id, &path).await?;
     } else if content_groups::has_contents(tx, scope.workspace, id).await? {
-        let detail = "the group holds groups or pieces: delete these first, or send recursive=true";
+        let detail =
+            "the group contains groups or pieces: delete these first, or send recursive=true";
         return Err(Rejection::new(Reason::NotEmpty, detail).into());
     }
     let data = event_data(&group, &path, &[]);
@@ -154,8 +215,8 @@ async fn delete_contents(
     let (workspace, now) = (scope.workspace, environment.now());
     if content_pieces::has_more_than(tx, workspace, id, RECURSIVE_DELETE_MAX).await? {
         let detail = format!(
-            "the group holds more than {RECURSIVE_DELETE_MAX} pieces, with the groups under it: \
-             delete parts of it first"
+            "the group and its subgroups contain more than {RECURSIVE_DELETE_MAX} pieces: delete \
+             some subgroups or pieces first"
         );
         return Err(Rejection::new(Reason::TooLarge, detail).into());
     }
@@ -237,7 +298,7 @@ async fn parent_path(
 ) -> Result<GroupPath, Error> {
     let Some(ancestor) = ancestor else {
         if scope.content_groups.is_some() {
-            let detail = "the token is limited to some groups and can't put one at the top";
+            let detail = "the token is limited to some groups and can't place one at the top level";
             return Err(Rejection::new(Reason::OutsideGroupLimit, detail).into());
         }
         return Ok(GroupPath::default());
@@ -265,7 +326,8 @@ async fn move_target(
     }
     let parents = parent_path(tx, scope, ancestor).await?;
     if parents.contains(id) {
-        let invalid = Invalid::new("circle", "must not name the group itself or one under it");
+        let invalid =
+            Invalid::new("circle", "must not name the group itself or a descendant of it");
         let issue = Issue::new(vec![Step::Field("ancestor".to_owned())], &invalid);
         return Err(Rejection::of_issues(vec![issue]).into());
     }
@@ -278,7 +340,7 @@ fn check_depth(depth: usize) -> Result<(), Error> {
     if depth <= DEPTH_MAX {
         return Ok(());
     }
-    let invalid = Invalid::new("too_deep", format!("would make more than {DEPTH_MAX} levels"));
+    let invalid = Invalid::new("too_deep", format!("would nest groups over {DEPTH_MAX} levels"));
     let issue = Issue::new(vec![Step::Field("ancestor".to_owned())], &invalid);
     Err(Rejection::of_issues(vec![issue]).into())
 }
@@ -348,7 +410,7 @@ impl GroupView {
 }
 
 /// Returns a group with the ids of its children, or with all descendants.
-pub async fn get(
+pub async fn get_in(
     tx: &Tx<'_>,
     scope: &Scope,
     id: ContentGroupId,
@@ -413,7 +475,7 @@ pub struct GroupListRequest {
 }
 
 /// Lists the children of a group, or the top level of the scope.
-pub async fn list(
+pub async fn list_in(
     tx: &Tx<'_>,
     scope: &Scope,
     request: &GroupListRequest,

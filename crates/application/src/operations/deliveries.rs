@@ -2,20 +2,23 @@
 //! recoveries.
 
 use galley_api_types::sample_events::sample_data;
-use galley_domain::delivery::FAILING_TIMEOUT;
+use galley_domain::delivery::{DeliveryStatus, FAILING_TIMEOUT};
 use galley_domain::webhook::{DisabledReason, Webhook};
 use galley_domain::{DeliveryId, EventId, MailId, Timestamp, WebhookId, WorkspaceId};
-use galley_storage::delivery_queue::{self, DeliverySelection, ReceiverState};
+use galley_storage::delivery_queue::{self, Delivery, DeliverySelection, ListQuery, ReceiverState};
 use galley_storage::mails::{self, Mail};
 use galley_storage::tokens::Authentication;
-use galley_storage::{WriteTx, members, webhooks, workspaces};
+use galley_storage::{Tx, WriteTx, members, webhooks, workspaces};
 use serde::{Deserialize, Serialize};
 
+use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::authority::Authority;
 use crate::operations::members::mail_aad;
 use crate::operations::webhook_access::{REQUIRED_PERMISSION, check_may_see, check_may_send, find};
+use crate::paging::IdPage;
 use crate::secrets::SecretKey;
 
 /// The kind of the mail that reports a disabled webhook.
@@ -94,8 +97,87 @@ async fn mail_admins(
     Ok(())
 }
 
-/// Enqueues a sample of a webhook's event as a test delivery.
+/// Sends a sample event to a webhook.
 pub async fn send_test(
+    caller: &Caller,
+    webhook: WebhookId,
+    request: IdempotentRequest,
+    respond: Respond<DeliveryId>,
+) -> Result<CreatedResponse, Error> {
+    let own = caller.clone();
+    let send = async move |tx: &WriteTx<'_>| {
+        send_test_in(tx, own.environment(), own.token(), webhook).await
+    };
+    idempotency::create(caller, "webhooks.test", request, send, respond).await
+}
+
+/// Sends a delivery again.
+pub async fn retry(
+    caller: &Caller,
+    delivery: DeliveryId,
+    request: IdempotentRequest,
+    respond: Respond<DeliveryId>,
+) -> Result<CreatedResponse, Error> {
+    let own = caller.clone();
+    let retry = async move |tx: &WriteTx<'_>| {
+        retry_in(tx, own.environment(), own.token(), delivery).await.map(|()| delivery)
+    };
+    idempotency::create(caller, "deliveries.retry", request, retry, respond).await
+}
+
+/// Sends again the deliveries of a webhook since a time.
+pub async fn recover(
+    caller: &Caller,
+    webhook: WebhookId,
+    since: Timestamp,
+    request: IdempotentRequest,
+    respond: Respond<WebhookId>,
+) -> Result<CreatedResponse, Error> {
+    let own = caller.clone();
+    let recover = async move |tx: &WriteTx<'_>| {
+        recover_in(tx, own.environment(), own.token(), webhook, since).await.map(|()| webhook)
+    };
+    idempotency::create(caller, "webhooks.recover", request, recover, respond).await
+}
+
+/// The filters and the page of a list of deliveries.
+#[derive(Debug, Clone)]
+pub struct DeliveryListRequest {
+    /// Lists only deliveries to this webhook.
+    pub webhook: Option<WebhookId>,
+    /// Lists only deliveries with this status.
+    pub status: Option<DeliveryStatus>,
+    /// Lists only deliveries of this event.
+    pub event: Option<EventId>,
+    /// The page. Deliveries are listed from the newest on.
+    pub page: IdPage,
+}
+
+/// Lists the deliveries in the caller's scope.
+pub async fn list(caller: &Caller, request: DeliveryListRequest) -> Result<Vec<Delivery>, Error> {
+    let scope = caller.scope();
+    let read = async move |tx: &Tx<'_>| {
+        let within = scope.content_groups.clone();
+        if let Some(webhook) = request.webhook {
+            let found = webhooks::find(tx, scope.workspace, webhook, within.as_deref()).await?;
+            found.ok_or_else(Error::not_found)?;
+        }
+        let list = ListQuery {
+            webhook: request.webhook,
+            status: request.status,
+            event: request.event,
+            within,
+            before: request.page.after.clone(),
+            limit: request.page.limit,
+            offset: request.page.offset,
+        };
+        Ok(delivery_queue::list(tx, scope.workspace, &list).await?)
+    };
+    caller.read_long("deliveries.list", read).await
+}
+
+/// Enqueues a sample of a webhook's event as a test delivery.
+async fn send_test_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     actor: &Authentication,
@@ -112,7 +194,7 @@ pub async fn send_test(
 }
 
 /// Sends a delivery again.
-pub async fn retry(
+async fn retry_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     actor: &Authentication,
@@ -131,7 +213,7 @@ pub async fn retry(
 
 /// Sends all deliveries of a webhook again that failed or are pending a retry, and were created
 /// since a point in time.
-pub async fn recover(
+async fn recover_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     actor: &Authentication,

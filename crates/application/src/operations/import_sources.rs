@@ -4,13 +4,18 @@
 use std::collections::HashMap;
 
 use galley_api_types::problem::{Issue, Step};
+use galley_domain::content_piece::ContentPiece;
 use galley_domain::import_source::ImportSource;
 use galley_domain::variant::{VariantKey, VariantRef};
-use galley_domain::{ContentPieceId, VariantId};
+use galley_domain::{ContentGroupId, ContentPieceId, VariantId};
+use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
+use galley_storage::content_pieces::View;
 use galley_storage::import_sources::{self, PieceSource};
 use galley_storage::{Tx, WriteTx, content_pieces, variants};
 
+use crate::caller::Caller;
 use crate::error::Error;
+use crate::paging::IdPage;
 use crate::scope::Scope;
 
 /// A source to record.
@@ -24,12 +29,54 @@ pub struct NewSource {
     pub source: ImportSource,
 }
 
-/// Returns the sources of some pieces, each with its variant's key.
+/// The filters and the page of a list of sources.
+#[derive(Debug, Clone)]
+pub struct SourceListRequest {
+    /// Lists only pieces in these groups.
+    pub groups: Option<Vec<ContentGroupId>>,
+    /// Includes the pieces in all groups below these groups.
+    pub subtree: bool,
+    /// The page.
+    pub page: IdPage,
+}
+
+/// The sources of pieces, each with its variant's key.
+pub type SourcesOfPieces = HashMap<ContentPieceId, Vec<(Option<VariantKey>, ImportSource)>>;
+
+/// Lists pieces in the caller's scope, and their sources.
 pub async fn list(
+    caller: &Caller,
+    request: SourceListRequest,
+) -> Result<(Vec<ContentPiece>, SourcesOfPieces), Error> {
+    let scope = caller.scope();
+    let read = async move |tx: &Tx<'_>| {
+        let list = ListQuery {
+            groups: request.groups.clone(),
+            subtree: request.subtree,
+            within: scope.content_groups.clone(),
+            slug: None,
+            tag: None,
+            sort: Sort { key: SortKey::CreatedAt, descending: false },
+            after: request.page.after.clone().map(Position::Id),
+            limit: request.page.limit,
+            offset: request.page.offset,
+            view: View::default(),
+        };
+        let listed = content_piece_list::list(tx, scope.workspace, &list).await?;
+        let pieces: Vec<_> = listed.into_iter().map(|(piece, _)| piece).collect();
+        let ids: Vec<_> = pieces.iter().map(|piece| piece.id).collect();
+        let sources = list_in(tx, &scope, &ids).await?;
+        Ok((pieces, sources))
+    };
+    caller.read_long("content_pieces.sources", read).await
+}
+
+/// Returns the sources of some pieces, each with its variant's key.
+pub async fn list_in(
     tx: &Tx<'_>,
     scope: &Scope,
     pieces: &[ContentPieceId],
-) -> Result<HashMap<ContentPieceId, Vec<(Option<VariantKey>, ImportSource)>>, Error> {
+) -> Result<SourcesOfPieces, Error> {
     let sources = import_sources::list(tx, scope.workspace, pieces).await?;
     let mut keys: HashMap<VariantId, VariantKey> = HashMap::new();
     if sources.iter().any(|one| one.variant.is_some()) {
@@ -44,8 +91,15 @@ pub async fn list(
     Ok(by_piece)
 }
 
+/// Saves sources of pieces.
+pub async fn save(caller: &Caller, sources: Vec<NewSource>) -> Result<(), Error> {
+    let scope = caller.scope();
+    let write = async move |tx: &WriteTx<'_>| save_in(tx, &scope, &sources).await;
+    caller.write("content_pieces.save_sources", write).await
+}
+
 /// Records sources, replacing earlier ones.
-pub async fn save(tx: &WriteTx<'_>, scope: &Scope, new: &[NewSource]) -> Result<(), Error> {
+pub async fn save_in(tx: &WriteTx<'_>, scope: &Scope, new: &[NewSource]) -> Result<(), Error> {
     let mut issues = Vec::new();
     let unknown = |index: usize, field: &str, what: &str| {
         let [list, field] = ["sources".to_owned(), field.to_owned()].map(Step::Field);

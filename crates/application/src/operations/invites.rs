@@ -18,6 +18,7 @@ use crate::operations::members::{append_member_event, code_hash, create_user, vo
 use crate::operations::profile::map_username_taken;
 use crate::operations::tokens::{self, TokenRequest};
 use crate::rejection::{Reason, Rejection};
+use crate::service::Service;
 
 /// The state of an invite's code.
 #[derive(Debug, Clone)]
@@ -81,8 +82,36 @@ pub struct AcceptedInvite {
     pub is_repeated: bool,
 }
 
+/// Returns the invite with this code, or why it can't be accepted.
+pub async fn find(service: &Service, code: &str) -> Result<InviteLookup, Error> {
+    let (now, code) = (service.environment().now(), code.to_owned());
+    let read = async move |tx: &Tx<'_>| find_in(tx, now, &code).await;
+    service.database().read("invites.find", read).await
+}
+
+/// Accepts an invite.
+pub async fn accept(
+    service: &Service,
+    request: AcceptInviteRequest,
+) -> Result<AcceptedInvite, Error> {
+    let environment = service.environment().clone();
+    let accept = async move |tx: &WriteTx<'_>| accept_in(tx, &environment, &request).await;
+    service.database().write("invites.accept", accept).await
+}
+
+/// Returns the result of the request that accepted an invite with this token, for its repetition.
+pub async fn find_accepted(
+    service: &Service,
+    code: &str,
+    token: &AccessToken,
+) -> Result<Option<AcceptedInvite>, Error> {
+    let (now, code, token) = (service.environment().now(), code.to_owned(), token.clone());
+    let read = async move |tx: &Tx<'_>| find_accepted_in(tx, now, &code, &token).await;
+    service.database().read("invites.accepted_before", read).await
+}
+
 /// Returns the state of the invite with this code.
-pub async fn find(tx: &Tx<'_>, now: Timestamp, code: &str) -> Result<InviteLookup, Error> {
+async fn find_in(tx: &Tx<'_>, now: Timestamp, code: &str) -> Result<InviteLookup, Error> {
     let Some(invite) = invites::find(tx, &code_hash(code)).await? else {
         return Ok(InviteLookup::Unknown);
     };
@@ -136,7 +165,7 @@ fn address(member: &Member) -> EmailAddress {
 }
 
 /// Accepts an invite: the member becomes the existing user with the address, or a new one.
-pub async fn accept(
+async fn accept_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     acceptance: &AcceptInviteRequest,
@@ -151,7 +180,7 @@ pub async fn accept(
     let member = match check_open(tx, now, &invite).await? {
         Ok(member) => member,
         Err(ended) => {
-            let accepted = find_accepted(tx, now, &acceptance.code, &acceptance.token).await?;
+            let accepted = find_accepted_in(tx, now, &acceptance.code, &acceptance.token).await?;
             return accepted.ok_or_else(|| ended.rejection());
         }
     };
@@ -189,7 +218,7 @@ pub async fn accept(
 
 /// Returns the result of an invite that this token accepted within the retention of idempotency
 /// keys. A client that lost the response gets it again.
-pub async fn find_accepted(
+async fn find_accepted_in(
     tx: &Tx<'_>,
     now: Timestamp,
     code: &str,
@@ -224,9 +253,9 @@ impl InviteLookup {
     fn rejection(&self) -> Error {
         let detail = match self {
             Self::Open(_) | Self::Unknown => return Error::not_found(),
-            Self::Expired => "its time is over: ask who invited you for another one",
-            Self::Used => "it was accepted before",
-            Self::Withdrawn => "it was taken back, or another one took its place",
+            Self::Expired => "the invite has expired: request a new one from the inviter",
+            Self::Used => "the invite was accepted before",
+            Self::Withdrawn => "the invite was withdrawn or replaced by a newer one",
         };
         Rejection::new(Reason::InviteEnded, detail).into()
     }

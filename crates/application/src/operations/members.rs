@@ -12,20 +12,24 @@ use galley_domain::{
 };
 use galley_storage::invites::{self, Invite};
 use galley_storage::mails::{self, Mail};
-use galley_storage::members::{self, Member};
+use galley_storage::members::{self, Member, Membership};
 use galley_storage::tokens::Authentication;
 use galley_storage::users::{self, User};
 use galley_storage::{
-    Error as StorageError, UniqueKey, WriteTx, content_pieces, events, roles, tokens, workspaces,
+    Error as StorageError, Tx, UniqueKey, WriteTx, content_pieces, events, roles, tokens,
+    workspaces,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::authority::Authority;
 use crate::operations::content_pieces::unknown_field;
 use crate::operations::event;
+use crate::paging::IdPage;
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
 use crate::secrets::SecretKey;
@@ -92,8 +96,71 @@ pub fn mail_aad(mail: MailId) -> String {
     format!("mails {mail}")
 }
 
-/// Invites a person. The mail is committed with the invite.
+/// Lists the members of the workspace.
+pub async fn list(caller: &Caller, page: IdPage) -> Result<Vec<Member>, Error> {
+    let workspace = caller.workspace();
+    let IdPage { after, limit, offset } = page;
+    let read = async move |tx: &Tx<'_>| {
+        Ok(members::list(tx, workspace, after.as_deref(), limit, offset).await?)
+    };
+    caller.read("members.list", read).await
+}
+
+/// Lists the workspaces of the token's user.
+pub async fn list_workspaces(caller: &Caller, page: IdPage) -> Result<Vec<Membership>, Error> {
+    let user = caller.token().user;
+    let IdPage { after, limit, offset } = page;
+    let read = async move |tx: &Tx<'_>| {
+        Ok(members::of_user(tx, user, after.as_deref(), limit, offset).await?)
+    };
+    caller.read("members.of_user", read).await
+}
+
+/// Invites a person to the workspace, within the limit of invites per hour.
 pub async fn invite(
+    caller: &Caller,
+    invitation: Invitation,
+    invites_per_hour: u32,
+    request: IdempotentRequest,
+    respond: Respond<Member>,
+) -> Result<CreatedResponse, Error> {
+    let own = caller.clone();
+    let create = async move |tx: &WriteTx<'_>| {
+        let key = own.service().key();
+        invite_in(tx, own.environment(), key, invites_per_hour, own.token(), &invitation).await
+    };
+    idempotency::create(caller, "members.invite", request, create, respond).await
+}
+
+/// Changes the role of a member.
+pub async fn change_role(
+    caller: &Caller,
+    id: WorkspaceMemberId,
+    role: RoleId,
+    expected: VersionPrecondition,
+) -> Result<Member, Error> {
+    let own = caller.clone();
+    let write = async move |tx: &WriteTx<'_>| {
+        change_role_in(tx, own.environment(), own.token(), id, role, &expected).await
+    };
+    caller.write("members.change_role", write).await
+}
+
+/// Removes a member from the workspace.
+pub async fn remove(
+    caller: &Caller,
+    id: WorkspaceMemberId,
+    expected: VersionPrecondition,
+) -> Result<(), Error> {
+    let own = caller.clone();
+    let write = async move |tx: &WriteTx<'_>| {
+        remove_in(tx, own.environment(), own.token(), id, &expected).await
+    };
+    caller.write("members.remove", write).await
+}
+
+/// Invites a person. The mail is committed with the invite.
+async fn invite_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     key: &SecretKey,
@@ -200,7 +267,7 @@ async fn check_rate(
     let nth = invites::nth_latest(tx, workspace, since, i64::from(per_hour)).await?;
     let Some(made) = nth else { return Ok(()) };
     let seconds = (made.ms() - since.ms()).div_euclid(1_000) + 1;
-    let detail = format!("a workspace may send {per_hour} invites in an hour");
+    let detail = format!("a workspace may send {per_hour} invites per hour");
     Err(Rejection::new(Reason::TooManyInvites, detail).retry_after(seconds).into())
 }
 
@@ -217,7 +284,7 @@ async fn check_not_member(
 }
 
 /// Changes the role of a member or of a pending invite.
-pub async fn change_role(
+async fn change_role_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     actor: &Authentication,
@@ -250,7 +317,7 @@ pub async fn change_role(
 }
 
 /// Removes a member, or voids an invite. Every member may remove itself.
-pub async fn remove(
+async fn remove_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     actor: &Authentication,

@@ -1,11 +1,11 @@
-//! The update of a user's own profile. It emits no event.
+//! A user's own profile. Its changes emit no events.
 
-use galley_domain::UserId;
 use galley_domain::people::{FullName, Username};
 use galley_domain::text::WebReference;
 use galley_storage::users::{self, User};
-use galley_storage::{Error as StorageError, UniqueKey, WriteTx};
+use galley_storage::{Error as StorageError, Tx, UniqueKey, WriteTx};
 
+use crate::caller::Caller;
 use crate::error::Error;
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
@@ -21,31 +21,40 @@ pub struct ProfileUpdate {
     pub avatar: Option<Option<WebReference>>,
 }
 
-/// Changes a user's profile, in every workspace.
+/// Returns the profile of the token's user.
+pub async fn get(caller: &Caller) -> Result<User, Error> {
+    let user = caller.token().user;
+    let read = async move |tx: &Tx<'_>| users::find(tx, user).await?.ok_or_else(Error::not_found);
+    caller.read("profile.get", read).await
+}
+
+/// Updates the profile of the token's user, in every workspace.
 pub async fn update(
-    tx: &WriteTx<'_>,
-    user: UserId,
-    update: &ProfileUpdate,
-    expected: &VersionPrecondition,
+    caller: &Caller,
+    update: ProfileUpdate,
+    expected: VersionPrecondition,
 ) -> Result<User, Error> {
-    let before = users::find_for_update(tx, user).await?.ok_or_else(Error::not_found)?;
-    expected.check_version(before.version)?;
-    let mut user = before.clone();
-    if let Some(name) = &update.full_name {
-        user.full_name = name.as_str().to_owned();
-    }
-    if let Some(name) = &update.username {
-        user.username = name.as_str().to_owned();
-    }
-    if let Some(avatar) = &update.avatar {
-        user.avatar = avatar.clone().map(String::from);
-    }
-    if user == before {
-        return Ok(before);
-    }
-    user.version += 1;
-    users::update(tx, &user).await.map_err(map_username_taken)?;
-    Ok(user)
+    let user = caller.token().user;
+    let write = async move |tx: &WriteTx<'_>| {
+        let before = users::find_for_update(tx, user).await?.ok_or_else(Error::not_found)?;
+        expected.check_version(before.version)?;
+        let mut user = before.clone();
+        if let Some(name) = &update.full_name {
+            user.full_name = name.as_str().to_owned();
+        }
+        if let Some(name) = &update.username {
+            user.username = name.as_str().to_owned();
+        }
+        if let Some(avatar) = &update.avatar {
+            user.avatar = avatar.clone().map(String::from);
+        }
+        if user != before {
+            user.version += 1;
+            users::update(tx, &user).await.map_err(map_username_taken)?;
+        }
+        Ok(user)
+    };
+    caller.write("profile.update", write).await
 }
 
 /// Maps a uniqueness error of the username to a rejection.

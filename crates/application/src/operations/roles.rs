@@ -1,16 +1,17 @@
-//! Creation, update and deletion of roles. They emit no events.
+//! Roles. Their changes emit no events.
 
 use galley_domain::permission::Resource;
 use galley_domain::role::{Role, RoleName};
 use galley_domain::text::ShortText;
-use galley_domain::{Permission, PermissionSet, RoleId};
-use galley_storage::tokens::Authentication;
-use galley_storage::{Error as StorageError, UniqueKey, WriteTx, roles};
+use galley_domain::{Permission, PermissionSet, RoleId, WorkspaceId};
+use galley_storage::{Error as StorageError, Tx, UniqueKey, WriteTx, roles};
 
-use crate::environment::Environment;
+use crate::caller::Caller;
 use crate::error::Error;
+use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::authority::Authority;
 use crate::operations::members;
+use crate::paging::IdPage;
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
 
@@ -38,51 +39,78 @@ pub struct RoleUpdate {
     pub permissions: Option<PermissionSet>,
 }
 
-async fn authority(
-    tx: &WriteTx<'_>,
-    environment: &Environment,
-    actor: &Authentication,
-) -> Result<Authority, Error> {
+async fn authority(tx: &WriteTx<'_>, caller: &Caller) -> Result<Authority, Error> {
     let needed = Permission::write(Resource::Roles);
-    let authority = Authority::with_permission(tx, environment, actor, needed).await?;
+    let authority =
+        Authority::with_permission(tx, caller.environment(), caller.token(), needed).await?;
     // A member with the role may see all content.
     authority.require_all_groups()?;
     Ok(authority)
 }
 
+/// Returns a role.
+pub async fn get(caller: &Caller, id: RoleId) -> Result<Role, Error> {
+    let workspace = caller.workspace();
+    caller.read("roles.get", async move |tx: &Tx<'_>| find(tx, workspace, id).await).await
+}
+
+/// Lists the roles of the workspace.
+pub async fn list(caller: &Caller, page: IdPage) -> Result<Vec<Role>, Error> {
+    let workspace = caller.workspace();
+    let IdPage { after, limit, offset } = page;
+    let read = async move |tx: &Tx<'_>| {
+        Ok(roles::list(tx, workspace, after.as_deref(), limit, offset).await?)
+    };
+    caller.read("roles.list", read).await
+}
+
 /// Creates a role.
 pub async fn create(
-    tx: &WriteTx<'_>,
-    environment: &Environment,
-    actor: &Authentication,
-    new: &NewRole,
-) -> Result<Role, Error> {
-    let authority = authority(tx, environment, actor).await?;
-    authority.require_permissions(new.permissions)?;
-    authority.require_no_expiry()?;
-    let role = Role {
-        id: RoleId::new(environment.new_id()),
-        name: new.name.clone(),
-        description: new.description.clone(),
-        permissions: new.permissions,
-        base_type: None,
-        version: 1,
+    caller: &Caller,
+    new: NewRole,
+    request: IdempotentRequest,
+    respond: Respond<Role>,
+) -> Result<CreatedResponse, Error> {
+    let own = caller.clone();
+    let create = async move |tx: &WriteTx<'_>| {
+        let authority = authority(tx, &own).await?;
+        authority.require_permissions(new.permissions)?;
+        authority.require_no_expiry()?;
+        let role = Role {
+            id: RoleId::new(own.environment().new_id()),
+            name: new.name.clone(),
+            description: new.description.clone(),
+            permissions: new.permissions,
+            base_type: None,
+            version: 1,
+        };
+        let inserted = roles::insert(tx, own.workspace(), &role, own.environment().now()).await;
+        inserted.map_err(name_taken)?;
+        Ok(role)
     };
-    let inserted = roles::insert(tx, actor.workspace, &role, environment.now()).await;
-    inserted.map_err(name_taken)?;
-    Ok(role)
+    idempotency::create(caller, "roles.create", request, create, respond).await
 }
 
 /// Updates a role. The update applies to every later request of its members.
 pub async fn update(
+    caller: &Caller,
+    update: RoleUpdate,
+    expected: VersionPrecondition,
+) -> Result<Role, Error> {
+    let own = caller.clone();
+    let write = async move |tx: &WriteTx<'_>| update_in(tx, &own, &update, &expected).await;
+    caller.write("roles.update", write).await
+}
+
+async fn update_in(
     tx: &WriteTx<'_>,
-    environment: &Environment,
-    actor: &Authentication,
+    caller: &Caller,
     update: &RoleUpdate,
     expected: &VersionPrecondition,
 ) -> Result<Role, Error> {
-    let authority = authority(tx, environment, actor).await?;
-    let before = find(tx, actor, update.id).await?;
+    let authority = authority(tx, caller).await?;
+    let workspace = caller.workspace();
+    let before = find(tx, workspace, update.id).await?;
     expected.check_version(before.version)?;
     let mut role = before.clone();
     role.name = update.name.clone().unwrap_or(role.name);
@@ -98,36 +126,39 @@ pub async fn update(
         authority.require_no_expiry()?;
     }
     role.version += 1;
-    roles::update(tx, actor.workspace, &role).await.map_err(name_taken)?;
+    roles::update(tx, workspace, &role).await.map_err(name_taken)?;
     if !role.includes(&before) {
-        members::void_invites_of_role(tx, actor.workspace, role.id, environment.now()).await?;
+        members::void_invites_of_role(tx, workspace, role.id, caller.environment().now()).await?;
     }
     Ok(role)
 }
 
 /// Deletes a role that no member or invite has.
 pub async fn delete(
-    tx: &WriteTx<'_>,
-    environment: &Environment,
-    actor: &Authentication,
+    caller: &Caller,
     id: RoleId,
-    expected: &VersionPrecondition,
+    expected: VersionPrecondition,
 ) -> Result<(), Error> {
-    let authority = authority(tx, environment, actor).await?;
-    let role = find(tx, actor, id).await?;
-    expected.check_version(role.version)?;
-    authority.require_permissions(role.permissions)?;
-    check_not_builtin(&role)?;
-    if roles::is_in_use(tx, actor.workspace, id).await? {
-        let detail = "members or invites have this role: give them another one first";
-        return Err(Rejection::new(Reason::RoleInUse, detail).into());
-    }
-    roles::delete(tx, actor.workspace, id).await?;
-    Ok(())
+    let own = caller.clone();
+    let write = async move |tx: &WriteTx<'_>| {
+        let authority = authority(tx, &own).await?;
+        let workspace = own.workspace();
+        let role = find(tx, workspace, id).await?;
+        expected.check_version(role.version)?;
+        authority.require_permissions(role.permissions)?;
+        check_not_builtin(&role)?;
+        if roles::is_in_use(tx, workspace, id).await? {
+            let detail = "members or invites have this role: assign another one to them first";
+            return Err(Rejection::new(Reason::RoleInUse, detail).into());
+        }
+        roles::delete(tx, workspace, id).await?;
+        Ok(())
+    };
+    caller.write("roles.delete", write).await
 }
 
-async fn find(tx: &WriteTx<'_>, actor: &Authentication, id: RoleId) -> Result<Role, Error> {
-    roles::find(tx, actor.workspace, id).await?.ok_or_else(Error::not_found)
+async fn find(tx: &Tx<'_>, workspace: WorkspaceId, id: RoleId) -> Result<Role, Error> {
+    roles::find(tx, workspace, id).await?.ok_or_else(Error::not_found)
 }
 
 fn check_not_builtin(role: &Role) -> Result<(), Error> {

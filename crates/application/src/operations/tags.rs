@@ -1,16 +1,101 @@
-//! Creation, update and deletion of tags. They emit no events.
+//! Tags. Their changes emit no events.
 
 use galley_domain::TagId;
 use galley_domain::tag::{Color, Tag, TagLabel};
-use galley_storage::{WriteTx, tags};
+use galley_storage::{Tx, WriteTx, tags};
 
+use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
+use crate::paging::IdPage;
 use crate::precondition::VersionPrecondition;
 use crate::scope::Scope;
 
+/// An update of a tag; `None` leaves a field unchanged.
+#[derive(Debug, Clone)]
+pub struct TagUpdate {
+    /// The tag.
+    pub id: TagId,
+    /// The label.
+    pub label: Option<TagLabel>,
+    /// The color.
+    pub color: Option<Color>,
+}
+
+/// Returns a tag.
+pub async fn get(caller: &Caller, id: TagId) -> Result<Tag, Error> {
+    let workspace = caller.workspace();
+    let read =
+        async move |tx: &Tx<'_>| tags::find(tx, workspace, id).await?.ok_or_else(Error::not_found);
+    caller.read("tags.get", read).await
+}
+
+/// Lists the tags of the workspace.
+pub async fn list(caller: &Caller, page: IdPage) -> Result<Vec<Tag>, Error> {
+    let workspace = caller.workspace();
+    let IdPage { after, limit, offset } = page;
+    let read = async move |tx: &Tx<'_>| {
+        Ok(tags::list(tx, workspace, after.as_deref(), limit, offset).await?)
+    };
+    caller.read("tags.list", read).await
+}
+
 /// Creates a tag.
 pub async fn create(
+    caller: &Caller,
+    label: TagLabel,
+    color: Color,
+    request: IdempotentRequest,
+    respond: Respond<Tag>,
+) -> Result<CreatedResponse, Error> {
+    let (scope, environment) = (caller.scope(), caller.environment().clone());
+    let create =
+        async move |tx: &WriteTx<'_>| create_in(tx, &environment, &scope, &label, color).await;
+    idempotency::create(caller, "tags.create", request, create, respond).await
+}
+
+/// Updates a tag.
+pub async fn update(
+    caller: &Caller,
+    update: TagUpdate,
+    expected: VersionPrecondition,
+) -> Result<Tag, Error> {
+    let workspace = caller.workspace();
+    let write = async move |tx: &WriteTx<'_>| {
+        let found = tags::find_for_update(tx, workspace, update.id).await?;
+        let before = found.ok_or_else(Error::not_found)?;
+        expected.check_version(before.version)?;
+        let mut tag = before.clone();
+        tag.label = update.label.as_ref().unwrap_or(&tag.label).clone();
+        tag.color = update.color.unwrap_or(tag.color);
+        if tag != before {
+            tag.version += 1;
+            tags::update(tx, workspace, &tag).await?;
+        }
+        Ok(tag)
+    };
+    caller.write("tags.update", write).await
+}
+
+/// Deletes a tag, and removes it from every piece.
+pub async fn delete(
+    caller: &Caller,
+    id: TagId,
+    expected: VersionPrecondition,
+) -> Result<(), Error> {
+    let workspace = caller.workspace();
+    let write = async move |tx: &WriteTx<'_>| {
+        let found = tags::find_for_update(tx, workspace, id).await?;
+        expected.check_version(found.ok_or_else(Error::not_found)?.version)?;
+        tags::delete(tx, workspace, id).await?;
+        Ok(())
+    };
+    caller.write("tags.delete", write).await
+}
+
+/// Creates a tag in a transaction.
+pub async fn create_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
@@ -21,39 +106,4 @@ pub async fn create(
     let tag = Tag { id, label: label.clone(), color, version: 1 };
     tags::insert(tx, scope.workspace, &tag, environment.now()).await?;
     Ok(tag)
-}
-
-/// Updates a tag.
-pub async fn update(
-    tx: &WriteTx<'_>,
-    scope: &Scope,
-    id: TagId,
-    label: Option<&TagLabel>,
-    color: Option<Color>,
-    expected: &VersionPrecondition,
-) -> Result<Tag, Error> {
-    let before =
-        tags::find_for_update(tx, scope.workspace, id).await?.ok_or_else(Error::not_found)?;
-    expected.check_version(before.version)?;
-    let mut tag = before.clone();
-    tag.label = label.unwrap_or(&tag.label).clone();
-    tag.color = color.unwrap_or(tag.color);
-    if tag != before {
-        tag.version += 1;
-        tags::update(tx, scope.workspace, &tag).await?;
-    }
-    Ok(tag)
-}
-
-/// Deletes a tag, and removes it from every piece.
-pub async fn delete(
-    tx: &WriteTx<'_>,
-    scope: &Scope,
-    id: TagId,
-    expected: &VersionPrecondition,
-) -> Result<(), Error> {
-    let tag = tags::find_for_update(tx, scope.workspace, id).await?.ok_or_else(Error::not_found)?;
-    expected.check_version(tag.version)?;
-    tags::delete(tx, scope.workspace, id).await?;
-    Ok(())
 }

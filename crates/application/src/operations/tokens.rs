@@ -12,10 +12,13 @@ use galley_domain::{
 use galley_storage::tokens::{self, Authentication, Token};
 use galley_storage::{Tx, WriteTx, content_groups, members, roles};
 
+use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::authority::Authority;
 use crate::operations::content_pieces::unknown_item;
+use crate::paging::IdPage;
 use crate::precondition::VersionPrecondition;
 use crate::scope::Scope;
 
@@ -98,8 +101,64 @@ pub async fn create(
 /// The permission that every operation here requires.
 const REQUIRED_PERMISSION: Permission = Permission::write(Resource::Tokens);
 
-/// Creates a token on behalf of another one, whose permissions, groups and expiry it can't exceed.
+/// Returns a token that the caller may see.
+pub async fn get(caller: &Caller, id: TokenId) -> Result<Token, Error> {
+    let own = caller.clone();
+    let read =
+        async move |tx: &Tx<'_>| find(tx, own.token(), id).await?.ok_or_else(Error::not_found);
+    caller.read("tokens.get", read).await
+}
+
+/// Lists the tokens that the caller may see.
+pub async fn list(caller: &Caller, page: IdPage) -> Result<Vec<Token>, Error> {
+    let own = caller.clone();
+    let IdPage { after, limit, offset } = page;
+    let read =
+        async move |tx: &Tx<'_>| list_in(tx, own.token(), after.as_deref(), limit, offset).await;
+    caller.read("tokens.list", read).await
+}
+
+/// Creates a token with at most the caller's rights.
 pub async fn issue(
+    caller: &Caller,
+    new: TokenRequest,
+    request: IdempotentRequest,
+    respond: Respond<Token>,
+) -> Result<CreatedResponse, Error> {
+    let own = caller.clone();
+    let create =
+        async move |tx: &WriteTx<'_>| issue_in(tx, own.environment(), own.token(), &new).await;
+    idempotency::create(caller, "tokens.create", request, create, respond).await
+}
+
+/// Updates a token.
+pub async fn update(
+    caller: &Caller,
+    update: TokenUpdate,
+    expected: VersionPrecondition,
+) -> Result<Token, Error> {
+    let own = caller.clone();
+    let write = async move |tx: &WriteTx<'_>| {
+        update_in(tx, own.environment(), own.token(), &update, &expected).await
+    };
+    caller.write("tokens.update", write).await
+}
+
+/// Revokes a token.
+pub async fn revoke(
+    caller: &Caller,
+    id: TokenId,
+    expected: VersionPrecondition,
+) -> Result<(), Error> {
+    let own = caller.clone();
+    let write = async move |tx: &WriteTx<'_>| {
+        revoke_in(tx, own.environment(), own.token(), id, &expected).await
+    };
+    caller.write("tokens.delete", write).await
+}
+
+/// Creates a token on behalf of another one, whose permissions, groups and expiry it can't exceed.
+async fn issue_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     actor: &Authentication,
@@ -115,7 +174,7 @@ pub async fn issue(
 }
 
 /// Updates a token. The update applies to every later request.
-pub async fn update(
+async fn update_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     actor: &Authentication,
@@ -151,7 +210,7 @@ pub async fn update(
 }
 
 /// Revokes a token. The revocation applies to every later request.
-pub async fn revoke(
+async fn revoke_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     actor: &Authentication,
@@ -224,7 +283,7 @@ pub async fn find(
 }
 
 /// Lists the tokens that the actor may see.
-pub async fn list(
+async fn list_in(
     tx: &Tx<'_>,
     actor: &Authentication,
     after: Option<&str>,

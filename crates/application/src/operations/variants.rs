@@ -1,15 +1,29 @@
-//! Creation, update and deletion of variants. They emit no events.
+//! Variants. Their changes emit no events.
 
-use galley_domain::VariantId;
 use galley_domain::text::ShortText;
 use galley_domain::variant::{Variant, VariantKey, VariantLabel, VariantRef};
+use galley_domain::{VariantId, WorkspaceId};
 use galley_storage::{Error as StorageError, Tx, UniqueKey, WriteTx, variants};
 
+use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
+use crate::paging::IdPage;
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
+
+/// A variant to create.
+#[derive(Debug, Clone)]
+pub struct NewVariant {
+    /// The key that programs use.
+    pub key: VariantKey,
+    /// The label.
+    pub label: VariantLabel,
+    /// The description.
+    pub description: Option<ShortText>,
+}
 
 /// An update of a variant; `None` leaves a field unchanged.
 #[derive(Debug, Clone)]
@@ -24,60 +38,91 @@ pub struct VariantUpdate {
     pub description: Option<Option<ShortText>>,
 }
 
+/// Returns a variant.
+pub async fn get(caller: &Caller, id: VariantId) -> Result<Variant, Error> {
+    let workspace = caller.workspace();
+    let read = async move |tx: &Tx<'_>| {
+        variants::find(tx, workspace, id).await?.ok_or_else(Error::not_found)
+    };
+    caller.read("variants.get", read).await
+}
+
+/// Lists the variants of the workspace.
+pub async fn list(caller: &Caller, page: IdPage) -> Result<Vec<Variant>, Error> {
+    let workspace = caller.workspace();
+    let IdPage { after, limit, offset } = page;
+    let read = async move |tx: &Tx<'_>| {
+        Ok(variants::list(tx, workspace, after.as_deref(), limit, offset).await?)
+    };
+    caller.read("variants.list", read).await
+}
+
 /// Creates a variant.
 pub async fn create(
-    tx: &WriteTx<'_>,
-    environment: &Environment,
-    scope: &Scope,
-    key: &VariantKey,
-    label: &VariantLabel,
-    description: Option<&ShortText>,
-) -> Result<Variant, Error> {
-    let variant = Variant {
-        id: VariantId::new(environment.new_id()),
-        key: key.clone(),
-        label: label.clone(),
-        description: description.cloned(),
-        version: 1,
-    };
-    let inserted = variants::insert(tx, scope.workspace, &variant, environment.now()).await;
-    inserted.map_err(map_taken_key)?;
-    Ok(variant)
+    caller: &Caller,
+    new: NewVariant,
+    request: IdempotentRequest,
+    respond: Respond<Variant>,
+) -> Result<CreatedResponse, Error> {
+    let (workspace, environment) = (caller.workspace(), caller.environment().clone());
+    let create =
+        async move |tx: &WriteTx<'_>| create_in(tx, &environment, workspace, new.clone()).await;
+    idempotency::create(caller, "variants.create", request, create, respond).await
 }
 
 /// Updates a variant. The overrides of pieces are kept if the key changes.
 pub async fn update(
-    tx: &WriteTx<'_>,
-    scope: &Scope,
-    update: &VariantUpdate,
-    expected: &VersionPrecondition,
+    caller: &Caller,
+    update: VariantUpdate,
+    expected: VersionPrecondition,
 ) -> Result<Variant, Error> {
-    let found = variants::find_for_update(tx, scope.workspace, update.id).await?;
-    let before = found.ok_or_else(Error::not_found)?;
-    expected.check_version(before.version)?;
-    let mut variant = before.clone();
-    variant.key = update.key.as_ref().unwrap_or(&variant.key).clone();
-    variant.label = update.label.as_ref().unwrap_or(&variant.label).clone();
-    variant.description = update.description.as_ref().unwrap_or(&variant.description).clone();
-    if variant != before {
-        variant.version += 1;
-        let updated = variants::update(tx, scope.workspace, &variant).await;
-        updated.map_err(map_taken_key)?;
-    }
-    Ok(variant)
+    let workspace = caller.workspace();
+    let write = async move |tx: &WriteTx<'_>| {
+        let found = variants::find_for_update(tx, workspace, update.id).await?;
+        let before = found.ok_or_else(Error::not_found)?;
+        expected.check_version(before.version)?;
+        let mut variant = before.clone();
+        variant.key = update.key.as_ref().unwrap_or(&variant.key).clone();
+        variant.label = update.label.as_ref().unwrap_or(&variant.label).clone();
+        variant.description = update.description.as_ref().unwrap_or(&variant.description).clone();
+        if variant != before {
+            variant.version += 1;
+            variants::update(tx, workspace, &variant).await.map_err(map_taken_key)?;
+        }
+        Ok(variant)
+    };
+    caller.write("variants.update", write).await
 }
 
 /// Deletes a variant with all overrides of pieces in it.
 pub async fn delete(
-    tx: &WriteTx<'_>,
-    scope: &Scope,
+    caller: &Caller,
     id: VariantId,
-    expected: &VersionPrecondition,
+    expected: VersionPrecondition,
 ) -> Result<(), Error> {
-    let found = variants::find_for_update(tx, scope.workspace, id).await?;
-    expected.check_version(found.ok_or_else(Error::not_found)?.version)?;
-    variants::delete(tx, scope.workspace, id).await?;
-    Ok(())
+    let workspace = caller.workspace();
+    let write = async move |tx: &WriteTx<'_>| {
+        let found = variants::find_for_update(tx, workspace, id).await?;
+        expected.check_version(found.ok_or_else(Error::not_found)?.version)?;
+        variants::delete(tx, workspace, id).await?;
+        Ok(())
+    };
+    caller.write("variants.delete", write).await
+}
+
+/// Creates a variant in a transaction.
+pub async fn create_in(
+    tx: &WriteTx<'_>,
+    environment: &Environment,
+    workspace: WorkspaceId,
+    new: NewVariant,
+) -> Result<Variant, Error> {
+    let NewVariant { key, label, description } = new;
+    let id = VariantId::new(environment.new_id());
+    let variant = Variant { id, key, label, description, version: 1 };
+    let inserted = variants::insert(tx, workspace, &variant, environment.now()).await;
+    inserted.map_err(map_taken_key)?;
+    Ok(variant)
 }
 
 /// Returns the variant that a request for pieces names, if any.

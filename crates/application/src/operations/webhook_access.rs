@@ -50,7 +50,7 @@ pub(crate) async fn check_may_send(
     {
         check_may_see(actor, event)?;
         if occurrence.as_seen_in(window) != Some(event) {
-            let detail = "one of the deliveries shows what happened outside the token's groups";
+            let detail = "one of the deliveries has an event outside the token's groups";
             return Err(Rejection::new(Reason::OutsideGroupLimit, detail).into());
         }
     }

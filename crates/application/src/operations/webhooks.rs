@@ -8,12 +8,16 @@ use galley_domain::webhook::{DisabledReason, Webhook, WebhookName, WebhookSecret
 use galley_domain::{ContentGroupId, Invalid, WebhookId};
 use galley_storage::delivery_queue::DeliverySelection;
 use galley_storage::tokens::Authentication;
-use galley_storage::{WriteTx, content_groups, delivery_queue, webhooks};
+use galley_storage::webhooks::ListQuery;
+use galley_storage::{Tx, WriteTx, content_groups, delivery_queue, webhooks};
 
+use crate::caller::Caller;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
 use crate::operations::authority::Authority;
 use crate::operations::webhook_access::{REQUIRED_PERMISSION, check_may_see, check_may_send, find};
+use crate::paging::IdPage;
 use crate::precondition::VersionPrecondition;
 use crate::rejection::{Reason, Rejection};
 use crate::scope::Scope;
@@ -59,8 +63,75 @@ pub fn secret_aad(webhook: WebhookId) -> String {
     format!("webhooks {webhook}")
 }
 
+/// Returns a webhook in the caller's scope.
+pub async fn get(caller: &Caller, id: WebhookId) -> Result<Webhook, Error> {
+    let own = caller.clone();
+    let read = async move |tx: &Tx<'_>| find(tx, own.token(), id).await;
+    caller.read("webhooks.get", read).await
+}
+
+/// Lists the webhooks in the caller's scope, or those of the caller's extension only.
+pub async fn list(
+    caller: &Caller,
+    extension_only: bool,
+    page: IdPage,
+) -> Result<Vec<Webhook>, Error> {
+    let (scope, own) = (caller.scope(), caller.clone());
+    let read = async move |tx: &Tx<'_>| {
+        let list = ListQuery {
+            extension: extension_only.then_some(own.token().extension.as_deref()),
+            within: scope.content_groups.as_deref(),
+            after: page.after.as_deref(),
+            limit: page.limit,
+            offset: page.offset,
+        };
+        Ok(webhooks::list(tx, scope.workspace, &list).await?)
+    };
+    caller.read("webhooks.list", read).await
+}
+
 /// Creates a webhook.
 pub async fn create(
+    caller: &Caller,
+    new: NewWebhook,
+    request: IdempotentRequest,
+    respond: Respond<Webhook>,
+) -> Result<CreatedResponse, Error> {
+    let own = caller.clone();
+    let create = async move |tx: &WriteTx<'_>| {
+        create_in(tx, own.environment(), own.service().key(), own.token(), &new).await
+    };
+    idempotency::create(caller, "webhooks.create", request, create, respond).await
+}
+
+/// Updates a webhook.
+pub async fn update(
+    caller: &Caller,
+    update: WebhookUpdate,
+    expected: VersionPrecondition,
+) -> Result<WebhookUpdateResult, Error> {
+    let own = caller.clone();
+    let write = async move |tx: &WriteTx<'_>| {
+        update_in(tx, own.environment(), own.token(), &update, &expected).await
+    };
+    caller.write("webhooks.update", write).await
+}
+
+/// Deletes a webhook.
+pub async fn delete(
+    caller: &Caller,
+    id: WebhookId,
+    expected: VersionPrecondition,
+) -> Result<(), Error> {
+    let own = caller.clone();
+    let write = async move |tx: &WriteTx<'_>| {
+        delete_in(tx, own.environment(), own.token(), id, &expected).await
+    };
+    caller.write("webhooks.delete", write).await
+}
+
+/// Creates a webhook.
+async fn create_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     key: &SecretKey,
@@ -95,7 +166,7 @@ pub async fn create(
 }
 
 /// Updates a webhook.
-pub async fn update(
+async fn update_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     actor: &Authentication,
@@ -146,7 +217,7 @@ pub async fn update(
 }
 
 /// Deletes a webhook.
-pub async fn delete(
+async fn delete_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     actor: &Authentication,
@@ -171,7 +242,7 @@ async fn check_group(
     let limited = scope.content_groups.is_some();
     let outside = |detail: &str| Rejection::new(Reason::OutsideGroupLimit, detail).into();
     if limited && webhook.event.resource() == Resource::WorkspaceMemberships {
-        return Err(outside("the token is limited to some groups and sees no members' events"));
+        return Err(outside("the token is limited to some groups and can't see members' events"));
     }
     let path = vec![Step::Field("metadata".to_owned()), Step::Field("contentGroupId".to_owned())];
     // A group has no effect on members' events, so its deletion does not matter.
@@ -194,7 +265,7 @@ async fn check_group(
         return Ok(());
     }
     if limited {
-        return Err(outside("the group is not one that the token sees"));
+        return Err(outside("the group is outside the token's groups"));
     }
     Error::reject_issues(vec![Issue::unknown_reference(path, "content group")])
 }

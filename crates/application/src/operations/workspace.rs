@@ -1,10 +1,11 @@
-//! The update of a workspace itself. It emits no event.
+//! The workspace itself. Its changes emit no events.
 
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::workspace::{Billing, Workspace, WorkspaceName};
 use galley_domain::{Timestamp, WorkspaceId};
-use galley_storage::{WriteTx, workspaces};
+use galley_storage::{Tx, WriteTx, workspaces};
 
+use crate::caller::Caller;
 use crate::error::Error;
 use crate::precondition::VersionPrecondition;
 
@@ -47,8 +48,27 @@ impl BillingUpdate {
     }
 }
 
-/// Updates a workspace.
+/// Returns the workspace of the token.
+pub async fn get(caller: &Caller) -> Result<Workspace, Error> {
+    let id = caller.workspace();
+    let read =
+        async move |tx: &Tx<'_>| workspaces::find(tx, id).await?.ok_or_else(Error::not_found);
+    caller.read("workspace.get", read).await
+}
+
+/// Updates the workspace of the token.
 pub async fn update(
+    caller: &Caller,
+    update: WorkspaceUpdate,
+    expected: VersionPrecondition,
+) -> Result<Workspace, Error> {
+    let id = caller.workspace();
+    let write = async move |tx: &WriteTx<'_>| update_in(tx, id, &update, &expected).await;
+    caller.write("workspace.update", write).await
+}
+
+/// Updates a workspace in a transaction.
+pub async fn update_in(
     tx: &WriteTx<'_>,
     id: WorkspaceId,
     update: &WorkspaceUpdate,

@@ -219,7 +219,7 @@ impl WebhookWorker {
                 match store_exchange::run_exchange(&service, &front, session, ask, turn).await {
                     Ok(exchange) => WorkerEvent::StoreResponded(exchange),
                     Err((error, ask)) => {
-                        tracing::warn!(%error, "the deliveries could not be kept or read");
+                        tracing::warn!(%error, "deliveries could not be recorded or claimed");
                         WorkerEvent::StoreFailed(ask)
                     }
                 };
@@ -333,7 +333,7 @@ fn log_failing(
         status = attempt.status,
         error = attempt.error.as_ref().map(AttemptError::code),
         suppressed,
-        "a webhook's receiver took no delivery"
+        "a webhook's receiver did not accept a delivery"
     );
 }
 

@@ -109,7 +109,7 @@ impl DeliverySession {
             match self.service.database().heartbeat(&self.id(), &node).await {
                 Ok(heartbeat) if heartbeat.is_deposed => {
                     tracing::warn!(
-                        "other servers took this one for dead: its deliveries are theirs"
+                        "other nodes declared this node dead and took over its deliveries"
                     );
                     self.set_valid_until(sent);
                     let state = open(&self.service).await;
@@ -120,7 +120,7 @@ impl DeliverySession {
                 }
                 Ok(heartbeat) => {
                     if std::mem::take(&mut has_warned) {
-                        tracing::info!("heartbeats reach the database again");
+                        tracing::info!("heartbeats are written to the database again");
                     }
                     last = sent;
                     self.set_valid_until(sent + HEARTBEAT_VALIDITY);
@@ -134,7 +134,8 @@ impl DeliverySession {
                     if !self.is_valid() && !std::mem::replace(&mut has_warned, true) {
                         tracing::warn!(
                             %error,
-                            "no heartbeat reaches the database: nothing is sent to webhooks until one does"
+                            "heartbeats can't be written to the database: nothing is sent to \
+                             webhooks until one succeeds"
                         );
                     }
                 }
@@ -169,7 +170,10 @@ impl DeliverySession {
         };
         let write = self.service.database().write::<_, StorageError, _>("deliveries.close", close);
         if let Err(error) = write.await {
-            tracing::debug!(%error, "others find out that this server has ended");
+            tracing::debug!(
+                %error,
+                "the delivery session could not be closed: it ends by its missing heartbeats"
+            );
         }
     }
 }
@@ -204,8 +208,8 @@ async fn release_dead_session(service: &Service, dead: DeadSession) {
     };
     match service.database().write::<_, StorageError, _>("deliveries.bury", bury).await {
         Ok(0) => {}
-        Ok(count) => tracing::info!(count, "deliveries of a server that ended are sent again"),
-        Err(error) => tracing::debug!(%error, "a server that ended still holds deliveries"),
+        Ok(count) => tracing::info!(count, "deliveries of a dead node are sent again"),
+        Err(error) => tracing::debug!(%error, "deliveries of a dead node could not be released"),
     }
 }
 
@@ -231,9 +235,9 @@ async fn open(service: &Service) -> SessionState {
                 };
             }
             Err(error) if std::mem::replace(&mut is_silent, true) => {
-                tracing::debug!(%error, "the session of deliveries can't be opened");
+                tracing::debug!(%error, "the delivery session can't be opened");
             }
-            Err(error) => tracing::warn!(%error, "deliveries wait: their session can't be opened"),
+            Err(error) => tracing::warn!(%error, "delivery is paused: its session can't be opened"),
         }
         tokio::time::sleep(HEARTBEAT_INTERVAL).await;
     }

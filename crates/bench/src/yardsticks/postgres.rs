@@ -67,7 +67,7 @@ pub(crate) fn keep_to(core: &str, url: &str) -> anyhow::Result<()> {
     // Connections are served by child processes of the server.
     let status = std::fs::read_to_string(format!("/proc/{own}/status"))?;
     let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
-    let parent = parent.context("a process has a parent")?.trim();
+    let parent = parent.context("the process has no parent")?.trim();
     let pinned = Command::new("taskset").args(["-cp", core, parent]).output()?;
     ensure!(pinned.status.success(), "{}", String::from_utf8_lossy(&pinned.stderr).trim());
     Ok(())

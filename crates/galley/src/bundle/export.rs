@@ -36,7 +36,7 @@ pub(crate) async fn export(
     arguments: &ExportArguments,
 ) -> anyhow::Result<ExitCode> {
     if arguments.group.is_some() {
-        bail!("a bundle is of a whole workspace: leave --group out");
+        bail!("a bundle contains the whole workspace: omit --group");
     }
     let environment = Environment::default();
     let database = store::open_existing(settings, &environment).await?;
@@ -131,7 +131,7 @@ async fn write_manifest(
     };
     let (found, roles, members, tags, variants, groups, webhooks) =
         snapshot.read("export.frame", read).await?;
-    let found = found.context("the workspace is gone")?;
+    let found = found.context("the workspace was deleted")?;
     let manifest = format::Manifest {
         galley_bundle: FORMAT_VERSION,
         workspace: format::BundleWorkspace {

@@ -13,11 +13,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use galley_application::operations::import_sources::{self, NewSource};
-use galley_application::{Environment, Error, sanitize};
-use galley_application::{
-    Scope,
-    operations::{content_groups, content_pieces, restored_version},
-};
+use galley_application::operations::{content_groups, content_pieces, restored_version};
+use galley_application::{Environment, Error, Scope, sanitize};
 use galley_content::{ContentLimits, Tree};
 use galley_domain::content_piece::{ContentPiece, Description, REFERENCES_MAX};
 use galley_domain::event::EventType;
@@ -65,7 +62,8 @@ pub(crate) async fn restore(
 ) -> anyhow::Result<ExitCode> {
     if arguments.url.is_some() {
         bail!(
-            "a bundle is restored with its ids, which only the database itself takes: leave --url out"
+            "a bundle is restored with its ids, which is possible only in the database itself: \
+             omit --url"
         );
     }
     let has_other = arguments.groups
@@ -78,7 +76,7 @@ pub(crate) async fn restore(
         || !arguments.tags.is_empty()
         || arguments.sources.len() > 1;
     if has_other {
-        bail!("a bundle is a whole workspace: name its folder alone, without other flags");
+        bail!("a bundle contains a whole workspace: name only its folder, without other flags");
     }
     let environment = Environment::default();
     let frame = Arc::new(WorkspaceManifest::read(folder, restored_version(&environment))?);
@@ -120,18 +118,18 @@ pub(crate) async fn restore(
     database.close().await;
     let RestoreReport { restored, there, problems } = report;
     say!(
-        "Restored {workspace}: {}, {there} there already, {} with problems",
+        "Restored {workspace}: {}, {there} existed already, {} with problems",
         counted(restored as u64, "piece"),
         problems.len()
     );
     if webhooks > 0 {
         say!(
-            "{} disabled, as secrets are not in the bundle: create each anew with its secret, or enable \
-             it to send unsigned.",
+            "{} disabled, as the bundle contains no secrets: create each again with its secret, or \
+             enable it to send unsigned requests.",
             counted(webhooks as u64, "webhook")
         );
     }
-    say!("For a token of it: galley token create --workspace {workspace}");
+    say!("To create a token: galley token create --workspace {workspace}");
     Ok(exit_code(&problems))
 }
 
@@ -169,7 +167,7 @@ async fn check_manifest(
         }
     }
     let pieces = counted(pieces as u64, "piece");
-    say!("Everything but the pieces of {workspace} is right; there are {pieces}");
+    say!("{workspace} is valid except its pieces, which were not checked: {pieces}");
     Ok(exit_code(missing))
 }
 
@@ -186,7 +184,7 @@ enum RestoreError {
     #[error(transparent)]
     Other(#[from] Error),
     /// The rollback of a dry run.
-    #[error("it was tried out")]
+    #[error("the check was rolled back")]
     TriedOut,
 }
 
@@ -225,7 +223,7 @@ impl WorkspaceManifest {
     fn read(folder: &Path, version: i64) -> anyhow::Result<Self> {
         let manifest: format::Manifest = file(&folder.join(MANIFEST))?;
         if manifest.galley_bundle > FORMAT_VERSION {
-            bail!("{} is of a newer galley than this one", folder.display());
+            bail!("{} was exported by a newer galley", folder.display());
         }
         let mut read_roles = Vec::new();
         for one in file::<Vec<format::BundleRole>>(&folder.join("roles.json"))? {
@@ -263,7 +261,7 @@ impl WorkspaceManifest {
         for one in &read_members {
             if !read_roles.iter().any(|role| role.id == one.role_id) {
                 let place = folder.join("members.json");
-                bail!("{}: {}: there is no role {}", place.display(), one.id, one.role_id);
+                bail!("{}: {}: the role {} does not exist", place.display(), one.id, one.role_id);
             }
         }
         let groups: Vec<format::BundleGroup> = file(&folder.join("groups.json"))?;
@@ -344,7 +342,8 @@ impl WorkspaceManifest {
             };
             if let Some(other) = twice {
                 return Err(RestoreError::Because(format!(
-                    "members.json: {}: the same person is a member, or invited, as {}: leave one of them out",
+                    "members.json: {}: the same person is a member or invited as {}: remove one of \
+                     them",
                     member.id, other.id
                 )));
             }
@@ -486,7 +485,7 @@ impl RestoreReport {
                     )
                     .await?;
                     if is_new {
-                        import_sources::save(tx, &scope, sources).await?;
+                        import_sources::save_in(tx, &scope, sources).await?;
                         restored += 1;
                     }
                 }
@@ -518,7 +517,7 @@ impl RestoreReport {
 }
 
 fn interrupted(error: Error) -> anyhow::Error {
-    anyhow::Error::new(error).context("the import stopped, and goes on where it is started again")
+    anyhow::Error::new(error).context("the import stopped: run it again to continue")
 }
 
 /// Reads the webhooks without their secrets. All of them are disabled.
@@ -530,7 +529,12 @@ fn read_webhooks(
     let mut read_webhooks = Vec::new();
     for one in file::<Vec<format::BundleWebhook>>(place)? {
         let event: EventType = one.event.parse().map_err(|_| {
-            anyhow::anyhow!("{}: {}: there is no event {:?}", place.display(), one.id, one.event)
+            anyhow::anyhow!(
+                "{}: {}: the event {:?} does not exist",
+                place.display(),
+                one.id,
+                one.event
+            )
         })?;
         if one.content_group_id.is_none() && event.resource() == Resource::ContentPieces {
             let (place, event) = (place.display(), event.as_str());
@@ -569,7 +573,7 @@ fn check_unique<T: Copy + Eq + Hash + Display>(
     let mut seen = HashSet::new();
     for id in ids {
         if !seen.insert(id) {
-            bail!("{}: {id} stands twice", place.display());
+            bail!("{}: {id} occurs twice", place.display());
         }
     }
     Ok(())
@@ -579,7 +583,7 @@ fn check_unique<T: Copy + Eq + Hash + Display>(
 /// them.
 fn check_base_types(place: &Path, roles: &[role::Role]) -> anyhow::Result<()> {
     check_unique(place, roles.iter().filter_map(|role| role.base_type.map(BaseType::as_str)))
-        .context("of each baseType there is one role at the most")?;
+        .context("at most one role can have each baseType")?;
     for role in roles.iter().filter(|role| role.is_admin()) {
         if role.permissions != PermissionSet::ALL {
             bail!("{}: {}: an Admin has all permissions", place.display(), role.id);
@@ -599,7 +603,7 @@ fn pieces(folder: &Path) -> anyhow::Result<(Vec<PathBuf>, Vec<String>)> {
     let folder = folder.join("pieces");
     if !folder.is_dir() || folder.is_symlink() {
         if missing.is_empty() && folder.is_symlink() {
-            missing.push(format!("{}: is no folder", folder.display()));
+            missing.push(format!("{}: is not a folder", folder.display()));
         }
         return Ok((Vec::new(), missing));
     }
@@ -622,11 +626,11 @@ fn file<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
 fn parse_file<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
     let metadata = fs::symlink_metadata(path).map_err(|error| format!(": {error}"))?;
     if !metadata.is_file() {
-        return Err(": is no plain file, and is not read".to_owned());
+        return Err(": is not a regular file and is skipped".to_owned());
     }
     let size = metadata.len();
     if size > FILE_SIZE_LIMIT {
-        return Err(format!(": has {size} bytes, and at most {FILE_SIZE_LIMIT} are read"));
+        return Err(format!(": has {size} bytes, more than the limit of {FILE_SIZE_LIMIT}"));
     }
     let text = fs::read(path).map_err(|error| format!(": {error}"))?;
     format::from_json(&text).map_err(|error| match error.line() {
@@ -691,5 +695,5 @@ fn tree(name: &str, value: &Value) -> Result<String, String> {
     let given = Tree::from_json(&value.to_string()).map_err(|error| wrong(&error))?;
     let made = Tree::from_html(&given.to_html(), &ContentLimits::default());
     let made = made.map_err(|error| wrong(&error))?.to_json_within(TREE_SIZE_LIMIT);
-    made.ok_or_else(|| format!(": {name}: has over {TREE_SIZE_LIMIT} bytes"))
+    made.ok_or_else(|| format!(": {name}: exceeds {TREE_SIZE_LIMIT} bytes"))
 }

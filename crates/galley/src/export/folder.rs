@@ -42,7 +42,7 @@ impl ExportFolder {
     /// Opens a folder that is new, empty, or from an earlier export. It may have hidden files, such
     /// as a repository's.
     pub(crate) fn open(path: &Path, kind: ExportKind, own: OwnFiles) -> anyhow::Result<Self> {
-        make(path, kind).with_context(|| format!("{} can't be made", path.display()))?;
+        make(path, kind).with_context(|| format!("{} can't be created", path.display()))?;
         if own.includes(&path.join(LIST_FILE)) {
             bail!("{} belongs to the database that is exported", path.join(LIST_FILE).display());
         }
@@ -51,7 +51,7 @@ impl ExportFolder {
                 let was = if is_bundle(path) { ExportKind::Bundle } else { ExportKind::Markdown };
                 if was != kind && !before.is_empty() {
                     bail!(
-                        "{} holds {}, which would be removed: name another folder",
+                        "{} contains {}, which the export would delete: name another folder",
                         path.display(),
                         if was == ExportKind::Bundle { "a bundle" } else { "Markdown files" },
                     );
@@ -62,7 +62,7 @@ impl ExportFolder {
                 let mut files = fs::read_dir(path)?.filter_map(Result::ok);
                 if files.any(|file| !file.file_name().to_string_lossy().starts_with('.')) {
                     bail!(
-                        "{} is neither empty nor of an earlier export: name another folder",
+                        "{} is neither empty nor an earlier export: name another folder",
                         path.display()
                     );
                 }
@@ -113,7 +113,7 @@ impl ExportFolder {
             parent.push(part);
             // A link may lead out of the folder.
             if parent.is_symlink() {
-                bail!("{} is a link, and is not followed", parent.display());
+                bail!("{} is a link, which is not followed", parent.display());
             }
         }
         Ok(self.path.join(name))
@@ -158,7 +158,7 @@ fn make(path: &Path, kind: ExportKind) -> std::io::Result<()> {
 pub(crate) fn exported_files(folder: &Path) -> std::io::Result<BTreeSet<String>> {
     let path = folder.join(LIST_FILE);
     if !fs::symlink_metadata(&path)?.is_file() {
-        return Err(std::io::Error::other("is no file"));
+        return Err(std::io::Error::other("is not a file"));
     }
     let text = fs::read_to_string(path)?;
     Ok(text.lines().filter(|line| names::is_exported_path(line)).map(ToOwned::to_owned).collect())

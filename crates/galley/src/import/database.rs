@@ -5,11 +5,9 @@ use std::time::Instant;
 
 use galley_application::operations::content_pieces::{self, ContentPieceUpdate, NewContentPiece};
 use galley_application::operations::import_sources::{self, NewSource};
-use galley_application::{Environment, Error};
-use galley_application::{
-    Scope, VersionPrecondition,
-    operations::{content_groups, tags, variants},
-};
+use galley_application::operations::variants::NewVariant;
+use galley_application::operations::{content_groups, tags, variants};
+use galley_application::{Environment, Error, Scope, VersionPrecondition};
 use galley_content::Tree;
 use galley_domain::content_group::ContentGroupName;
 use galley_domain::content_piece::{
@@ -117,7 +115,7 @@ impl Destination for DatabaseDestination {
             let read = async move |tx: &Tx<'_>| {
                 let page = content_piece_list::list(tx, scope.workspace, &query).await?;
                 let ids: Vec<_> = page.iter().map(|(piece, _)| piece.id).collect();
-                let sources = import_sources::list(tx, &scope, &ids).await?;
+                let sources = import_sources::list_in(tx, &scope, &ids).await?;
                 Ok::<_, Error>((page, sources))
             };
             let read = self.database.read_long("import.known_pieces", read);
@@ -196,19 +194,19 @@ impl Destination for DatabaseDestination {
             if let Some(found) = children.await?.into_iter().find(|child| child.name == name) {
                 return Ok(found.id);
             }
-            Ok(content_groups::create(tx, &environment, &scope, &name, parent).await?.id)
+            Ok(content_groups::create_in(tx, &environment, &scope, &name, parent).await?.id)
         };
         self.database.write("import.group", find_or_make).await.map_err(failure)
     }
 
     async fn variant(&self, key: &VariantKey, label: &VariantLabel) -> Result<(), WriteFailure> {
         let (scope, environment) = (self.scope.clone(), self.environment.clone());
-        let (key, label) = (key.clone(), label.clone());
+        let new = NewVariant { key: key.clone(), label: label.clone(), description: None };
         let find_or_make = async move |tx: &WriteTx<'_>| {
             let there =
                 storage::variants::list(tx, scope.workspace, None, RESOURCE_LIST_LIMIT, 0).await?;
-            if !there.iter().any(|variant| variant.key == key) {
-                variants::create(tx, &environment, &scope, &key, &label, None).await?;
+            if !there.iter().any(|variant| variant.key == new.key) {
+                variants::create_in(tx, &environment, scope.workspace, new.clone()).await?;
             }
             Ok(())
         };
@@ -334,7 +332,7 @@ impl Batch {
             let kept = match &one.task {
                 Task::Create { group, members } => {
                     let new = new_piece(one, *group, members, self.tags(tx, one).await?);
-                    let made = content_pieces::create(tx, &self.environment, &self.scope, &new);
+                    let made = content_pieces::create_in(tx, &self.environment, &self.scope, &new);
                     WriteResult { id: Some(made.await?.piece.id), outcome: ImportOutcome::Created }
                 }
                 Task::Update { id, version, group } => {
@@ -347,7 +345,7 @@ impl Batch {
             if let (Some(piece), true) = (kept.id, kept.outcome != ImportOutcome::Conflict) {
                 let variant = one.variant.clone().map(VariantRef::Key);
                 let source = NewSource { piece, variant, source: one.source.clone() };
-                import_sources::save(tx, &self.scope, &[source]).await?;
+                import_sources::save_in(tx, &self.scope, &[source]).await?;
             }
             done.push(kept);
         }
@@ -363,7 +361,7 @@ impl Batch {
                 Some(tag) => tag.id,
                 None => {
                     let color = Color::default();
-                    tags::create(tx, &self.environment, &self.scope, label, color).await?.id
+                    tags::create_in(tx, &self.environment, &self.scope, label, color).await?.id
                 }
             };
             if !ids.contains(&id) {
@@ -400,7 +398,7 @@ impl Batch {
             content: Some(Some(one.document.content.clone())),
         };
         let (environment, scope) = (&self.environment, &self.scope);
-        let after = content_pieces::update(tx, environment, scope, &update, &expected).await?;
+        let after = content_pieces::update_in(tx, environment, scope, &update, &expected).await?;
         let version = |piece: &ContentPiece| piece.version;
         let unchanged = before.as_ref().map(version) == Some(after.piece.version);
         let outcome = if unchanged { ImportOutcome::Unchanged } else { ImportOutcome::Updated };

@@ -27,7 +27,7 @@ impl FindingGroup {
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::LeftOut => "Left out",
-            Self::SetApart => "Not published, in groups of their own",
+            Self::SetApart => "Unpublished, in separate groups",
             Self::Assumed => "Assumed",
             Self::Missing => "Missing",
             Self::Lost => "Lost from the contents",
@@ -84,7 +84,7 @@ impl Finding {
             (_, Some(property)) => format!("{property} in the style of <{element}>"),
             (Some(attribute), None) => format!("{attribute} of <{element}>"),
             (None, None) if loss.effect == ConversionEffect::Unwrapped => {
-                format!("<{element}>, but for what is in it")
+                format!("<{element}>, except its contents")
             }
             (None, None) => format!("<{element}>"),
         };
@@ -94,8 +94,8 @@ impl Finding {
 
 const RELATIVE_IMAGES: &str = "images at relative addresses";
 const RELATIVE_LINKS: &str = "links at relative addresses";
-const FROM_ROOT: &str = "links and images from the root of the site";
-const ANCHORS: &str = "links to anchors that are not in the piece";
+const FROM_ROOT: &str = "links and images relative to the site's root";
+const ANCHORS: &str = "links to anchors that the piece lacks";
 const FOOTNOTES: &str = "footnotes, which stay as text";
 const SHORTCODES: &str = "shortcodes or template tags, which stay as text";
 

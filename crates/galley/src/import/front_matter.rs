@@ -25,7 +25,7 @@ pub(super) fn split(text: &str) -> Result<SplitText<'_>, FrontMatterError> {
     for (fence, parse) in [("+++", toml as Parser), ("---", yaml as Parser)] {
         let Some(rest) = after_fence(text, fence) else { continue };
         let Some((front, body)) = until_fence(rest, fence) else {
-            let message = format!("the front matter has no {fence} at its end");
+            let message = format!("the front matter has no closing {fence}");
             return Err(FrontMatterError { line: 1, message });
         };
         let fields = parse(front).map_err(|malformed| FrontMatterError {

@@ -188,13 +188,13 @@ fn raw(
         Some(html) => html.replace(SITE_PLACEHOLDER, ""),
         None if post.lexical.is_some() || post.mobiledoc.is_some() => {
             return Err(format!(
-                "{slug}: its text is there in Ghost's own form only (lexical or mobiledoc), not in HTML"
+                "{slug}: its text is only in Ghost's own format (lexical or mobiledoc), not in HTML"
             ));
         }
         None => String::new(),
     };
     if post.html.as_deref().is_some_and(|html| html.contains(SITE_PLACEHOLDER)) {
-        findings.push(Finding::assumed("addresses of the site itself, as from its root"));
+        findings.push(Finding::assumed("addresses of the site itself, as relative to its root"));
     }
     let status = post.status.as_deref().unwrap_or_default();
     let state = match status {
@@ -230,7 +230,7 @@ fn raw(
     }
     let date = post.published_at.clone();
     let date = date.or_else(|| {
-        findings.push(Finding::assumed("a date from when a draft was made"));
+        findings.push(Finding::assumed("a date from a draft's creation"));
         post.created_at.clone()
     });
     Ok(RawPiece {

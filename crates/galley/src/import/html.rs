@@ -59,7 +59,7 @@ pub(super) fn raw(name: &str, html: &str) -> RawPiece {
     let tags = tags.map(ToOwned::to_owned).collect();
     let title = Some(page.title.trim().to_owned()).filter(|title| !title.is_empty());
     let title = og_title.or(title).unwrap_or_else(|| {
-        findings.push(Finding::assumed("a title from the name"));
+        findings.push(Finding::assumed("a title from the path"));
         stem.to_owned()
     });
     let parts = [page.article.html, page.main.html, page.body.html];
@@ -265,7 +265,7 @@ mod tests {
             .into_document(crate::import::raw::ContentForm::Json)
             .unwrap();
         assert!(
-            fragment.content.contains("Just ") && assumed(&fragment) == ["a title from the name"]
+            fragment.content.contains("Just ") && assumed(&fragment) == ["a title from the path"]
         );
         let whole = raw("c.html", "<body><div>One<script>x</script></div></body>")
             .into_document(crate::import::raw::ContentForm::Json)

@@ -282,13 +282,13 @@ impl<P: Destination> Loader<P> {
         });
         (!is_new || !of_id).then(|| {
             let place = &document.place;
-            ImportOutcome::Refused(format!("{place}: another one with its id came before"))
+            ImportOutcome::Refused(format!("{place}: an earlier source has the same id"))
         })
     }
 
     fn missing_piece_message(&self) -> String {
         let own = self.target.language.as_deref().unwrap_or_default();
-        format!("there is nothing of this name in {own}, of which it would be a variant")
+        format!("it would be a variant of a piece with this name in {own}, which does not exist")
     }
 
     /// Looks up the piece of a document, and computes the hashes of the source and of the fields to
@@ -354,7 +354,8 @@ impl<P: Destination> Loader<P> {
         let Candidate { document, known, variant, source, .. } = candidate;
         let Some(current) = current else {
             let place = &document.place;
-            let problem = format!("{place}: its piece was deleted meanwhile; import it again");
+            let problem =
+                format!("{place}: its piece was deleted during the import: import it again");
             return Decision::Done(ImportOutcome::Refused(problem));
         };
         let width = document.cover_width.as_ref().map(ShortText::as_str);

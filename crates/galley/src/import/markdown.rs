@@ -29,7 +29,7 @@ pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> RawPiec
         let of_folders = || date_in_path(&folders.join("/"));
         let found = of_path().or_else(|| stem_date.clone()).or_else(of_folders);
         let found = found.filter(|_| !has_no_date)?;
-        findings.push(Finding::assumed("a date from the name"));
+        findings.push(Finding::assumed("a date from the path"));
         Some(found)
     });
     let slug = front.text(&["slug"]).or(path).unwrap_or_else(|| stem_slug.to_owned());
@@ -39,7 +39,7 @@ pub(super) fn raw(name: &str, fields: Map<String, Value>, body: &str) -> RawPiec
         Some(heading)
     });
     let title = title.unwrap_or_else(|| {
-        findings.push(Finding::assumed("a title from the name"));
+        findings.push(Finding::assumed("a title from the path"));
         stem.to_owned()
     });
     if name.rsplit('/').next().is_some_and(|file| file.starts_with("_index.")) {

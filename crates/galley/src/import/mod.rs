@@ -74,7 +74,7 @@ pub(crate) async fn run(
     let labels = labels.collect::<anyhow::Result<_>>()?;
     match &arguments.url {
         Some(url) => {
-            let token = arguments.token.as_deref().context("--token is needed with --url")?;
+            let token = arguments.token.as_deref().context("--url requires --token")?;
             let place = ServerDestination::new(url, token)?;
             load(place, arguments, labels, found).await
         }
@@ -118,7 +118,7 @@ async fn load<P: Destination>(
     if let Some(path) = &arguments.report {
         import.report.write(path, arguments.dry_run)?;
     }
-    done.context("the import stopped, and goes on where it is started again")?;
+    done.context("the import stopped: run it again to continue")?;
     Ok(status)
 }
 
@@ -153,7 +153,7 @@ impl<P: Destination> Import<'_, P> {
                 if state == PublishingState::Published || !self.arguments.no_drafts {
                     if state != PublishingState::Published {
                         let is_left = self.loader.has_published_piece(&document);
-                        let left = if is_left { ", left among the published ones" } else { "" };
+                        let left = if is_left { ", placed among the published ones" } else { "" };
                         let what = format!("{}{left}", state.plural());
                         self.report.add(&source, Finding::set_apart(what));
                     }

@@ -146,7 +146,7 @@ impl RawPiece {
         let (tree, losses) = read.map_err(|error| error.to_string())?;
         if self.tags.len() > REFERENCES_MAX {
             let count = self.tags.len();
-            return Err(format!("tags has {count} items, and at most {REFERENCES_MAX} are kept"));
+            return Err(format!("tags has {count} items, more than the limit of {REFERENCES_MAX}"));
         }
         let json = tree.to_json();
         let content_hash = hash([json.as_str()]);
@@ -161,7 +161,7 @@ impl RawPiece {
             let size = tree.to_html().len();
             if size > max {
                 return Err(format!(
-                    "the text has {size} bytes of HTML, and at most {max} are kept"
+                    "the text has {size} bytes of HTML, more than the limit of {max}"
                 ));
             }
         }
@@ -173,7 +173,7 @@ impl RawPiece {
             None => None,
         };
         let title = self.title.take().unwrap_or_else(|| {
-            self.findings.push(Finding::assumed("a title from the name"));
+            self.findings.push(Finding::assumed("a title from the slug"));
             self.slug.clone()
         });
         if date.is_none() {
@@ -211,7 +211,7 @@ impl RawPiece {
                 .collect::<Result<_, _>>()?,
             authors: self.authors,
             state: self.state,
-            custom_data: optional("the rest", self.custom_data.or(rest), CustomData::parse)?,
+            custom_data: optional("customData", self.custom_data.or(rest), CustomData::parse)?,
             content,
             content_hash,
             source_hash,

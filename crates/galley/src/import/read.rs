@@ -171,7 +171,7 @@ fn read_text(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let size = std::fs::metadata(path).map_err(|error| format!("{shown}: {error}"))?.len();
     if size > FILE_SIZE_LIMIT {
-        return Err(format!("{shown}: has {size} bytes, and at most {FILE_SIZE_LIMIT} are read"));
+        return Err(format!("{shown}: has {size} bytes, more than the limit of {FILE_SIZE_LIMIT}"));
     }
     let bytes = std::fs::read(path).map_err(|error| format!("{shown}: {error}"))?;
     String::from_utf8(bytes).map_err(|error| {

@@ -128,7 +128,8 @@ impl Report {
         }
         if !self.conflicts.is_empty() {
             say!(
-                "Edited in Galley and changed at the source, left as they are (--overwrite imports them):"
+                "Edited in Galley and changed at the source, not imported (--overwrite imports \
+                 them):"
             );
             for conflict in &self.conflicts {
                 say!("          {}", escape_for_terminal(conflict));

@@ -196,13 +196,13 @@ impl ServerDestination {
     pub(super) fn new(url: &str, token: &str) -> anyhow::Result<Self> {
         let base = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let base = base.with_context(|| {
-            format!("--url {url:?} is no address of a server, such as https://galley.example.org")
+            format!("--url {url:?} is not the URL of a server, such as https://galley.example.org")
         })?;
         if !base.username().is_empty() || base.password().is_some() || base.query().is_some() {
-            bail!("--url is the server's address alone: the token is given by --token");
+            bail!("--url must be the server's URL only: set the token with --token");
         }
         let mut token = HeaderValue::try_from(format!("Bearer {}", token.trim()))
-            .context("--token has characters that no token has")?;
+            .context("--token contains characters that tokens never have")?;
         token.set_sensitive(true);
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(galley_tls::client())
@@ -277,7 +277,7 @@ impl ServerDestination {
             }
         };
         let answered = tokio::time::timeout(RESPONSE_TIMEOUT, exchange).await;
-        let (head, bytes) = answered.map_err(|_| lost("it gives no answer".to_owned()))??;
+        let (head, bytes) = answered.map_err(|_| lost("the response timed out".to_owned()))??;
         let status = head.status;
         let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let after = after.and_then(|text| text.parse().ok()).map(Duration::from_secs);
@@ -289,7 +289,9 @@ impl ServerDestination {
             return Ok((answer, version.unwrap_or_default().to_owned()));
         }
         let said = serde_json::from_slice::<RemoteProblem>(&bytes).map_or_else(
-            |_| format!("it answered {status}: is that the address of a Galley server?"),
+            |_| {
+                format!("it responded with {status}: check that the URL is that of a Galley server")
+            },
             |problem| problem.to_message(),
         );
         let broken = || anyhow::anyhow!("{base}: {said}");
@@ -314,7 +316,7 @@ impl ServerDestination {
     fn not_a_galley_server(&self) -> RequestFailure {
         let base = &self.base;
         RequestFailure::Final(WriteFailure::Broken(anyhow::anyhow!(
-            "{base} does not answer as a Galley server does: is that its address?"
+            "{base} does not respond like a Galley server: check the URL"
         )))
     }
 
@@ -592,7 +594,7 @@ fn write_result_of(one: &PreparedDocument, failure: WriteFailure) -> anyhow::Res
 fn fatal_error(failure: WriteFailure) -> anyhow::Error {
     match failure {
         WriteFailure::Refused(problem) => anyhow::anyhow!(problem),
-        WriteFailure::Stale => anyhow::anyhow!("it was changed meanwhile"),
+        WriteFailure::Stale => anyhow::anyhow!("it was changed during the import"),
         WriteFailure::Broken(error) => error,
     }
 }

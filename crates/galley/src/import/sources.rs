@@ -68,7 +68,8 @@ pub(super) fn find(
                 "json" => SourceFormat::Ghost,
                 "md" | "markdown" | "mdx" | "txt" | "" => SourceFormat::Markdown,
                 _ => bail!(
-                    "{} has the name of no document: *.md, *.html, *.xml of WordPress or *.json of Ghost",
+                    "{} has no supported extension: *.md, *.html, *.xml of WordPress or *.json of \
+                     Ghost",
                     source.display()
                 ),
             };
@@ -87,8 +88,8 @@ pub(super) fn find(
     reject_duplicates(&mut found);
     if found.files.is_empty() && found.problems.is_empty() {
         bail!(
-            "there is nothing to import there: no Markdown (*.md), no HTML (*.html), and no export of WordPress (*.xml) \
-             or Ghost (*.json)"
+            "nothing to import: no Markdown (*.md), no HTML (*.html), and no export of WordPress \
+             (*.xml) or Ghost (*.json)"
         );
     }
     Ok(found)
@@ -134,10 +135,10 @@ fn find_below(folder: &Path, own: &OwnFiles, found: &mut FoundSources) {
             }
             Ok(entry) if entry.path_is_symlink() => {
                 let path = entry.path().display();
-                found.problems.push(format!("{path}: is a link, and is not followed"));
+                found.problems.push(format!("{path}: is a link, which is not followed"));
             }
             Ok(entry) if !entry.file_type().is_dir() && has_document_extension(entry.path()) => {
-                found.problems.push(format!("{}: is no file", entry.path().display()));
+                found.problems.push(format!("{}: is not a file", entry.path().display()));
             }
             Ok(_) => {}
             Err(error) => found.problems.push(format!("{error}")),
@@ -204,9 +205,12 @@ fn reject_duplicates(found: &mut FoundSources) {
         if !first {
             let (path, name) = (file.path.display(), &file.name);
             problems.push(match &file.language {
-                Some(language) => format!("{path}: another file is {name:?} in {language} already"),
+                Some(language) => {
+                    format!("{path}: another file has the name {name:?} in {language} already")
+                }
                 None => format!(
-                    "{path}: another file is known as {name:?} already; import it into another group"
+                    "{path}: another file has the name {name:?} already; import it into another \
+                     group"
                 ),
             });
         }

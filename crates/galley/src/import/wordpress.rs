@@ -88,7 +88,7 @@ pub(super) fn read(
     match result {
         // The posts before the error are imported all the same.
         Err((line, message)) => {
-            let message = format!("{message}; what follows was not read");
+            let message = format!("{message}; the rest was not read");
             let _ = tell(ItemOutcome::Problem(line, message));
             Ok(())
         }
@@ -163,7 +163,9 @@ fn parse_export(
             Ok(Event::Eof) => {
                 return match walker.open.last() {
                     None => Ok(()),
-                    Some(last) => Err((line, format!("ends within <{last}>: it was cut off"))),
+                    Some(last) => {
+                        Err((line, format!("ends within <{last}>: the file is truncated")))
+                    }
                 };
             }
             Ok(Event::Start(start)) => walker.start(&start, line),
@@ -175,7 +177,7 @@ fn parse_export(
                 // No entity is expanded: the file could define one that grows without bound.
                 None => {
                     let name = name.as_ref();
-                    let problem = format!("names the entity &{name};, which is not read");
+                    let problem = format!("contains the entity &{name};, which is not supported");
                     match &mut walker.item {
                         // Only this post is invalid.
                         Some(item) => item.problem = Some((line, problem)),
@@ -186,7 +188,7 @@ fn parse_export(
             Ok(_) => {}
         }
         if walker.text.len() > TEXT_SIZE_LIMIT {
-            return Err((line, format!("has a text of more than {TEXT_SIZE_LIMIT} bytes")));
+            return Err((line, format!("has a text over {TEXT_SIZE_LIMIT} bytes")));
         }
     }
 }
@@ -296,7 +298,7 @@ fn convert_item(site: &ExportContext, item: ExportedItem) -> ItemOutcome {
     let kind = item.text("wp:post_type").to_owned();
     match (kind.as_str(), item.text("wp:status")) {
         ("attachment", _) => {
-            return left_out("attachments (links to them stay as they are)");
+            return left_out("attachments (links to them are unchanged)");
         }
         ("post" | "page", status @ ("trash" | "auto-draft" | "inherit")) => {
             return left_out(&format!("{kind}s of the status {status}"));
@@ -441,7 +443,8 @@ fn find_blocks(content: &str, findings: &mut Vec<Finding>) {
         }
     }
     if !blocks.is_empty() {
-        let finding = Finding::left_out("blocks that WordPress fills in").times(blocks.len());
+        let finding =
+            Finding::left_out("blocks that WordPress renders dynamically").times(blocks.len());
         findings.push(Finding { details: blocks, ..finding });
     }
     for (tag, what) in

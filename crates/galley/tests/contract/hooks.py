@@ -201,7 +201,7 @@ def is_inexpressible(case, issue):
         or code == "invalid_reference"
         or (case.method == "PUT" and path == ["metadata", "contentGroupId"] and code == "required")
         # The present.
-        or (code == "invalid_date" and message.endswith("must lie in the future"))
+        or (code == "invalid_date" and message.endswith("must be in the future"))
         # A length in bytes.
         or (code == "too_long" and "bytes" in message)
     )

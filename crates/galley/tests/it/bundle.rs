@@ -194,7 +194,10 @@ on_both_engines! {
         let import = || run(command(&other).arg("import").arg(&folder));
         let first = import();
         assert!(first.status.success(), "{first:?}");
-        assert!(stdout(&first).contains("22 pieces, 0 there already, 0 with problems"), "{first:?}");
+        assert!(
+            stdout(&first).contains("22 pieces, 0 existed already, 0 with problems"),
+            "{first:?}"
+        );
         let token = run(command(&other).args(["token", "create"]));
         let token = stdout(&token).trim().to_owned();
         let mut restored = command(&other);
@@ -213,7 +216,10 @@ on_both_engines! {
 
         let event = last_event(&restored).await;
         let again = import();
-        assert!(stdout(&again).contains("0 pieces, 22 there already, 0 with problems"), "{again:?}");
+        assert!(
+            stdout(&again).contains("0 pieces, 22 existed already, 0 with problems"),
+            "{again:?}"
+        );
         assert_eq!(last_event(&restored).await, event);
         let second = other.directory().join("second");
         export(&other, &second);
@@ -228,7 +234,10 @@ on_both_engines! {
         restored.request(Method::DELETE, &format!("/content-pieces?id={id}")).send().await.unwrap();
         send(&restored, Method::PUT, "/content-pieces", &json!({"id": pieces[4]["id"], "title": "Changed"})).await;
         let third = import();
-        assert!(stdout(&third).contains("1 piece, 21 there already, 0 with problems"), "{third:?}");
+        assert!(
+            stdout(&third).contains("1 piece, 21 existed already, 0 with problems"),
+            "{third:?}"
+        );
         let after = restored.get("/content-pieces/list").await;
         assert_eq!((&after[3], &after[4]["title"]), (&pieces[3], &json!("Changed")));
         // No entity tag from before the deletion matches the restored piece.
@@ -289,7 +298,10 @@ on_both_engines! {
         let other = another(&store).await;
         let output = run(command(&other).arg("import").arg(&folder));
         assert_eq!(output.status.code(), Some(1));
-        assert!(stdout(&output).contains("3 pieces, 0 there already, 3 with problems"), "{output:?}");
+        assert!(
+            stdout(&output).contains("3 pieces, 0 existed already, 3 with problems"),
+            "{output:?}"
+        );
         let told = stderr(&output);
         assert!(full[..3].iter().all(|(name, _)| told.contains(&format!("{name}:"))), "{told}");
         let second = other.directory().join("second");
@@ -301,12 +313,12 @@ on_both_engines! {
         // The workspace's data is written completely or not at all.
         for (name, from, to, problem) in [
             ("roles.json", ",\n    \"baseType\": \"admin\"", "", "no member with a user is an Admin"),
-            ("roles.json", "\"admin\"", "\"viewer\"", "viewer stands twice"),
+            ("roles.json", "\"admin\"", "\"viewer\"", "viewer occurs twice"),
             ("roles.json", "contentPieces:write", "everything", "roles.json: role_"),
             ("members.json", "\"roleId\": \"role_", "\"roleId\": \"role_0", "members.json"),
             ("groups.json", "[", "[[", "groups.json:2:"),
             ("tags.json", "teal", "beige", "tags.json: tag_"),
-            ("tags.json", "[", "[{\"id\":\"tag_00000000000000000000000000\",\"label\":\"a\",\"color\":\"teal\"},{\"id\":\"tag_00000000000000000000000000\",\"label\":\"b\",\"color\":\"teal\"},", "tags.json: tag_00000000000000000000000000 stands twice"),
+            ("tags.json", "[", "[{\"id\":\"tag_00000000000000000000000000\",\"label\":\"a\",\"color\":\"teal\"},{\"id\":\"tag_00000000000000000000000000\",\"label\":\"b\",\"color\":\"teal\"},", "tags.json: tag_00000000000000000000000000 occurs twice"),
             ("roles.json", "\"workspace:write\"", "\"workspace:read\"", "an Admin has all permissions"),
             ("members.json", "\"invitedEmail\": \"bo@example.org\",", "", "neither user nor invitedEmail"),
             ("webhooks.json", "contentPieceAdded", "somethingElse", "webhooks.json: wh"),
@@ -332,9 +344,14 @@ on_both_engines! {
             assert!(stderr(&output).contains("the same person is a member"), "{output:?}");
         }
         write(&folder.join("members.json"), whole);
-        for flags in [&["--url", "http://127.0.0.1:1", "--token", "x"][..], &["--groups"], &["--group", "Posts"]] {
+        let whole = "a bundle contains a whole workspace";
+        for (flags, expected) in [
+            (&["--url", "http://127.0.0.1:1", "--token", "x"][..], "a bundle is restored with its ids"),
+            (&["--groups"], whole),
+            (&["--group", "Posts"], whole),
+        ] {
             let output = run(command(&other).arg("import").arg(&folder).args(flags));
-            assert!(stderr(&output).contains("a bundle is"), "{output:?}");
+            assert!(stderr(&output).contains(expected), "{output:?}");
         }
     }
 
@@ -377,9 +394,16 @@ on_both_engines! {
         std::os::unix::fs::symlink("/dev/zero", folder.join(&of_pieces[3].0)).unwrap();
         let other = another(&store).await;
         let output = run(command(&other).arg("import").arg(&folder));
-        assert!(stdout(&output).contains("3 pieces, 0 there already, 3 with problems"), "{output:?}");
+        assert!(
+            stdout(&output).contains("3 pieces, 0 existed already, 3 with problems"),
+            "{output:?}"
+        );
         let told = stderr(&output);
-        for (index, problem) in [(1, "tags must have at most 100 items"), (2, "is missing"), (3, "is no plain file")] {
+        for (index, problem) in [
+            (1, "tags must have at most 100 items"),
+            (2, "is missing"),
+            (3, "is not a regular file"),
+        ] {
             assert!(told.contains(&format!("{}: {problem}", of_pieces[index].0)), "{told}");
         }
     }
@@ -396,9 +420,9 @@ on_both_engines! {
         assert!(output.status.success(), "{output:?}");
         let before = (files(&bundle), files(&markdown));
         let output = run(command(&store).arg("export").arg(&bundle).args(["--group", &group]));
-        assert!(stderr(&output).contains("holds a bundle"), "{output:?}");
+        assert!(stderr(&output).contains("contains a bundle"), "{output:?}");
         let output = export(&markdown, "json");
-        assert!(stderr(&output).contains("holds Markdown files"), "{output:?}");
+        assert!(stderr(&output).contains("contains Markdown files"), "{output:?}");
         assert_eq!((files(&bundle), files(&markdown)), before);
     }
 }

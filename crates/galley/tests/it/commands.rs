@@ -156,7 +156,7 @@ fn errors_are_one_line_with_the_right_exit_status() {
         (vec!["--database-url", "mysql://x", "serve"], 1, "postgres://"),
         (vec!["--data-dir", "not-a-directory/x", "serve"], 1, "not-a-directory"),
         (vec!["import", "nowhere"], 1, "nowhere"),
-        (vec!["--cors-origins", "https://a.example,*", "config"], 1, "\"*\" is no origin"),
+        (vec!["--cors-origins", "https://a.example,*", "config"], 1, "\"*\" is not an origin"),
         (vec!["--log", "=,=", "serve"], 1, "log filter"),
         (vec!["--public-url", "galley.example", "config"], 1, "public-url"),
         (vec!["--body-size-limit", "0", "config"], 1, "body-size-limit"),

@@ -50,7 +50,8 @@ on_both_engines! {
         let profile = program.request(Method::GET, "/profile").send().await.unwrap();
         assert!(profile.status().is_success(), "{profile:?}");
         let found = format!("{cases} requests, seed {seed}: 0 answered otherwise, 0 by 5xx");
-        report_figure(&format!("{}: requests made up out of the description", store.engine()), found, "0");
+        let condition = format!("{}: requests generated from the OpenAPI document", store.engine());
+        report_figure(&condition, found, "0");
     }
 }
 

@@ -173,8 +173,9 @@ on_both_engines! {
             let problem: Value = answer.json().await.unwrap();
             let expected = json!({"type": "/problems/internal", "status": 500, "reason": "internal",
                 "title": "Internal error", "instance": null,
-                "detail": "the log has the cause under this request's id",
-                "message": "the log has the cause under this request's id", "requestId": request_id});
+                "detail": "the log contains the cause under this request's id",
+                "message": "the log contains the cause under this request's id",
+                "requestId": request_id});
             let known = |value: &Value| -> Value {
                 let fields = value.as_object().unwrap().iter().filter(|(name, _)| *name != "code");
                 fields.filter(|(_, value)| !value.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect()

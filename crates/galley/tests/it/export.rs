@@ -261,7 +261,7 @@ on_both_engines! {
         write(&theirs.join("notes.txt"), "mine");
         let refused = command(&store, &["export", theirs.to_str().unwrap()]);
         assert_eq!(refused.status.code(), Some(1));
-        assert!(stderr(&refused).contains("neither empty nor of an earlier export"), "{refused:?}");
+        assert!(stderr(&refused).contains("neither empty nor an earlier export"), "{refused:?}");
         let repository = store.directory().join("repository");
         write(&repository.join(".git/config"), "x");
         let elsewhere = store.directory().join("elsewhere");
@@ -271,13 +271,14 @@ on_both_engines! {
         write(&elsewhere.join("old.md"), "theirs");
         let output = command(&store, &["export", repository.to_str().unwrap()]);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
-        assert!(stderr(&output).contains("is a link, and is not followed"), "{output:?}");
+        assert!(stderr(&output).contains("is a link, which is not followed"), "{output:?}");
         assert!(elsewhere.join("old.md").exists() && !elsewhere.join("t.md").exists());
         assert!(theirs.join("notes.txt").exists());
         std::fs::remove_file(repository.join("sub")).unwrap();
         assert!(command(&store, &["export", repository.to_str().unwrap()]).status.success());
         assert!(repository.join("sub/t.md").exists() && repository.join(".git/config").exists());
         let unknown = command(&store, &["export", "x", "--group", "none"]);
-        assert!(stderr(&unknown).contains("there is no content group none; at the top there are: Posts"), "{unknown:?}");
+        let problem = "the content group none does not exist; the top-level groups are: Posts";
+        assert!(stderr(&unknown).contains(problem), "{unknown:?}");
     }
 }

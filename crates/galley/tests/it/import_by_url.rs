@@ -43,19 +43,19 @@ async fn hostile_responses_do_no_harm() {
     let group = json!({"id": "cg_01k00000000000000000000000", "name": "\u{1b}]0;title\u{7}"});
     let endless = Value::Array(vec![group; 1_000]).to_string();
     for (behaviour, words) in [
-        (Behaviour::EndlessBody, "does not answer as a Galley server does"),
+        (Behaviour::EndlessBody, "does not respond like a Galley server"),
         (Behaviour::EndlessHead, "can't be reached"),
-        (answer(200, &endless), "does not answer as a Galley server does"),
-        (answer(200, &"[".repeat(1_000_000)), "does not answer as a Galley server does"),
-        (answer(200, "[]"), "there is no content group"),
+        (answer(200, &endless), "does not respond like a Galley server"),
+        (answer(200, &"[".repeat(1_000_000)), "does not respond like a Galley server"),
+        (answer(200, "[]"), "the workspace has none"),
         (answer(400, r#"{"detail": "\u001b[31mred \u202eback\nline"}"#), "red"),
         (
             answer(400, r#"{"detail": "a", "issues": [{"path": ["\u001b[2J"], "message": "b"}]}"#),
             "[2J b",
         ),
-        (Behaviour::Head(302, format!("location: {}", canary.url)), "it answered 302"),
-        (Behaviour::Head(307, format!("location: {}", canary.url)), "it answered 307"),
-        (Behaviour::Head(401, format!("location: {}", canary.url)), "it answered 401"),
+        (Behaviour::Head(302, format!("location: {}", canary.url)), "it responded with 302"),
+        (Behaviour::Head(307, format!("location: {}", canary.url)), "it responded with 307"),
+        (Behaviour::Head(401, format!("location: {}", canary.url)), "it responded with 401"),
     ] {
         let server = Receiver::start(behaviour.clone()).await;
         let mut command = galley(&store);
@@ -121,8 +121,12 @@ async fn hostile_responses_to_writes_end_the_import() {
     write(&folder.join("a.md"), "Text\n");
     write(&folder.join("b.md"), "Text\n");
     for (head, body, words) in [
-        ("201 x", r#"{"pieces": []}"#, "does not answer as a Galley server does"),
-        ("201 x", r#"{"pieces": [{"id": "cp_01k00000000000000000000000"}]}"#, "does not answer as"),
+        ("201 x", r#"{"pieces": []}"#, "does not respond like a Galley server"),
+        (
+            "201 x",
+            r#"{"pieces": [{"id": "cp_01k00000000000000000000000"}]}"#,
+            "does not respond like",
+        ),
         ("503 x\r\nretry-after: 100000", r#"{"detail": "come again"}"#, "come again"),
         ("429 x\r\nretry-after: 61", r#"{"detail": "come again"}"#, "come again"),
     ] {

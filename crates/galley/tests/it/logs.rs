@@ -61,7 +61,7 @@ on_both_engines! {
         let of = |message: &str| -> Vec<&Value> {
             entries.iter().filter(|entry| entry["fields"]["message"] == message).collect()
         };
-        let failing = of("a webhook's receiver took no delivery");
+        let failing = of("a webhook's receiver did not accept a delivery");
         assert_eq!(failing.len(), 1, "{log}");
         assert_eq!((&failing[0]["level"], &failing[0]["fields"]["webhook"], &failing[0]["fields"]["status"]),
             (&json!("INFO"), &json!(webhook), &json!(500)));

@@ -274,7 +274,7 @@ async fn no_command_writes_or_reads_through_a_link_to_the_database() {
     let unfinished = store.directory().join("a.backup.unfinished");
     std::fs::hard_link(&database, &unfinished).unwrap();
     let output = run(galley(&store).arg("backup").arg(&backup));
-    assert!(stderr(&output).contains("is no file of its own"), "{output:?}");
+    assert!(stderr(&output).contains("is a link or not a regular file"), "{output:?}");
     std::fs::remove_file(&unfinished).unwrap();
     let bundle = store.directory().join("bundle");
     let exported = run(galley(&store).args(["export", "--format", "json"]).arg(&bundle));

@@ -30,7 +30,7 @@ on_both_engines! {
             let refused = run(galley(&store).env("GALLEY_KEY", OTHER_KEY).args(&command));
             assert_eq!(refused.status.code(), Some(1), "{refused:?}");
             let says = stdout(&refused) + &stderr(&refused);
-            assert!(says.contains("is not the one that the database was encrypted with"), "{says}");
+            assert!(says.contains("differs from the key that encrypted the database"), "{says}");
         }
         for malformed in ["short", "not base 64 at all, whatever its length may be"] {
             let refused = run(galley(&store).env("GALLEY_KEY", malformed).arg("serve"));
@@ -76,7 +76,10 @@ on_both_engines! {
             (vec!["--email", "ANN@example.org"], "member"),
             (vec!["--email", "bob@example.org", "--role", "Boss"], "Admin, Editor, Viewer"),
             (vec!["--email", "bob"], "--email"),
-            (vec!["--email", "bob@example.org", "--workspace", "ws_x"], "no workspace"),
+            (
+                vec!["--email", "bob@example.org", "--workspace", "ws_x"],
+                "the workspace ws_x does not exist",
+            ),
         ] {
             let refused = add(&arguments);
             assert_eq!(refused.status.code(), Some(1), "{refused:?}");
@@ -147,7 +150,7 @@ fn on_sqlite_a_key_file_is_created_and_required() {
     let key = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
     let refused = run(galley(&store).arg("serve"));
-    assert!(stderr(&refused).contains("put it back"), "{refused:?}");
+    assert!(stderr(&refused).contains("restore it"), "{refused:?}");
     assert!(!file.exists(), "another one would not open what is there");
     // The variable replaces the file.
     let checked = run(galley(&store).env("GALLEY_KEY", key.trim()).arg("check"));
@@ -190,7 +193,7 @@ fn with_postgresql_a_key_is_required_before_tables_are_created() {
     for command in ["serve", "init"] {
         let refused = run(galley(&store).env_remove("GALLEY_KEY").arg(command));
         assert_eq!(refused.status.code(), Some(1), "{refused:?}");
-        assert!(stderr(&refused).contains("GALLEY_KEY is needed"), "{refused:?}");
+        assert!(stderr(&refused).contains("requires the setting GALLEY_KEY"), "{refused:?}");
     }
     let tables = runtime.block_on(async {
         let client = client(url).await;

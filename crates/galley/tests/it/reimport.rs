@@ -193,7 +193,7 @@ on_both_engines! {
         import(&store, &program, false, &["--group", "Two"]);
         write(&folder.join("a.md"), draft("Two"));
         let output = run(galley(&store).arg("import").arg(&folder).args(["--group", "Two"]));
-        assert!(stdout(&output).contains("drafts, left among the published ones"), "{output:?}");
+        assert!(stdout(&output).contains("drafts, placed among the published ones"), "{output:?}");
     }
 
     async fn an_exported_file_does_not_replace_the_noted_source(store: TestStore) {
@@ -240,13 +240,13 @@ on_both_engines! {
         for line in [
             "2 x *.png files img/a.png",
             "1 x files without an extension LICENSE",
-            "2 x a date from the name 2020/07/27/dated.md",
+            "2 x a date from the path 2020/07/27/dated.md",
             "1 x _index files as pieces _index.md",
             "1 x a date _index.md",
             "1 x {#id} of headings path.md",
             "1 x links of footnotes, which become numbers and a list 2020/07/27/dated.md",
             "2 x images at relative addresses 2020/07/27/dated.md",
-            "1 x links to anchors that are not in the piece path.md",
+            "1 x links to anchors that the piece lacks path.md",
             "1 x links at relative addresses path.md",
             "1 x footnotes, which stay as text _index.md",
             "1 x shortcodes or template tags, which stay as text _index.md",
@@ -273,7 +273,7 @@ on_both_engines! {
         let listed = stdout(&group(&["list"]));
         let paths: Vec<_> = listed.lines().map(|line| line.split_once("  ").unwrap().1).collect();
         assert_eq!(paths, ["Posts", "Published", "Published/Rust Blog"]);
-        assert!(stderr(&group(&["create", "Published/Rust Blog"])).contains("is there already"));
+        assert!(stderr(&group(&["create", "Published/Rust Blog"])).contains("exists already"));
         write(&store.directory().join("blog/a.md"), "# A\n");
         import(&store, &program, false, &["--group", "Published/Rust Blog"]);
         import(&store, &program, true, &["--group", "Published/Rust Blog"]);
@@ -290,7 +290,12 @@ on_both_engines! {
         assert!(!refused.status.success() && stderr(&refused).contains("--recursive"), "{refused:?}");
         assert!(group(&["delete", "Rust Blog", "--recursive"]).status.success());
         let unknown = group(&["delete", "Rust Blog"]);
-        assert!(stderr(&unknown).contains("there is no content group Rust Blog; at the top there are: Posts, Published"), "{unknown:?}");
+        assert!(
+            stderr(&unknown).contains(
+                "the content group Rust Blog does not exist; the top-level groups are: Posts, Published"
+            ),
+            "{unknown:?}"
+        );
         // If two groups have the same path, only their ids identify them.
         for _ in 0..2 {
             let body = json!({"name": "Twin"});

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use galley_application::{Error, Rejection, Scope};
+use galley_application::{Caller, Error, Rejection, StalenessBound};
 use galley_domain::Permission;
 use galley_domain::permission::Resource;
 use galley_storage::tokens::Authentication;
@@ -18,7 +18,6 @@ use crate::app::App;
 use crate::client_socket::ClientSocket;
 use crate::describe::{HandlerArgument, HandlerFacts};
 use crate::extract::authentication::{self, TokenLookup};
-use crate::extract::prefer::StalenessBound;
 use crate::middleware::request_log;
 use crate::problem::Problem;
 use crate::resources::request_memory::RequestReservation;
@@ -76,19 +75,24 @@ impl RequiredPermission for AnyToken {
 /// The holder of a valid token with permission `P`.
 #[derive(Debug)]
 pub(crate) struct Actor<P> {
-    authentication: Arc<Authentication>,
+    caller: Caller,
     permission: PhantomData<P>,
 }
 
 impl<P> Actor<P> {
-    /// Returns the part of the workspace that the token may access.
-    pub(crate) fn scope(&self) -> Scope {
-        Scope::of_token(&self.authentication)
+    /// Returns the caller of operations.
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Returns the caller of operations that may read stale data.
+    pub(crate) fn stale_caller(&self, staleness: StalenessBound) -> Caller {
+        self.caller.clone().with_staleness(staleness)
     }
 
     /// Returns the authentication, for operations that check it again.
     pub(crate) fn into_authentication(self) -> Authentication {
-        Arc::unwrap_or_clone(self.authentication)
+        self.caller.token().clone()
     }
 }
 
@@ -96,7 +100,7 @@ impl<P> Deref for Actor<P> {
     type Target = Authentication;
 
     fn deref(&self) -> &Authentication {
-        &self.authentication
+        self.caller.token()
     }
 }
 
@@ -109,12 +113,14 @@ impl<P: RequiredPermission> FromRequestParts<App> for Actor<P> {
         if let Some(missing) = missing {
             return Err(Rejection::insufficient_permissions(missing).into());
         }
-        Ok(Self { authentication, permission: PhantomData })
+        let caller = Caller::new(app.service().clone(), authentication);
+        Ok(Self { caller, permission: PhantomData })
     }
 }
 
 impl<P: RequiredPermission> HandlerArgument for Actor<P> {
     fn add_facts(facts: &mut HandlerFacts) {
+        facts.service = true;
         facts.token = true;
         facts.permission = P::PERMISSION;
     }

@@ -46,7 +46,7 @@ impl JsonBody {
         match value {
             Ok(Value::Object(object)) => Ok(Self { fields: Fields::new(object), bytes }),
             Ok(_) => Err(malformed("the body must be a JSON object".to_owned())),
-            Err(message) => Err(malformed(format!("the body is not JSON as accepted: {message}"))),
+            Err(message) => Err(malformed(format!("the body can't be parsed as JSON: {message}"))),
         }
     }
 }
@@ -141,7 +141,7 @@ async fn receive_in_time(
     let received = tokio::time::timeout(app.limits().receive_timeout, receive);
     overload::uncounted(received)
         .await
-        .map_err(|_| Problem::new(Reason::RequestTimeout, "the body came too slowly"))?
+        .map_err(|_| Problem::new(Reason::RequestTimeout, "the body did not arrive in time"))?
 }
 
 fn malformed(detail: String) -> Problem {

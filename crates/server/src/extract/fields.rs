@@ -125,6 +125,12 @@ impl Fields {
         Error::reject_issues(self.issues)
     }
 
+    /// Rejects the request if there are issues. Otherwise returns the value of a required field.
+    pub(crate) fn finish_with<T>(self, value: Option<T>) -> Result<T, Error> {
+        Error::reject_issues(self.issues)?;
+        Ok(value.expect("a required field without a value has an issue"))
+    }
+
     fn value<T>(&mut self, name: &str, value: Value, read: impl FieldParser<T>) -> Option<T> {
         let mut context = RequestRegistration {
             path: vec![Step::Field(name.to_owned())],
@@ -341,7 +347,10 @@ pub(crate) fn permissions(
     let permission = |text: String| {
         text.parse::<Permission>().map_err(|_| {
             let names = Resource::ALL.iter().map(|what| what.as_str()).collect::<Vec<_>>();
-            let message = format!("must be <what>:read or <what>:write, of {}", names.join(", "));
+            let message = format!(
+                "must be <resource>:read or <resource>:write; the resources are {}",
+                names.join(", ")
+            );
             Invalid::new("invalid_enum_value", message)
         })
     };

@@ -1,9 +1,10 @@
 //! The header `Idempotency-Key`.
 
+use axum::body::Bytes;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use galley_api_types::problem::{Issue, Step};
-use galley_application::Rejection;
+use galley_application::{IdempotentRequest, Rejection};
 use galley_domain::Invalid;
 
 use crate::describe::{HandlerArgument, HandlerFacts};
@@ -37,6 +38,11 @@ impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
 }
 
 impl IdempotencyKey {
+    /// Returns the identity of a request with this body.
+    pub(crate) fn for_body(self, body: &Bytes) -> IdempotentRequest {
+        IdempotentRequest { key: self.key, path: self.path, body: body.clone() }
+    }
+
     /// Returns the key alone, for a request without a token.
     pub(crate) fn into_text(self) -> Option<String> {
         self.key
@@ -51,7 +57,7 @@ impl HandlerArgument for IdempotencyKey {
 
 fn rejected() -> Problem {
     let invalid =
-        Invalid::new("invalid_string", "must stand once and have 1 to 255 ASCII characters");
+        Invalid::new("invalid_string", "must be sent once and have 1 to 255 ASCII characters");
     let issue = Issue::new(vec![Step::Field("Idempotency-Key".to_owned())], &invalid);
     Rejection::of_issues(vec![issue]).into()
 }

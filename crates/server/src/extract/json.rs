@@ -81,7 +81,7 @@ impl ValueVisitor<'_> {
                 self.remaining.set(left);
                 Ok(())
             }
-            None => Err(E::custom(format!("over {VALUES_LIMIT} values"))),
+            None => Err(E::custom(format!("more than {VALUES_LIMIT} values"))),
         }
     }
 
@@ -158,7 +158,7 @@ impl<'de> Visitor<'de> for ValueVisitor<'_> {
             without_nul(&key)?;
             self.count_value()?;
             if object.contains_key(&key) {
-                return Err(A::Error::custom(format!("the key {key:?} stands twice")));
+                return Err(A::Error::custom(format!("duplicate key {key:?}")));
             }
             object.insert(key, entries.next_value_seed(deeper)?);
         }

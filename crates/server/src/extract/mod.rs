@@ -11,3 +11,4 @@ pub(crate) mod pagination;
 pub(crate) mod prefer;
 pub(crate) mod query;
 pub(crate) mod references;
+pub(crate) mod staleness;

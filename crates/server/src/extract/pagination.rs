@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use galley_application::IdPage;
 use galley_domain::Invalid;
 use utoipa::IntoParams;
 
@@ -45,6 +46,11 @@ impl PageRequest {
     /// Returns the number of items to read: one more than are shown, to detect a next page.
     pub(crate) fn limit(self) -> i64 {
         self.per_page + 1
+    }
+
+    /// Returns the page of a list that is sorted by id, after an id.
+    pub(crate) fn after(self, after: Option<String>) -> IdPage {
+        IdPage { limit: self.limit(), offset: self.offset(after.is_some()), after }
     }
 
     /// Returns the limit of items on the page.
@@ -98,7 +104,7 @@ pub(crate) struct IdPageParams {
 pub(crate) fn after_id<T: std::str::FromStr>(query: &mut Query) -> Option<String> {
     let last = query.text("lastId");
     let cursor = query.text("cursor");
-    let malformed = Invalid::new("invalid_cursor", "is not one that this list gave");
+    let malformed = Invalid::new("invalid_cursor", "is not a cursor of this list");
     if let Some(cursor) = cursor {
         let id = decode_cursor(&cursor).and_then(|parts| match &parts[..] {
             [kind, id] if kind == "id" && id.parse::<T>().is_ok() => Some(id.clone()),

@@ -2,15 +2,13 @@
 //! change, and `max-age=SECONDS` for content that may be stale by that time.
 
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::header::AGE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use galley_storage::{Database, Failure, Tx};
+use galley_application::StalenessBound;
+use galley_storage::Database;
 
 use crate::describe::{HandlerArgument, HandlerFacts};
 
@@ -68,96 +66,20 @@ impl HandlerArgument for Prefer {
     }
 }
 
-/// The staleness bound of a request, and the age of the data that was read for it. Clones share it,
-/// from the read to the headers of the response.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct StalenessBound(Option<Arc<AllowedStaleness>>);
-
-#[derive(Debug, Default)]
-struct AllowedStaleness {
-    max_age: u64,
-    age: OnceLock<Duration>,
-    is_forbidden: AtomicBool,
+/// Returns the staleness bound of a request. It is empty without a replica.
+pub(crate) fn staleness_bound(headers: &HeaderMap, database: &Database) -> StalenessBound {
+    let wanted = preferred(headers, "max-age").filter(|_| database.has_replica());
+    let wanted = wanted.filter(|seconds| seconds.bytes().all(|byte| byte.is_ascii_digit()));
+    let max_age = wanted.and_then(|seconds| seconds.parse().ok());
+    StalenessBound::new(max_age.filter(|&max_age| max_age > 0))
 }
 
-impl StalenessBound {
-    /// Returns the staleness bound of a request. It is empty without a replica.
-    pub(crate) fn from_headers(headers: &HeaderMap, database: &Database) -> Self {
-        let wanted = preferred(headers, "max-age").filter(|_| database.has_replica());
-        let wanted = wanted.filter(|seconds| seconds.bytes().all(|byte| byte.is_ascii_digit()));
-        let max_age =
-            wanted.and_then(|seconds| seconds.parse().ok()).filter(|&max_age| max_age > 0);
-        Self(
-            max_age.map(|max_age| {
-                Arc::new(AllowedStaleness { max_age, ..AllowedStaleness::default() })
-            }),
-        )
-    }
-
-    /// Returns true if the request allows stale reads.
-    pub(crate) fn allows_stale(&self) -> bool {
-        self.allowed().is_some()
-    }
-
-    /// Forbids stale reads: older data may show content that the token must not see.
-    pub(crate) fn forbid_stale(&self) {
-        if let Some(allowed) = &self.0 {
-            allowed.is_forbidden.store(true, Ordering::Relaxed);
-        }
-    }
-
-    fn allowed(&self) -> Option<&Arc<AllowedStaleness>> {
-        self.0.as_ref().filter(|allowed| !allowed.is_forbidden.load(Ordering::Relaxed))
-    }
-
-    /// Returns true if stale data was read.
-    pub(crate) fn is_stale(&self) -> bool {
-        self.0.as_ref().is_some_and(|allowed| allowed.age.get().is_some())
-    }
-
-    /// Reads content, from a standby of the database if stale reads are allowed.
-    pub(crate) async fn read<T, E, F>(
-        &self,
-        database: &Database,
-        name: &'static str,
-        operation: F,
-    ) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: Failure,
-        F: AsyncFn(&Tx<'_>) -> Result<T, E> + Send + Sync + 'static,
-    {
-        let Some(allowed) = self.allowed() else { return database.read(name, operation).await };
-        let age_max = Duration::from_secs(allowed.max_age);
-        let (value, age) = database.read_stale(name, age_max, operation).await?;
-        if let Some(age) = age {
-            let _ = allowed.age.set(age);
-        }
-        Ok(value)
-    }
-
-    /// Adds the headers for stale data, if it was read.
-    pub(crate) fn write(&self, headers: &mut HeaderMap) {
-        let Some(allowed) = &self.0 else { return };
-        let Some(age) = allowed.age.get() else { return };
-        headers.insert(AGE, age.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX).into());
-        let applied = HeaderValue::try_from(format!("max-age={}", allowed.max_age));
-        headers.insert(APPLIED, applied.expect("numbers are ASCII"));
-    }
-}
-
-impl<S: Sync> FromRequestParts<S> for StalenessBound {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get().cloned().unwrap_or_default())
-    }
-}
-
-impl HandlerArgument for StalenessBound {
-    fn add_facts(facts: &mut HandlerFacts) {
-        facts.allows_stale = true;
-    }
+/// Adds the headers for stale data, if it was read.
+pub(crate) fn write_staleness(staleness: &StalenessBound, headers: &mut HeaderMap) {
+    let Some((max_age, age)) = staleness.stale_read() else { return };
+    headers.insert(AGE, age.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX).into());
+    let applied = HeaderValue::try_from(format!("max-age={max_age}"));
+    headers.insert(APPLIED, applied.expect("numbers are ASCII"));
 }
 
 #[cfg(test)]

@@ -8,13 +8,13 @@ use axum::extract::Request;
 use axum::http::Method;
 use axum::http::header::{ETAG, VARY};
 use axum::response::Response;
+use galley_application::StalenessBound;
 use galley_domain::Timestamp;
 use galley_storage::tokens::Authentication;
 use metrics::{Counter, Histogram};
 
 use crate::app::App;
 use crate::extract::authentication::{self, TokenLookup};
-use crate::extract::prefer::StalenessBound;
 use crate::middleware::conditional_get::not_modified;
 use crate::middleware::request_id::RequestId;
 use crate::middleware::{error_response, request_log};
@@ -87,7 +87,9 @@ pub(crate) async fn store(
     let staleness = request.extensions().get::<StalenessBound>().cloned();
     let response = next(request).await;
     let Some(pending) = pending else { return response };
-    if !is_cacheable(&response) || staleness.is_some_and(|staleness| staleness.is_stale()) {
+    if !is_cacheable(&response)
+        || staleness.is_some_and(|staleness| staleness.stale_read().is_some())
+    {
         return response;
     }
     app.response_cache().store(app.token_cache(), pending, response).await

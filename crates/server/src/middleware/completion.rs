@@ -65,7 +65,8 @@ pub(crate) async fn run(handlers: Handlers, request: Request) -> Response {
         biased;
         response = work => response,
         () = abandoned(socket) => {
-            let detail = "the client closed its side, and the response was not ready soon after";
+            let detail = "the client closed its side of the connection and the response was not \
+                          ready in time";
             Problem::new(Reason::RequestTimeout, detail).into_response()
         }
     }
@@ -74,7 +75,8 @@ pub(crate) async fn run(handlers: Handlers, request: Request) -> Response {
 /// Returns the response to a request whose handler panicked.
 fn panicked() -> Response {
     tracing::error!("a handler panicked");
-    Problem::new(Reason::Internal, "the log has the cause under this request's id").into_response()
+    Problem::new(Reason::Internal, "the log contains the cause under this request's id")
+        .into_response()
 }
 
 async fn abandoned(socket: Option<ClientSocket>) {

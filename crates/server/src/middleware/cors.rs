@@ -9,7 +9,7 @@ use axum::http::{HeaderName, HeaderValue, Method};
 use tower_http::cors::CorsLayer;
 
 use crate::extract::prefer::APPLIED;
-use crate::respond::response::REPLAYED;
+use crate::respond::created::REPLAYED;
 
 /// The time for which a browser may cache the response to a preflight request.
 const PREFLIGHT_MAX_AGE: Duration = Duration::from_hours(1);

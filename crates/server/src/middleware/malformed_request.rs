@@ -31,7 +31,7 @@ fn malformed_header(request: &Request) -> Option<Issue> {
     };
     let hosts = request.headers().get_all(HOST).iter().count();
     if hosts != 1 && (hosts > 0 || request.version() >= Version::HTTP_11) {
-        return issue("Host", "required", "must stand once (RFC 9112, section 3.2)");
+        return issue("Host", "required", "must be sent once (RFC 9112, section 3.2)");
     }
     let mut codings = request.headers().get_all(TRANSFER_ENCODING).iter();
     let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
@@ -41,7 +41,7 @@ fn malformed_header(request: &Request) -> Option<Issue> {
         _ => issue(
             "Transfer-Encoding",
             "unsupported",
-            "must be chunked, once (RFC 9112, section 6.1)",
+            "must be sent once, as chunked (RFC 9112, section 6.1)",
         ),
     }
 }

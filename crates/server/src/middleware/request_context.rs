@@ -8,7 +8,7 @@ use axum::response::Response;
 use tracing::Instrument;
 
 use crate::app::App;
-use crate::extract::prefer::StalenessBound;
+use crate::extract::prefer;
 use crate::middleware::request_id::RequestId;
 use crate::middleware::request_log;
 use crate::resources::rate_limit::RateLimitStatus;
@@ -24,7 +24,7 @@ pub(crate) async fn provide(
     let started = Instant::now();
     let id = RequestId::of(request.headers(), app.environment());
     let rate_limit_status = RateLimitStatus::default();
-    let staleness = StalenessBound::from_headers(request.headers(), app.database());
+    let staleness = prefer::staleness_bound(request.headers(), app.database());
     let span = request_log::span(&request, &id);
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
@@ -42,7 +42,7 @@ pub(crate) async fn provide(
     let mut response = next(request).instrument(span.clone()).await;
     id.write(&mut response);
     rate_limit_status.write(response.headers_mut());
-    staleness.write(response.headers_mut());
+    prefer::write_staleness(&staleness, response.headers_mut());
     span.in_scope(|| request_log::report(&method, &path, &response, started));
     response
 }

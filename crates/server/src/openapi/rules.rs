@@ -32,7 +32,7 @@ const TAGS: [(&str, &str, &str); 19] = [
     ),
     ("content-groups", "Content groups", "The tree of groups that hold pieces."),
     ("tags", "Tags", "Labels with a color for pieces."),
-    ("variants", "Variants", "Versions of pieces beside their own, such as languages."),
+    ("variants", "Variants", "Alternative versions of pieces, such as languages."),
     ("workspace-memberships", MEMBERSHIPS, "The members of the workspace, and invites."),
     ("invites", MEMBERSHIPS, ""),
     ("invite", MEMBERSHIPS, ""),
@@ -44,10 +44,10 @@ const TAGS: [(&str, &str, &str); 19] = [
     ),
     ("profile", "Profile", "The user of the token."),
     ("workspace", "Workspace", "The workspace of the token."),
-    ("webhooks", "Webhooks", "Receivers of events, and the requests that are sent to them."),
+    ("webhooks", "Webhooks", "Receivers of events, and their deliveries."),
     ("events", "Events", "The changes in the workspace, in the order of their commits."),
     ("", SERVICE, ""),
-    ("healthz", SERVICE, "About the service itself. Needs no token."),
+    ("healthz", SERVICE, "The service itself: health, documentation. Requires no token."),
     ("readyz", SERVICE, ""),
     ("openapi.json", SERVICE, ""),
     ("docs", SERVICE, ""),
@@ -58,12 +58,13 @@ const SERVICE: &str = "Service";
 
 const MEMBERSHIPS: &str = "Workspace memberships";
 
-const API_DESCRIPTION: &str = "A self-hosted service for content-management and publishing workspaces: content \
-    pieces in groups, with tags and variants, by members with roles, and webhooks that tell of \
-    changes.\n\nUnknown fields and unknown query parameters are ignored, and every \
-    path works with and without a slash at its end. HEAD works where GET does. A body on GET or DELETE \
-    is ignored. Identifiers are opaque, and a malformed one is answered as one that does not exist. \
-    These paths change by addition only: be ready for fields that are not described here.";
+const API_DESCRIPTION: &str = "\
+    A self-hosted service for content-management and publishing workspaces: content pieces in \
+    groups, with tags and variants, by members with roles, and webhooks for changes.\n\nUnknown \
+    fields and unknown query parameters are ignored, and every path works with and without a \
+    slash at its end. HEAD works where GET does. A body on GET or DELETE is ignored. Identifiers \
+    are opaque, and a malformed one gets the same response as one that does not exist. These \
+    paths change by addition only: clients must accept fields that are not described here.";
 
 /// Completes the document that utoipa generates from the routes.
 pub(crate) fn complete(mut document: Value, facts: &[EndpointFacts]) -> Value {
@@ -114,8 +115,8 @@ pub(crate) fn complete(mut document: Value, facts: &[EndpointFacts]) -> Value {
                 TOKEN_SCHEME: {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "An access token: `galley_` and 49 letters and digits. What is \
-                                    listed with it is the permission that it must have.",
+                    "description": "An access token: `galley_` and 49 letters and digits. Each \
+                                    operation lists the permission that the token must have.",
                 },
             },
             "parameters": parameters(),
@@ -178,8 +179,8 @@ impl OperationContext<'_> {
         if self.facts.token {
             let about = operation["description"].as_str().unwrap_or_default();
             let needs = match &permission {
-                Some(permission) => format!("Needs the permission `{permission}`."),
-                None => "Needs a valid token.".to_owned(),
+                Some(permission) => format!("Requires the permission `{permission}`."),
+                None => "Requires a valid token.".to_owned(),
             };
             operation["description"] = format!("{about}\n\n{needs}").trim().into();
             operation["security"] =
@@ -387,10 +388,12 @@ impl OperationContext<'_> {
     fn describe(&self, status: &str) -> &'static str {
         match (self.method, status) {
             ("get", "200") => "OK.",
-            ("put", "200") => "With `Prefer: return=representation`: the resource as it is now.",
+            ("put", "200") => {
+                "With `Prefer: return=representation`: the resource in its new state."
+            }
             ("post", "201") if self.facts.prefer => {
-                "Created. The body has the identifier; with `Prefer: return=representation` it is the \
-                 whole resource."
+                "Created. The body contains the identifier; with `Prefer: return=representation` \
+                 it is the whole resource."
             }
             (_, "201") => "Created.",
             ("delete", "204") => "Deleted.",
@@ -596,10 +599,11 @@ fn refer_to_headers(names: &[&str]) -> Value {
 const HEADERS: [(&str, &str, &str); 13] = [
     (
         "X-Request-Id",
-        "The client's own, if it is 1 to 128 visible ASCII characters, or a new one; the log has it.",
+        "The request's id: that of the request if it has 1 to 128 visible ASCII characters, \
+         otherwise a new one. It is logged.",
         "01a1fc13012e52d457d806ffae31da64",
     ),
-    ("Cache-Control", "How long, and by whom, the answer may be kept.", "private, no-cache"),
+    ("Cache-Control", "The caching rules for the response.", "private, no-cache"),
     (
         "ETag",
         "The version of the resource and a hash of this representation of it.",
@@ -607,22 +611,22 @@ const HEADERS: [(&str, &str, &str); 13] = [
     ),
     (
         "Vary",
-        "The request's headers on which the answer depends.",
+        "The request headers on which the response depends.",
         "authorization, accept-encoding",
     ),
-    ("Location", "Where the new resource is.", "/tags?id=tag_01kah3v9k8d4x7w2m5n6p8q9rs"),
+    ("Location", "The URL of the new resource.", "/tags?id=tag_01kah3v9k8d4x7w2m5n6p8q9rs"),
     (
         "Link",
-        "Where the list goes on; absent at its end.",
+        "The URL of the next page; absent on the last page.",
         "</tags/list?perPage=50&cursor=WyJpZCJd>; rel=\"next\"",
     ),
-    ("Preference-Applied", "The preference that was heeded.", "return=representation"),
-    ("Age", "With `Prefer: max-age`: of at most how many seconds ago what is answered is.", "1"),
-    ("WWW-Authenticate", "How to be let in.", "Bearer"),
-    ("Retry-After", "After how many seconds to try again.", "5"),
-    ("RateLimit", "How much of the limit is left.", "\"default\";r=0;t=30"),
+    ("Preference-Applied", "The preference that was applied.", "return=representation"),
+    ("Age", "With `Prefer: max-age`: the maximum age of the response in seconds.", "1"),
+    ("WWW-Authenticate", "The authentication scheme.", "Bearer"),
+    ("Retry-After", "The seconds to wait before a retry.", "5"),
+    ("RateLimit", "The remaining quota.", "\"default\";r=0;t=30"),
     ("RateLimit-Policy", "The limit.", "\"default\";q=600;w=60"),
-    ("Idempotency-Replayed", "The answer is that of an earlier request with this key.", "true"),
+    ("Idempotency-Replayed", "The response is that of an earlier request with this key.", "true"),
 ];
 
 /// The headers that are present if the operator limits the rate of requests by a token.
@@ -669,30 +673,32 @@ fn parameters() -> Value {
     json!({
         "IfNoneMatch": header(
             "If-None-Match",
-            "The entity tags that the client has: if one is current, the answer is 304 without a body.",
+            "The entity tags of the client's copies: if one is current, the response is 304 \
+             without a body.",
             tag.clone(),
         ),
         "IfMatch": header(
             "If-Match",
-            "The entity tags of the version that is to be changed: of another one, nothing is changed, \
-             and the answer is 412. `*` is any version.",
+            "The entity tags of the version to change. If the resource has another version, \
+             nothing is changed and the response is 412. `*` matches any version.",
             tag,
         ),
         "Prefer": header(
             "Prefer",
-            "`return=representation`: the answer has the whole resource (RFC 7240).",
+            "`return=representation`: the response contains the whole resource (RFC 7240).",
             json!({"type": "string", "examples": ["return=representation"]}),
         ),
         "PreferMaxAge": header(
             "Prefer",
-            "`max-age=SECONDS`: the answer may be of so many seconds ago (RFC 7240), where the service has \
-             somewhere else to read it. `Age` and `Preference-Applied` say then that it may be.",
+            "`max-age=SECONDS`: the response may be up to this many seconds old (RFC 7240), if the \
+             service has a replica. `Age` and `Preference-Applied` then indicate a response that \
+             may be stale.",
             json!({"type": "string", "examples": ["max-age=10"]}),
         ),
         "IdempotencyKey": header(
             "Idempotency-Key",
-            "A key of the client's choosing: a repeat with the same key and body within 24 hours gets \
-             the first success again, and changes nothing.",
+            "A unique key chosen by the client. A repeated request with the same key and body \
+             within 24 hours returns the first successful response and changes nothing.",
             json!({
                 "type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[\t\x20-\x7e]+$",
                 "examples": ["order-17"],

@@ -26,7 +26,8 @@ pub(super) fn add_piece_data(schemas: &mut Value) {
     let mut data = schemas["ContentPiece"].clone();
     data["properties"]["variant"] = json!({
         "type": "string",
-        "description": "The key of the variant that was changed; absent where it was the piece.",
+        "description": "The key of the variant that was changed; absent if the piece itself was \
+                        changed.",
         "examples": ["de"],
     });
     schemas[PIECE_DATA] = data;
@@ -44,7 +45,8 @@ fn body_name(event: EventType) -> String {
 pub(super) fn any_event_data() -> Value {
     let of = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
     json!({
-        "description": "The resource as its GET gives it just after the change; for a removal, before.",
+        "description": "The resource as its GET returns it directly after the change or, for a \
+                        removal, before it.",
         "anyOf": [of(PIECE_DATA), of("ContentGroup"), of("WorkspaceMember")],
     })
 }
@@ -62,9 +64,9 @@ fn operation(event: EventType) -> Value {
         "operationId": format!("on{id}"),
         "tags": ["Webhooks"],
         "summary": summary(event),
-        "description": "What a webhook that is registered for this event gets. It comes at least once, \
-                        always with the same `webhook-id`; `sequence` is the order in which the \
-                        workspace's events happened.",
+        "description": "The request to each webhook that is registered for this event. It is \
+                        delivered at least once, always with the same `webhook-id`; `sequence` is \
+                        the commit order of the workspace's events.",
         "security": [],
         "parameters": parameters(),
         "requestBody": {
@@ -73,11 +75,11 @@ fn operation(event: EventType) -> Value {
         },
         "responses": {
             "2XX": {
-                "description": "The event was taken, if this comes within 15 seconds. The body is \
-                                ignored.",
+                "description": "The event is accepted if the response arrives within 15 seconds. \
+                                The body is ignored.",
             },
             "410": {
-                "description": "The webhook is not wanted any more: it is disabled at once.",
+                "description": "The receiver is gone: the webhook is disabled immediately.",
             },
             "429": error_response(true),
             "503": error_response(true),
@@ -89,12 +91,12 @@ fn operation(event: EventType) -> Value {
 /// Returns a response after which the event is retried.
 fn error_response(heeds_retry_after: bool) -> Value {
     let mut answer = json!({
-        "description": "The event was not taken, and is sent again: after 5 s, 5 min, 30 min, 2 h, \
-                        5 h, 10 h, 14 h, 20 h and 24 h. Redirects are not followed.",
+        "description": "The event is not accepted and is retried: after 5 s, 5 min, 30 min, 2 h, 5 \
+                        h, 10 h, 14 h, 20 h and 24 h. Redirects are not followed.",
     });
     if heeds_retry_after {
         answer["headers"]["Retry-After"] = json!({
-            "description": "After how many seconds at the earliest; a day at most.",
+            "description": "The minimum number of seconds before the next attempt; a day at most.",
             "schema": {"type": "string", "examples": ["60"]},
         });
     }
@@ -113,9 +115,9 @@ fn summary(event: EventType) -> &'static str {
         EventType::ContentGroupAdded => "A content group was created",
         EventType::ContentGroupRemoved => "A content group was deleted",
         EventType::ContentGroupMoved => "A content group was moved under another one",
-        EventType::MemberInvited => "Somebody was invited",
+        EventType::MemberInvited => "A person was invited",
         EventType::MemberAdded => "An invite was accepted, or the operator added a member",
-        EventType::MemberRemoved => "A member was removed, or an invite was taken back",
+        EventType::MemberRemoved => "A member was removed, or an invite was withdrawn",
     }
 }
 
@@ -148,8 +150,8 @@ fn envelope(event: EventType) -> Value {
             "sequence": {
                 "type": "integer",
                 "minimum": 0,
-                "description": "Counts the workspace's events in the order in which they were committed; \
-                                0 in a sample.",
+                "description": "The number of the event among the workspace's events, in the order \
+                                of their commits; 0 in a sample.",
                 "examples": [1042],
             },
             "workspaceId": of("WorkspaceId"),
@@ -157,7 +159,7 @@ fn envelope(event: EventType) -> Value {
             "data": data(event),
             "test": {
                 "type": "boolean",
-                "description": "True in a sample that was asked for; otherwise absent.",
+                "description": "True in a requested sample; otherwise absent.",
                 "examples": [true],
             },
         },
@@ -178,26 +180,27 @@ fn parameters() -> Value {
         header(
             "webhook-id",
             true,
-            "The event's identifier, the same on every attempt and for every webhook that gets it.",
+            "The event's identifier, the same on every attempt and for every webhook that receives \
+             it.",
             "evt_01kah3v9k8d4x7w2m5n6p8q9rs",
         ),
         header(
             "webhook-timestamp",
             true,
-            "When this attempt was made, in Unix seconds.",
+            "The time of this attempt, in Unix seconds.",
             "1763631000"
         ),
         header(
             "webhook-signature",
             false,
-            "With a secret: `v1,` and the base 64 of HMAC-SHA256 over `{id}.{timestamp}.{body}`. The key \
-             is the secret's bytes or, after `whsec_`, what its base 64 holds.",
+            "With a secret: `v1,` and the base64 of HMAC-SHA256 over `{id}.{timestamp}.{body}`. \
+             The key is the secret's bytes or, after `whsec_`, its decoded base64.",
             "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
         ),
         header(
             "user-agent",
             true,
-            "Galley and its version.",
+            "The program and its version.",
             concat!("Galley-Webhooks/", env!("CARGO_PKG_VERSION")),
         ),
     ])

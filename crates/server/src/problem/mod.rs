@@ -106,22 +106,22 @@ fn storage_failure(error: &storage::Error) -> Rejection {
     let (reason, detail, retry_after) = match error {
         E::StorageFull => (
             Reason::StorageFull,
-            "nothing was changed; the operator has to make room on the disk",
+            "nothing was changed; the operator must free disk space",
             Some(60),
         ),
         E::Detached(_) => {
             housekeeping::measure_files(false);
             (
                 Reason::DatabaseUnavailable,
-                "the database's files were deleted or replaced on the server; it writes nothing until \
-                 it is started again",
+                "the database's files were deleted or replaced on the server; writes are rejected \
+                 until it is restarted",
                 Some(60),
             )
         }
         E::Unavailable(_) => (
             Reason::DatabaseUnavailable,
-            "the database can't be reached; whether a change was made is not known if it was \
-             being committed",
+            "the database can't be reached; a change that was being committed may have been made \
+             or not",
             Some(5),
         ),
         E::Overloaded | E::Crowded(..) | E::TimedOut | E::Conflict | E::Taken(_) => {
@@ -133,12 +133,14 @@ fn storage_failure(error: &storage::Error) -> Rejection {
         | E::Schema(_)
         | E::Settings(_)
         | E::Locked(_)
-        | E::Engine(_) => (Reason::Internal, "the log has the cause under this request's id", None),
+        | E::Engine(_) => {
+            (Reason::Internal, "the log contains the cause under this request's id", None)
+        }
     };
     if reason == Reason::Overloaded {
-        tracing::warn!(%error, "the store refused");
+        tracing::warn!(%error, "the storage layer rejected an operation");
     } else {
-        tracing::error!(%error, "the store failed");
+        tracing::error!(%error, "a storage operation failed");
     }
     Rejection { retry_after, ..Rejection::new(reason, detail) }
 }

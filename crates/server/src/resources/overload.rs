@@ -109,7 +109,7 @@ impl OverloadDetector {
                 below_limit_at = Instant::now();
             } else if below_limit_at.elapsed() > OVERLOAD_AFTER && !self.is_limiting() {
                 let under_way = self.running.load(Ordering::Relaxed);
-                tracing::warn!(under_way, "more requests than can be answered: some are refused");
+                tracing::warn!(under_way, "the server is overloaded: some requests are rejected");
                 self.extend_limiting();
             }
         }

@@ -79,7 +79,7 @@ impl RateLimit {
         let Err(rejected) = checked else { return Ok(()) };
         let wait = rejected.wait_time_from(DefaultClock::default().now());
         let seconds = i64::try_from(wait.as_secs()).unwrap_or(i64::MAX - 1) + 1;
-        let detail = format!("a token may send {per_minute} requests in a minute");
+        let detail = format!("a token may send {per_minute} requests per minute");
         Err(Rejection::new(Reason::RateLimited, detail).retry_after(seconds).into())
     }
 }

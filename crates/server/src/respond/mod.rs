@@ -1,7 +1,7 @@
 //! Responses and their parts.
 
+pub(crate) mod created;
 pub(crate) mod entity_tag;
-pub(crate) mod idempotent;
 pub(crate) mod large_response;
 pub(crate) mod page_links;
 pub(crate) mod pages;

@@ -55,7 +55,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Response, Problem> {
         Problem::new(Reason::NotReady, detail).with_header(RETRY_AFTER, soon)
     };
     if app.is_draining() {
-        return Err(not_ready("the server is about to stop"));
+        return Err(not_ready("the server is draining"));
     }
     match timeout(PING_TIMEOUT, app.database().ping()).await {
         Ok(Ok(())) => Ok(response::ok(&StatusBody { status: "ready" })),

@@ -245,7 +245,7 @@ on_both_engines! {
             let delete = service.delete(&format!("/content-pieces?id={id}")).await;
             delete.assert_problem(404, "not_found", &[]);
             for answer in [get, put, delete] {
-                assert_eq!(answer.body["detail"], "there is no such thing, or not in this workspace");
+                assert_eq!(answer.body["detail"], "the resource does not exist in this workspace");
             }
         }
         let path = format!("/content-pieces?id={theirs}");

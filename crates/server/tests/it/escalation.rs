@@ -2,7 +2,7 @@
 //! rejected and changes nothing.
 
 use galley_application::VersionPrecondition;
-use galley_application::operations::workspace::{BillingUpdate, WorkspaceUpdate, update};
+use galley_application::operations::workspace::{BillingUpdate, WorkspaceUpdate, update_in};
 use galley_domain::Timestamp;
 use galley_storage::WriteTx;
 use galley_testing::on_both_engines;
@@ -404,7 +404,7 @@ async fn set_billing(service: &Service, billing: BillingUpdate) {
     let workspace = service.home.made.workspace;
     let change = WorkspaceUpdate { billing, ..WorkspaceUpdate::default() };
     let write = async move |tx: &WriteTx<'_>| {
-        update(tx, workspace, &change, &VersionPrecondition::Any).await.map(drop)
+        update_in(tx, workspace, &change, &VersionPrecondition::Any).await.map(drop)
     };
     service.database.write("workspace.update", write).await.unwrap();
 }

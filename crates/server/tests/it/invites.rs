@@ -124,8 +124,8 @@ on_both_engines! {
         service.advance_clock(Duration::from_hours(7 * 24));
         let before = state(&service).await;
         for (code, status, reason, words) in [
-            ("", 404, "not_found", "There is no such invite"),
-            ("x", 404, "not_found", "There is no such invite"),
+            ("", 404, "not_found", "The invite does not exist"),
+            ("x", 404, "not_found", "The invite does not exist"),
             (&expired_code, 410, "invite_ended", "The invite is void"),
             (&removed_code, 410, "invite_ended", "The invite is void"),
             (&new_code, 410, "invite_ended", "The invite has expired"),
@@ -185,7 +185,7 @@ on_both_engines! {
         assert_page(&refused, 400, "Your full name ");
         assert_page(&refused, 400, "value=\"a b&#60;i&#62;\"");
         let taken = send_form(&service, &[("code", &code), ("username", "Home"), ("fullName", "Ann")]).await;
-        assert_page(&taken, 409, "Your username is another user&#39;s: choose another one.");
+        assert_page(&taken, 409, "Your username belongs to another user: choose another one.");
         assert_eq!(state(&service).await, before);
 
         let fields = [("code", code.as_str()), ("username", " ann "), ("fullName", " Ann <i>E</i> ")];

@@ -1238,6 +1238,7 @@ on_both_engines! {
         }
         let found = format!("{steps} steps in {sequences} sequences as the model says, seed {number}");
         eprintln!("{engine}: {found}");
-        report_figure(&format!("{engine}: random requests beside a model"), found, "0 differences");
+        let condition = format!("{engine}: random requests compared with a model");
+        report_figure(&condition, found, "0 differences");
     }
 }

@@ -84,7 +84,7 @@ on_both_engines! {
             let path = operation.example_path();
             let answer = service.send(operation.method.clone(), &path, None).await;
             assert_ne!(answer.status, 405, "{} {path}", operation.method);
-            let nothing = answer.body["detail"] == "there is nothing under this path";
+            let nothing = answer.body["detail"] == "no endpoint has this path";
             assert!(!nothing, "{} {path}: {answer:?}", operation.method);
             let answer = service.send(Method::PATCH, &path, None).await;
             answer.assert_problem(405, "method_not_allowed", &[]);
@@ -114,7 +114,8 @@ on_both_engines! {
             let reads = operation.method == Method::GET;
             assert_eq!(access, if reads { "read" } else { "write" }, "{path}");
             let about = operation.described["description"].as_str().unwrap_or_default();
-            assert!(about.ends_with(&format!("Needs the permission `{permission}`.")), "{about}");
+            let needs = format!("Requires the permission `{permission}`.");
+            assert!(about.ends_with(&needs), "{about}");
             // The token has all other permissions. For reads, the write permission is left out as
             // well, as it includes reading.
             let others = PermissionSet::ALL.iter().map(|other: Permission| other.to_string());

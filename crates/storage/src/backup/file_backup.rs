@@ -84,8 +84,8 @@ pub async fn restore(
             Ok(())
         }
         DatabaseUrl::Postgres(_) if is_older => Err(Error::Settings(
-            "the backup is of an older program: restore it into a SQLite store, which brings it up to \
-             date, and copy that one"
+            "the backup has an older schema: restore it into a SQLite store, which migrates it, \
+             and copy that store"
                 .to_owned(),
         )),
         DatabaseUrl::Postgres(_) => {
@@ -111,11 +111,11 @@ fn reject_existing_file(path: &Path) -> Result<()> {
     if let Some(folder) = folder
         && !folder.is_dir()
     {
-        return Err(Error::Settings(format!("there is no folder {}", folder.display())));
+        return Err(Error::Settings(format!("the folder {} does not exist", folder.display())));
     }
     // This also detects a dangling link.
     match std::fs::symlink_metadata(path) {
-        Ok(_) => Err(Error::Settings("it is there already: name another file".to_owned())),
+        Ok(_) => Err(Error::Settings("the file exists already: name another one".to_owned())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Error::Unavailable(Cause::new(error))),
     }

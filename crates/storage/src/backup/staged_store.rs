@@ -126,7 +126,7 @@ impl StagedStoreFile {
         connection.execute_batch("COMMIT")?;
         let broken = connection.prepare("PRAGMA foreign_key_check")?.exists([])?;
         if broken {
-            return Err(Error::corrupt("rows refer to others that are not there"));
+            return Err(Error::corrupt("rows refer to others that do not exist"));
         }
         drop(connection);
         self.file.lock().publish()
@@ -148,5 +148,5 @@ pub(super) fn reject_rows(path: &Path) -> Result<()> {
 }
 
 fn not_empty() -> Error {
-    Error::Settings("the store that is to be filled is not empty: name another one".to_owned())
+    Error::Settings("the target store is not empty: name another one".to_owned())
 }

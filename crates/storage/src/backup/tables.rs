@@ -75,7 +75,7 @@ pub(super) fn of(connection: &Connection) -> Result<Vec<Arc<Table>>> {
         };
         let place = waiting.iter().position(is_ready);
         let place =
-            place.ok_or_else(|| Error::corrupt("tables refer to each other in a circle"))?;
+            place.ok_or_else(|| Error::corrupt("the foreign keys of tables form a cycle"))?;
         tables.push(waiting.remove(place));
     }
     Ok(tables)

@@ -168,7 +168,8 @@ pub async fn list_visible_occurrences(
         let path = |column| Ok::<_, Error>(row.opt_parse_list(column)?.map(GroupPath::new));
         let happened = row.text(1)?.parse().map_err(Error::corrupt)?;
         let occurrence = ResourceChange::from_event(happened, path(2)?, path(3)?);
-        let occurrence = occurrence.ok_or_else(|| Error::corrupt("an event without its place"))?;
+        let occurrence =
+            occurrence.ok_or_else(|| Error::corrupt("an event without its group paths"))?;
         Ok((row.text(0)?.parse().map_err(Error::corrupt)?, occurrence))
     })
     .await

@@ -93,7 +93,7 @@ impl Database {
                 let tx = session.tx();
                 let read = timeout(READ_TIMEOUT, operation(&tx)).await;
                 let result = read.unwrap_or_else(|_| {
-                    tracing::debug!(operation = name, "took too long");
+                    tracing::debug!(operation = name, "a read timed out");
                     Err(ResponseTimeout::error().into())
                 });
                 if tx.has_unread_rows() || error::is_unavailable(&result) {
@@ -205,7 +205,7 @@ impl Database {
     async fn record_long_key(&self, workspace: WorkspaceId, around: OrderKey) {
         let note = async move |tx: &WriteTx<'_>| note_if_long(tx, workspace, &around).await;
         if let Err(error) = self.write_uncounted::<_, Error, _>("ordering.note", note, None).await {
-            tracing::debug!(%error, "a crowded place could not be noted");
+            tracing::debug!(%error, "a long order key could not be recorded");
         }
     }
 
@@ -284,7 +284,11 @@ impl Database {
             {
                 return Err(error);
             }
-            tracing::debug!(operation = name, attempts, "a concurrent write came in between");
+            tracing::debug!(
+                operation = name,
+                attempts,
+                "a conflict with a concurrent write: the transaction is retried"
+            );
             tokio::time::sleep(postgres.retry_backoff(attempts)).await;
             attempts += 1;
         }

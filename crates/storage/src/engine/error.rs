@@ -17,29 +17,29 @@ pub enum Error {
     #[error("the database is not available: {0}")]
     Unavailable(Cause),
     /// More work is queued than can be done in time.
-    #[error("the database has too much to do")]
+    #[error("the database is overloaded")]
     Overloaded,
     /// Too many pieces were inserted at this place of a workspace's list. Its order keys have to be
     /// spread out first.
-    #[error("too much was inserted at one place")]
+    #[error("too many pieces were inserted at one position of the list")]
     Crowded(WorkspaceId, OrderKey),
     /// The disk is full.
     #[error("the disk that holds the database is full")]
     StorageFull,
     /// The operation exceeded its time limit.
-    #[error("the database took too long")]
+    #[error("the database operation timed out")]
     TimedOut,
     /// A value that must be unique exists already.
     #[error("{0} is taken")]
     Taken(UniqueKey),
     /// A conflict with a concurrent transaction; a retry of the closure may succeed.
-    #[error("a concurrent change came in between")]
+    #[error("a conflict with a concurrent change")]
     Conflict,
     /// The closure panicked. Only its own changes were rolled back.
     #[error("the operation panicked")]
     Panicked,
     /// The closure awaited something that is not the transaction.
-    #[error("the transaction {0:?} awaited something else than the database")]
+    #[error("the transaction {0:?} awaited something other than the database")]
     AwaitedElsewhere(&'static str),
     /// The database has data that this program didn't write.
     #[error("unexpected data in the database: {0}")]
@@ -55,8 +55,8 @@ pub enum Error {
     Locked(String),
     /// A file of the open SQLite database was unlinked or replaced.
     #[error(
-        "{0} was deleted or replaced while the server had it open; the operator has to start the \
-         server again"
+        "{0} was deleted or replaced while the server had it open; the operator must restart the \
+         server"
     )]
     Detached(String),
     /// Any other error that the engine reports.

@@ -145,7 +145,7 @@ pub(crate) fn bring_up_to_date(connection: &mut Connection, options: &Options) -
 fn log_upgrade(applied: &[AppliedMigration], is_missing: bool) {
     if let (Some(last), true) = (applied.last(), is_missing) {
         let to = MIGRATIONS.last().map_or(last.version, |migration| migration.version);
-        tracing::info!(from = last.version, to, "upgrading the database's schema");
+        tracing::info!(from = last.version, to, "migrating the database's schema");
     }
 }
 
@@ -169,7 +169,7 @@ fn back_up_before_migration(path: &Path, version: i64) -> Result<()> {
     let backup = path.with_file_name(format!("{stem}-schema-{version}.backup"));
     file::back_up(path, &backup, |_| {})?;
     let backup = backup.display();
-    tracing::info!(%backup, "the schema is about to change: this is how the database was");
+    tracing::info!(%backup, "backed up the database before migrating its schema");
     Ok(())
 }
 
@@ -194,7 +194,7 @@ pub(crate) fn reject_foreign_schema(connection: &Connection, version: i64) -> Re
     let (expected, found) = (schema_of(&known)?, schema_of(connection)?);
     let odd = found.symmetric_difference(&expected).next();
     odd.map_or(Ok(()), |(_, name, _)| {
-        Err(Error::Schema(format!("its schema is not that of galley: {name} is another one")))
+        Err(Error::Schema(format!("its schema is not that of galley: {name} differs")))
     })
 }
 
@@ -258,8 +258,8 @@ fn missing<'m>(
         match known {
             Some(migration) if checksum(migration.sql) != record.checksum => {
                 return Err(Error::Schema(format!(
-                    "schema change {} ({}) of the database is not the one that this program \
-                     knows: it was made by another build",
+                    "schema change {} ({}) of the database differs from this program's: it was \
+                     applied by another build",
                     record.version, record.name
                 )));
             }
@@ -289,8 +289,8 @@ pub(crate) fn reject_too_old(
         return Ok(());
     }
     Err(Error::Schema(format!(
-        "the database is too new: it was changed for galley {oldest_program} or later ({name}), and this is galley \
-         {program_version}; start the newer program"
+        "the database is too new: its schema ({name}) requires galley {oldest_program} or later, \
+         and this is galley {program_version}; start the newer program"
     )))
 }
 

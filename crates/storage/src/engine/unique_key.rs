@@ -37,7 +37,7 @@ macro_rules! unique_keys {
 unique_keys! {
     /// A piece's position in its workspace's list.
     ContentPieceOrder = "content_pieces_order",
-        "content_pieces.workspace_id, content_pieces.order_key", "the place in the list";
+        "content_pieces.workspace_id, content_pieces.order_key", "the position in the list";
     /// A user's e-mail address.
     UserEmail = "users_email", "users.email_key", "the e-mail address";
     /// A user's short name.

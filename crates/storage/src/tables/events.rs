@@ -386,7 +386,7 @@ pub async fn list_with_paths(
                 Ok(EventWithPaths {
                     event,
                     occurrence: occurrence
-                        .ok_or_else(|| Error::corrupt("an event without its place"))?,
+                        .ok_or_else(|| Error::corrupt("an event without its group paths"))?,
                     data_before: row.opt_owned(8)?,
                 })
             },

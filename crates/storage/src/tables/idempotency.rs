@@ -68,7 +68,7 @@ pub async fn find(
 }
 
 /// Stores the response to the request that claimed the key.
-pub async fn answer(
+pub async fn store_response(
     tx: &WriteTx<'_>,
     workspace: WorkspaceId,
     token: TokenId,

@@ -378,7 +378,7 @@ async fn idempotency_keys(tx: &WriteTx<'_>, workspace: WorkspaceId) -> Result<()
     let token = TokenId::new(id());
     let before = Timestamp::from_ms(NOW.ms() - 1);
     assert!(idempotency::claim(tx, workspace, token, "k", &[1; 32], NOW, before).await?);
-    idempotency::answer(tx, workspace, token, "k", "{}").await?;
+    idempotency::store_response(tx, workspace, token, "k", "{}").await?;
     assert!(!idempotency::claim(tx, workspace, token, "k", &[2; 32], NOW, before).await?);
     let kept = idempotency::find(tx, workspace, token, "k").await?.expect("it is there");
     assert_eq!((kept.request_hash, kept.answer.as_deref()), (vec![1; 32], Some("{}")));

@@ -28,7 +28,7 @@ fn directory() -> PathBuf {
 /// Selects the server and the libraries from apt-get's simulation.
 fn packages_to_fetch(simulation: &str) -> Result<Vec<&str>> {
     let names = debian::packages_of(simulation);
-    ensure!(names.iter().any(|name| is_server(name)), "apt-get knows no PostgreSQL server package");
+    ensure!(names.iter().any(|name| is_server(name)), "apt-get finds no PostgreSQL server package");
     Ok(names.into_iter().filter(|name| is_server(name) || is_needed_library(name)).collect())
 }
 

@@ -46,7 +46,7 @@ fn allow_database_again() -> Result<()> {
     } else {
         fs::remove_file(SETTINGS)
     };
-    restored.with_context(|| format!("cannot put Debian's own settings back into {SETTINGS}"))
+    restored.with_context(|| format!("cannot restore Debian's own settings in {SETTINGS}"))
 }
 
 fn apt_get(arguments: &[&str]) -> Result<()> {

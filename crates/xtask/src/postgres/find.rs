@@ -31,7 +31,7 @@ pub(super) fn find(account: &Account) -> Result<Option<Binaries>> {
                 eprintln!("using {version} in {place}");
                 return Ok(Some(binaries));
             }
-            Err(error) => eprintln!("passing over {place}: {error:#}"),
+            Err(error) => eprintln!("skipping {place}: {error:#}"),
         }
     }
     Ok(None)
@@ -44,9 +44,9 @@ fn named(binaries: Binaries, account: &Account) -> Result<Binaries> {
         "{DIRECTORY_VARIABLE} must name a directory with initdb, postgres and pg_ctl, which \
          {place} is not"
     );
-    let version = binaries
-        .version(account)
-        .with_context(|| format!("the programs that {DIRECTORY_VARIABLE} names do not run"))?;
+    let version = binaries.version(account).with_context(|| {
+        format!("the programs in the directory {DIRECTORY_VARIABLE} do not run")
+    })?;
     eprintln!("using {version} in {place}");
     Ok(binaries)
 }

@@ -12,7 +12,7 @@ use crate::child;
 /// does root on a machine that already has settings for PostgreSQL's installation.
 pub(super) fn install(account: &Account) -> Result<()> {
     if !apt_is_there(account) {
-        bail!("this system has no apt-get, with which they could be fetched");
+        bail!("apt-get, which could install them, is not available");
     }
     if geteuid().is_root() && debian_install::keeps_existing_settings() {
         debian_install::install()

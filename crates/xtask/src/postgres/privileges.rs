@@ -34,7 +34,7 @@ impl Account {
             return Ok(Self { other_user: None, uid: own.as_raw() });
         }
         let user = SystemUser::find("postgres").or_else(|| SystemUser::find("nobody")).context(
-            "PostgreSQL refuses to run as root, and neither of the users `postgres` and `nobody` \
+            "PostgreSQL does not run as root, and neither of the users `postgres` and `nobody` \
              exists; run this command as another user",
         )?;
         Ok(Self { uid: user.uid, other_user: Some(user) })

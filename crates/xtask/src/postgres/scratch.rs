@@ -87,7 +87,7 @@ fn remove_when_left_over(path: &Path, binaries: &Binaries, account: &Account) {
     if lock.is_ok_and(|lock| lock.try_lock().is_err()) {
         return;
     }
-    eprintln!("removing {}, which a killed command left over", path.display());
+    eprintln!("removing {}, which a killed command left behind", path.display());
     // This runs with the account's rights only. The account could have written any process id into
     // the file from which pg_ctl reads it.
     let pg_ctl = |action: &[&str]| {

@@ -138,7 +138,7 @@ fn launch(binaries: &Binaries, account: &Account, scratch: &Scratch) -> Result<(
 
 fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .context("no free port can be had on 127.0.0.1")?;
+        .context("cannot find a free port on 127.0.0.1")?;
     Ok(listener.local_addr()?.port())
 }
 

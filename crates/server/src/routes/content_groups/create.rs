@@ -1,15 +1,13 @@
 //! `POST /content-groups`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::content_group::ContentGroupBody;
-use galley_application::operations::content_groups;
+use galley_application::Respond;
+use galley_application::operations::content_groups::{self, GroupView};
 use galley_domain::ContentGroupId;
 use galley_domain::content_group::ContentGroupName;
-use galley_storage::WriteTx;
 
 use super::{PATH, schema};
-use crate::app::App;
 use crate::extract::actor::{Actor, WriteContentGroups};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{known_reference, text};
@@ -17,8 +15,7 @@ use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::prefer::Prefer;
 use crate::extract::references;
 use crate::problem::Problem;
-use crate::respond::idempotent;
-use crate::respond::response::CreatedResponse;
+use crate::respond::created;
 
 /// Create a content group
 #[utoipa::path(
@@ -33,7 +30,6 @@ use crate::respond::response::CreatedResponse;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<WriteContentGroups>,
     prefer: Prefer,
     key: IdempotencyKey,
@@ -42,14 +38,13 @@ pub(crate) async fn handle(
     let name = fields.required("name", text(ContentGroupName::parse));
     let ancestor = fields.optional("ancestor", known_reference::<ContentGroupId>("content group"));
     let named = references::group(&["ancestor"], ancestor);
-    references::refuse_all(&app, actor.scope(), fields, named).await?;
+    references::reject_all(actor.caller(), fields, named).await?;
     let name = name.expect("there, as nothing was refused");
-    let (scope, environment) = (actor.scope(), app.environment().clone());
-    let create = async move |tx: &WriteTx<'_>| {
-        let group = content_groups::create(tx, &environment, &scope, &name, ancestor).await?;
-        let view = content_groups::get(tx, &scope, group.id, false).await?;
-        Ok(CreatedResponse::new(prefer, group.id, view.group.version, &view.body())
-            .with_location(PATH, group.id))
-    };
-    idempotent::create(&app, "content_groups.create", &actor, key, &bytes, create).await
+    let respond = Respond::new(move |view: &GroupView| {
+        created::created(prefer, view.group.id, view.group.version, &view.body())
+            .with_location(PATH, view.group.id)
+    });
+    let key = key.for_body(&bytes);
+    let response = content_groups::create(actor.caller(), name, ancestor, key, respond).await?;
+    Ok(created::respond(response))
 }

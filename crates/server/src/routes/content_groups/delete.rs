@@ -6,7 +6,6 @@ use galley_api_types::schemas;
 use galley_application::VersionPrecondition;
 use galley_application::operations::content_groups;
 use galley_domain::ContentGroupId;
-use galley_storage::WriteTx;
 
 use crate::app::App;
 use crate::extract::actor::{Actor, WriteContentGroups};
@@ -24,12 +23,12 @@ use crate::respond::response;
     operation_id = "deleteContentGroup",
     params(
         ("id" = schemas::ContentGroupId, Query),
-        ("recursive" = Option<bool>, Query, description = "With all that it holds"),
+        ("recursive" = Option<bool>, Query, description = "Delete also its contents"),
     ),
     responses((status = 409, description = "not_empty, too_large")),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
+    _: State<App>,
     actor: Actor<WriteContentGroups>,
     expected: VersionPrecondition,
     mut query: Query,
@@ -37,11 +36,6 @@ pub(crate) async fn handle(
     let id = query.id::<ContentGroupId>();
     let recursive = query.boolean("recursive");
     query.finish()?;
-    let (id, scope) = (id.get()?, actor.scope());
-    let environment = app.environment().clone();
-    let write = async move |tx: &WriteTx<'_>| {
-        content_groups::delete(tx, &environment, &scope, id, recursive, &expected).await
-    };
-    app.database().write("content_groups.delete", write).await?;
+    content_groups::delete(actor.caller(), id.get()?, recursive, expected).await?;
     Ok(response::no_content())
 }

@@ -4,13 +4,12 @@ use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::content_group::ContentGroupBody;
 use galley_api_types::schemas;
+use galley_application::StalenessBound;
 use galley_application::operations::content_groups;
 use galley_domain::ContentGroupId;
-use galley_storage::Tx;
 
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadContentGroups};
-use crate::extract::prefer::StalenessBound;
 use crate::extract::query::Query;
 use crate::problem::Problem;
 use crate::respond::large_response;
@@ -22,7 +21,7 @@ use crate::respond::large_response;
     operation_id = "getContentGroup",
     params(
         ("id" = schemas::ContentGroupId, Query),
-        ("subtree" = Option<bool>, Query, description = "With what is under it, whole"),
+        ("subtree" = Option<bool>, Query, description = "Include the whole subtree of the group"),
     ),
     responses((status = 200, body = ContentGroupBody<'_>)),
 )]
@@ -35,9 +34,7 @@ pub(crate) async fn handle(
     let id = query.id::<ContentGroupId>();
     let subtree = query.boolean("subtree");
     query.finish()?;
-    let (id, scope) = (id.get()?, actor.scope());
     let workspace = actor.workspace;
-    let read = async move |tx: &Tx<'_>| content_groups::get(tx, &scope, id, subtree).await;
-    let view = staleness.read(app.database(), "content_groups.get", read).await?;
+    let view = content_groups::get(&actor.stale_caller(staleness), id.get()?, subtree).await?;
     large_response::resource(&app, workspace, view.group.version, &view.body(), "subtree")
 }

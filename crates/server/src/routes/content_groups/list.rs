@@ -3,14 +3,13 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::content_group::ContentGroupBody;
+use galley_application::StalenessBound;
 use galley_application::operations::content_groups::{self, GroupListRequest};
 use galley_domain::ContentGroupId;
-use galley_storage::Tx;
 
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadContentGroups};
 use crate::extract::pagination::{self, IdPageParams, PageRequest};
-use crate::extract::prefer::StalenessBound;
 use crate::extract::query::Query;
 use crate::problem::Problem;
 use crate::respond::{large_response, page_links, response};
@@ -26,9 +25,9 @@ use crate::respond::{large_response, page_links, response};
     params(
         (
             "ancestor" = Option<String>, Query,
-            description = "The group whose children are listed; one that isn't there has none"
+            description = "The parent of the listed groups; a nonexistent one has no children"
         ),
-        ("subtree" = Option<bool>, Query, description = "With what is under them, whole"),
+        ("subtree" = Option<bool>, Query, description = "Include the whole subtree of each group"),
         IdPageParams,
     ),
     responses((status = 200, body = [ContentGroupBody<'_>])),
@@ -50,12 +49,10 @@ pub(crate) async fn handle(
         Some(Ok(id)) => Some(id),
         None => None,
     };
-    let scope = actor.scope();
     let workspace = actor.workspace;
     let (offset, per_page) = (page.offset(after.is_some()), page.per_page());
     let request = GroupListRequest { ancestor, subtree, after, offset, per_page };
-    let read = async move |tx: &Tx<'_>| content_groups::list(tx, &scope, &request).await;
-    let list = staleness.read(app.database(), "content_groups.list", read).await?;
+    let list = content_groups::list(&actor.stale_caller(staleness), request).await?;
     let mut response = large_response::resource(&app, workspace, 0, &list.bodies(), "subtree")?;
     let next = list.last().filter(|_| list.has_more).map(pagination::id_cursor);
     page_links::link_next(&mut response, &query, next.as_deref());

@@ -1,16 +1,13 @@
 //! `PUT /content-groups`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::content_group::ContentGroupBody;
 use galley_application::VersionPrecondition;
 use galley_application::operations::content_groups::{self, ContentGroupUpdate};
 use galley_domain::ContentGroupId;
 use galley_domain::content_group::ContentGroupName;
-use galley_storage::WriteTx;
 
 use super::schema;
-use crate::app::App;
 use crate::extract::actor::{Actor, WriteContentGroups};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{known_reference, reference, text};
@@ -35,7 +32,6 @@ use crate::respond::response;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<WriteContentGroups>,
     prefer: Prefer,
     expected: VersionPrecondition,
@@ -45,13 +41,8 @@ pub(crate) async fn handle(
     let name = fields.replacement("name", text(ContentGroupName::parse));
     let ancestor = fields.clearable("ancestor", known_reference::<ContentGroupId>("content group"));
     let named = references::group(&["ancestor"], ancestor.flatten());
-    references::refuse_all(&app, actor.scope(), fields, named).await?;
+    references::reject_all(actor.caller(), fields, named).await?;
     let update = ContentGroupUpdate { id: id.get()?, name, ancestor };
-    let (scope, environment) = (actor.scope(), app.environment().clone());
-    let write = async move |tx: &WriteTx<'_>| {
-        content_groups::update(tx, &environment, &scope, &update, &expected).await?;
-        content_groups::get(tx, &scope, update.id, false).await
-    };
-    let view = app.database().write("content_groups.update", write).await?;
+    let view = content_groups::update(actor.caller(), update, expected).await?;
     Ok(response::updated(prefer, view.group.version, &view.body()))
 }

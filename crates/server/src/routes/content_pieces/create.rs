@@ -4,13 +4,13 @@ use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::content_piece::ContentPieceBody;
 use galley_api_types::dry_run::DryRunBody;
-use galley_application::dry_run::dry_run;
-use galley_application::operations::content_pieces::{self, NewContentPiece, RequestReferences};
-use galley_application::sanitize;
+use galley_application::operations::content_pieces::{
+    self, NewContentPiece, RequestReferences, StoredPiece,
+};
+use galley_application::{Respond, sanitize};
 use galley_content::{ConversionWarning, Tree};
 use galley_domain::content_piece::{ContentPieceFields, Slug, Title};
 use galley_domain::text::{ShortText, WebReference};
-use galley_storage::WriteTx;
 use serde_json::value::RawValue;
 
 use super::{PATH, input, schema};
@@ -22,8 +22,7 @@ use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::prefer::Prefer;
 use crate::extract::query::Query;
 use crate::problem::Problem;
-use crate::respond::response::CreatedResponse;
-use crate::respond::{idempotent, large_response};
+use crate::respond::{created, large_response};
 
 /// Create a content piece
 ///
@@ -53,24 +52,21 @@ pub(crate) async fn handle(
     let draft = app.run_by_size(size, move || read(&reader, body, is_dry)).await?;
     let ParsedPiece { new, mut fields, references, losses } = draft;
     fields.add_issues(query.into_issues());
-    input::reject_all(&app, actor.scope(), fields, references).await?;
+    input::reject_all(actor.caller(), fields, references).await?;
     let new = new.expect("there, as nothing was refused");
-    let (scope, environment) = (actor.scope(), app.environment().clone());
     if is_dry {
         let content = RawValue::from_string(new.content.clone()).expect("a tree is JSON");
-        let create = async move |tx: &WriteTx<'_>| {
-            content_pieces::create(tx, &environment, &scope, &new).await.map(drop)
-        };
-        dry_run(app.service(), "content_pieces.create_dry", create).await?;
+        content_pieces::create_dry(actor.caller(), new).await?;
         let body = DryRunBody::new(&content, &losses);
         return large_response::resource(&app, actor.workspace, 0, &body, "content");
     }
-    let create = async move |tx: &WriteTx<'_>| {
-        let kept = content_pieces::create(tx, &environment, &scope, &new).await?;
-        let (id, version) = (kept.piece.id, kept.piece.version);
-        Ok(CreatedResponse::new(prefer, id, version, &kept.body()).with_location(PATH, id))
-    };
-    idempotent::create(&app, "content_pieces.create", &actor, key, &bytes, create).await
+    let respond = Respond::new(move |stored: &StoredPiece| {
+        let (id, version) = (stored.piece.id, stored.piece.version);
+        created::created(prefer, id, version, &stored.body()).with_location(PATH, id)
+    });
+    let key = key.for_body(&bytes);
+    let response = content_pieces::create(actor.caller(), new, key, respond).await?;
+    Ok(created::respond(response))
 }
 
 /// The parsed request body.

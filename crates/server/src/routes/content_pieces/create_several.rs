@@ -4,10 +4,10 @@ use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::problem::Step;
 use galley_api_types::schemas;
-use galley_application::Error;
 use galley_application::operations::content_pieces;
+use galley_application::operations::content_pieces::StoredPiece;
+use galley_application::{Caller, Error, Respond};
 use galley_domain::{ContentPieceId, Invalid};
-use galley_storage::{Tx, WriteTx};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -21,8 +21,7 @@ use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::json;
 use crate::extract::query::Query;
 use crate::problem::Problem;
-use crate::respond::idempotent;
-use crate::respond::response::CreatedResponse;
+use crate::respond::created;
 
 /// The limit on pieces in one request.
 const PIECES_MAX: usize = 100;
@@ -64,25 +63,21 @@ pub(crate) async fn handle(
     body: JsonBody,
 ) -> Result<Response, Problem> {
     if query.boolean("dryRun") {
-        let invalid = Invalid::new("unsupported", "is for one piece at a time");
+        let invalid = Invalid::new("unsupported", "is supported only for a single piece");
         query.add_issue("dryRun", &invalid);
     }
     let (reader, bytes) = (app.clone(), body.bytes.clone());
     let (mut fields, drafts) = app.run_on_cpu_pool(move || read(&reader, body)).await?;
     fields.add_issues(query.into_issues());
-    let drafts = reject_all(&app, &actor, fields, drafts).await?;
+    let drafts = reject_all(actor.caller(), fields, drafts).await?;
     let new: Vec<_> = drafts.into_iter().filter_map(|draft| draft.new).collect();
-    let (scope, environment) = (actor.scope(), app.environment().clone());
-    let create = async move |tx: &WriteTx<'_>| {
-        let mut pieces = Vec::with_capacity(new.len());
-        for (index, new) in new.iter().enumerate() {
-            let kept = content_pieces::create(tx, &environment, &scope, new).await;
-            let kept = kept.map_err(|error| error.prefixed(&path_of_piece(index)))?;
-            pieces.push(CreatedPiece { id: kept.piece.id });
-        }
-        Ok(CreatedResponse::for_several(&CreatedPiecesBody { pieces }))
-    };
-    idempotent::create(&app, "content_pieces.create_several", &actor, key, &bytes, create).await
+    let respond = Respond::new(|stored: &Vec<StoredPiece>| {
+        let pieces = stored.iter().map(|stored| CreatedPiece { id: stored.piece.id }).collect();
+        created::created_several(&CreatedPiecesBody { pieces })
+    });
+    let key = key.for_body(&bytes);
+    let response = content_pieces::create_several(actor.caller(), new, key, respond).await?;
+    Ok(created::respond(response))
 }
 
 /// Returns the path of a piece in the request body.
@@ -108,22 +103,13 @@ fn read(app: &App, body: JsonBody) -> (Fields, Vec<ParsedPiece>) {
 /// Returns the drafts, or rejects the request with the issues of all pieces. The issues include
 /// references that don't exist.
 async fn reject_all(
-    app: &App,
-    actor: &Actor<WriteContentPieces>,
+    caller: &Caller,
     mut fields: Fields,
     drafts: Vec<ParsedPiece>,
 ) -> Result<Vec<ParsedPiece>, Error> {
     if fields.has_issues() || drafts.iter().any(|draft| draft.fields.has_issues()) {
-        let scope = actor.scope();
-        let references: Vec<_> = drafts.iter().map(|draft| draft.references.clone()).collect();
-        let read = async move |tx: &Tx<'_>| {
-            let mut missing = Vec::with_capacity(references.len());
-            for references in &references {
-                missing.push(references.missing(tx, &scope).await?);
-            }
-            Ok::<_, Error>(missing)
-        };
-        let missing = app.database().read("content_pieces.missing_references", read).await?;
+        let references = drafts.iter().map(|draft| draft.references.clone()).collect();
+        let missing = content_pieces::missing_references_of_several(caller, references).await?;
         for (index, (draft, missing)) in drafts.into_iter().zip(missing).enumerate() {
             let issues = draft.fields.into_issues().into_iter().chain(missing);
             fields.add_issues(issues.map(|issue| issue.prefixed(&path_of_piece(index))).collect());

@@ -6,7 +6,6 @@ use galley_api_types::schemas;
 use galley_application::VersionPrecondition;
 use galley_application::operations::content_pieces;
 use galley_domain::ContentPieceId;
-use galley_storage::WriteTx;
 
 use crate::app::App;
 use crate::extract::actor::{Actor, WriteContentPieces};
@@ -24,18 +23,13 @@ use crate::respond::response;
     params(("id" = schemas::ContentPieceId, Query)),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
+    _: State<App>,
     actor: Actor<WriteContentPieces>,
     expected: VersionPrecondition,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let id = query.id::<ContentPieceId>();
     query.finish()?;
-    let (id, scope) = (id.get()?, actor.scope());
-    let environment = app.environment().clone();
-    let write = async move |tx: &WriteTx<'_>| {
-        content_pieces::delete(tx, &environment, &scope, id, &expected).await
-    };
-    app.database().write("content_pieces.delete", write).await?;
+    content_pieces::delete(actor.caller(), id.get()?, expected).await?;
     Ok(response::no_content())
 }

@@ -4,16 +4,14 @@ use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::content_piece::ContentPieceBody;
 use galley_api_types::schemas;
-use galley_application::operations::variants;
-use galley_application::{Error, Rejection, references};
+use galley_application::operations::content_pieces::{self, PieceView};
+use galley_application::{Rejection, StalenessBound};
 use galley_domain::ContentPieceId;
-use galley_storage::Tx;
-use galley_storage::content_pieces::{self, View};
+use galley_storage::content_pieces::size as viewed_size;
 
 use super::format::{FormatParameters, ResponseFormat};
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadContentPieces};
-use crate::extract::prefer::StalenessBound;
 use crate::extract::query::{Query, RequestedId};
 use crate::problem::Problem;
 use crate::respond::{large_response, response};
@@ -36,23 +34,12 @@ pub(crate) async fn handle(
     let format = ResponseFormat::parse(&mut query);
     let variant = query.variant();
     query.finish()?;
-    let (id, scope) = (id.get()?, actor.scope());
     let variant = variant.map(RequestedId::get).transpose()?;
     let content = format.content.is_some();
-    let read = async move |tx: &Tx<'_>| {
-        let workspace = scope.workspace;
-        let within = scope.content_groups.as_deref();
-        let variant = variants::find_named(tx, &scope, variant.as_ref()).await?;
-        let view = View { variant: variant.map(|variant| variant.id), content };
-        let found = content_pieces::find_visible(tx, workspace, id, within, view);
-        let (piece, tree) = found.await?.ok_or_else(Error::not_found)?;
-        let referenced = references::of_pieces(tx, workspace, [&piece].into_iter()).await?;
-        Ok::<_, Error>((piece, tree, referenced))
-    };
-    let (piece, tree, referenced) =
-        staleness.read(app.database(), "content_pieces.get", read).await?;
-    let viewed = (piece, tree);
-    let size = content_pieces::size(&viewed);
+    let caller = actor.stale_caller(staleness);
+    let PieceView { piece: viewed, referenced } =
+        content_pieces::get(&caller, id.get()?, variant, content).await?;
+    let size = viewed_size(&viewed);
     let space = large_response::reserve(&app, actor.workspace, size)?;
     let (shown, space) = format.render(&app, vec![viewed], space, "contentFormat").await?;
     let [one] = &shown[..] else { unreachable!("one piece is shown as one") };

@@ -1,11 +1,11 @@
 //! Parsers for the fields of a piece in a request body.
 
+use galley_application::operations::content_pieces;
 use galley_application::operations::content_pieces::RequestReferences;
-use galley_application::{Error, Scope};
+use galley_application::{Caller, Error};
 use galley_content::ConversionWarning;
 use galley_domain::content_piece::{CustomData, REFERENCES_MAX};
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid, TagId, WorkspaceMemberId};
-use galley_storage::Tx;
 use serde_json::Value;
 
 use crate::app::App;
@@ -48,14 +48,12 @@ pub(super) fn members(
 /// Rejects a body with all of its issues. If there are any, they include references that don't
 /// exist.
 pub(super) async fn reject_all(
-    app: &App,
-    scope: Scope,
+    caller: &Caller,
     mut fields: Fields,
     references: RequestReferences,
 ) -> Result<(), Error> {
     if fields.has_issues() {
-        let read = async move |tx: &Tx<'_>| references.missing(tx, &scope).await;
-        fields.add_issues(app.database().read("content_pieces.missing_references", read).await?);
+        fields.add_issues(content_pieces::missing_references(caller, references).await?);
     }
     fields.finish()
 }

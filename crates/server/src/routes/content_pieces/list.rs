@@ -2,15 +2,15 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use galley_api_types::content_piece::{ContentPieceBody, ReferencedResources};
-use galley_api_types::problem::{Issue, Step};
-use galley_application::operations::variants;
-use galley_application::{Error, Rejection, Scope, references};
+use galley_api_types::content_piece::ContentPieceBody;
+use galley_application::operations::content_pieces::{
+    self, PageStart, PieceListRequest, PiecePage,
+};
+use galley_application::{Rejection, StalenessBound};
 use galley_domain::variant::VariantRef;
 use galley_domain::{ContentGroupId, ContentPieceId, Invalid, OrderKey, TagId};
-use galley_storage::Tx;
-use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
-use galley_storage::content_pieces::{self, View};
+use galley_storage::content_piece_list::{Position, Sort, SortKey};
+use galley_storage::content_pieces::size as viewed_size;
 
 use super::format::{FormatParameters, ResponseFormat};
 use super::groups::GroupFilter;
@@ -18,7 +18,6 @@ use super::schema::ListParameters;
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadContentPieces};
 use crate::extract::pagination::{self, PageRequest};
-use crate::extract::prefer::StalenessBound;
 use crate::extract::query::{Query, RequestedId};
 use crate::problem::Problem;
 use crate::resources::overload;
@@ -49,44 +48,37 @@ pub(crate) async fn handle(
         pagination::PER_PAGE_MAX
     };
     let page = PageRequest::from_query(&mut query, most);
-    let asked = ListRequest::read(&mut query);
+    let filters = ListFilters::read(&mut query);
     query.finish()?;
-    let variant = asked.variant.clone().map(RequestedId::get).transpose()?;
-    let has_cursor = !matches!(asked.start, Start::Beginning);
+    let variant = filters.variant.clone().map(RequestedId::get).transpose()?;
+    let has_cursor = !matches!(filters.start, PageStart::Beginning);
+    let sort = filters.sort;
     // No index covers a variant's overrides of the date or title.
-    let sorts_all = variant.is_some() && matches!(asked.sort.key, SortKey::Date | SortKey::Title);
-    let scope = actor.scope();
-    let sort = asked.sort;
-    let heavy = page.is_heavy(has_cursor) || sorts_all || page.is_large();
+    let sorts_all = variant.is_some() && matches!(sort.key, SortKey::Date | SortKey::Title);
+    let is_heavy = page.is_heavy(has_cursor) || sorts_all || page.is_large();
     let page_max = app.limits().response_size_limit;
-    let read = async move |tx: &Tx<'_>| {
-        let variant = variants::find_named(tx, &scope, variant.as_ref()).await?;
-        if asked.names_nothing {
-            return Ok((Vec::new(), None, ReferencedResources::default()));
-        }
-        let view =
-            View { variant: variant.map(|variant| variant.id), content: format.content.is_some() };
-        let list = asked.to_list_query(tx, &scope, page, view).await?;
-        let (mut listed, was_much) =
-            content_piece_list::list_until(tx, scope.workspace, &list, page_max).await?;
-        if was_much {
-            return Err(Rejection::response_too_large("perPage", page_max).into());
-        }
-        let next =
-            page.truncate(&mut listed).map(|(last, _)| cursor_text(sort, &sort.position(last)));
-        let pieces = listed.iter().map(|(piece, _)| piece);
-        let referenced = references::of_pieces(tx, scope.workspace, pieces).await?;
-        Ok::<_, Error>((listed, next, referenced))
+    let request = PieceListRequest {
+        groups: filters.groups,
+        subtree: filters.subtree,
+        slug: filters.slug,
+        tag: filters.tag,
+        sort,
+        start: filters.start,
+        per_page: page.per_page(),
+        offset: page.offset(has_cursor),
+        variant,
+        content: format.content.is_some(),
+        size_limit: page_max,
+        is_heavy,
+        matches_none: filters.names_nothing,
     };
-    let database = app.database();
-    let (listed, next, referenced) = if staleness.allows_stale() {
-        staleness.read(database, "content_pieces.list", read).await?
-    } else if heavy {
-        overload::uncounted(Box::pin(database.read_long("content_pieces.list", read))).await?
-    } else {
-        database.read("content_pieces.list", read).await?
-    };
-    let size = listed.iter().map(content_pieces::size).sum();
+    let counts = !is_heavy || staleness.allows_stale();
+    let caller = actor.stale_caller(staleness);
+    let list = content_pieces::list(&caller, request);
+    let page = if counts { list.await? } else { overload::uncounted(Box::pin(list)).await? };
+    let PiecePage { pieces: listed, referenced, next } = page;
+    let next = next.map(|position| cursor_text(sort, &position));
+    let size = listed.iter().map(viewed_size).sum();
     let space = large_response::reserve(&app, actor.workspace, size)?;
     let (shown, space) = format.render(&app, listed, space, "perPage").await?;
     let bodies: Vec<_> = shown.iter().map(|piece| piece.body(&referenced)).collect();
@@ -99,26 +91,19 @@ pub(crate) async fn handle(
 
 /// The filters, the sort and the start of the list in the query.
 #[derive(Debug, Clone)]
-struct ListRequest {
+struct ListFilters {
     groups: Option<Vec<ContentGroupId>>,
     subtree: bool,
     slug: Option<String>,
     tag: Option<TagId>,
     sort: Sort,
-    start: Start,
+    start: PageStart,
     variant: Option<RequestedId<VariantRef>>,
     /// True if a filter can match no piece.
     names_nothing: bool,
 }
 
-#[derive(Debug, Clone)]
-enum Start {
-    Beginning,
-    After(Position),
-    AfterOrder(OrderKey),
-}
-
-impl ListRequest {
+impl ListFilters {
     fn read(query: &mut Query) -> Self {
         let sort = read_sort(query);
         let groups = GroupFilter::read(query);
@@ -133,32 +118,6 @@ impl ListRequest {
             start: read_start(query, sort),
             variant: query.variant(),
         }
-    }
-
-    async fn to_list_query(
-        &self,
-        tx: &Tx<'_>,
-        scope: &Scope,
-        page: PageRequest,
-        view: View,
-    ) -> Result<ListQuery, Error> {
-        let after = match &self.start {
-            Start::Beginning => None,
-            Start::After(position) => Some(position.clone()),
-            Start::AfterOrder(order) => Some(position_of(tx, scope, order, self.sort, view).await?),
-        };
-        Ok(ListQuery {
-            groups: self.groups.clone(),
-            subtree: self.subtree,
-            within: scope.content_groups.clone(),
-            slug: self.slug.clone(),
-            tag: self.tag,
-            sort: self.sort,
-            offset: page.offset(after.is_some()),
-            after,
-            limit: page.limit(),
-            view,
-        })
     }
 }
 
@@ -188,56 +147,28 @@ fn read_sort(query: &mut Query) -> Sort {
     query.choice("sort", &SORTS).unwrap_or(ascending(SortKey::Order))
 }
 
-fn read_start(query: &mut Query, sort: Sort) -> Start {
-    let malformed = Invalid::new("invalid_cursor", "is not one that this list gave");
+fn read_start(query: &mut Query, sort: Sort) -> PageStart {
+    let malformed = Invalid::new("invalid_cursor", "is not a cursor of this list");
     let last_order = query.text("lastOrder");
     if let Some(cursor) = query.text("cursor") {
         let position =
             pagination::decode_cursor(&cursor).and_then(|parts| position_from_cursor(sort, &parts));
         return match position {
-            Some(position) => Start::After(position),
+            Some(position) => PageStart::After(position),
             None => {
                 query.add_issue("cursor", &malformed);
-                Start::Beginning
+                PageStart::Beginning
             }
         };
     }
-    let Some(last_order) = last_order else { return Start::Beginning };
+    let Some(last_order) = last_order else { return PageStart::Beginning };
     match OrderKey::parse(&last_order) {
-        Ok(order) => Start::AfterOrder(order),
+        Ok(order) => PageStart::AfterOrder(order),
         Err(_) => {
             query.add_issue("lastOrder", &malformed);
-            Start::Beginning
+            PageStart::Beginning
         }
     }
-}
-
-/// Returns the position of the piece with this `order` in a list of any sort.
-///
-/// In a list sorted by order, the position is known even after the piece is deleted. With other
-/// sorts, a deleted piece is an error.
-async fn position_of(
-    tx: &Tx<'_>,
-    scope: &Scope,
-    order: &OrderKey,
-    sort: Sort,
-    view: View,
-) -> Result<Position, Error> {
-    if sort.key == SortKey::Order {
-        return Ok(Position::Order(order.as_str().to_owned()));
-    }
-    let view = View { content: false, ..view };
-    let found = content_piece_list::find_by_order(tx, scope.workspace, order, view).await?;
-    let visible = match &found {
-        Some((piece, _)) => scope.contains_group(tx, piece.content_group_id).await?,
-        None => false,
-    };
-    found.filter(|_| visible).map(|(piece, _)| sort.position(&piece)).ok_or_else(|| {
-        let message = "names a piece that is gone; with this sort, go on by the Link header";
-        let invalid = Invalid::new("invalid_cursor", message);
-        let issue = Issue::new(vec![Step::Field("lastOrder".to_owned())], &invalid);
-        Rejection::of_issues(vec![issue]).into()
-    })
 }
 
 /// Returns the sort's name in a cursor. A cursor of one sort is invalid with another sort.

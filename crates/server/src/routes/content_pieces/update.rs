@@ -4,7 +4,6 @@ use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::content_piece::ContentPieceBody;
 use galley_api_types::dry_run::DryRunBody;
-use galley_application::dry_run::dry_run;
 use galley_application::operations::content_pieces::{self, ContentPieceUpdate, RequestReferences};
 use galley_application::{VersionPrecondition, sanitize};
 use galley_content::ConversionWarning;
@@ -12,7 +11,6 @@ use galley_domain::content_piece::{ContentPieceChange, Slug, Title};
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::variant::VariantRef;
 use galley_domain::{ContentGroupId, ContentPieceId};
-use galley_storage::WriteTx;
 use serde_json::value::RawValue;
 
 use super::{input, schema};
@@ -51,7 +49,7 @@ pub(crate) async fn handle(
     let (reader, size) = (app.clone(), body.bytes.len());
     let mut draft = app.run_by_size(size, move || read(&reader, body, is_dry)).await?;
     draft.fields.add_issues(query.into_issues());
-    input::reject_all(&app, actor.scope(), draft.fields, draft.references).await?;
+    input::reject_all(actor.caller(), draft.fields, draft.references).await?;
     let variant = draft.variant.map(RequestedId::get).transpose()?;
     let update = ContentPieceUpdate {
         id: draft.id.get()?,
@@ -61,21 +59,13 @@ pub(crate) async fn handle(
         reference_id: draft.reference_id,
         content: draft.content,
     };
-    let (scope, environment) = (actor.scope(), app.environment().clone());
     if is_dry {
-        let update = async move |tx: &WriteTx<'_>| {
-            content_pieces::update(tx, &environment, &scope, &update, &expected).await?;
-            content_pieces::content_after(tx, &scope, &update).await
-        };
-        let content = dry_run(app.service(), "content_pieces.update_dry", update).await?;
+        let content = content_pieces::update_dry(actor.caller(), update, expected).await?;
         let content = RawValue::from_string(content).expect("a tree is JSON");
         let body = DryRunBody::new(&content, &draft.losses);
         return large_response::resource(&app, actor.workspace, 0, &body, "content");
     }
-    let write = async move |tx: &WriteTx<'_>| {
-        content_pieces::update(tx, &environment, &scope, &update, &expected).await
-    };
-    let kept = app.database().write("content_pieces.update", write).await?;
+    let kept = content_pieces::update(actor.caller(), update, expected).await?;
     Ok(response::updated(prefer, kept.piece.version, &kept.body()))
 }
 

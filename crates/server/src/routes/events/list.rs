@@ -4,10 +4,9 @@ use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::schemas;
 use galley_application::Rejection;
-use galley_storage::Tx;
+use galley_application::operations::events;
 use utoipa::IntoParams;
 
-use super::feed;
 use super::stream::{self, StreamRequest};
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadWebhooks};
@@ -51,8 +50,8 @@ struct Parameters {
         Parameters,
         (
             "Last-Event-ID" = Option<String>, Header,
-            description = "Where a stream goes on: the `sequence` of the last event that came. It counts \
-                           before `after`. Pages don't look at it.",
+            description = "The position of a stream: the `sequence` of the last received event. It \
+                           overrides `after`. Pages ignore it.",
             example = "1042",
         ),
     ),
@@ -71,21 +70,14 @@ pub(crate) async fn handle(
     let per_page = query.integer("perPage", 1, PER_PAGE_MAX).unwrap_or(PER_PAGE_DEFAULT);
     query.finish()?;
     let workspace = actor.workspace;
-    let reader = actor.into_authentication();
-    let caller = reader.clone();
     if follow.is_wanted {
         let after = follow.last_event_id.or(after);
-        let begin = async move |tx: &Tx<'_>| feed::start_sequence(tx, &caller, after).await;
-        let after = app.database().read("events.begin", begin).await?;
-        return stream::open(&app, reader, after, follow);
+        let after = events::start_sequence(actor.caller(), after).await?;
+        return stream::open(&app, actor.into_authentication(), after, follow);
     }
     let max = usize::try_from(per_page).unwrap_or(usize::MAX);
     let bytes = app.limits().response_size_limit;
-    let read = async move |tx: &Tx<'_>| {
-        let after = feed::start_sequence(tx, &caller, after).await?;
-        feed::read(tx, &caller, after, max, bytes).await
-    };
-    let part = app.database().read("events.list", read).await?;
+    let part = events::list(actor.caller(), after, max, bytes).await?;
     let size = part.seen.iter().map(|seen| seen.json.get().len()).sum();
     let space = large_response::reserve(&app, workspace, size)?;
     let envelopes: Vec<_> = part.seen.iter().map(|seen| &seen.json).collect();

@@ -12,14 +12,12 @@ use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use galley_api_types::problem::{Issue, Step};
+use galley_application::operations::events::{self, VisibleEvent};
 use galley_application::{Error, Reason, Rejection};
-use galley_domain::permission::Resource;
-use galley_domain::{Invalid, Permission};
-use galley_storage::Tx;
-use galley_storage::tokens::{self, Authentication};
+use galley_domain::Invalid;
+use galley_storage::tokens::Authentication;
 use tokio::sync::watch;
 
-use super::feed::{self, VisibleEvent};
 use crate::app::App;
 use crate::client_socket::ClientSocket;
 use crate::describe::{HandlerArgument, HandlerFacts};
@@ -67,7 +65,7 @@ impl<S: Send + Sync> FromRequestParts<S> for StreamRequest {
         match given.to_str().ok().and_then(|text| whole_number(text.trim())) {
             Some(number) => Ok(Self { is_wanted, last_event_id: Some(number), socket }),
             None => {
-                let invalid = Invalid::new("invalid_number", "must be the number of an event");
+                let invalid = Invalid::new("invalid_number", "must be the sequence of an event");
                 let place = vec![Step::Field("Last-Event-ID".to_owned())];
                 Err(Rejection::of_issues(vec![Issue::new(place, &invalid)]).into())
             }
@@ -111,7 +109,7 @@ pub(super) fn open(
     follow: StreamRequest,
 ) -> Result<Response, Problem> {
     let Some(place) = app.stream_permit(reader.workspace) else {
-        let detail = "too many streams of events are open: try again later, or read pages";
+        let detail = "too many event streams are open: retry later, or read pages";
         return Err(Rejection::new(Reason::Overloaded, detail).retry_after(5).into());
     };
     let stream = EventStream {
@@ -182,21 +180,14 @@ impl EventStream {
     /// Reads new events into the buffer. Returns true if the position advanced, and `None` if the
     /// token is no longer valid.
     async fn read(&mut self) -> Result<Option<bool>, Error> {
-        let (workspace, token) = (self.reader.workspace, self.reader.token);
-        let (now, after) = (self.app.environment().now(), self.after);
-        let read = async move |tx: &Tx<'_>| {
-            let found = tokens::find_authentication(tx, workspace, token).await?;
-            let needed = Permission::read(Resource::Webhooks);
-            let reader = found.filter(|reader| {
-                reader.expires_at.is_none_or(|end| end > now) && reader.permissions.allows(needed)
-            });
-            let Some(reader) = reader else { return Ok(None) };
-            let part = feed::read(tx, &reader, after, EVENTS_PER_READ, READ_BYTES_MAX).await?;
-            Ok::<_, Error>(Some((reader, part)))
-        };
-        let Some((reader, part)) = self.app.database().read("events.stream", read).await? else {
-            return Ok(None);
-        };
+        let followed = events::follow(
+            self.app.service(),
+            &self.reader,
+            self.after,
+            EVENTS_PER_READ,
+            READ_BYTES_MAX,
+        );
+        let Some((reader, part)) = followed.await? else { return Ok(None) };
         let moved = part.looked_up_to > self.after;
         self.reader = reader;
         self.after = part.looked_up_to;

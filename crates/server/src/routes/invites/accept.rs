@@ -4,11 +4,9 @@ use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::Response;
-use galley_application::Error;
-use galley_application::operations::invites::{self, AcceptInviteRequest, AcceptedInvite};
+use galley_application::operations::invites::{self, AcceptInviteRequest};
 use galley_domain::access_token::AccessToken;
 use galley_domain::people::{FullName, Username};
-use galley_storage::WriteTx;
 
 use super::schema;
 use crate::app::App;
@@ -16,7 +14,8 @@ use crate::extract::body::{JsonBody, UnauthenticatedBody};
 use crate::extract::fields::text;
 use crate::extract::idempotency_key::IdempotencyKey;
 use crate::problem::Problem;
-use crate::respond::response::{self, REPLAYED};
+use crate::respond::created::REPLAYED;
+use crate::respond::response;
 
 /// Accept an invite
 ///
@@ -53,7 +52,7 @@ pub(crate) async fn handle(
         None => app.environment().new_access_token(),
     };
     let acceptance = AcceptInviteRequest { code, username, full_name, token };
-    let accepted = accept(&app, acceptance.clone()).await?;
+    let accepted = invites::accept(app.service(), acceptance.clone()).await?;
     let mut response = response::ok(&schema::Accepted {
         workspace_id: accepted.workspace.to_string(),
         member_id: accepted.member.to_string(),
@@ -80,14 +79,4 @@ pub(super) fn token_of_attempt(
 ) -> AccessToken {
     let parts = ["token of an invite", attempt, code, username, full_name];
     AccessToken::from_random(app.key().fingerprint(&parts.map(str::as_bytes)))
-}
-
-/// Accepts an invite, for the API and for the page.
-pub(super) async fn accept(
-    app: &App,
-    acceptance: AcceptInviteRequest,
-) -> Result<AcceptedInvite, Error> {
-    let environment = app.environment().clone();
-    let accept = async move |tx: &WriteTx<'_>| invites::accept(tx, &environment, &acceptance).await;
-    app.database().write("invites.accept", accept).await
 }

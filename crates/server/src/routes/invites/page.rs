@@ -5,16 +5,15 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use galley_application::Reason;
 use galley_application::operations::invites::{
     self, AcceptInviteRequest, AcceptedInvite, InviteLookup, OpenInvite,
 };
-use galley_application::{Error, Reason};
 use galley_domain::Invalid;
 use galley_domain::access_token::AccessToken;
 use galley_domain::people::{EmailAddress, FullName, Username};
-use galley_storage::Tx;
 
-use super::accept::{accept, token_of_attempt};
+use super::accept::token_of_attempt;
 use super::schema;
 use crate::app::App;
 use crate::extract::body::FormBody;
@@ -71,14 +70,20 @@ struct EndedInvitePage {
     )),
     responses(
         (status = 200, body = String, content_type = "text/html"),
-        (status = 404, description = "There is no such invite.", body = String, content_type = "text/html"),
-        (status = 410, description = "It can't be accepted any more.", body = String, content_type = "text/html"),
+        (
+            status = 404, description = "The invite does not exist.",
+            body = String, content_type = "text/html"
+        ),
+        (
+            status = 410, description = "The invite can no longer be accepted.",
+            body = String, content_type = "text/html"
+        ),
     ),
 )]
 pub(crate) async fn get(State(app): State<App>, mut query: Query) -> Result<Response, Problem> {
     let code = query.text("code").unwrap_or_default();
     query.finish()?;
-    let invite = match find(&app, &code).await? {
+    let invite = match invites::find(app.service(), &code).await? {
         InviteLookup::Open(invite) => invite,
         over => return Ok(ended_page(&over)),
     };
@@ -99,10 +104,22 @@ pub(crate) async fn get(State(app): State<App>, mut query: Query) -> Result<Resp
     request_body(content = schema::Form, content_type = "application/x-www-form-urlencoded"),
     responses(
         (status = 200, body = String, content_type = "text/html"),
-        (status = 400, description = "A name is refused.", body = String, content_type = "text/html"),
-        (status = 404, description = "There is no such invite.", body = String, content_type = "text/html"),
-        (status = 409, description = "Another user has the username.", body = String, content_type = "text/html"),
-        (status = 410, description = "It can't be accepted any more.", body = String, content_type = "text/html"),
+        (
+            status = 400, description = "A name is invalid.",
+            body = String, content_type = "text/html"
+        ),
+        (
+            status = 404, description = "The invite does not exist.",
+            body = String, content_type = "text/html"
+        ),
+        (
+            status = 409, description = "Another user has the username.",
+            body = String, content_type = "text/html"
+        ),
+        (
+            status = 410, description = "The invite can no longer be accepted.",
+            body = String, content_type = "text/html"
+        ),
     ),
 )]
 pub(crate) async fn submit(State(app): State<App>, sent: FormBody) -> Result<Response, Problem> {
@@ -113,7 +130,7 @@ pub(crate) async fn submit(State(app): State<App>, sent: FormBody) -> Result<Res
         "" => app.environment().new_access_token(),
         _ => token_of_attempt(&app, attempt, code, names[0], names[1]),
     };
-    let invite = match find(&app, code).await? {
+    let invite = match invites::find(app.service(), code).await? {
         InviteLookup::Open(invite) => invite,
         over => return repeated_or_ended(&app, code, &token, &over).await,
     };
@@ -137,24 +154,18 @@ pub(crate) async fn submit(State(app): State<App>, sent: FormBody) -> Result<Res
     };
     let acceptance =
         AcceptInviteRequest { code: code.to_owned(), username: short_name, full_name: name, token };
-    match accept(&app, acceptance.clone()).await {
+    match invites::accept(app.service(), acceptance.clone()).await {
         Ok(accepted) => Ok(accepted_page(&app, &accepted, &acceptance.token)),
         Err(error) if error.reason() == Some(Reason::UsernameTaken) => {
-            let detail = "is another user's: choose another one".to_owned();
+            let detail = "belongs to another user: choose another one".to_owned();
             refused(StatusCode::CONFLICT, None, Some(detail))
         }
         // Another request may have ended the invite in the meantime.
-        Err(error) => match find(&app, code).await? {
+        Err(error) => match invites::find(app.service(), code).await? {
             InviteLookup::Open(_) => Err(error.into()),
             over => Ok(ended_page(&over)),
         },
     }
-}
-
-async fn find(app: &App, code: &str) -> Result<InviteLookup, Error> {
-    let (now, code) = (app.environment().now(), code.to_owned());
-    let read = async move |tx: &Tx<'_>| invites::find(tx, now, &code).await;
-    app.database().read("invites.find", read).await
 }
 
 /// Returns the page of an ended invite or, for a repeat of the form that accepted it, the page of
@@ -165,9 +176,7 @@ async fn repeated_or_ended(
     token: &AccessToken,
     over: &InviteLookup,
 ) -> Result<Response, Problem> {
-    let (now, code, sent) = (app.environment().now(), code.to_owned(), token.clone());
-    let read = async move |tx: &Tx<'_>| invites::find_accepted(tx, now, &code, &sent).await;
-    Ok(match app.database().read("invites.accepted_before", read).await? {
+    Ok(match invites::find_accepted(app.service(), code, token).await? {
         Some(accepted) => accepted_page(app, &accepted, token),
         None => ended_page(over),
     })
@@ -197,29 +206,29 @@ fn ended_page(found: &InviteLookup) -> Response {
     let (status, title, cause, cure) = match found {
         InviteLookup::Open(_) | InviteLookup::Unknown => (
             StatusCode::NOT_FOUND,
-            "There is no such invite",
-            "The link of this page is not that of an invite. Perhaps a part of it is missing.",
-            "Open the link in the mail again, or copy it whole into the address bar.",
+            "The invite does not exist",
+            "The link of this page belongs to no invite. A part of it may be missing.",
+            "Open the link in the mail again, or copy the complete link into the address bar.",
         ),
         InviteLookup::Expired => (
             gone,
             "The invite has expired",
             "An invite can be accepted for seven days.",
-            "Ask who invited you for another one.",
+            "Ask the person who invited you for a new one.",
         ),
         InviteLookup::Used => (
             gone,
             "The invite was accepted",
-            "Each invite is for one use, and this one was used. If you did so yourself, you are a member, and have \
-             a token.",
-            "If you have lost the token, ask who runs this service for another one. If somebody else accepted the \
-             invite, tell who invited you.",
+            "An invite can be accepted once. If you accepted it yourself, you are a member and \
+             have a token.",
+            "If you have lost the token, ask the operator of this service for a new one. If \
+             another person accepted the invite, inform the person who invited you.",
         ),
         InviteLookup::Withdrawn => (
             gone,
             "The invite is void",
-            "It was taken back, or another invite took its place.",
-            "Look for a newer mail, or ask who invited you.",
+            "It was withdrawn, or replaced by a newer invite.",
+            "Look for a newer mail, or ask the person who invited you.",
         ),
     };
     pages::private(status, &EndedInvitePage { title, cause, cure })

@@ -3,8 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::workspace_member::ProfileBody;
-use galley_application::Error;
-use galley_storage::{Tx, users};
+use galley_application::operations::profile;
 
 use crate::app::App;
 use crate::extract::actor::{Actor, ReadProfile};
@@ -20,12 +19,7 @@ use crate::respond::response;
         (status = 200, body = ProfileBody<'_>),
     ),
 )]
-pub(crate) async fn handle(
-    State(app): State<App>,
-    actor: Actor<ReadProfile>,
-) -> Result<Response, Problem> {
-    let user = actor.user;
-    let read = async move |tx: &Tx<'_>| Ok::<_, Error>(users::find(tx, user).await?);
-    let user = app.database().read("profile.get", read).await?.ok_or_else(Error::not_found)?;
+pub(crate) async fn handle(_: State<App>, actor: Actor<ReadProfile>) -> Result<Response, Problem> {
+    let user = profile::get(actor.caller()).await?;
     Ok(response::resource(user.version, &ProfileBody::from(&user)))
 }

@@ -1,16 +1,13 @@
 //! `PUT /profile`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::workspace_member::ProfileBody;
 use galley_application::VersionPrecondition;
 use galley_application::operations::profile::{self, ProfileUpdate};
 use galley_domain::people::{FullName, Username};
 use galley_domain::text::WebReference;
-use galley_storage::WriteTx;
 
 use super::schema;
-use crate::app::App;
 use crate::extract::actor::{Actor, WriteProfile};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::text;
@@ -32,7 +29,6 @@ use crate::respond::response;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<WriteProfile>,
     prefer: Prefer,
     expected: VersionPrecondition,
@@ -42,8 +38,7 @@ pub(crate) async fn handle(
     let username = fields.replacement("username", text(Username::parse));
     let avatar = fields.clearable("avatar", text(WebReference::parse));
     fields.finish()?;
-    let (user, update) = (actor.user, ProfileUpdate { full_name, username, avatar });
-    let write = async move |tx: &WriteTx<'_>| profile::update(tx, user, &update, &expected).await;
-    let user = app.database().write("profile.update", write).await?;
+    let update = ProfileUpdate { full_name, username, avatar };
+    let user = profile::update(actor.caller(), update, expected).await?;
     Ok(response::updated(prefer, user.version, &ProfileBody::from(&user)))
 }

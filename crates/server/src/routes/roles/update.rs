@@ -1,6 +1,5 @@
 //! `PUT /roles`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::role::RoleBody;
 use galley_application::VersionPrecondition;
@@ -8,10 +7,8 @@ use galley_application::operations::roles::{self, RoleUpdate};
 use galley_domain::RoleId;
 use galley_domain::role::RoleName;
 use galley_domain::text::ShortText;
-use galley_storage::WriteTx;
 
 use super::schema;
-use crate::app::App;
 use crate::extract::actor::{Actor, WriteRoles};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{permissions, reference, text};
@@ -35,7 +32,6 @@ use crate::respond::response;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<WriteRoles>,
     prefer: Prefer,
     expected: VersionPrecondition,
@@ -47,10 +43,6 @@ pub(crate) async fn handle(
     let permissions = fields.replacement("permissions", permissions);
     fields.finish()?;
     let update = RoleUpdate { id: id.get()?, name, description, permissions };
-    let (caller, environment) = (actor.into_authentication(), app.environment().clone());
-    let write = async move |tx: &WriteTx<'_>| {
-        roles::update(tx, &environment, &caller, &update, &expected).await
-    };
-    let role = app.database().write("roles.update", write).await?;
+    let role = roles::update(actor.caller(), update, expected).await?;
     Ok(response::updated(prefer, role.version, &RoleBody::from(&role)))
 }

@@ -1,22 +1,19 @@
 //! `POST /tags`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::tag::TagBody;
+use galley_application::Respond;
 use galley_application::operations::tags;
-use galley_domain::tag::TagLabel;
-use galley_storage::WriteTx;
+use galley_domain::tag::{Tag, TagLabel};
 
 use super::{PATH, color, schema};
-use crate::app::App;
 use crate::extract::actor::{Actor, WriteTags};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::text;
 use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::prefer::Prefer;
 use crate::problem::Problem;
-use crate::respond::idempotent;
-use crate::respond::response::CreatedResponse;
+use crate::respond::created;
 
 /// Create a tag
 #[utoipa::path(
@@ -27,7 +24,6 @@ use crate::respond::response::CreatedResponse;
     responses((status = 201, body = TagBody<'_>)),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<WriteTags>,
     prefer: Prefer,
     key: IdempotencyKey,
@@ -35,13 +31,12 @@ pub(crate) async fn handle(
 ) -> Result<Response, Problem> {
     let label = fields.required("label", text(TagLabel::parse));
     let color = fields.optional("color", text(color)).unwrap_or_default();
-    fields.finish()?;
-    let label = label.expect("there, as nothing was refused");
-    let (scope, environment) = (actor.scope(), app.environment().clone());
-    let create = async move |tx: &WriteTx<'_>| {
-        let tag = tags::create(tx, &environment, &scope, &label, color).await?;
-        Ok(CreatedResponse::new(prefer, tag.id, tag.version, &TagBody::from(&tag))
-            .with_location(PATH, tag.id))
-    };
-    idempotent::create(&app, "tags.create", &actor, key, &bytes, create).await
+    let label = fields.finish_with(label)?;
+    let respond = Respond::new(move |tag: &Tag| {
+        created::created(prefer, tag.id, tag.version, &TagBody::from(tag))
+            .with_location(PATH, tag.id)
+    });
+    let request = key.for_body(&bytes);
+    let response = tags::create(actor.caller(), label, color, request, respond).await?;
+    Ok(created::respond(response))
 }

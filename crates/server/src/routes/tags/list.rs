@@ -1,16 +1,13 @@
 //! `GET /tags/list`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::tag::TagBody;
-use galley_application::Error;
+use galley_application::StalenessBound;
+use galley_application::operations::tags;
 use galley_domain::TagId;
-use galley_storage::{Tx, tags};
 
-use crate::app::App;
 use crate::extract::actor::{Actor, ReadTags};
 use crate::extract::pagination::{self, IdPageParams, PageRequest};
-use crate::extract::prefer::StalenessBound;
 use crate::extract::query::Query;
 use crate::problem::Problem;
 use crate::respond::page_links;
@@ -26,7 +23,6 @@ use crate::respond::page_links;
     responses((status = 200, body = [TagBody<'_>])),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<ReadTags>,
     staleness: StalenessBound,
     mut query: Query,
@@ -34,11 +30,6 @@ pub(crate) async fn handle(
     let page = PageRequest::from_query(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<TagId>(&mut query);
     query.finish()?;
-    let workspace = actor.workspace;
-    let offset = page.offset(after.is_some());
-    let read = async move |tx: &Tx<'_>| {
-        Ok::<_, Error>(tags::list(tx, workspace, after.as_deref(), page.limit(), offset).await?)
-    };
-    let mut tags = staleness.read(app.database(), "tags.list", read).await?;
+    let mut tags = tags::list(&actor.stale_caller(staleness), page.after(after)).await?;
     Ok(page_links::list_by_id(page, &query, &mut tags, |tag| tag.id, TagBody::from))
 }

@@ -3,10 +3,11 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::token::TokenBody;
+use galley_application::Respond;
 use galley_application::operations::tokens::{self, TokenRequest};
 use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::text::ShortText;
-use galley_storage::WriteTx;
+use galley_storage::tokens::Token;
 
 use super::{PATH, check_expiry, groups, schema};
 use crate::app::App;
@@ -17,8 +18,8 @@ use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::prefer::Prefer;
 use crate::extract::references;
 use crate::problem::Problem;
-use crate::respond::idempotent;
-use crate::respond::response::{CreatedResponse, MinimalBody};
+use crate::respond::created;
+use crate::respond::response::MinimalBody;
 
 /// Create a token
 ///
@@ -54,11 +55,10 @@ pub(crate) async fn handle(
     check_expiry(&mut fields, expires_at, app.environment().now());
     let named =
         references::groups("contentGroupIds", content_groups.as_deref().unwrap_or_default());
-    references::refuse_all(&app, actor.scope(), fields, named).await?;
-    let (authentication, environment) = (actor.into_authentication(), app.environment().clone());
+    references::reject_all(actor.caller(), fields, named).await?;
     let request = TokenRequest {
-        token: environment.new_access_token(),
-        user: authentication.user,
+        token: app.environment().new_access_token(),
+        user: actor.user,
         name: name.expect("there, as nothing was refused"),
         description,
         permissions,
@@ -66,15 +66,16 @@ pub(crate) async fn handle(
         extension,
         expires_at,
     };
-    let caller = authentication.clone();
-    let create = async move |tx: &WriteTx<'_>| {
-        let made = tokens::issue(tx, &environment, &caller, &request).await?;
-        let text = request.token.reveal();
-        let created = MinimalBody { id: made.id.to_string(), warning: None, token: Some(text) };
-        let body = TokenBody::with_text(&made, text);
-        Ok(CreatedResponse::with_body(prefer, &created, made.version, &body)
-            .with_location(PATH, made.id)
-            .not_replayable())
-    };
-    idempotent::create(&app, "tokens.create", &authentication, key, &bytes, create).await
+    let secret = request.token.clone();
+    let respond = Respond::new(move |token: &Token| {
+        let text = secret.reveal();
+        let created = MinimalBody { id: token.id.to_string(), warning: None, token: Some(text) };
+        let body = TokenBody::with_text(token, text);
+        created::created_with_body(prefer, &created, token.version, &body)
+            .with_location(PATH, token.id)
+            .not_replayable()
+    });
+    let key = key.for_body(&bytes);
+    let response = tokens::issue(actor.caller(), request, key, respond).await?;
+    Ok(created::respond(response))
 }

@@ -1,14 +1,11 @@
 //! `DELETE /tokens?id=`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::schemas;
 use galley_application::VersionPrecondition;
 use galley_application::operations::tokens;
 use galley_domain::TokenId;
-use galley_storage::WriteTx;
 
-use crate::app::App;
 use crate::extract::actor::{Actor, WriteTokens};
 use crate::extract::query::Query;
 use crate::problem::Problem;
@@ -27,18 +24,12 @@ use crate::respond::response;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<WriteTokens>,
     expected: VersionPrecondition,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let id = query.id::<TokenId>();
     query.finish()?;
-    let (id, environment) = (id.get()?, app.environment().clone());
-    let caller = actor.into_authentication();
-    let write = async move |tx: &WriteTx<'_>| {
-        tokens::revoke(tx, &environment, &caller, id, &expected).await
-    };
-    app.database().write("tokens.delete", write).await?;
+    tokens::revoke(actor.caller(), id.get()?, expected).await?;
     Ok(response::no_content())
 }

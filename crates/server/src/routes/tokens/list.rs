@@ -1,13 +1,10 @@
 //! `GET /tokens/list`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::token::TokenBody;
 use galley_application::operations::tokens;
 use galley_domain::TokenId;
-use galley_storage::Tx;
 
-use crate::app::App;
 use crate::extract::actor::{Actor, ReadTokens};
 use crate::extract::pagination::{self, IdPageParams, PageRequest};
 use crate::extract::query::Query;
@@ -27,18 +24,12 @@ use crate::respond::page_links;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<ReadTokens>,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let page = PageRequest::from_query(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<TokenId>(&mut query);
     query.finish()?;
-    let caller = actor.into_authentication();
-    let offset = page.offset(after.is_some());
-    let read = async move |tx: &Tx<'_>| {
-        tokens::list(tx, &caller, after.as_deref(), page.limit(), offset).await
-    };
-    let mut tokens = app.database().read("tokens.list", read).await?;
+    let mut tokens = tokens::list(actor.caller(), page.after(after)).await?;
     Ok(page_links::list_by_id(page, &query, &mut tokens, |token| token.id, TokenBody::from))
 }

@@ -24,7 +24,7 @@ fn groups(
 ) -> Option<Vec<Option<ContentGroupId>>> {
     let groups = known_references::<ContentGroupId>("content group", GROUPS_MAX)(value, place)?;
     if groups.is_empty() {
-        let message = "must name a group, or be null for a token that sees everything";
+        let message = "must name a group, or be null for access to all groups";
         place.refuse(&Invalid::new("too_short", message));
         return None;
     }
@@ -34,6 +34,6 @@ fn groups(
 /// Rejects an expiry time in the past.
 fn check_expiry(fields: &mut Fields, end: Option<Timestamp>, now: Timestamp) {
     if end.is_some_and(|end| end <= now) {
-        fields.add_issue("expiresAt", &Invalid::new("invalid_date", "must lie in the future"));
+        fields.add_issue("expiresAt", &Invalid::new("invalid_date", "must be in the future"));
     }
 }

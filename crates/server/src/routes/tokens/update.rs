@@ -1,6 +1,5 @@
 //! `PUT /tokens`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::token::TokenBody;
 use galley_application::VersionPrecondition;
@@ -8,10 +7,8 @@ use galley_application::operations::tokens::{self, TokenUpdate};
 use galley_domain::TokenId;
 use galley_domain::access_token::{ExtensionName, TokenName};
 use galley_domain::text::ShortText;
-use galley_storage::WriteTx;
 
 use super::{groups, schema};
-use crate::app::App;
 use crate::extract::actor::{Actor, WriteTokens};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{each_once, permissions, reference, text, time};
@@ -36,7 +33,6 @@ use crate::respond::response;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<WriteTokens>,
     prefer: Prefer,
     expected: VersionPrecondition,
@@ -55,15 +51,11 @@ pub(crate) async fn handle(
     let expires_at = fields.clearable("expiresAt", text(time));
     let named = content_groups.iter().flatten();
     let named = named.flat_map(|ids| references::groups("contentGroupIds", ids)).collect();
-    references::refuse_all(&app, actor.scope(), fields, named).await?;
+    references::reject_all(actor.caller(), fields, named).await?;
     let id = id.get()?;
     let content_groups = content_groups.map(|ids| ids.map(each_once));
     let update =
         TokenUpdate { id, name, description, permissions, content_groups, extension, expires_at };
-    let (caller, environment) = (actor.into_authentication(), app.environment().clone());
-    let write = async move |tx: &WriteTx<'_>| {
-        tokens::update(tx, &environment, &caller, &update, &expected).await
-    };
-    let token = app.database().write("tokens.update", write).await?;
+    let token = tokens::update(actor.caller(), update, expected).await?;
     Ok(response::updated(prefer, token.version, &TokenBody::from(&token)))
 }

@@ -1,16 +1,13 @@
 //! `GET /variants/list`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::variant::VariantBody;
-use galley_application::Error;
+use galley_application::StalenessBound;
+use galley_application::operations::variants;
 use galley_domain::VariantId;
-use galley_storage::{Tx, variants};
 
-use crate::app::App;
 use crate::extract::actor::{Actor, ReadVariants};
 use crate::extract::pagination::{self, IdPageParams, PageRequest};
-use crate::extract::prefer::StalenessBound;
 use crate::extract::query::Query;
 use crate::problem::Problem;
 use crate::respond::page_links;
@@ -28,7 +25,6 @@ use crate::respond::page_links;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<ReadVariants>,
     staleness: StalenessBound,
     mut query: Query,
@@ -36,11 +32,6 @@ pub(crate) async fn handle(
     let page = PageRequest::from_query(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<VariantId>(&mut query);
     query.finish()?;
-    let workspace = actor.workspace;
-    let offset = page.offset(after.is_some());
-    let read = async move |tx: &Tx<'_>| {
-        Ok::<_, Error>(variants::list(tx, workspace, after.as_deref(), page.limit(), offset).await?)
-    };
-    let mut variants = staleness.read(app.database(), "variants.list", read).await?;
+    let mut variants = variants::list(&actor.stale_caller(staleness), page.after(after)).await?;
     Ok(page_links::list_by_id(page, &query, &mut variants, |variant| variant.id, VariantBody::from))
 }

@@ -1,6 +1,5 @@
 //! `PUT /variants`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::variant::VariantBody;
 use galley_application::VersionPrecondition;
@@ -9,10 +8,8 @@ use galley_application::operations::variants::VariantUpdate;
 use galley_domain::VariantId;
 use galley_domain::text::ShortText;
 use galley_domain::variant::{VariantKey, VariantLabel};
-use galley_storage::WriteTx;
 
 use super::schema;
-use crate::app::App;
 use crate::extract::actor::{Actor, WriteVariants};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{reference, text};
@@ -35,7 +32,6 @@ use crate::respond::response;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<WriteVariants>,
     prefer: Prefer,
     expected: VersionPrecondition,
@@ -47,9 +43,6 @@ pub(crate) async fn handle(
     let description = fields.clearable("description", text(ShortText::parse));
     fields.finish()?;
     let update = VariantUpdate { id: id.get()?, key, label, description };
-    let scope = actor.scope();
-    let write =
-        async move |tx: &WriteTx<'_>| variants::update(tx, &scope, &update, &expected).await;
-    let variant = app.database().write("variants.update", write).await?;
+    let variant = variants::update(actor.caller(), update, expected).await?;
     Ok(response::updated(prefer, variant.version, &VariantBody::from(&variant)))
 }

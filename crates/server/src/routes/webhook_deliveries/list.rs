@@ -1,16 +1,12 @@
 //! `GET /webhooks/deliveries`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::delivery::DeliveryBody;
-use galley_application::Error;
+use galley_application::operations::deliveries::{self, DeliveryListRequest};
 use galley_domain::delivery::DeliveryStatus;
 use galley_domain::{DeliveryId, EventId, WebhookId};
-use galley_storage::delivery_queue::{self, ListQuery};
-use galley_storage::{Tx, webhooks};
 
 use super::schema;
-use crate::app::App;
 use crate::extract::actor::{Actor, ReadWebhooks};
 use crate::extract::pagination::{self, IdPageParams, PageRequest};
 use crate::extract::query::{Query, RequestedId};
@@ -37,7 +33,6 @@ const PER_PAGE_MAX: i64 = 100;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<ReadWebhooks>,
     mut query: Query,
 ) -> Result<Response, Problem> {
@@ -51,30 +46,14 @@ pub(crate) async fn handle(
     let status = query.choice("status", &statuses);
     query.finish()?;
     let webhook = webhook.map(RequestedId::get).transpose()?;
-    let scope = actor.scope();
-    let offset = page.offset(before.is_some());
-    let read = async move |tx: &Tx<'_>| {
-        let within = scope.content_groups.clone();
-        if let Some(webhook) = webhook {
-            let found = webhooks::find(tx, scope.workspace, webhook, within.as_deref()).await?;
-            found.ok_or_else(Error::not_found)?;
+    // A malformed identifier matches no event.
+    let mut found = match event {
+        Some(None) => Vec::new(),
+        event => {
+            let (event, page) = (event.flatten(), page.after(before));
+            let request = DeliveryListRequest { webhook, status, event, page };
+            overload::uncounted(deliveries::list(actor.caller(), request)).await?
         }
-        let list = ListQuery {
-            webhook,
-            status,
-            // A malformed identifier matches no event.
-            event: match event {
-                Some(None) => return Ok(Vec::new()),
-                Some(event) => event,
-                None => None,
-            },
-            within,
-            before: before.clone(),
-            limit: page.limit(),
-            offset,
-        };
-        Ok::<_, Error>(delivery_queue::list(tx, scope.workspace, &list).await?)
     };
-    let mut found = overload::uncounted(app.database().read_long("deliveries.list", read)).await?;
     Ok(page_links::list_by_id(page, &query, &mut found, |delivery| delivery.id, DeliveryBody::from))
 }

@@ -1,21 +1,18 @@
 //! `POST /webhooks/deliveries/retry`
 
-use axum::extract::State;
 use axum::response::Response;
+use galley_application::Respond;
 use galley_application::operations::deliveries;
 use galley_domain::DeliveryId;
-use galley_storage::WriteTx;
 
 use super::schema;
-use crate::app::App;
 use crate::extract::actor::{Actor, WriteWebhooks};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::reference;
 use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::query::RequestedId;
 use crate::problem::Problem;
-use crate::respond::idempotent;
-use crate::respond::response::CreatedResponse;
+use crate::respond::created;
 use crate::routes::webhooks::schema::Accepted;
 
 /// Retry a delivery
@@ -33,7 +30,6 @@ use crate::routes::webhooks::schema::Accepted;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<WriteWebhooks>,
     key: IdempotencyKey,
     JsonBody { mut fields, bytes }: JsonBody,
@@ -41,11 +37,8 @@ pub(crate) async fn handle(
     let id = RequestedId::new(fields.required("id", reference::<DeliveryId>).flatten());
     fields.finish()?;
     let id = id.get()?;
-    let (authentication, environment) = (actor.into_authentication(), app.environment().clone());
-    let caller = authentication.clone();
-    let accept = async move |tx: &WriteTx<'_>| {
-        deliveries::retry(tx, &environment, &caller, id).await?;
-        Ok(CreatedResponse::accepted(id))
-    };
-    idempotent::create(&app, "deliveries.retry", &authentication, key, &bytes, accept).await
+    let respond = Respond::new(|delivery: &DeliveryId| created::accepted(delivery));
+    let key = key.for_body(&bytes);
+    let response = deliveries::retry(actor.caller(), id, key, respond).await?;
+    Ok(created::respond(response))
 }

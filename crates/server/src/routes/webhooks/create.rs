@@ -3,10 +3,10 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::webhook::WebhookBody;
+use galley_application::Respond;
 use galley_application::operations::webhooks::{self, NewWebhook};
 use galley_domain::text::ShortText;
-use galley_domain::webhook::{WebhookName, WebhookSecret, WebhookUrl};
-use galley_storage::WriteTx;
+use galley_domain::webhook::{Webhook, WebhookName, WebhookSecret, WebhookUrl};
 
 use super::warning::warning;
 use super::{PATH, event, metadata, schema};
@@ -18,8 +18,8 @@ use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::prefer::Prefer;
 use crate::extract::references;
 use crate::problem::Problem;
-use crate::respond::idempotent;
-use crate::respond::response::{CreatedResponse, MinimalBody};
+use crate::respond::created;
+use crate::respond::response::MinimalBody;
 
 /// Create a webhook
 ///
@@ -52,7 +52,7 @@ pub(crate) async fn handle(
     let content_group_id = fields.optional("metadata", metadata).flatten().flatten();
     let enabled = fields.optional("enabled", boolean).unwrap_or(true);
     let named = references::group(&["metadata", "contentGroupId"], content_group_id);
-    references::refuse_all(&app, actor.scope(), fields, named).await?;
+    references::reject_all(actor.caller(), fields, named).await?;
     let there = "there, as nothing was refused";
     let new = NewWebhook {
         url: url.expect(there),
@@ -64,15 +64,14 @@ pub(crate) async fn handle(
         enabled,
     };
     let warning = warning(&app, &new.url).await;
-    let (authentication, environment) = (actor.into_authentication(), app.environment().clone());
-    let (caller, secret_key) = (authentication.clone(), app.key().clone());
-    let create = async move |tx: &WriteTx<'_>| {
-        let webhook = webhooks::create(tx, &environment, &secret_key, &caller, &new).await?;
+    let respond = Respond::new(move |webhook: &Webhook| {
         let warning = warning.as_deref();
         let created = MinimalBody { id: webhook.id.to_string(), warning, token: None };
-        let body = WebhookBody::with_warning(&webhook, warning);
-        Ok(CreatedResponse::with_body(prefer, &created, webhook.version, &body)
-            .with_location(PATH, webhook.id))
-    };
-    idempotent::create(&app, "webhooks.create", &authentication, key, &bytes, create).await
+        let body = WebhookBody::with_warning(webhook, warning);
+        created::created_with_body(prefer, &created, webhook.version, &body)
+            .with_location(PATH, webhook.id)
+    });
+    let key = key.for_body(&bytes);
+    let response = webhooks::create(actor.caller(), new, key, respond).await?;
+    Ok(created::respond(response))
 }

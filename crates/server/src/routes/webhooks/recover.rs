@@ -1,21 +1,18 @@
 //! `POST /webhooks/recover`
 
-use axum::extract::State;
 use axum::response::Response;
+use galley_application::Respond;
 use galley_application::operations::deliveries;
 use galley_domain::WebhookId;
-use galley_storage::WriteTx;
 
 use super::schema;
-use crate::app::App;
 use crate::extract::actor::{Actor, WriteWebhooks};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{reference, text, time};
 use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::query::RequestedId;
 use crate::problem::Problem;
-use crate::respond::idempotent;
-use crate::respond::response::CreatedResponse;
+use crate::respond::created;
 
 /// Recover a webhook's deliveries
 ///
@@ -33,20 +30,15 @@ use crate::respond::response::CreatedResponse;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<WriteWebhooks>,
     key: IdempotencyKey,
     JsonBody { mut fields, bytes }: JsonBody,
 ) -> Result<Response, Problem> {
     let id = RequestedId::new(fields.required("id", reference::<WebhookId>).flatten());
     let since = fields.required("since", text(time));
-    fields.finish()?;
-    let (id, since) = (id.get()?, since.expect("there, as nothing was refused"));
-    let (authentication, environment) = (actor.into_authentication(), app.environment().clone());
-    let caller = authentication.clone();
-    let accept = async move |tx: &WriteTx<'_>| {
-        deliveries::recover(tx, &environment, &caller, id, since).await?;
-        Ok(CreatedResponse::accepted(id))
-    };
-    idempotent::create(&app, "webhooks.recover", &authentication, key, &bytes, accept).await
+    let since = fields.finish_with(since)?;
+    let respond = Respond::new(|webhook: &WebhookId| created::accepted(webhook));
+    let key = key.for_body(&bytes);
+    let response = deliveries::recover(actor.caller(), id.get()?, since, key, respond).await?;
+    Ok(created::respond(response))
 }

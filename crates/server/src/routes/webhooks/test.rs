@@ -1,21 +1,18 @@
 //! `POST /webhooks/test`
 
-use axum::extract::State;
 use axum::response::Response;
+use galley_application::Respond;
 use galley_application::operations::deliveries;
-use galley_domain::WebhookId;
-use galley_storage::WriteTx;
+use galley_domain::{DeliveryId, WebhookId};
 
 use super::schema;
-use crate::app::App;
 use crate::extract::actor::{Actor, WriteWebhooks};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::reference;
 use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::query::RequestedId;
 use crate::problem::Problem;
-use crate::respond::idempotent;
-use crate::respond::response::CreatedResponse;
+use crate::respond::created;
 
 /// Test a webhook
 ///
@@ -29,7 +26,6 @@ use crate::respond::response::CreatedResponse;
     responses((status = 202, body = schema::Accepted)),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<WriteWebhooks>,
     key: IdempotencyKey,
     JsonBody { mut fields, bytes }: JsonBody,
@@ -37,11 +33,8 @@ pub(crate) async fn handle(
     let id = RequestedId::new(fields.required("id", reference::<WebhookId>).flatten());
     fields.finish()?;
     let id = id.get()?;
-    let (authentication, environment) = (actor.into_authentication(), app.environment().clone());
-    let caller = authentication.clone();
-    let accept = async move |tx: &WriteTx<'_>| {
-        let delivery = deliveries::send_test(tx, &environment, &caller, id).await?;
-        Ok(CreatedResponse::accepted(delivery))
-    };
-    idempotent::create(&app, "webhooks.test", &authentication, key, &bytes, accept).await
+    let respond = Respond::new(|delivery: &DeliveryId| created::accepted(delivery));
+    let key = key.for_body(&bytes);
+    let response = deliveries::send_test(actor.caller(), id, key, respond).await?;
+    Ok(created::respond(response))
 }

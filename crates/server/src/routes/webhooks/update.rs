@@ -8,7 +8,6 @@ use galley_application::operations::webhooks::{self, WebhookUpdate, WebhookUpdat
 use galley_domain::text::ShortText;
 use galley_domain::webhook::{WebhookName, WebhookUrl};
 use galley_domain::{Invalid, WebhookId};
-use galley_storage::WriteTx;
 
 use super::warning::warning;
 use super::{event, metadata, schema};
@@ -45,7 +44,7 @@ pub(crate) async fn handle(
 ) -> Result<Response, Problem> {
     fields.drop_empty("secret");
     if fields.contains("secret") {
-        let message = "can't be changed: make a new webhook";
+        let message = "can't be changed: create a new webhook";
         fields.add_issue("secret", &Invalid::new("immutable_field", message));
     }
     let id = RequestedId::new(fields.required("id", reference::<WebhookId>).flatten());
@@ -60,19 +59,15 @@ pub(crate) async fn handle(
     };
     let enabled = fields.replacement("enabled", boolean);
     let named = references::group(&["metadata", "contentGroupId"], content_group_id.flatten());
-    references::refuse_all(&app, actor.scope(), fields, named).await?;
+    references::reject_all(actor.caller(), fields, named).await?;
     let id = id.get()?;
     let update = WebhookUpdate { id, url, name, description, event, content_group_id, enabled };
     let warning = match &update.url {
         Some(url) => warning(&app, url).await,
         None => None,
     };
-    let (caller, environment) = (actor.into_authentication(), app.environment().clone());
-    let write = async move |tx: &WriteTx<'_>| {
-        webhooks::update(tx, &environment, &caller, &update, &expected).await
-    };
     let WebhookUpdateResult { webhook, has_new_url } =
-        app.database().write("webhooks.update", write).await?;
+        webhooks::update(actor.caller(), update, expected).await?;
     Ok(response::updated(
         prefer,
         webhook.version,

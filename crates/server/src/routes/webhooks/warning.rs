@@ -47,11 +47,11 @@ pub(super) async fn warning(app: &App, url: &WebhookUrl) -> Option<String> {
     let refused = addresses.into_iter().find_map(|address| policy.check(address).err())?;
     // The warning omits the address of a name, as it may be in the operator's own network.
     let why = match url.host()? {
-        url::Host::Domain(name) => format!("{name} leads to an address that is not called"),
+        url::Host::Domain(name) => format!("{name} resolves to a blocked address"),
         _ => refused.to_string(),
     };
     Some(format!(
-        "nothing is sent there: {why}; the setting webhooks-allow (GALLEY_WEBHOOKS_ALLOW) \
-         names networks that may be called all the same"
+        "requests to this address are blocked: {why}; the setting webhooks-allow \
+         (GALLEY_WEBHOOKS_ALLOW) can allow its network"
     ))
 }

@@ -1,13 +1,10 @@
 //! `GET /workspace`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::workspace_member::WorkspaceBody;
-use galley_application::Error;
-use galley_storage::{Tx, workspaces};
+use galley_application::operations::workspace;
 
 use super::sees_billing;
-use crate::app::App;
 use crate::extract::actor::{Actor, ReadWorkspace};
 use crate::problem::Problem;
 use crate::respond::response;
@@ -23,14 +20,8 @@ use crate::respond::response;
         (status = 200, body = WorkspaceBody<'_>),
     ),
 )]
-pub(crate) async fn handle(
-    State(app): State<App>,
-    actor: Actor<ReadWorkspace>,
-) -> Result<Response, Problem> {
-    let id = actor.workspace;
-    let read = async move |tx: &Tx<'_>| Ok::<_, Error>(workspaces::find(tx, id).await?);
-    let workspace =
-        app.database().read("workspace.get", read).await?.ok_or_else(Error::not_found)?;
+pub(crate) async fn handle(actor: Actor<ReadWorkspace>) -> Result<Response, Problem> {
+    let workspace = workspace::get(actor.caller()).await?;
     let body = WorkspaceBody::new(&workspace, sees_billing(&actor));
     Ok(response::resource(workspace.version, &body))
 }

@@ -1,16 +1,13 @@
 //! `PUT /workspace`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::workspace_member::WorkspaceBody;
 use galley_application::VersionPrecondition;
 use galley_application::operations::workspace::{self, BillingUpdate, WorkspaceUpdate};
 use galley_domain::text::{ShortText, WebReference};
 use galley_domain::workspace::WorkspaceName;
-use galley_storage::WriteTx;
 
 use super::{schema, sees_billing};
-use crate::app::App;
 use crate::extract::actor::{Actor, WriteWorkspace};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::text;
@@ -31,7 +28,6 @@ use crate::respond::response;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<WriteWorkspace>,
     prefer: Prefer,
     expected: VersionPrecondition,
@@ -42,9 +38,7 @@ pub(crate) async fn handle(
     let logo = fields.clearable("logo", text(WebReference::parse));
     fields.finish()?;
     let update = WorkspaceUpdate { name, description, logo, billing: BillingUpdate::default() };
-    let id = actor.workspace;
-    let write = async move |tx: &WriteTx<'_>| workspace::update(tx, id, &update, &expected).await;
-    let workspace = app.database().write("workspace.update", write).await?;
+    let workspace = workspace::update(actor.caller(), update, expected).await?;
     let body = WorkspaceBody::new(&workspace, sees_billing(&actor));
     Ok(response::updated(prefer, workspace.version, &body))
 }

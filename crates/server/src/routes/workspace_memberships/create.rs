@@ -3,10 +3,11 @@
 use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::workspace_member::WorkspaceMemberBody;
+use galley_application::Respond;
 use galley_application::operations::members::{self, Invitation};
 use galley_domain::RoleId;
 use galley_domain::people::{EmailAddress, FullName};
-use galley_storage::WriteTx;
+use galley_storage::members::Member;
 
 use super::schema;
 use crate::app::App;
@@ -17,8 +18,7 @@ use crate::extract::idempotency_key::IdempotencyKey;
 use crate::extract::prefer::Prefer;
 use crate::extract::references;
 use crate::problem::Problem;
-use crate::respond::idempotent;
-use crate::respond::response::CreatedResponse;
+use crate::respond::created;
 
 /// Invite a member
 ///
@@ -47,21 +47,18 @@ pub(crate) async fn handle(
     let email = fields.required("email", text(EmailAddress::parse));
     let name = fields.required("name", text(FullName::parse));
     let role = fields.required("roleId", known_reference::<RoleId>("role"));
-    references::refuse_all(&app, actor.scope(), fields, references::role("roleId", role)).await?;
+    references::reject_all(actor.caller(), fields, references::role("roleId", role)).await?;
     let there = "there, as nothing was refused";
     let invitation = Invitation {
         email: email.expect(there),
         name: name.expect(there),
         role: role.expect(there),
     };
-    let (authentication, environment) = (actor.into_authentication(), app.environment().clone());
-    let (caller, secret_key) = (authentication.clone(), app.key().clone());
     let per_hour = app.limits().invites_per_hour;
-    let create = async move |tx: &WriteTx<'_>| {
-        let member =
-            members::invite(tx, &environment, &secret_key, per_hour, &caller, &invitation).await?;
-        let body = WorkspaceMemberBody::from(&member);
-        Ok(CreatedResponse::new(prefer, member.id, member.version, &body))
-    };
-    idempotent::create(&app, "members.invite", &authentication, key, &bytes, create).await
+    let respond = Respond::new(move |member: &Member| {
+        created::created(prefer, member.id, member.version, &WorkspaceMemberBody::from(member))
+    });
+    let key = key.for_body(&bytes);
+    let response = members::invite(actor.caller(), invitation, per_hour, key, respond).await?;
+    Ok(created::respond(response))
 }

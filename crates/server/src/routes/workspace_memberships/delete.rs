@@ -1,15 +1,12 @@
 //! `DELETE /workspace-memberships?id=`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::schemas;
 use galley_application::operations::members;
 use galley_application::{Rejection, VersionPrecondition};
 use galley_domain::WorkspaceMemberId;
 use galley_domain::permission::{Permission, Resource};
-use galley_storage::WriteTx;
 
-use crate::app::App;
 use crate::extract::actor::{Actor, AnyToken};
 use crate::extract::query::Query;
 use crate::problem::Problem;
@@ -17,9 +14,9 @@ use crate::respond::response;
 
 /// Remove a member or an invite
 ///
-/// Needs the permission `workspaceMemberships:write`. Without it, a token can remove its own member
-/// if it has all permissions of its role, and no limit to groups or an extension. The member's
-/// tokens of this workspace are revoked, and pieces no longer list the member.
+/// Requires the permission `workspaceMemberships:write`. Without it, a token can remove its own
+/// member if it has all permissions of its role, and no limit to groups or an extension. The
+/// member's tokens of this workspace are revoked, and pieces no longer list the member.
 #[utoipa::path(
     delete,
     path = "/workspace-memberships",
@@ -31,7 +28,6 @@ use crate::respond::response;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<AnyToken>,
     expected: VersionPrecondition,
     mut query: Query,
@@ -44,11 +40,6 @@ pub(crate) async fn handle(
         return Err(Rejection::insufficient_permissions(needed).into());
     }
     query.finish()?;
-    let (id, environment) = (id.get()?, app.environment().clone());
-    let caller = actor.into_authentication();
-    let write = async move |tx: &WriteTx<'_>| {
-        members::remove(tx, &environment, &caller, id, &expected).await
-    };
-    app.database().write("members.remove", write).await?;
+    members::remove(actor.caller(), id.get()?, expected).await?;
     Ok(response::no_content())
 }

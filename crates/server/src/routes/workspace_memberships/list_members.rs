@@ -1,13 +1,10 @@
 //! `GET /workspace-memberships/list-members`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::workspace_member::WorkspaceMemberBody;
-use galley_application::Error;
+use galley_application::operations::members;
 use galley_domain::WorkspaceMemberId;
-use galley_storage::{Tx, members};
 
-use crate::app::App;
 use crate::extract::actor::{Actor, ReadWorkspaceMemberships};
 use crate::extract::pagination::{self, IdPageParams, PageRequest};
 use crate::extract::query::Query;
@@ -27,19 +24,13 @@ use crate::respond::page_links;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<ReadWorkspaceMemberships>,
     mut query: Query,
 ) -> Result<Response, Problem> {
     let page = PageRequest::from_query(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<WorkspaceMemberId>(&mut query);
     query.finish()?;
-    let workspace = actor.workspace;
-    let offset = page.offset(after.is_some());
-    let read = async move |tx: &Tx<'_>| {
-        Ok::<_, Error>(members::list(tx, workspace, after.as_deref(), page.limit(), offset).await?)
-    };
-    let mut members = app.database().read("members.list", read).await?;
+    let mut members = members::list(actor.caller(), page.after(after)).await?;
     Ok(page_links::list_by_id(
         page,
         &query,

@@ -1,15 +1,12 @@
 //! `GET /workspace-memberships/list-workspaces`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::schemas;
 use galley_api_types::workspace_member::MembershipBody;
-use galley_application::Error;
+use galley_application::operations::members;
 use galley_domain::WorkspaceId;
 use galley_storage::members::Membership;
-use galley_storage::{Tx, members};
 
-use crate::app::App;
 use crate::extract::actor::{Actor, AnyToken};
 use crate::extract::pagination::{self, IdPageParams, PageRequest};
 use crate::extract::query::Query;
@@ -30,27 +27,19 @@ use crate::routes::workspace::sees_billing;
         IdPageParams,
         (
             "lastId" = Option<schemas::WorkspaceId>, Query,
-            description = "The identifier of a workspace: the list goes on after it, also when it is gone."
+            description = "The identifier of a workspace: the list continues after it, even if it \
+                           was deleted."
         ),
     ),
     responses(
         (status = 200, body = [MembershipBody<'_>]),
     ),
 )]
-pub(crate) async fn handle(
-    State(app): State<App>,
-    actor: Actor<AnyToken>,
-    mut query: Query,
-) -> Result<Response, Problem> {
+pub(crate) async fn handle(actor: Actor<AnyToken>, mut query: Query) -> Result<Response, Problem> {
     let page = PageRequest::from_query(&mut query, pagination::PER_PAGE_MAX);
     let after = pagination::after_id::<WorkspaceId>(&mut query);
     query.finish()?;
-    let user = actor.user;
-    let offset = page.offset(after.is_some());
-    let read = async move |tx: &Tx<'_>| {
-        Ok::<_, Error>(members::of_user(tx, user, after.as_deref(), page.limit(), offset).await?)
-    };
-    let mut memberships = app.database().read("members.of_user", read).await?;
+    let mut memberships = members::list_workspaces(actor.caller(), page.after(after)).await?;
     let id = |membership: &Membership| membership.workspace.id;
     Ok(page_links::list_by_id(page, &query, &mut memberships, id, |membership| {
         let own = membership.workspace.id == actor.workspace;

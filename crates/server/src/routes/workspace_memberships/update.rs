@@ -1,15 +1,12 @@
 //! `PUT /workspace-memberships`
 
-use axum::extract::State;
 use axum::response::Response;
 use galley_api_types::workspace_member::WorkspaceMemberBody;
 use galley_application::VersionPrecondition;
 use galley_application::operations::members;
 use galley_domain::{RoleId, WorkspaceMemberId};
-use galley_storage::WriteTx;
 
 use super::schema;
-use crate::app::App;
 use crate::extract::actor::{Actor, WriteWorkspaceMemberships};
 use crate::extract::body::JsonBody;
 use crate::extract::fields::{known_reference, reference};
@@ -33,7 +30,6 @@ use crate::respond::response;
     ),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
     actor: Actor<WriteWorkspaceMemberships>,
     prefer: Prefer,
     expected: VersionPrecondition,
@@ -41,12 +37,8 @@ pub(crate) async fn handle(
 ) -> Result<Response, Problem> {
     let id = RequestedId::new(fields.required("id", reference::<WorkspaceMemberId>).flatten());
     let role = fields.required("roleId", known_reference::<RoleId>("role"));
-    references::refuse_all(&app, actor.scope(), fields, references::role("roleId", role)).await?;
+    references::reject_all(actor.caller(), fields, references::role("roleId", role)).await?;
     let (id, role) = (id.get()?, role.expect("there, as nothing was refused"));
-    let (caller, environment) = (actor.into_authentication(), app.environment().clone());
-    let write = async move |tx: &WriteTx<'_>| {
-        members::change_role(tx, &environment, &caller, id, role, &expected).await
-    };
-    let member = app.database().write("members.change_role", write).await?;
+    let member = members::change_role(actor.caller(), id, role, expected).await?;
     Ok(response::updated(prefer, member.version, &WorkspaceMemberBody::from(&member)))
 }

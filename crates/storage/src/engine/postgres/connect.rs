@@ -153,6 +153,7 @@ pub(super) async fn reject_unsynced(client: &ClientWrapper) -> Result<()> {
         return Ok(());
     }
     Err(Error::Settings(
-        "PostgreSQL runs with fsync=off and would lose answered writes: set fsync=on".to_owned(),
+        "PostgreSQL runs with fsync=off and would lose acknowledged writes: set fsync=on"
+            .to_owned(),
     ))
 }

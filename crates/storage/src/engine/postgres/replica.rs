@@ -139,7 +139,10 @@ impl Replica {
             }
             Ok(None) => {
                 if self.heartbeat_writer.is_established() {
-                    self.back_off(&"it shows nothing of this server, as if it were no standby of its database");
+                    self.back_off(
+                        &"it lacks this server's heartbeats, so it may be no standby of this \
+                          database",
+                    );
                 }
                 None
             }
@@ -170,7 +173,7 @@ impl Replica {
 
     fn note_success(&self) {
         if self.rests_until().take().is_some() {
-            tracing::info!("the replica answers again");
+            tracing::info!("the replica can be read again");
         }
     }
 
@@ -178,7 +181,7 @@ impl Replica {
         let is_first_failure =
             self.rests_until().replace(Instant::now() + FAILURE_BACKOFF).is_none();
         if is_first_failure {
-            tracing::warn!(%why, "the replica can't be read: its reads go to the database itself");
+            tracing::warn!(%why, "the replica can't be read: reads go to the primary");
         }
     }
 
@@ -235,8 +238,8 @@ impl HeartbeatWriter {
             };
             match timeout(HEARTBEAT_TIMEOUT, self.write(number)).await {
                 Ok(Ok(())) => self.beats().add(began, number),
-                Ok(Err(error)) => tracing::debug!(%error, "no heartbeat"),
-                Err(_) => tracing::debug!("no heartbeat in time"),
+                Ok(Err(error)) => tracing::debug!(%error, "the heartbeat failed"),
+                Err(_) => tracing::debug!("the heartbeat timed out"),
             }
             tokio::time::sleep(HEARTBEAT_INTERVAL).await;
         }

@@ -90,7 +90,7 @@ impl Drop for PooledConnection {
                 let token = client.cancel_token();
                 let cancel = token.cancel_query(MakeRustlsConnect::new(galley_tls::client()));
                 if !matches!(timeout(DRAIN_TIMEOUT, cancel).await, Ok(Ok(()))) {
-                    tracing::debug!("what was given up could not be ended");
+                    tracing::debug!("an abandoned statement could not be cancelled");
                 }
                 drop(Object::take(client));
             }

@@ -18,7 +18,7 @@ pub(crate) const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The error of a database server that sent no response in time.
 #[derive(Debug, thiserror::Error)]
-#[error("the database's server did not answer in time")]
+#[error("the database server did not respond in time")]
 pub(crate) struct ResponseTimeout;
 
 impl ResponseTimeout {

@@ -239,27 +239,29 @@ impl Rescue {
             Ok(true) => {
                 tracing::error!(
                     file = %to.display(),
-                    "the database as the server has it was copied to this file: stop the server, \
-                     put the file in the place of the database, and start it again"
+                    "the server's current database was copied to this file: stop the server, \
+                     replace the database with the file, and start the server again"
                 );
             }
             Ok(false) => {
                 tracing::error!(
                     file = %to.display(),
-                    "the database was copied to this file, but others had changed it: the copy is damaged"
+                    "the database was copied to this file, but another process had changed it: the \
+                     copy is damaged"
                 );
             }
             Err(error) if is_last => {
                 tracing::error!(
                     %error, file = %to.display(),
-                    "the database could not be copied, and what the deleted files alone held is lost now"
+                    "the database could not be copied: data that only the deleted files contained \
+                     is lost"
                 );
             }
             Err(error) => {
                 tracing::error!(
                     %error, file = %to.display(),
-                    "the database could not be copied: do not stop the server before it is; the next \
-                     attempt follows"
+                    "the database could not be copied and the copy will be retried: do not stop \
+                     the server before it succeeds"
                 );
                 self.state = RescueState::FailedAt(Instant::now());
                 return;
@@ -324,7 +326,7 @@ impl LogCheckpointer<'_> {
         match self.connection.query_row(&pragma, [], |row| row.get::<_, i64>(0)) {
             Ok(busy) => busy == 0,
             Err(error) => {
-                tracing::warn!(%error, "a checkpoint failed; the next one tries again");
+                tracing::warn!(%error, "a checkpoint failed and will be retried");
                 false
             }
         }

@@ -65,7 +65,10 @@ impl CommitCounter {
     pub(super) fn of(path: &Path) -> Self {
         let index = open_index(path);
         if let Err(error) = &index {
-            tracing::warn!(%error, "the log's index can't be read: no answer is remembered");
+            tracing::warn!(
+                %error,
+                "the write-ahead log's index can't be read: the response cache is disabled"
+            );
         }
         let commits = Self {
             index: index.ok(),

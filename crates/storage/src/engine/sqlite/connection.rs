@@ -23,7 +23,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     let mode: String = connection.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0))?;
     if mode != "wal" {
         return Err(Error::Settings(format!(
-            "SQLite can't keep a write-ahead log beside {}: use a local disk",
+            "SQLite can't create a write-ahead log beside {}: use a local disk",
             path.display()
         )));
     }

@@ -112,7 +112,7 @@ fn copy(source: &Connection, to: &Path, mut progress: impl FnMut(Progress)) -> R
     // Without WAL mode, the copy needs no files beside it.
     let mode: String = target.query_row("PRAGMA journal_mode=DELETE", [], |row| row.get(0))?;
     if mode != "delete" {
-        return Err(Error::corrupt("the copy stays in WAL mode"));
+        return Err(Error::corrupt("the copy could not leave WAL mode"));
     }
     drop(target);
     Ok(unseen)
@@ -128,7 +128,7 @@ pub(crate) fn check(path: &Path) -> Result<()> {
         return Err(Error::corrupt(format!("the file is damaged: {detail}")));
     }
     if connection.prepare("PRAGMA foreign_key_check")?.exists([])? {
-        return Err(Error::corrupt("rows refer to others that are not there"));
+        return Err(Error::corrupt("rows refer to others that do not exist"));
     }
     Ok(())
 }

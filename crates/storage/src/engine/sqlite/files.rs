@@ -167,7 +167,7 @@ impl FileWatch {
                 tracing::error!(
                     file = %path.display(),
                     "a database file was deleted or replaced while the server has it open: writes \
-                     are rejected until the server is started again"
+                     are rejected until the server is restarted"
                 );
             }
         }
@@ -193,7 +193,10 @@ impl StagedLock {
                 file.set_len(0).map_err(unavailable)?;
                 Ok(Self { file })
             }
-            Ok(()) => Err(Error::Settings(format!("{} was written just now", place.display()))),
+            Ok(()) => Err(Error::Settings(format!(
+                "{} was just written by another process",
+                place.display()
+            ))),
             Err(TryLockError::WouldBlock) => {
                 let what = format!("{} is being written by another process", place.display());
                 Err(Error::Settings(what))
@@ -249,8 +252,8 @@ pub(super) fn warn_of_rescued(database: &Path) {
         if entry.file_name().to_string_lossy().starts_with(&start) {
             tracing::warn!(
                 file = %entry.path().display(),
-                "a copy of a database whose files were deleted or replaced is here: restore it, or \
-                 move it away"
+                "found a rescued copy of a database whose files were deleted or replaced: restore \
+                 it, or move it away"
             );
         }
     }
@@ -268,7 +271,7 @@ fn open_own(path: &Path) -> Result<File> {
     // A hard link may be another name of a database.
     let found = std::fs::symlink_metadata(path).map_err(unavailable)?;
     if !found.is_file() || found.nlink() > 1 {
-        let what = format!("{} is no file of its own: remove it", path.display());
+        let what = format!("{} is a link or not a regular file: remove it", path.display());
         return Err(Error::Settings(what));
     }
     let file = File::options().write(true).open(path).map_err(unavailable)?;

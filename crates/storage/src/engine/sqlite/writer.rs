@@ -199,7 +199,7 @@ where
         };
         // After a panic, the changes are rolled back, so that no broken state is visible.
         let (outcome, has_news, reach) = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
-            tracing::error!(operation = self.name, "a write panicked; it was undone");
+            tracing::error!(operation = self.name, "a write panicked and was rolled back");
             (Err(Error::Panicked.into()), false, ChangeScope::default())
         });
         if outcome.is_ok() {

@@ -7,7 +7,6 @@ use galley_application::operations::import_sources::{self, NewSource};
 use galley_domain::import_source::{ImportSource, SourceHash};
 use galley_domain::variant::VariantRef;
 use galley_domain::{ContentPieceId, Invalid};
-use galley_storage::WriteTx;
 use serde_json::{Map, Value};
 
 use super::schema;
@@ -33,7 +32,7 @@ const SOURCES_MAX: usize = 100;
     responses((status = 400, description = "unknown_reference")),
 )]
 pub(crate) async fn handle(
-    State(app): State<App>,
+    _: State<App>,
     actor: Actor<WriteContentPieces>,
     JsonBody { mut fields, .. }: JsonBody,
 ) -> Result<Response, Problem> {
@@ -49,9 +48,7 @@ pub(crate) async fn handle(
         }
     }
     fields.finish()?;
-    let scope = actor.scope();
-    let write = async move |tx: &WriteTx<'_>| import_sources::save(tx, &scope, &new).await;
-    app.database().write("content_pieces.save_sources", write).await?;
+    import_sources::save(actor.caller(), new).await?;
     Ok(response::no_content())
 }
 

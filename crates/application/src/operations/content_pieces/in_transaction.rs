@@ -109,7 +109,7 @@ impl RequestReferences {
 const GROUP_NOUN: &str = "content group";
 
 /// Creates a piece, and returns it.
-pub async fn create(
+pub async fn create_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
@@ -225,7 +225,7 @@ impl StoredPiece {
 }
 
 /// Updates a piece, and returns it. An update without changes does not increment the version.
-pub async fn update(
+pub async fn update_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,
@@ -385,7 +385,7 @@ async fn store_content(
 }
 
 /// Deletes a piece.
-pub async fn delete(
+pub async fn delete_in(
     tx: &WriteTx<'_>,
     environment: &Environment,
     scope: &Scope,

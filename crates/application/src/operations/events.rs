@@ -1,38 +1,95 @@
-//! The workspace's events as a token sees them.
+//! The feed of a workspace: its events as seen in the scope of a token.
 
 use galley_api_types::event_envelope::EventJson;
-use galley_application::operations::webhook_access::may_see_all_events;
-use galley_application::{Error, Reason, Rejection};
-use galley_domain::ContentGroupId;
 use galley_domain::event::{EventScope, EventType};
 use galley_domain::permission::Resource;
+use galley_domain::{ContentGroupId, Permission};
 use galley_storage::Tx;
 use galley_storage::events::{self, EventWithPaths};
-use galley_storage::tokens::Authentication;
+use galley_storage::tokens::{self, Authentication};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::caller::Caller;
+use crate::error::Error;
+use crate::operations::webhook_access::may_see_all_events;
+use crate::rejection::{Reason, Rejection};
+use crate::service::Service;
+
 /// The limit on events that are scanned for one response, as a limited token may see few of them.
-pub(super) const SCANNED_EVENTS_MAX: i64 = 2_000;
+const SCANNED_EVENTS_MAX: i64 = 2_000;
 
 /// The limit on bytes of events in one read. Each read queries the sizes of the remaining events
 /// first.
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// An event as the token sees it.
-pub(super) struct VisibleEvent {
-    pub(super) sequence: i64,
-    pub(super) event_type: EventType,
+#[derive(Debug)]
+pub struct VisibleEvent {
+    /// The sequence.
+    pub sequence: i64,
+    /// The type in the scope of the token.
+    pub event_type: EventType,
     /// The envelope as JSON.
-    pub(super) json: Box<RawValue>,
+    pub json: Box<RawValue>,
 }
 
 /// A part of the feed, with the scan position after it.
-pub(super) struct FeedPage {
-    pub(super) seen: Vec<VisibleEvent>,
-    pub(super) looked_up_to: i64,
+#[derive(Debug)]
+pub struct FeedPage {
+    /// The events.
+    pub seen: Vec<VisibleEvent>,
+    /// The sequence up to which events were scanned.
+    pub looked_up_to: i64,
     /// True if there may be events after `looked_up_to`.
-    pub(super) more: bool,
+    pub more: bool,
+}
+
+/// Returns the position after which a stream begins: `after` or, without it, the position before
+/// the oldest stored event.
+pub async fn start_sequence(caller: &Caller, after: Option<i64>) -> Result<i64, Error> {
+    let own = caller.clone();
+    let read = async move |tx: &Tx<'_>| start_sequence_in(tx, own.token(), after).await;
+    caller.read_current("events.begin", read).await
+}
+
+/// Lists at most `max` events after a position, within a limit of bytes.
+pub async fn list(
+    caller: &Caller,
+    after: Option<i64>,
+    max: usize,
+    bytes: usize,
+) -> Result<FeedPage, Error> {
+    let own = caller.clone();
+    let read = async move |tx: &Tx<'_>| {
+        let after = start_sequence_in(tx, own.token(), after).await?;
+        self::read(tx, own.token(), after, max, bytes).await
+    };
+    caller.read_current("events.list", read).await
+}
+
+/// Reads further events of a stream, and its token again. Returns `None` if the token is no longer
+/// valid.
+pub async fn follow(
+    service: &Service,
+    reader: &Authentication,
+    after: i64,
+    max: usize,
+    bytes: usize,
+) -> Result<Option<(Authentication, FeedPage)>, Error> {
+    let (workspace, token) = (reader.workspace, reader.token);
+    let now = service.environment().now();
+    let read = async move |tx: &Tx<'_>| {
+        let found = tokens::find_authentication(tx, workspace, token).await?;
+        let needed = Permission::read(Resource::Webhooks);
+        let reader = found.filter(|reader| {
+            reader.expires_at.is_none_or(|end| end > now) && reader.permissions.allows(needed)
+        });
+        let Some(reader) = reader else { return Ok(None) };
+        let page = self::read(tx, &reader, after, max, bytes).await?;
+        Ok::<_, Error>(Some((reader, page)))
+    };
+    service.database().read("events.stream", read).await
 }
 
 /// Returns the position after which to read: `after` or, without it, the position before the oldest
@@ -40,7 +97,7 @@ pub(super) struct FeedPage {
 ///
 /// Rejects a position after which events are already deleted, and a position beyond the newest
 /// event.
-pub(super) async fn start_sequence(
+async fn start_sequence_in(
     tx: &Tx<'_>,
     reader: &Authentication,
     after: Option<i64>,
@@ -50,8 +107,7 @@ pub(super) async fn start_sequence(
     match after {
         None => Ok(before_first),
         Some(after) if after < before_first => {
-            let detail =
-                format!("the oldest event that is kept has the number {}", before_first + 1);
+            let detail = format!("the oldest stored event has the sequence {}", before_first + 1);
             Err(Rejection::new(Reason::EventsForgotten, &detail).into())
         }
         Some(after) if after > last => Err(Rejection::after_beyond_newest(last).into()),
@@ -61,7 +117,7 @@ pub(super) async fn start_sequence(
 
 /// Reads at most `max` events that the reader may see. Stops before their JSON list exceeds
 /// `bytes`, except for a single larger event.
-pub(super) async fn read(
+async fn read(
     tx: &Tx<'_>,
     reader: &Authentication,
     after: i64,

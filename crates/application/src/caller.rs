@@ -1,0 +1,103 @@
+//! The caller of operations.
+
+use std::sync::Arc;
+
+use galley_domain::WorkspaceId;
+use galley_storage::tokens::Authentication;
+use galley_storage::{Tx, WriteTx};
+
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::scope::Scope;
+use crate::service::Service;
+use crate::staleness::StalenessBound;
+
+/// An authenticated token that calls operations of a service. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    service: Service,
+    token: Arc<Authentication>,
+    staleness: StalenessBound,
+}
+
+impl Caller {
+    /// Creates the caller of a request.
+    pub fn new(service: Service, token: Arc<Authentication>) -> Self {
+        Self { service, token, staleness: StalenessBound::default() }
+    }
+
+    /// Allows stale reads within a bound.
+    pub fn with_staleness(self, staleness: StalenessBound) -> Self {
+        Self { staleness, ..self }
+    }
+
+    /// Returns the token as it was authenticated.
+    pub fn token(&self) -> &Authentication {
+        &self.token
+    }
+
+    /// Returns the workspace of the token.
+    pub fn workspace(&self) -> WorkspaceId {
+        self.token.workspace
+    }
+
+    /// Returns true if reads may be stale.
+    pub(crate) fn allows_stale(&self) -> bool {
+        self.staleness.allows_stale()
+    }
+
+    /// Returns the part of the workspace that the token may access.
+    pub(crate) fn scope(&self) -> Scope {
+        Scope::of_token(&self.token)
+    }
+
+    /// Returns the service.
+    pub(crate) fn service(&self) -> &Service {
+        &self.service
+    }
+
+    /// Returns the source of time and randomness.
+    pub(crate) fn environment(&self) -> &Environment {
+        self.service.environment()
+    }
+
+    /// Runs `operation` in a read transaction, which may be stale within the request's bound.
+    pub(crate) async fn read<T, F>(&self, name: &'static str, operation: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: AsyncFn(&Tx<'_>) -> Result<T, Error> + Send + Sync + 'static,
+    {
+        self.staleness.read(self.service.database(), name, operation).await
+    }
+
+    /// Like [`Caller::read`], and never stale.
+    pub(crate) async fn read_current<T, F>(
+        &self,
+        name: &'static str,
+        operation: F,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: AsyncFn(&Tx<'_>) -> Result<T, Error> + Send + Sync + 'static,
+    {
+        self.service.database().read(name, operation).await
+    }
+
+    /// Like [`Caller::read`], for reads that are known to take long. They are never stale.
+    pub(crate) async fn read_long<T, F>(&self, name: &'static str, operation: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: AsyncFn(&Tx<'_>) -> Result<T, Error> + Send + Sync + 'static,
+    {
+        self.service.database().read_long(name, operation).await
+    }
+
+    /// Runs `operation` in a write transaction.
+    pub(crate) async fn write<T, F>(&self, name: &'static str, operation: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: AsyncFn(&WriteTx<'_>) -> Result<T, Error> + Send + Sync + 'static,
+    {
+        self.service.database().write(name, operation).await
+    }
+}

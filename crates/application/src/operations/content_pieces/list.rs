@@ -1,0 +1,165 @@
+//! Lists of pieces.
+
+use galley_api_types::content_piece::ReferencedResources;
+use galley_api_types::problem::{Issue, Step};
+use galley_domain::content_piece::ContentPiece;
+use galley_domain::variant::VariantRef;
+use galley_domain::{ContentGroupId, Invalid, OrderKey, TagId};
+use galley_storage::Tx;
+use galley_storage::content_piece_list::{self, ListQuery, Position, Sort, SortKey};
+use galley_storage::content_pieces::View;
+
+use crate::caller::Caller;
+use crate::error::Error;
+use crate::operations::variants;
+use crate::references;
+use crate::rejection::Rejection;
+use crate::scope::Scope;
+
+/// The filters, the sort, the view and the page of a list of pieces.
+#[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
+pub struct PieceListRequest {
+    /// Lists only pieces in these groups.
+    pub groups: Option<Vec<ContentGroupId>>,
+    /// Includes the pieces in all groups below these groups.
+    pub subtree: bool,
+    /// Lists only pieces with this slug.
+    pub slug: Option<String>,
+    /// Lists only pieces with this tag.
+    pub tag: Option<TagId>,
+    /// The sort.
+    pub sort: Sort,
+    /// The beginning of the page.
+    pub start: PageStart,
+    /// The limit on pieces of the page.
+    pub per_page: i64,
+    /// The number of pieces to skip; a page after a cursor skips none.
+    pub offset: i64,
+    /// The variant whose overrides apply.
+    pub variant: Option<VariantRef>,
+    /// True if the content is listed as well.
+    pub content: bool,
+    /// The limit on bytes of a page. A larger page is rejected.
+    pub size_limit: usize,
+    /// True if the list is known to take long.
+    pub is_heavy: bool,
+    /// True if a filter can match no piece.
+    pub matches_none: bool,
+}
+
+/// The beginning of a page.
+#[derive(Debug, Clone)]
+pub enum PageStart {
+    /// The first page, or one at an offset.
+    Beginning,
+    /// The page after the position of a cursor.
+    After(Position),
+    /// The page after the piece with this order key.
+    AfterOrder(OrderKey),
+}
+
+/// A page of pieces.
+#[derive(Debug, Default)]
+pub struct PiecePage {
+    /// The pieces, each with its content if it was requested.
+    pub pieces: Vec<(ContentPiece, Option<String>)>,
+    /// The tags and members of the pieces.
+    pub referenced: ReferencedResources,
+    /// The position of the last piece, if more follow.
+    pub next: Option<Position>,
+}
+
+/// Lists pieces in the caller's scope.
+pub async fn list(caller: &Caller, request: PieceListRequest) -> Result<PiecePage, Error> {
+    let scope = caller.scope();
+    let is_heavy = request.is_heavy;
+    let read = async move |tx: &Tx<'_>| list_in(tx, &scope, &request).await;
+    if is_heavy && !caller.allows_stale() {
+        caller.read_long("content_pieces.list", read).await
+    } else {
+        caller.read("content_pieces.list", read).await
+    }
+}
+
+async fn list_in(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    request: &PieceListRequest,
+) -> Result<PiecePage, Error> {
+    let variant = variants::find_named(tx, scope, request.variant.as_ref()).await?;
+    if request.matches_none {
+        return Ok(PiecePage::default());
+    }
+    let view = View { variant: variant.map(|variant| variant.id), content: request.content };
+    let query = to_list_query(tx, scope, request, view).await?;
+    let limit = request.size_limit;
+    let (mut pieces, is_too_large) =
+        content_piece_list::list_until(tx, scope.workspace, &query, limit).await?;
+    if is_too_large {
+        return Err(Rejection::response_too_large("perPage", limit).into());
+    }
+    let shown = usize::try_from(request.per_page).unwrap_or(usize::MAX);
+    let has_more = pieces.len() > shown;
+    pieces.truncate(shown);
+    let last = pieces.last().filter(|_| has_more);
+    let next = last.map(|(piece, _)| request.sort.position(piece));
+    let listed = pieces.iter().map(|(piece, _)| piece);
+    let referenced = references::of_pieces(tx, scope.workspace, listed).await?;
+    Ok(PiecePage { pieces, referenced, next })
+}
+
+async fn to_list_query(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    request: &PieceListRequest,
+    view: View,
+) -> Result<ListQuery, Error> {
+    let after = match &request.start {
+        PageStart::Beginning => None,
+        PageStart::After(position) => Some(position.clone()),
+        PageStart::AfterOrder(order) => {
+            Some(position_of(tx, scope, order, request.sort, view).await?)
+        }
+    };
+    Ok(ListQuery {
+        groups: request.groups.clone(),
+        subtree: request.subtree,
+        within: scope.content_groups.clone(),
+        slug: request.slug.clone(),
+        tag: request.tag,
+        sort: request.sort,
+        offset: request.offset,
+        after,
+        limit: request.per_page + 1,
+        view,
+    })
+}
+
+/// Returns the position of the piece with this `order` in a list of any sort.
+///
+/// In a list sorted by order, the position is known even after the piece is deleted. With other
+/// sorts, a deleted piece is an error.
+async fn position_of(
+    tx: &Tx<'_>,
+    scope: &Scope,
+    order: &OrderKey,
+    sort: Sort,
+    view: View,
+) -> Result<Position, Error> {
+    if sort.key == SortKey::Order {
+        return Ok(Position::Order(order.as_str().to_owned()));
+    }
+    let view = View { content: false, ..view };
+    let found = content_piece_list::find_by_order(tx, scope.workspace, order, view).await?;
+    let visible = match &found {
+        Some((piece, _)) => scope.contains_group(tx, piece.content_group_id).await?,
+        None => false,
+    };
+    found.filter(|_| visible).map(|(piece, _)| sort.position(&piece)).ok_or_else(|| {
+        let message = "names a piece that does not exist; with this sort, use the Link header";
+        let invalid = Invalid::new("invalid_cursor", message);
+        let issue = Issue::new(vec![Step::Field("lastOrder".to_owned())], &invalid);
+        Rejection::of_issues(vec![issue]).into()
+    })
+}

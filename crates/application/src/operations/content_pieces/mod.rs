@@ -1,0 +1,156 @@
+//! Content pieces. Each change emits an event.
+
+mod in_transaction;
+mod list;
+
+use galley_api_types::content_piece::ReferencedResources;
+use galley_api_types::problem::{Issue, Step};
+use galley_domain::ContentPieceId;
+use galley_domain::content_piece::ContentPiece;
+use galley_domain::variant::VariantRef;
+use galley_storage::content_pieces::{self, View};
+use galley_storage::{Tx, WriteTx};
+pub use in_transaction::*;
+pub use list::{PageStart, PieceListRequest, PiecePage, list};
+
+use crate::caller::Caller;
+use crate::dry_run::dry_run;
+use crate::error::Error;
+use crate::idempotency::{self, CreatedResponse, IdempotentRequest, Respond};
+use crate::operations::variants;
+use crate::precondition::VersionPrecondition;
+use crate::references;
+
+/// Creates a piece.
+pub async fn create(
+    caller: &Caller,
+    new: NewContentPiece,
+    request: IdempotentRequest,
+    respond: Respond<StoredPiece>,
+) -> Result<CreatedResponse, Error> {
+    let (scope, environment) = (caller.scope(), caller.environment().clone());
+    let create = async move |tx: &WriteTx<'_>| create_in(tx, &environment, &scope, &new).await;
+    idempotency::create(caller, "content_pieces.create", request, create, respond).await
+}
+
+/// Creates several pieces, or none. Issues have the path `pieces[index]`.
+pub async fn create_several(
+    caller: &Caller,
+    new: Vec<NewContentPiece>,
+    request: IdempotentRequest,
+    respond: Respond<Vec<StoredPiece>>,
+) -> Result<CreatedResponse, Error> {
+    let (scope, environment) = (caller.scope(), caller.environment().clone());
+    let create = async move |tx: &WriteTx<'_>| {
+        let mut pieces = Vec::with_capacity(new.len());
+        for (index, new) in new.iter().enumerate() {
+            let path = [Step::Field("pieces".to_owned()), Step::Item(index)];
+            let created = create_in(tx, &environment, &scope, new).await;
+            pieces.push(created.map_err(|error| error.prefixed(&path))?);
+        }
+        Ok(pieces)
+    };
+    idempotency::create(caller, "content_pieces.create_several", request, create, respond).await
+}
+
+/// Creates a piece, and rolls back.
+pub async fn create_dry(caller: &Caller, new: NewContentPiece) -> Result<(), Error> {
+    let (scope, environment) = (caller.scope(), caller.environment().clone());
+    let create =
+        async move |tx: &WriteTx<'_>| create_in(tx, &environment, &scope, &new).await.map(drop);
+    dry_run(caller.service(), "content_pieces.create_dry", create).await
+}
+
+/// Updates a piece.
+pub async fn update(
+    caller: &Caller,
+    update: ContentPieceUpdate,
+    expected: VersionPrecondition,
+) -> Result<StoredPiece, Error> {
+    let (scope, environment) = (caller.scope(), caller.environment().clone());
+    let write =
+        async move |tx: &WriteTx<'_>| update_in(tx, &environment, &scope, &update, &expected).await;
+    caller.write("content_pieces.update", write).await
+}
+
+/// Updates a piece, and rolls back. Returns the content after the update.
+pub async fn update_dry(
+    caller: &Caller,
+    update: ContentPieceUpdate,
+    expected: VersionPrecondition,
+) -> Result<String, Error> {
+    let (scope, environment) = (caller.scope(), caller.environment().clone());
+    let update = async move |tx: &WriteTx<'_>| {
+        update_in(tx, &environment, &scope, &update, &expected).await?;
+        content_after(tx, &scope, &update).await
+    };
+    dry_run(caller.service(), "content_pieces.update_dry", update).await
+}
+
+/// Deletes a piece.
+pub async fn delete(
+    caller: &Caller,
+    id: ContentPieceId,
+    expected: VersionPrecondition,
+) -> Result<(), Error> {
+    let (scope, environment) = (caller.scope(), caller.environment().clone());
+    let write =
+        async move |tx: &WriteTx<'_>| delete_in(tx, &environment, &scope, id, &expected).await;
+    caller.write("content_pieces.delete", write).await
+}
+
+/// A piece as seen in a variant, with the rows that it refers to.
+#[derive(Debug)]
+pub struct PieceView {
+    /// The piece, and its content if it was requested.
+    pub piece: (ContentPiece, Option<String>),
+    /// The tags and members.
+    pub referenced: ReferencedResources,
+}
+
+/// Returns a piece in the caller's scope.
+pub async fn get(
+    caller: &Caller,
+    id: ContentPieceId,
+    variant: Option<VariantRef>,
+    content: bool,
+) -> Result<PieceView, Error> {
+    let scope = caller.scope();
+    let read = async move |tx: &Tx<'_>| {
+        let workspace = scope.workspace;
+        let within = scope.content_groups.as_deref();
+        let variant = variants::find_named(tx, &scope, variant.as_ref()).await?;
+        let view = View { variant: variant.map(|variant| variant.id), content };
+        let found = content_pieces::find_visible(tx, workspace, id, within, view).await?;
+        let piece = found.ok_or_else(Error::not_found)?;
+        let referenced = references::of_pieces(tx, workspace, [&piece.0].into_iter()).await?;
+        Ok(PieceView { piece, referenced })
+    };
+    caller.read("content_pieces.get", read).await
+}
+
+/// Returns issues for the references of a request to missing resources.
+pub async fn missing_references(
+    caller: &Caller,
+    references: RequestReferences,
+) -> Result<Vec<Issue>, Error> {
+    let scope = caller.scope();
+    let read = async move |tx: &Tx<'_>| references.missing(tx, &scope).await;
+    caller.read_current("content_pieces.missing_references", read).await
+}
+
+/// Returns issues for the references of several requests to missing resources.
+pub async fn missing_references_of_several(
+    caller: &Caller,
+    references: Vec<RequestReferences>,
+) -> Result<Vec<Vec<Issue>>, Error> {
+    let scope = caller.scope();
+    let read = async move |tx: &Tx<'_>| {
+        let mut missing = Vec::with_capacity(references.len());
+        for references in &references {
+            missing.push(references.missing(tx, &scope).await?);
+        }
+        Ok(missing)
+    };
+    caller.read_current("content_pieces.missing_references", read).await
+}
